@@ -19,11 +19,13 @@ from annotation import server
 from annotation.argilla import accounts
 from annotation.argilla.accounts import admit_annotators, names_at
 from annotation.argilla.client import attach, reach
+from annotation.argilla.publish import has_rating_page
 from annotation.argilla.training import by_queue
 from annotation.campaign_records import PAIRS, CampaignRecords
 from annotation.crowd.platform import assumed_hours
 from annotation.names import known_names
 from annotation.options import home_of
+from annotation.page import named, rating_words
 from annotation.questions import ENGLISH
 from annotation.records import Sign
 from annotation.sampling.queues import Queue, queues_of
@@ -31,7 +33,7 @@ from annotation.server.home import is_locked, write_private
 from annotation.status.progress import FEW, IDLE
 from annotation.status.status import Status, by_name, read_status, server_line, with_server
 from annotation.status.text import ago
-from annotation.training import read_items
+from annotation.training import read_items, training_rubric
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import rubric_to_ask
 from annotation.verdicts.tables import count
@@ -91,7 +93,9 @@ def invite(
         raise StudyError(f"{study.file} names nobody in raters.people; add names there, or to the command")
     if study.raters.people is not None and (others := [name for name in invited if name not in study.raters.people]):
         raise StudyError(f"{study.file}: raters.people does not name {others[0]!r}; add the name there first")
-    work = _work(CampaignRecords.open(study))  # refused before accounts are made
+    work = _work(
+        CampaignRecords.open(study), ours=has_rating_page(study, connection)
+    )  # refused before accounts are made
     drawn = accounts.add(connection, home, invited)
     reads = accounts.languages(connection, home)
     with attach(connection) as argilla:
@@ -100,6 +104,7 @@ def invite(
     accounts_here = server.credentials(connection.home) if connection.home is not None else None
     entry = entrance(address or connection.url, has_page=connection.home is not None)
     opening, letters = [study.name, *([study.description] if study.description else [])], []
+    contact = study.raters.contact
     for name in invited:
         account_here = accounts_here.find(name) if accounts_here is not None else None
         codes = reads.get(name, ())
@@ -107,7 +112,7 @@ def invite(
         if not queues:
             continue  # `readers.idle_lines` says so
         account = {"name": name, "password": account_here.password if account_here is not None else drawn[name] or ""}
-        letters.append(Letter(name, pseudonyms[name], _text(opening, entry, account, codes, queues)))
+        letters.append(Letter(name, pseudonyms[name], _text(opening, entry, account, codes, queues, contact)))
     return letters
 
 
@@ -195,21 +200,28 @@ def unwritten(annotators: Sequence[AnnotatorProgress]) -> str:
     )
 
 
-def _work(records: CampaignRecords) -> dict[Queue, tuple[str, int, float]]:
-    """Each dataset, how many items are in it, and the hours of all, at the seconds that a crowd is paid for.
+def _work(records: CampaignRecords, *, ours: bool) -> dict[Queue, tuple[str, int, float]]:
+    """What raters call each dataset, on our page (`ours`) or Argilla's, how many items it has, and the hours of all.
 
-    First those that raters learn on.
+    Hours are at the seconds that a crowd is paid for. First those that raters learn on.
     """
     study = records.study
     spec = study.crowd.pay if study.crowd is not None else PaySpec()
     queues = queues_of(records.shown)
     read = {queue.languages for queue in queues}
-    by_training_queue = by_queue(read_items(study, rubric_to_ask(records)[0]))
+    rubric = rubric_to_ask(records)[0]
+    by_training_queue = by_queue(read_items(study, rubric))
     training = {
         queue: [item.pair for item in items] for queue, items in by_training_queue.items() if queue.languages in read
     }
+
+    def called(queue: Queue) -> str:
+        shown = training_rubric(rubric, by_training_queue[queue]) if queue in training else rubric
+        language = shown.language_for(queue.language, queue.output_language)
+        return named(shown, queue, language) if ours else queue.dataset(study.name)
+
     return {
-        queue: (queue.dataset(study.name), len(pairs), assumed_hours([pair.transformation for pair in pairs], spec))
+        queue: (called(queue), len(pairs), assumed_hours([pair.transformation for pair in pairs], spec))
         for queue, pairs in {**training, **queues}.items()
     }
 
@@ -220,15 +232,16 @@ def _text(
     account: Mapping[str, str],
     codes: Sequence[str],
     queues: Sequence[tuple[str, int, float]],
+    contact: str,
 ) -> str:
     words = words_in(_LETTERS, *codes)
+    code_of_words = next((code for code in codes if code in platform_words(_LETTERS)), ENGLISH)
     rows = [
         (words["address"], address),
         (words["name"], account["name"]),
         (words["password"], account["password"] or words["kept"]),
     ]
     if codes:
-        code_of_words = next((code for code in codes if code in platform_words(_LETTERS)), ENGLISH)
         names = [langcodes.Language.get(code).display_name(code_of_words) for code in codes]
         rows.append((words["languages"], ", ".join(names)))
     title, *about = opening
@@ -237,7 +250,8 @@ def _text(
     lines += ["", f"{words['work']}:"]
     for name, number, hours in queues:
         lines.append("- " + words["dataset"].format(dataset=name, pairs=number, minutes=math.ceil(60 * hours)))
-    return "\n".join([*lines, "", words["how"]]) + "\n"
+    whom = [f"{rating_words(code_of_words)['contact']} {contact}"] if contact else []
+    return "\n".join([*lines, "", words["how"], *whom]) + "\n"
 
 
 def unread_lines(

@@ -47,6 +47,7 @@ from plumbline.exhibits.table import write_files
 from plumbline.identity import identity
 from plumbline.reading import read_json
 from plumbline.records import Pair
+from plumbline.scales import as_number
 from plumbline.study import Study
 
 FOLDER = "export-argilla"
@@ -110,7 +111,7 @@ def _responses(
 
     columns = ["pair_id", "question", "rater_id", "value", "answer"]
     for pair_id, question, rater, value, answer in ratings[columns].itertuples(index=False, name=None):
-        add(pair_id, question, rater, scales[question].given(answer if pd.isna(value) else int(value)))
+        add(pair_id, question, rater, scales[question].given(answer if pd.isna(value) else as_number(value)))
     once = ratings.drop_duplicates(["pair_id", "rater_id"])
     for pair_id, rater, comment in once.loc[once["comment"] != "", ["pair_id", "rater_id", "comment"]].itertuples(
         index=False, name=None

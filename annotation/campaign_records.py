@@ -44,7 +44,8 @@ PAIRS = RecordFile("pairs.parquet", Pair, "annotation sample")
 CONTROLS = RecordFile("controls.parquet", Pair, "annotation sample")
 RATINGS = RecordFile("ratings.parquet", Rating, "annotation collect", noted=True)
 CONTROL_RATINGS = RecordFile("control_ratings.parquet", Rating, "annotation collect", noted=True)
-DECISIONS = RecordFile("decisions.json", Decision, "annotation review", noted=True)
+_ONCE = "bring it back from a copy, and do not delete it: nothing makes it again"
+DECISIONS = RecordFile("decisions.json", Decision, "annotation review", noted=True, advice=_ONCE)
 RULES = RecordFile(
     "rules.json",
     RuleSet,
@@ -54,10 +55,10 @@ RULES = RecordFile(
 )
 SUPPLY = RecordFile("sample.json", Supply, "annotation sample", noted=True)
 WAVES = RecordFile("waves.json", Wave, "annotation sample", "--extend REASON", noted=True)
-OFFERED = RecordFile("offered.json", Offering, "annotation publish", noted=True)
-AGAIN = RecordFile("offered_again.json", OfferedAgain, "annotation publish", noted=True)
-BLOCK_LOOKS = RecordFile("block_looks.json", TakenLook, "annotation publish", noted=True)
-LOOKS = RecordFile("looks.json", Look, "annotation accept", noted=True)
+OFFERED = RecordFile("offered.json", Offering, "annotation publish", noted=True, advice=_ONCE)
+AGAIN = RecordFile("offered_again.json", OfferedAgain, "annotation publish", noted=True, advice=_ONCE)
+BLOCK_LOOKS = RecordFile("block_looks.json", TakenLook, "annotation publish", noted=True, advice=_ONCE)
+LOOKS = RecordFile("looks.json", Look, "annotation accept", noted=True, advice=_ONCE)
 REVIEWS = RecordFile("reviews.json", Review, "annotation review", "--adjudicate N --by NAMES", noted=True)
 VERDICTS = RecordFile("verdicts.json", Verdict, "annotation accept")
 AGREEMENT = RecordFile("agreement.json", Group, "annotation accept")

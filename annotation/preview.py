@@ -1,33 +1,32 @@
-"""What raters will see of each queue, as one HTML page made of what is published to Argilla and of the crowd's page.
+"""What raters will see of each queue, in one file: the rating page as a trial, and what participants see before it.
 
-A page and not a server: it can be opened without anything running, kept beside the study, and sent to somebody who
+A file and not a server: it can be opened without anything running, kept beside the study, and sent to somebody who
 reads the language.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from annotation.argilla.dataset import Words, record_of
-from annotation.argilla.training import RIGHT, by_queue, record_of_item, words_of
+from annotation.argilla.training import by_queue
 from annotation.campaign_records import CONTROLS, PAIRS, CampaignRecords
 from annotation.crowd.batches import make_batches
-from annotation.crowd.page import examples_html, question_html
-from annotation.crowd.platform import Offer
+from annotation.crowd.page import examples_html
 from annotation.crowd.prolific.workspaces import shown_first
+from annotation.human.order import OrderDrawing, drawing_of
 from annotation.human.tasks import reworded_lines
+from annotation.page import hosted_html, items_of, known_items, script_policy, task_of
 from annotation.rubric import Rubric
 from annotation.sampling.queues import Queue, frames_by_queue
 from annotation.server.plugin.plumbline_argilla.crowd_html import document, entrance_body
 from annotation.server.plugin.plumbline_argilla.crowd_words import said
-from annotation.training import TrainingItem, read_items
+from annotation.training import TrainingItem, read_items, training_rubric
 from annotation.verdicts.preregistration import rubric_to_ask
 from annotation.wordings import addressed_lines, rubric_file
-from plumbline.fields import plain
 from plumbline.records import Pair
 from plumbline.store import as_record, atomic
 from plumbline.study import Study
@@ -56,37 +55,36 @@ def preview_html(study: Study, most: int = SHOWN, *, headed: bool = True) -> str
     records = CampaignRecords.open(study)
     queues = _queues(records, most)
     rubric, fixed = rubric_to_ask(records)
-    batches, items = _batches(records, rubric), read_items(study, rubric)
+    items, before = read_items(study, rubric), _before(records, rubric)
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     template = environment.from_string(files("annotation").joinpath(FILE).read_text(encoding="utf-8"))
     texts = {(queue.language, queue.output_language) for queue in queues}
     return template.render(
         study=study.name,
         headed=headed,
+        policy=script_policy(),
         item=study.called.item,
         made_from=[str(study.folder / name) for name in MADE_FROM],
         worded_by=str(study.folder / "rules.json" if fixed else rubric_file(study)),
         notes=[*addressed_lines(study, rubric, texts), *reworded_lines(study)],
         queues=[
-            *_training(study.name, rubric, by_queue(items), {queue.languages for queue in queues}),
-            *(_shown(study.name, rubric, queue, queued, batches.get(queue, ())) for queue, queued in queues.items()),
+            *_training(study, rubric, by_queue(items), {queue.languages for queue in queues}),
+            *(_shown(study, rubric, queue, queued, items, before.get(queue, "")) for queue, queued in queues.items()),
         ],
     )
 
 
 def _training(
-    study_name: str,
+    study: Study,
     rubric: Rubric,
     items_by_queue: Mapping[Queue, Sequence[TrainingItem]],
     read: Collection[frozenset[str]],
 ) -> Iterator[dict[str, Any]]:
-    """The training datasets of those who read these languages, with what is right folded below each known pair."""
+    """The known pairs of those who read these languages, with what is right folded below each."""
     for queue, items in items_by_queue.items():
         if queue.languages in read:
-            words = words_of(rubric, queue, items)
-            records = [record_of_item(item, rubric, words.beside)["fields"] for item in items]
-            folded = [record[RIGHT] for record in records]
-            yield _section(study_name, rubric, queue, words, records) | {"number": len(items), "folded": folded}
+            task = task_of(study, training_rubric(rubric, items), queue, queue.dataset(study.name))
+            yield _section(task, known_items(items, rubric), len(items))
 
 
 @dataclass(frozen=True)
@@ -109,55 +107,49 @@ def _queues(records: CampaignRecords, most: int) -> dict[Queue, _QueueSize]:
     return sizes
 
 
-def _shown(study_name: str, rubric: Rubric, queue: Queue, queued: _QueueSize, pages: Sequence[str]) -> dict[str, Any]:
-    """A queue as Argilla shows it, and the pages of its first batch on crowd platforms, if workers are asked."""
-    words = Words.of(rubric, queue)
-    records = [record_of(pair, words.beside)["fields"] for pair in queued.first]
-    return _section(study_name, rubric, queue, words, records) | {"number": queued.number, "pages": pages}
+def _shown(
+    study: Study, rubric: Rubric, queue: Queue, queued: _QueueSize, items: Sequence[TrainingItem], before: str
+) -> dict[str, Any]:
+    """A queue on the rating page, and what participants see before it, if workers are asked."""
+    drawing = drawing_of(study, queued.first)
+    training = items if study.crowd else ()
+    task = task_of(study, rubric, queue, queue.dataset(study.name), training=training, drawing=drawing)
+    return _section(task, items_of(queued.first), queued.number, drawing) | {"before": before}
 
 
 def _section(
-    study_name: str, rubric: Rubric, queue: Queue, words: Words, records: Sequence[Mapping[str, Any]]
+    task: Mapping[str, Any], items: Sequence[Mapping[str, Any]], number: int, drawing: OrderDrawing | None = None
 ) -> dict[str, Any]:
-    """A dataset as Argilla shows it, with these records' fields."""
-    from markdown_it import MarkdownIt  # noqa: PLC0415 (not needed by most commands)
-
+    """A trial of the rating page; its items go by their places, so that nobody finds them again."""
+    numbers = {item["id"]: str(number) for number, item in enumerate(items, 1)}
+    numbered = [{**item, "id": numbers[item["id"]]} for item in items]
+    if drawing is not None and drawing.groups is not None:
+        groups = {numbers[pair_id]: group for pair_id, group in drawing.groups.items() if pair_id in numbers}
+        drawing = replace(drawing, groups=groups)
+    page = hosted_html(task, numbered, "", drawing=drawing)
     return {
-        "name": queue.dataset(study_name),
-        "language": rubric.language_for(queue.language, queue.output_language),
-        # As Argilla renders guidelines: the rubric's own Markdown alone, whose tags are text.
-        "guidelines": MarkdownIt("commonmark", {"html": False, "breaks": True}).render(words.guidelines),
-        "records": [[(title, plain(record[name])) for name, title in words.fields.items()] for record in records],
-        "questions": list(_questions(words)),
-        "pages": (),
-        "folded": (),
+        "id": task["queue"],
+        "name": task["name"],
+        "number": number,
+        "shown": len(items),
+        "page": page,
+        "before": "",
     }
 
 
-def _questions(words: Words) -> Iterator[tuple[str, str, str, Sequence[str]]]:
-    """Title, description, how it is chosen, and points or labels of each question; texts have none."""
-    for name, (title, description) in words.questions.items():
-        form = words.forms.get(name)  # the comment has none
-        chosen = {"multi_label": "checkbox", "ranking": "number"}.get(form.kind, "radio") if form else "radio"
-        yield title, description, chosen, [word or str(value) for value, word in form.options] if form else []
-
-
-def _batches(records: CampaignRecords, rubric: Rubric) -> dict[Queue, tuple[str, str]]:
-    """The pages of each queue's first batch, on MTurk and before it on Prolific, where crowd workers are asked."""
+def _before(records: CampaignRecords, rubric: Rubric) -> dict[Queue, str]:
+    """What participants of Prolific see before the first batch of each queue, where crowd workers are asked."""
     study = records.study
     if study.crowd is None:
         return {}
     pairs, controls = (
         [pair for pair in shown if pair.pair_id not in records.withdrawn] for shown in (records.pairs, records.controls)
     )
-    by_id = {pair.pair_id: pair for pair in [*pairs, *controls]}
-    pages: dict[Queue, tuple[str, str]] = {}
+    pages: dict[Queue, str] = {}
     for batch in make_batches(study, pairs, controls):
         if batch.queue not in pages:
-            offer = Offer(batch, tuple(by_id[pair_id] for pair_id in batch.pair_ids), places=1, reward=0)
             extra = {"examples": examples_html(read_items(study, rubric), rubric, batch.queue), "return_code": ""}
-            room = {**shown_first(study.crowd, rubric, batch.queue, len(offer.pairs)), **extra}
+            room = {**shown_first(study.crowd, rubric, batch.queue, len(batch.pair_ids)), **extra}
             body = entrance_body("", room, range(len(room["questions"])), "", again=False)
-            first = document(said(room, "title"), body, room)
-            pages[batch.queue] = question_html(study, rubric, offer, "about:blank"), first
+            pages[batch.queue] = document(said(room, "title"), body, room)
     return pages

@@ -18,7 +18,7 @@ from pydantic import AfterValidator, Field, model_validator
 from plumbline.fields import PAIR
 from plumbline.fields import Kind as FieldKind
 from plumbline.languages import language_code
-from plumbline.scales import DECIMAL, Point, Scale, as_number
+from plumbline.scales import DECIMAL, Point, Scale, as_number, is_fine
 from plumbline.study.base import StudyPart
 from plumbline.words import trim
 
@@ -112,7 +112,7 @@ class QuestionScale:
 
     def given(self, value: Value) -> Any:
         """A kept answer as Argilla takes it."""
-        if self.kind == "rating" and self.has_buttons:
+        if self.kind == "rating" and (self.has_buttons or is_fine(self.scale)):  # labels, or a slider's text
             return str(value)
         if self.kind == "multi_label":
             return labels_of(str(value))
@@ -162,7 +162,7 @@ def wordings(node: Any, path: str) -> Iterator[tuple[str, str]]:
 class Question(StudyPart):
     """One question about a pair; what is not said means what it meant before there were kinds: a required rating."""
 
-    LATER: ClassVar[frozenset[str]] = frozenset({"kind", "scale", "labels", "required", "pools"})
+    LATER: ClassVar[frozenset[str]] = frozenset({"kind", "scale", "start", "labels", "required", "pools"})
 
     name: str = Field(description="quality, fluency or similarity, in records and tables")
     title: Words = Field(description="what the rater is asked")
@@ -172,6 +172,9 @@ class Question(StudyPart):
     kind: Kind = Field(default="rating", description="what is answered: a point, a label, labels, an order, a text")
     scale: Scale = Field(
         default=(), description="a rating's scale, if it is not the rubric's: its points, or {from, to} and a step"
+    )
+    start: Point | None = Field(
+        default=None, description="where a slider stands until it is touched; nowhere where left out"
     )
     labels: dict[str, Words] = Field(default={}, description="what can be chosen or ranked, with its words, in order")
     required: bool | None = Field(default=None, description="whether it must be answered; texts need not, others must")

@@ -31,6 +31,7 @@ from annotation.sampling.queues import SCOPES, queues_of
 from annotation.verdicts.counted import Place
 from annotation.verdicts.looks import BlockProgress
 from annotation.verdicts.preregistration import rubric_to_ask
+from annotation.verdicts.tables import of_group
 from plumbline.errors import PlumblineError
 from plumbline.manifest import stage
 from plumbline.reading import read_json
@@ -183,7 +184,7 @@ class _ServedStudy:
         self.blocks = done.blocks
         self._know(study, done.unopened)
         return [
-            f"{' '.join(key)}: {'; '.join([group.decision, *group.lines()])}"
+            f"{of_group(key)}: {'; '.join([group.decision, *group.lines()])}"
             for key, group in done.blocks.items()
             if (group.decision, group.opened) != before.get(key)
         ]

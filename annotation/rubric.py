@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import langcodes
@@ -223,11 +223,16 @@ class Rubric(StudyPart):
             return hint
         return f"{hint} {'; '.join(f'{point} = {meaning}' for point, meaning in points.items())}.".lstrip()
 
-    def guidelines_for(self, pool: str, language: str) -> str:
-        """The guidelines of one campaign, as Argilla shows them (Markdown, the rubric's own text alone)."""
+    def guidelines_for(self, pool: str, language: str, *, without: Collection[str] = ()) -> str:
+        """The guidelines of one campaign, as Argilla shows them (Markdown, the rubric's own text alone).
+
+        `without` names questions that are not explained.
+        """
         text = self.pool(pool)
         parts = [f"## {worded(text.title, language)}", worded(text.asked, language), worded(self.guidelines, language)]
         for question in self.asked_questions(pool):
+            if question.name in without:
+                continue
             hint, options = self.meaning(pool, question, language)
             lines = "\n".join(
                 f"- **{option}** {meaning}" if question.kind == "rating" else f"- {meaning}"
@@ -276,6 +281,8 @@ def _incomplete(rubric: Rubric) -> Iterator[str]:
         if not _describes(tuple(sorted(question.points)), scale.scale):
             between = "and points between" if is_fine(scale.scale) else "alone, or every point of the scale"
             yield f"question {scale.name!r} must describe the two ends of its scale {between}, and no other"
+        if question.start is not None and not (is_fine(scale.scale) and question.start in scale.scale):
+            yield f"question {scale.name!r}: start {question.start} is for a slider, on a point of its scale"
         if unknown := [pool for pool in scale.pools if pool not in rubric.pools]:
             yield f"question {scale.name!r} is asked about a pool {unknown[0]!r} that the rubric does not explain"
     by_name = {question.name: question for question in reversed(rubric.asked())}

@@ -218,7 +218,7 @@ def solution(item: TrainingItem, rubric: Rubric) -> Solution:
         if question.name in expected:
             value, (_, meanings) = expected[question.name], rubric.meaning(pair.pool, question, language)
             if question.kind == "rating":
-                shown = f"{value}: {meanings[value]}"
+                shown = f"{value}: {meanings[value]}" if value in meanings else str(value)
             else:
                 shown = str(value) if question.kind == "ranking" else ", ".join(
                     meanings[name] for name in str(value).replace(",", " ").split()

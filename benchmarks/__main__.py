@@ -27,6 +27,7 @@ import benchmarks.instructions
 import benchmarks.judges
 import benchmarks.judging
 import benchmarks.quality
+import benchmarks.rating_page
 import benchmarks.ratings
 import benchmarks.ratings_saved
 import benchmarks.scale

@@ -106,7 +106,7 @@ def dashboard_pages(study: Study, chromium: Browser) -> None:
 
 
 def rating_page(study: Study, home: server.Home, chromium: Browser) -> None:
-    """Picture the first pair of the local Argilla's first dataset, before somebody who has answered nothing."""
+    """Picture the first pair of the local Argilla's paraphrases, before somebody who has answered nothing."""
     name = "picture"
     with reach(home, existing=True) as connection:
         accounts.add(connection, home, [name], ["en"])
@@ -119,9 +119,9 @@ def rating_page(study: Study, home: server.Home, chromium: Browser) -> None:
         page.get_by_label("User name").fill(name)
         page.get_by_label("Password").fill(account.password)
         page.keyboard.press("Enter")
-        page.get_by_role("link", name=f"{study.name}-paraphrasing-EN").click()
-        page.locator("[contenteditable=true]").wait_for(timeout=60_000)
-        page.wait_for_timeout(1000)
+        page.get_by_role("link", name="Paraphrasing, English").click()
+        page.get_by_role("button", name="Begin").click()
+        page.locator("#next").wait_for(timeout=60_000)
         taken(page, "rating")
         accounts.remove(connection, home, name)
 

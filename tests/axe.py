@@ -122,6 +122,13 @@ def _source() -> str:
     return FILE.read_text(encoding="utf-8")
 
 
+def findings(page: Page) -> list[str]:
+    """All that axe-core finds on a page without frames, however light it is; nothing where it was not fetched."""
+    if not FILE.exists() and not os.environ.get("CI"):
+        return []
+    return [line for _, line in _found(page.main_frame, _source(), ())]
+
+
 def grave_of_file(page: Page, path: Path) -> list[str]:
     """What `grave` finds on a page of a file, by day and, of its colours, by night."""
     found = []
@@ -139,10 +146,15 @@ def _runs(frame: Frame) -> bool:
 
 
 def _grave(frame: Frame, source: str, rules: Sequence[str]) -> list[str]:
+    return [line for impact, line in _found(frame, source, rules) if impact in HEAVY]
+
+
+def _found(frame: Frame, source: str, rules: Sequence[str]) -> list[tuple[str, str]]:
+    """Impact and place of all findings."""
     if frame.evaluate("typeof axe === 'undefined'"):
         frame.evaluate(source)
     found: list[tuple[str, str]] = frame.evaluate(_RUN, list(rules) or None)
-    return [line for impact, line in found if impact in HEAVY]
+    return found
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import contextlib
 import importlib
 import importlib.util
 import io
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from collections.abc import Callable
 import pytest
 
 from plumbline import cli
+from plumbline.commands import COMMANDS
 from plumbline.study import ROOT
 
 
@@ -23,6 +25,15 @@ def main_of(module: str) -> Callable[[], int]:
     name = f"{module}.__main__" if found.submodule_search_locations else module
     main: Callable[[], int] = importlib.import_module(name).main
     return main
+
+
+def module_words(line: str) -> list[str]:
+    """The module and the words of a command line: `plumbline NAME ...` or `python -m MODULE ...`."""
+    words = shlex.split(line, comments=True)
+    if words[0] == "plumbline":
+        command = COMMANDS[words[1]]
+        return [command.module, *command.word.split(), *words[2:]]
+    return words[2:]
 
 
 def here(module: str, *words: str) -> subprocess.CompletedProcess[str]:

@@ -65,11 +65,6 @@ def test_the_examples_of_the_page_print_what_it_says(number: int) -> None:
     assert len(EXAMPLES) == 2
 
 
-def test_the_page_lists_every_name() -> None:
-    table = PAGE[: PAGE.index("## ")]
-    assert [name for _, name in NAMES if not re.search(rf"\b{name}\b", table)] == []
-
-
 def test_packages_load_nothing_until_a_name_is_asked_for() -> None:
     code = (
         "import sys, plumbline, annotation, evaluation\n"

@@ -17,7 +17,7 @@ from annotation import server
 from plumbline import demo
 from plumbline.study import ROOT
 from plumbline.transformations import TRANSFORMATIONS
-from tests.commands import here
+from tests.commands import here, module_words
 from tests.scale import scaled
 from tests.test_layout import commands
 
@@ -46,7 +46,7 @@ class Flow:
         In this process, unless it is to be `apart`: importing torch once more would take most of the time.
         """
         line = line.replace(STUDY, str(self.study))
-        _, _, module, *words = [*line.split(), "--exports", str(self.exports)]
+        module, *words = [*module_words(line), "--exports", str(self.exports)]
         with pytest.MonkeyPatch.context() as patch:
             for name in [name for name in os.environ if name.startswith("ARGILLA_")]:
                 patch.delenv(name)
@@ -85,9 +85,9 @@ def sample_study(folder: Path, pairs: int) -> Path:
 def flow(tmp_path_factory: pytest.TempPathFactory) -> Flow:
     """The commands of the README and of the page on one's own study, run in their order."""
     made = Flow(tmp_path_factory.mktemp("flow"))
-    lines = [line for line in commands(SHOWN) if line.startswith("python -m") and " serve" not in line]
+    lines = [line for line in commands(SHOWN) if line.startswith("plumbline ") and " serve" not in line]
     lines = [line for line in lines if STUDY in line and "--include-rejected" not in line]
-    stages = [line.split(" --")[0].removeprefix("python -m ") for line in lines]
+    stages = [" ".join(module_words(line.split(" --")[0])) for line in lines]
     assert stages == [
         "generation.run",
         "annotation sample",

@@ -148,7 +148,13 @@ MODULES = [
     "streamlit_app",
 ]
 #: Theirs have options of their own.
-WITH_COMMANDS = ("annotation", "evaluation.benchmarks", "evaluation.bundle", "evaluation.instructions")
+WITH_COMMANDS = (
+    "annotation",
+    "annotation.judges",
+    "evaluation.benchmarks",
+    "evaluation.bundle",
+    "evaluation.instructions",
+)
 #: What takes a tenth of a second to two seconds to import, and is no part of knowing what a command is asked.
 SLOW = {"altair", "argilla", "boto3", "datasets", "httpx", "mteb", "numpy", "pandas", "pyarrow", "pydantic", "ray",
         "scipy", "sklearn", "statsmodels", "torch"}  # fmt: skip
@@ -208,21 +214,28 @@ def test_every_command_of_plumbline_that_documents_name_exists(
 ) -> None:
     """Each `plumbline ...` of a document names a command of the table, which knows the options."""
     named = {
-        line.split("  #")[0].split()[0]: line.split("  #")[0]
+        line.split("  #")[0].strip()
         for document in DOCUMENTS
         for line in re.findall(r"(?:^|`)plumbline ([a-z][^`\n]+)", document.read_text(encoding="utf-8"), re.MULTILINE)
     }
-    assert {"demo", "generate", "evaluate"} <= set(named) <= set(COMMANDS)
-    for name, line in named.items():
-        command, own = COMMANDS[name], line.split()[1:2]
-        sub = own if command.module in WITH_COMMANDS and not command.word and own and own[0].isalpha() else []
-        monkeypatch.setattr(sys, "argv", [name, *command.word.split(), *sub, "--help"])
-        with pytest.raises(SystemExit) as ended:
-            main_of(command.module)()
-        said = capsys.readouterr().out
-        assert not ended.value.code
-        for option in re.findall(r"(--[a-z-]+)", line):
-            assert option in said, f"plumbline {line}: {option} is not known"
+    names = {line.split()[0] for line in named}
+    assert {"demo", "generate", "evaluate"} <= names
+    assert not names - set(COMMANDS), f"there is no command {names - set(COMMANDS)}"
+    helps: dict[tuple[str, ...], str] = {}
+    for line in sorted(named):
+        name, *rest = line.split()
+        command = COMMANDS[name]
+        several = name in ("crowd", "users") or (command.module in WITH_COMMANDS and not command.word)
+        sub = rest[:1] if several and rest and rest[0].isalpha() else []
+        call = (name, *command.word.split(), *sub)
+        if call not in helps:
+            monkeypatch.setattr(sys, "argv", [*call, "--help"])
+            with pytest.raises(SystemExit) as ended:
+                main_of(command.module)()
+            helps[call] = capsys.readouterr().out
+            assert not ended.value.code, f"plumbline {line}"
+        for option in re.findall(r"(?<![\w-])(--[a-z-]+)", line):
+            assert option in helps[call], f"plumbline {line}: {option} is not known"
 
 
 def test_every_command_line_has_its_name_in_plumbline(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import importlib
 import importlib.util
 import io
 import re
@@ -45,8 +46,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_documents_link_to_what_is_there(site: Path) -> None:
     assert (site / "index.html").is_file()
     assert "datasets:" in (site / "files/studies/demo.yaml.txt").read_text(encoding="utf-8")
-    decisions = {file.stem for file in (ROOT / "docs/decisions").glob("*.md")}
-    assert {file.stem for file in (site / "decisions").glob("*.html")} == decisions
+    for name in ("promises", "judges_simulated", "decisions/0005-verdicts"):
+        assert not (site / f"{name}.html").exists(), f"{name} is for readers of the repository"
+        assert (site / f"files/docs/{name}.md.txt").is_file(), f"no page links to {name}"
 
 
 def test_pages_ask_no_other_host(site: Path) -> None:
@@ -68,11 +70,29 @@ def test_the_search_finds_where_the_site_is_read_from_a_folder(site: Path, page:
     assert asked and all(url.startswith(("file:", "data:", "blob:")) for url in asked), asked
 
 
+@pytest.mark.parametrize(
+    ("typed", "leads_to"),
+    [
+        ("exclude a rater", "campaign.html#exclude-a-rater"),
+        ("how many raters", "campaign.html#how-many-raters-and-pairs"),
+        ("own data", "own_study.html"),
+    ],
+)
+def test_the_search_understands_what_people_type(site: Path, page: Page, typed: str, leads_to: str) -> None:
+    """Among the first three pages that the search names stands the one that answers, or the section of it."""
+    page.goto((site / "index.html").as_uri())
+    page.get_by_role("textbox", name="Search").press_sequentially(typed)
+    page.locator(".md-search-result__link").first.wait_for()
+    pages = page.locator(".md-search-result__item").all()[:3]
+    links = [str(link.get_attribute("href")) for one in pages for link in one.locator(".md-search-result__link").all()]
+    assert any(leads_to in re.sub(r"\?[^#]*", "", link) for link in links), links
+
+
 def test_nothing_is_cut_off_on_paper(site: Path, page: Page) -> None:
     """The widest kinds of tables, programs' output and formulas, on a page of A4 less its margins."""
     page.emulate_media(media="print")
     page.set_viewport_size({"width": 680, "height": 900})
-    for name in ("judges_simulated", "tutorials/benchmark", "method/judges", "gallery"):
+    for name in ("method/verdicts", "tutorials/benchmark", "method/judges", "gallery"):
         page.goto((site / f"{name}.html").as_uri())
         parts = page.locator(".md-typeset :is(td, pre, .formula math, img)")
         right = parts.evaluate_all("found => found.map(one => one.getBoundingClientRect().right)")
@@ -102,9 +122,12 @@ def test_every_key_of_a_study_says_what_it_means() -> None:
 
 def test_the_reference_has_every_command_and_name() -> None:
     commands, names = reference.command_pages(), reference.api()
-    assert "### plumbline demo" in commands and "#### plumbline crowd launch" in commands
-    assert "#### plumbline judge select" in commands and "#### plumbline users invite" in commands
-    assert "### axis_table" in names and "from annotation import ac2" in names
+    for name in ("demo", "crowd launch", "judge select", "users invite", "bundle inspect"):
+        assert f"| `plumbline {name}` | " in commands, name
+    assert "`python -m evaluation.run`" in commands
+    assert "`ac2(ratings, scale=..." in names
+    for package in ("plumbline", "annotation", "evaluation"):
+        assert all(f"### {name}\n" in names for name in importlib.import_module(package).__all__), package
 
 
 def test_the_citation_has_the_package_s_version() -> None:
@@ -168,8 +191,8 @@ def test_files_that_documents_name_are_there() -> None:
 @pytest.mark.parametrize("package", PACKAGES)
 def test_the_design_names_the_modules_that_there_are(package: str) -> None:
     design = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
-    (row,) = re.findall(rf"^\| `{package}/` (.+)", design, re.MULTILINE)
-    named = {name.rstrip("/").rpartition("/")[2] for name in re.findall(r"`([a-z_/]+)`", row)}
+    (section,) = re.findall(rf"^### `{package}/`(.+?)^(?:##|The Python API)", design, re.MULTILINE | re.DOTALL)
+    named = {name.rstrip("/").rpartition("/")[2] for name in re.findall(r"`([a-z_/]+)`", section)}
     files = list((ROOT / package).rglob("*.py"))
     there = {file.stem for file in files} | {folder.name for file in files for folder in file.parents}
     assert not named - there, f"docs/design.md names in {package} what is not there: {named - there}"

@@ -19,6 +19,7 @@ from tqdm import tqdm
 from annotation.argilla.client import Argilla
 from annotation.human.order import OrderDrawing
 from annotation.human.records import UNKNOWN
+from annotation.page import ANSWERING_WORDS, about
 from annotation.questions import Kind, Question, QuestionScale, Value, worded
 from annotation.rubric import MOST_LABELS, Rubric
 from annotation.sampling.queues import Queue
@@ -33,16 +34,14 @@ from plumbline.scales import MOST_LEVELS, is_fine
 if TYPE_CHECKING:
     import argilla as rg
 
-ANSWERING_WORDS = "answering_words.yaml"
 TITLE = 500  # characters of a title that Argilla takes
 
 
 def beside(rubric: Rubric, pool: str, language: str) -> dict[str, tuple[str, str]]:
     """The fields beside the texts of a pool's items, by name: title and text. Of `language` where there are words."""
     words = words_in(ANSWERING_WORDS, language)
-    about = words["about"] if rubric.fields.shown else worded(rubric.fields.asked, language)
     return {
-        ASKED: (about, worded(rubric.pool(pool).asked, language)),
+        ASKED: (about(rubric, language), worded(rubric.pool(pool).asked, language)),
         ANSWERING: (words["title"], _keys(rubric, pool, language)),
     }
 
@@ -67,7 +66,10 @@ def _keys(rubric: Rubric, pool: str, language: str) -> str:
 
 
 # What Argilla takes (`argilla_server.api.schemas.v1.questions`).
-_TOO_FINE = f"has a scale without points, or of more than {MOST_LEVELS}; give it fewer, or collect ratings from a file"
+_TOO_FINE = (
+    f"has a scale without points, or of more than {MOST_LEVELS}, which Argilla's page cannot show; take raters.page:"
+    " plumbline on our server, give it fewer, or collect ratings from a file"
+)
 _MOST_RANKED, _LONGEST_LABEL = 50, 500  # labels of a ranking, a label's characters
 # Argilla shows so many labels before a rater asks for the rest; all of them are to be seen.
 _LEAST_VISIBLE = 3
@@ -87,17 +89,19 @@ class QuestionForm:
     kind: Kind
     options: tuple[tuple[Value, str], ...]  #: points (whose words stand in the description), or labels with their words
     required: bool
+    slider: bool = field(default=False, compare=False)  #: whether its numbers need the rating page
 
     @classmethod
     def of(cls, rubric: Rubric, pool: str, question: Question, language: str) -> QuestionForm:
-        """What the raters of a pool can answer to a question."""
+        """What the raters of a pool can answer to a question; a text holds the number of a slider."""
         scaled, (_, meanings) = question.asked(rubric.scale), rubric.meaning(pool, question, language)
         options: tuple[tuple[Value, str], ...] = tuple(meanings.items())
         if scaled.kind != "rating":
             return cls(scaled.kind, options, scaled.required)
-        if is_fine(scaled.scale) or not scaled.has_buttons:
-            points = () if is_fine(scaled.scale) else scaled.scale
-            return cls("rating", tuple((point, "") for point in points), scaled.required)
+        if is_fine(scaled.scale):
+            return cls("text", (), scaled.required, slider=True)
+        if not scaled.has_buttons:
+            return cls("rating", tuple((point, "") for point in scaled.scale), scaled.required)
         words = {point: f"{point} = {meanings[point]}" if point in meanings else str(point) for point in scaled.scale}
         return cls("label", tuple((str(point), word) for point, word in words.items()), scaled.required)
 
@@ -112,7 +116,7 @@ class QuestionForm:
         """What of it Argilla does not take, in words; empty if it takes all."""
         values = [value for value, _ in self.options]
         if self.kind == "rating":
-            return "" if values else _TOO_FINE
+            return ""
         most = _MOST_RANKED if self.kind == "ranking" else MOST_LABELS
         if len(values) > most:
             return f"has {len(values)} labels, it takes {most}"
@@ -162,9 +166,10 @@ class Words:
     plain: Mapping[str, str] = field(default_factory=dict)  #: the questions' titles as earlier versions published them
     platforms: frozenset[str] = frozenset()  #: fields whose titles are no rubric's, so that they are never corrected
     kinds: Mapping[str, FieldKind] = field(default_factory=dict)  #: of the fields that are no plain text
+    task: Mapping[str, Any] | None = None  #: what the rating page shows; None where Argilla's own page is used
 
     @classmethod
-    def of(cls, rubric: Rubric, queue: Queue, note: str = "") -> Words:
+    def of(cls, rubric: Rubric, queue: Queue, note: str = "", task: Mapping[str, Any] | None = None) -> Words:
         """What a rubric says to the raters of a queue; `note` (Markdown) stands above and below the guidelines."""
         language = rubric.language_for(queue.language, queue.output_language)
         titles = rubric.field_titles(queue.pool, language, queue.language, queue.output_language)
@@ -190,21 +195,24 @@ class Words:
                 for question_field in rubric.fields.of(queue.pool)
                 if question_field.kind == "chat"
             },
+            task=task,
         )
 
     @classmethod
     def shown(cls, argilla: Argilla, dataset_id: str) -> Words:
         """What a dataset says now. Raises ServiceError."""
+        dataset = argilla.request("GET", f"/datasets/{dataset_id}")
         fields = argilla.request("GET", f"/datasets/{dataset_id}/fields")["items"]
         questions = argilla.request("GET", f"/datasets/{dataset_id}/questions")["items"]
         return cls(
-            guidelines=argilla.request("GET", f"/datasets/{dataset_id}")["guidelines"] or "",
+            guidelines=dataset["guidelines"] or "",
             fields={shown_field["name"]: shown_field["title"] for shown_field in fields},
             kinds={shown_field["name"]: "chat" for shown_field in fields if shown_field["settings"]["type"] == "chat"},
             questions={question["name"]: (question["title"], question["description"] or "") for question in questions},
             forms={
                 question["name"]: QuestionForm.shown(question) for question in questions if question["name"] != COMMENT
             },
+            task=(dataset.get("metadata") or {}).get(TASK),
         )
 
     def corrects(self, shown: Words) -> str:
@@ -225,12 +233,18 @@ class Words:
             changes.append(f"the texts' titles {from_to(list(now.values()), list(titles.values()))}")
         if self.guidelines.strip() != shown.guidelines.strip():
             changes.append(f"the guidelines {from_to(shown.guidelines.strip(), self.guidelines.strip())}")
+        if shown.task is not None and self.task is None:
+            changes.append("the page, from ours to Argilla's")
+        elif shown.task is not None and self.task is not None:
+            marked = [bool(task["difference"]) for task in (shown.task, self.task)]
+            changes += [f"the marks of differing words {from_to(*marked)}"] if marked[0] != marked[1] else []
         return "; ".join(changes)
 
     def too_much(self) -> str:
         """What of it Argilla does not take, in words; empty if it takes all."""
         for name, form in self.forms.items():
-            if what := form.too_much():
+            too_fine = _TOO_FINE if form.slider and self.task is None else ""
+            if what := too_fine or form.too_much():
                 return f"question {name!r} {what}"
         titles = [*self.fields.values(), *(title for title, _ in self.questions.values())]
         if longest := next((title for title in titles if len(title) > TITLE), ""):
@@ -255,6 +269,7 @@ class Words:
 
 def put_right(argilla: Argilla, dataset_id: str, words: Words) -> None:
     """Let a dataset say these words; its questions and their points are the same already. Raises ServiceError."""
+    give_task(argilla, dataset_id, words.task)
     argilla.request("PATCH", f"/datasets/{dataset_id}", json={"guidelines": words.guidelines})
     for item in argilla.request("GET", f"/datasets/{dataset_id}/fields")["items"]:
         argilla.request("PATCH", f"/fields/{item['id']}", json={"title": words.fields[item["name"]]})
@@ -311,11 +326,24 @@ def suggestions_for(pairs: Sequence[Pair], suggestions: Suggested) -> Suggested:
 MARK = "drawn"  # in the metadata of datasets and records, as `plumbline_argilla.ordering` reads it
 
 
+TASK = "rate"  # in a dataset's metadata: what the rating page shows of it (`annotation.page.task_of`)
+
+
+def give_task(argilla: Argilla, dataset_id: str, task: Mapping[str, Any] | None) -> None:
+    """Let the rating page show a dataset by this task, or Argilla's own page show it. Raises ServiceError."""
+    before = argilla.request("GET", f"/datasets/{dataset_id}").get("metadata") or {}
+    now = {name: value for name, value in before.items() if name != TASK} | ({} if task is None else {TASK: task})
+    if now != before:
+        argilla.request("PATCH", f"/datasets/{dataset_id}", json={"metadata": now})
+
+
 def mark_dataset(argilla: Argilla, dataset_id: str, drawing: OrderDrawing | None) -> None:
     """Have a new dataset's orders drawn for each rater, where the server can. Raises ServiceError."""
     if drawing is not None and _read(argilla, dataset_id) is not None:
-        metadata = {"metadata": {MARK: drawing.of_dataset()}, "allow_extra_metadata": True}  # of records, too
-        argilla.request("PATCH", f"/datasets/{dataset_id}", json=metadata)
+        before = argilla.request("GET", f"/datasets/{dataset_id}").get("metadata") or {}
+        metadata = {**before, MARK: drawing.of_dataset()}
+        change = {"metadata": metadata, "allow_extra_metadata": True}  # of records, too
+        argilla.request("PATCH", f"/datasets/{dataset_id}", json=change)
 
 
 def is_marked(argilla: Argilla, dataset_id: str) -> bool:

@@ -21,6 +21,7 @@ from annotation.argilla.dataset import (
     Suggested,
     Words,
     answered,
+    give_task,
     mark_dataset,
     put_right,
     question_of,
@@ -31,16 +32,19 @@ from annotation.argilla.dataset import (
 from annotation.human.order import OrderDrawing, drawing_of
 from annotation.names import account_pseudonym
 from annotation.offering import alone, begin_offering, refuse_other_prompts, refuse_other_sample
+from annotation.page import task_of
 from annotation.ratings.answers import Answer, last_snapshot
 from annotation.ratings.ratings import excluded_raters, note_again
 from annotation.rubric import Rubric
 from annotation.sampling.queues import Queue, queues_of
 from annotation.sampling.sample import refuse_other_half
+from annotation.server import Connection
+from annotation.training import TrainingItem, read_items
 from annotation.verdicts.counted import Place
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.looks import BlockProgress
 from annotation.verdicts.preregistration import fix_rules, rubric_to_ask
-from annotation.verdicts.tables import count
+from annotation.verdicts.tables import count, of_group
 from plumbline.errors import StudyError
 from plumbline.fields import fields_of
 from plumbline.records import ARGILLA, Pair
@@ -67,7 +71,7 @@ class Publication:
 
     def opened(self) -> list[str]:
         """How far the blocks of each verdict are, in lines."""
-        lines = [f"{' '.join(key)}: {'; '.join(group.lines())}" for key, group in self.blocks.items()]
+        lines = [f"{of_group(key)}: {'; '.join(group.lines())}" for key, group in self.blocks.items()]
         out = f"taken out, for a look at earlier blocks has decided: {count(self.spared, 'record')} without an answer"
         return [*lines, *([out] if self.spared else [])]
 
@@ -139,7 +143,11 @@ def _publish(
     refuse_other_sample(records)
     if wrong := _other_fields(rubric, pairs):
         raise StudyError(f"{study.file}: {wrong}; run `{study.command('annotation sample')}` again")
-    targets = [_Target.of(study, rubric, queue, queue_pairs) for queue, queue_pairs in queues_of(pairs).items()]
+    training = read_items(study, rubric)
+    targets = [
+        _Target.of(study, rubric, queue, queue_pairs, training, ours=has_rating_page(study, argilla.connection))
+        for queue, queue_pairs in queues_of(pairs).items()
+    ]
     _refuse_too_much(targets, f"{study.file}: rubric {rubric.name!r} is too much for Argilla")
     _refuse_answered(argilla, rubric.name, targets, study.command("annotation accept"))
     refuse_unknown(study, argilla)
@@ -183,16 +191,32 @@ class _Target:
     words: Words
 
     @classmethod
-    def of(cls, study: Study, rubric: Rubric, queue: Queue, pairs: Sequence[Pair]) -> _Target:
-        """That of a queue's pairs."""
+    def of(
+        cls,
+        study: Study,
+        rubric: Rubric,
+        queue: Queue,
+        pairs: Sequence[Pair],
+        training: Sequence[TrainingItem],
+        *,
+        ours: bool,
+    ) -> _Target:
+        """That of a queue's pairs, rated on our page (`ours`) or on Argilla's."""
         by_id = {pair.pair_id: pair for pair in pairs}
         per_pair, drawing = study.raters_of(queue.pool), drawing_of(study, pairs)
         workspace, name = queue.workspace(study.name), queue.dataset(study.name)
-        return cls(queue, by_id, workspace, name, per_pair, drawing, Words.of(rubric, queue))
+        task = task_of(study, rubric, queue, name, training=training, drawing=drawing) if ours else None
+        return cls(queue, by_id, workspace, name, per_pair, drawing, Words.of(rubric, queue, task=task))
 
     def listed(self, datasets: Mapping[tuple[str, str], DatasetListing]) -> DatasetListing | None:
         """It as the server has it."""
         return datasets.get((self.workspace, self.name))
+
+
+def has_rating_page(study: Study, connection: Connection | None) -> bool:
+    """Whether the study's annotators rate on our page: on our own server, where they see no suggestions of judges."""
+    here = connection is not None and connection.home is not None
+    return here and study.raters.page == "plumbline" and study.raters.suggestions == "none"
 
 
 def _take_out(argilla: Argilla, targets: Sequence[_Target], withdrawn: Collection[str]) -> tuple[int, int]:
@@ -283,6 +307,7 @@ def _fill(
             present = {record["external_id"] for record in argilla.records(dataset_id)}
         if not present:  # new, or a crash came before it was marked
             mark_dataset(argilla, dataset_id, target.drawing)
+            give_task(argilla, dataset_id, target.words.task)
         missing = [target.pairs[pair_id] for pair_id in sorted(target.pairs.keys() - present - set(out))]
         send_pairs(argilla, dataset_id, target.name, missing, target.words.beside, shown, target.drawing)
         new[target.name] = len(missing)

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from annotation.argilla.accounts import named_raters
 from annotation.argilla.client import Argilla, DatasetListing
-from annotation.argilla.dataset import Words, answered, placed, record_of
-from annotation.argilla.publish import ExtraField, create_dataset
+from annotation.argilla.dataset import Words, answered, give_task, placed, record_of
+from annotation.argilla.publish import ExtraField, create_dataset, has_rating_page
 from annotation.campaign_records import CampaignRecords
 from annotation.names import account_pseudonym
 from annotation.offering import alone
+from annotation.page import known_items, task_of
 from annotation.questions import worded
 from annotation.rubric import Rubric
 from annotation.sampling.queues import Queue, workspace_name
@@ -52,9 +53,14 @@ def by_queue(items: Sequence[TrainingItem]) -> dict[Queue, list[TrainingItem]]:
     return items_by_queue
 
 
-def words_of(rubric: Rubric, queue: Queue, items: Sequence[TrainingItem]) -> Words:
-    """All that a training dataset says, but for what is right."""
-    return Words.of(training_rubric(rubric, items), queue)
+def words_of(study: Study, rubric: Rubric, queue: Queue, items: Sequence[TrainingItem], *, ours: bool) -> Words:
+    """All that a training dataset says, but for what is right where Argilla's page shows it; `ours` is our own page."""
+    of_training = training_rubric(rubric, items)
+    if not ours:
+        return Words.of(of_training, queue)
+    rights = {item["id"]: item["right"] for item in known_items(items, rubric)}
+    task = task_of(study, of_training, queue, queue.dataset(study.name))
+    return Words.of(of_training, queue, task={**task, "known": rights})
 
 
 def record_of_item(item: TrainingItem, rubric: Rubric, beside: Mapping[str, str]) -> dict[str, Any]:
@@ -80,7 +86,8 @@ def publish_training(study: Study, argilla: Argilla, rubric: Rubric) -> dict[str
         for queue, items in by_queue(read_items(study, rubric)).items():
             where = (workspace_name(study.name, queue.languages), queue.dataset(study.name))
             if where[0] in workspaces:
-                new[where[1]] = _fill(argilla, where, listed.get(where), items, rubric, queue)
+                words = words_of(study, rubric, queue, items, ours=has_rating_page(study, argilla.connection))
+                new[where[1]] = _fill(argilla, where, listed.get(where), items, rubric, words)
     return new
 
 
@@ -90,16 +97,18 @@ def _fill(
     dataset: DatasetListing | None,
     items: Sequence[TrainingItem],
     rubric: Rubric,
-    queue: Queue,
+    words: Words,
 ) -> int:
     """Make a dataset anew where it has to be, and send what it lacks; how many pairs that were."""
-    words, wanted = words_of(rubric, queue, items), {item.pair.pair_id: item for item in items}
+    wanted = {item.pair.pair_id: item for item in items}
     present = set() if dataset is None else {record["external_id"] for record in argilla.records(dataset.id)}
     if dataset is not None and not _fits(argilla, dataset, words, wanted, present):
         argilla.request("DELETE", f"/datasets/{dataset.id}")
         dataset, present = None, set()
     below = ExtraField(RIGHT, words.beside[ASKED], markdown=True)  # titled that nothing of it counts
     dataset_id = create_dataset(argilla, words, where, ENOUGH, below) if dataset is None else dataset.id
+    if not present:
+        give_task(argilla, dataset_id, words.task)
     if missing := sorted(set(wanted) - present):
         beside = placed(argilla, dataset_id, words.beside)
         records = [record_of_item(wanted[pair_id], rubric, beside) for pair_id in missing]
@@ -124,7 +133,7 @@ def _fits(
 
 def _without_right(shown: Words) -> Words:
     fields = {name: title for name, title in shown.fields.items() if name != RIGHT}
-    return Words(shown.guidelines, fields, shown.questions, shown.forms)
+    return Words(shown.guidelines, fields, shown.questions, shown.forms, task=shown.task)
 
 
 def training_datasets(

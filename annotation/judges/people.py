@@ -6,7 +6,7 @@ columns of a study's `ratings.parquet` say nothing else (`plumbline.frames.that_
 
 The alternative annotator test (Calderon, Reichart and Dror, ACL 2025) tells whether a judge is as good as one more
 rater. Passing says that, and not that the judge's mean is right: a judge that is 0.4 too kind passes and would accept
-what people reject (docs/judges_and_people.md).
+what people reject (docs/judges.md).
 """
 
 from __future__ import annotations

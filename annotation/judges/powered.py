@@ -315,7 +315,7 @@ def savings_text(table: pd.DataFrame, correlation: float, rule: AcceptanceSpec) 
             "pairs would be as sure by themselves. Pairs needed: rated, for an interval as wide as that of the first",
             f"column without a judge, at least {FEWEST_RATED} and half of them. By formula, for intervals over pairs",
             "with the raters as they are; the judge's own cost is not in it. Six models reached 0.10 to 0.64 beside",
-            "real people (docs/judges_and_people.md); what yours reaches, ratings alone tell.",
+            "real people (docs/judges.md); what yours reaches, ratings alone tell.",
             *_by_rule(rule),
         ]
     )

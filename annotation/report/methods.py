@@ -234,7 +234,9 @@ def _raters(material: CampaignMaterial) -> list[str]:
             f"{', each' if questions[1:] else ''} on a"
             f" scale from {rubric.scale[0]} to {rubric.scale[-1]}, by the rubric {rubric.name}: {listed(questions)}."
         )
-    about = " ".join([about, *other_questions(rubric, plain, material.tasks)])
+    marked = ["The rating page marked the words in which two texts of one language differ."]
+    shown = marked if material.study.raters.difference else []
+    about = " ".join([about, *other_questions(rubric, plain, material.tasks), *shown])
     rated, per_pair = material.counting, material.study.raters.per_pair
     if rated.empty:
         return [about, "There are no ratings that count."]

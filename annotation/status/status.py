@@ -32,7 +32,7 @@ from annotation.verdicts.doubts import doubts_of, withdrawn_lines
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.held import with_checks
 from annotation.verdicts.preregistration import amendment_lines, first_rating, fixed_text, other_rules
-from annotation.verdicts.tables import count, looks_frame
+from annotation.verdicts.tables import count, looks_frame, of_group
 from annotation.verdicts.verdicts import refuse_stale, verdicts
 from annotation.verdicts.verification import refuse_other_file
 from annotation.wordings import addressed_lines
@@ -163,7 +163,7 @@ def _blocks(evidence: Evidence) -> Iterator[str]:
     """How far the blocks of each verdict are, then what was saved so far in answers and money; nothing without any."""
     study, saved = evidence.study, 0
     for key, group in evidence.blocks.items():
-        yield f"{' '.join(key)}: {'; '.join([group.decision, *group.lines()])}"
+        yield f"{of_group(key)}: {'; '.join([group.decision, *group.lines()])}"
         if group.decision != "undecided":
             saved += group.ends[-1] - group.ends[group.opened - 1]
     if not evidence.blocks:

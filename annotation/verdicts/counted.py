@@ -24,6 +24,7 @@ from annotation.verdicts.looks import BlockProgress, block_progress
 from annotation.verdicts.tables import count, scoped
 from plumbline.frames import is_among
 from plumbline.records import Pair
+from plumbline.statistics.group_sequential import FEWEST
 from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec
 
@@ -176,7 +177,8 @@ class Ahead:
 
     def lacks(self, rule: AcceptanceSpec) -> str:
         """What it will never have enough of; empty where it may."""
-        return f"{self.pairs} of {rule.min_pairs}" if self.pairs < rule.min_pairs else ""
+        least = max(rule.min_pairs, FEWEST if rule.stop == "blocks" else 0)  # a look at fewer decides nothing
+        return f"{self.pairs} of {least}" if self.pairs < least else ""
 
 
 def ahead(pairs: pd.DataFrame, rule: AcceptanceSpec) -> list[Ahead]:

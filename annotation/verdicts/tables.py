@@ -366,6 +366,12 @@ def scoped(transformation: str, language: str, task_type: str = "") -> str:
     return f"{display(transformation, pooled=False)} ({where})"
 
 
+def of_group(key: Sequence[str]) -> str:
+    """What is judged apart, as `scoped` names it; of all languages together it is the pool alone."""
+    pool, *rest = key
+    return scoped(pool, *rest) if rest else display(pool, pooled=False)
+
+
 def count(number: float, word: str, several: str = "") -> str:
     """`1 answer`, `2 answers`; `several` is the plural of a word that takes more than an s."""
     return f"{number} {word if number == 1 else several or f'{word}s'}"

@@ -6,7 +6,6 @@ are files of its own, so that a link that leads nowhere ends the build.
 
 from __future__ import annotations
 
-import json
 import posixpath
 import re
 import sys
@@ -20,19 +19,15 @@ import mathml  # noqa: E402
 import reference  # noqa: E402
 from mkdocs.structure.files import File, Files  # noqa: E402
 
-#: Documents that stand elsewhere in the repository, and the pages that they are here.
-ELSEWHERE = {"CHANGELOG.md": "reference/changes.md", "exports/README.md": "reference/files.md"}
+#: Documents outside docs/ that are pages here.
+ELSEWHERE = {"exports/README.md": "reference/files.md"}
 _LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#|/)([^)\s#]+)(#[^)\s]*)?(?=\))")
 
 
 def on_config(config: Any) -> Any:
-    """Put each decision into the navigation, by its title, and show blocks of formulas as such."""
+    """Show blocks of formulas as such."""
     fence = {"name": "math", "class": "math", "format": mathml.block}
     config.mdx_configs["pymdownx.superfences"] = {"custom_fences": [fence]}
-    files = sorted((ROOT / "docs" / "decisions").glob("*.md"))
-    titles = {file.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# "): file.name for file in files}
-    (about,) = (section["About"] for section in config.nav if "About" in section)
-    about.append({"Decisions": [{title: f"decisions/{name}"} for title, name in titles.items()]})
     return config
 
 
@@ -40,28 +35,29 @@ def on_files(files: Files, config: Any) -> Files:
     """Add the pages that are made of the code and of documents elsewhere."""
     made = {name: make() for name, make in reference.PAGES.items()}
     made |= {page: (ROOT / file).read_text(encoding="utf-8") for file, page in ELSEWHERE.items()}
-    made |= {f"notebooks/{file.stem}.md": _notebook(file) for file in (ROOT / "docs" / "notebooks").glob("*.ipynb")}
     for name, text in made.items():
         files.append(File.generated(config, name, content=text))
     read = {f"docs/{name}": text for name, text in made.items()}
     read |= {file: (ROOT / file).read_text(encoding="utf-8") for file in ELSEWHERE}
     for path in (ROOT / "docs").rglob("*.md"):
-        read[path.relative_to(ROOT).as_posix()] = path.read_text(encoding="utf-8")
+        if not _off_site(path.relative_to(ROOT).as_posix(), config):
+            read[path.relative_to(ROOT).as_posix()] = path.read_text(encoding="utf-8")
     linked = {_target(place, found[1]) for place, text in read.items() for found in _LINK.finditer(text)}
     for target in sorted(linked):  # files are known before the pages that link to them are read
-        if not target.startswith(("docs/", "..")) and target not in ELSEWHERE and (ROOT / target).is_file():
+        outside = not target.startswith(("docs/", "..")) or _off_site(target, config)
+        if outside and target not in ELSEWHERE and (ROOT / target).is_file():
             files.append(File.generated(config, _site_file(target), abs_src_path=str(ROOT / target)))
     return files
 
 
-def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+def on_page_markdown(markdown: str, page: Any, config: Any, **_: Any) -> str:
     """Let links to the repository's files lead to where they are on the site, and show formulas within lines."""
     place = page.file.src_uri
     here = next((file for file, name in ELSEWHERE.items() if name == place), f"docs/{place}")
 
     def led(found: re.Match[str]) -> str:
         target = _target(here, found[1])
-        if target.startswith("docs/"):
+        if target.startswith("docs/") and not _off_site(target, config):
             there = target.removeprefix("docs/")
         elif target in ELSEWHERE:
             there = ELSEWHERE[target]
@@ -74,13 +70,10 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     return mathml.with_formulas(_LINK.sub(led, markdown))
 
 
-def _notebook(file: Path) -> str:
-    """A notebook as a page: its words and its code, and the file to download."""
-    cells = json.loads(file.read_text(encoding="utf-8"))["cells"]
-    parts = [(cell["cell_type"], "".join(cell["source"])) for cell in cells]
-    shown = [text if kind == "markdown" else f"```python\n{text}\n```" for kind, text in parts]
-    how = f"[The notebook]({file.name}), for Jupyter (`pip install jupyterlab`); run it to see results."
-    return "\n\n".join([shown[0], how, *shown[1:]]) + "\n"
+def _off_site(target: str, config: Any) -> bool:
+    """Whether a document is for readers of the repository alone (`exclude_docs`)."""
+    inside = target.startswith("docs/") and target.endswith(".md")
+    return inside and bool(config.exclude_docs.match_file(target.removeprefix("docs/")))
 
 
 def _target(place: str, link: str) -> str:

@@ -11,6 +11,7 @@ import re
 import sys
 import types
 import typing
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 from unittest import mock
@@ -24,9 +25,8 @@ from plumbline.study import Study
 from plumbline.study.engines import EngineSpec, HttpSettings, RecordedSettings, VllmSettings
 from plumbline.study.evaluation import MODEL_SETTINGS, ModelSpec
 
-_OWN_COMMAND = re.compile(r"^    ([a-z-]+)  ", re.MULTILINE)  # in the help of a command that has commands of its own
-_PLAIN = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
-_WIDTH = 90
+_OWN_COMMAND = re.compile(r"^    ([a-z-]+)  +(.+)$", re.MULTILINE)
+_PLAIN = {str: "text", int: "integer", float: "number", bool: "boolean"}
 _ROOMS = ("plumbline", "generation", "annotation", "evaluation")
 
 
@@ -141,21 +141,23 @@ def _cell(text: str) -> str:
 
 
 def command_pages() -> str:
-    """Every command with its help."""
+    """Every command, what it does and how it is called as a module."""
     lines = [
         "# Commands",
-        "Each is `plumbline NAME`, or `python -m` with the words that stand beside it. What follows is what `--help`"
-        " prints.",
+        "`plumbline COMMAND --help` explains options and shows an example. Each command is also a module:"
+        " `plumbline evaluate` is `python -m evaluation.run`.",
     ]
-    for section, found in commands.SECTIONS.items():
+    for section, listed in commands.SECTIONS.items():
         lines.append(f"## {section[0].upper()}{section[1:]}")
-        for one in found:
+        rows = ["| command | does | as a module |", "|---|---|---|"]
+        for one in listed:
+            rows.append(f"| `plumbline {one.name}` | {_cell(one.text)} | `{one.spelled}` |")
             told = _help(one.module, *one.word.split())
-            lines += [f"### plumbline {one.name}", f"`{one.spelled}`: {one.text}", _block(told)]
-            for sub in (
-                _OWN_COMMAND.findall(told) if told.partition("\n")[0].endswith(("COMMAND ...", "ACTION ...")) else ()
-            ):
-                lines += [f"#### plumbline {one.name} {sub}", _block(_help(one.module, *one.word.split(), sub))]
+            if told.partition("\n")[0].endswith(("COMMAND ...", "ACTION ...")):
+                rows += [
+                    f"| `plumbline {one.name} {sub}` | {_cell(text)} | |" for sub, text in _OWN_COMMAND.findall(told)
+                ]
+        lines.append("\n".join(rows))
     return "\n\n".join(lines) + "\n"
 
 
@@ -165,16 +167,12 @@ def _help(module: str, *words: str) -> str:
     out = io.StringIO()
     with (
         mock.patch.object(sys, "argv", [module, *words, "--help"]),
-        mock.patch.dict("os.environ", {"COLUMNS": "100"}),
+        mock.patch.dict("os.environ", {"COLUMNS": "200"}),
         contextlib.redirect_stdout(out),
         contextlib.suppress(SystemExit),
     ):
         main()
     return out.getvalue().strip()
-
-
-def _block(text: str) -> str:
-    return f"```text\n{text}\n```"
 
 
 def records() -> str:
@@ -184,17 +182,23 @@ def records() -> str:
         for one in pkgutil.walk_packages(package.__path__, f"{room}."):
             if "record" in one.name.rpartition(".")[2] and ".plugin" not in one.name:
                 importlib.import_module(one.name)
+    models = [
+        model
+        for model in sorted(_below(Record), key=lambda one: (one.__module__, one.__name__))
+        if not model.__name__.startswith("_") and model.__module__.partition(".")[0] in _ROOMS
+    ]
+    written = Counter((name, field.description) for model in models for name, field in model.model_fields.items())
+    shared = {name: text or "" for (name, text), times in written.items() if times > 1}
     lines = [
         "# Records",
-        "What stages hand on, field by field; [which file holds which](../../exports/README.md). Frozen, typed, one"
-        " word for one thing. A field that is undefined is NaN, in JSON null.",
+        "The fields of each file that stages write; [which file holds which](../../exports/README.md). A field that is"
+        " undefined is NaN, in JSON null. Parquet files hold the types themselves.",
+        "## Fields of several records",
+        "\n".join(f"- `{name}`: {_cell(text)}" for name, text in sorted(shared.items())),
     ]
-    for model in sorted(_below(Record), key=lambda one: (one.__module__, one.__name__)):
-        if model.__name__.startswith("_") or model.__module__.partition(".")[0] not in _ROOMS:
-            continue
+    for model in models:
         key = f" A row is named by {', '.join(f'`{name}`' for name in model.KEY)}." if model.KEY else ""
-        said = " ".join(_described(model))
-        lines += [f"## {model.__name__}", f"`{model.__module__}`. {_cell(said)}{key}", _fields(model)]
+        lines += [f"## {model.__name__}", f"{_cell(' '.join(_described(model)))}{key}", _fields(model, shared)]
     return "\n\n".join(lines) + "\n"
 
 
@@ -204,64 +208,51 @@ def _below(base: type[Record]) -> Iterator[type[Record]]:
         yield from _below(one)
 
 
-def _fields(model: type[BaseModel]) -> str:
-    rows = ["| field | type | meaning |", "|---|---|---|"]
-    for name, field in model.model_fields.items():
-        rows.append(f"| `{name}` | {_plain_type(field.annotation)} | {_cell(field.description or '')} |")
-    return "\n".join(rows)
+def _fields(model: type[BaseModel], shared: dict[str, str]) -> str:
+    """The fields of a record as a list; those of several records by their names alone."""
+    told = [(name, field) for name, field in model.model_fields.items() if shared.get(name) != field.description]
+    rows = [f"- `{name}`{_choices(field.annotation)}: {_cell(field.description or '')}" for name, field in told]
+    names = [f"`{name}`" for name in model.model_fields if name not in dict(told)]
+    return "\n".join([*rows, *([f"- and {', '.join(names)}"] if names else [])])
 
 
-def _plain_type(annotation: Any) -> str:
-    if isinstance(annotation, type) and issubclass(annotation, Record):
-        return f"[{annotation.__name__}](#{annotation.__name__.lower()})"
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return f"[{_title(annotation)}](study.md#{annotation.__name__.lower()})"
-    if getattr(annotation, "__name__", "") in ("datetime", "AwareDatetime"):
-        return "a time, UTC"
-    if typing.get_origin(annotation) in (tuple, list):
-        return f"list of {_plain_type(typing.get_args(annotation)[0])}"
-    if typing.get_origin(annotation) is typing.Annotated:
-        return _plain_type(typing.get_args(annotation)[0])
-    return _takes(annotation)
+def _choices(annotation: Any) -> str:
+    """The values that a field can have where these are few, or the record that it holds."""
+    found = [part for part in (annotation, *typing.get_args(annotation)) if typing.get_origin(part) is typing.Literal]
+    if found:
+        return f" ({_takes(found[0])})"
+    held = [part for part in _models(annotation) if issubclass(part, Record)]
+    return f" ([{held[0].__name__}](#{held[0].__name__.lower()}))" if held else ""
 
 
 def api() -> str:
-    """What `plumbline`, `annotation` and `evaluation` hand out, from its docstrings."""
+    """What `plumbline`, `annotation` and `evaluation` hand out: how it is called and what it does."""
     lines = [
         "# Python API",
-        "What goes in, what comes out, from which paper, and an example. [How they go together](../api.md).",
+        "`help(name)` prints arguments with units, what comes back, what is refused, the source and an example that the"
+        " tests run. [How the functions go together](../api.md).",
     ]
     for package in ("plumbline", "annotation", "evaluation"):
         found = importlib.import_module(package)
         lines.append(f"## {package}")
         for name in found.__all__:
             thing = getattr(found, name)
-            called = f"from {package} import {name}\n\n{name}{_signature(thing)}"
-            lines += [f"### {name}", f"```python\n{called}\n```", _text(inspect.getdoc(thing) or "")]
+            first = (inspect.getdoc(thing) or "").partition("\n\n")[0]
+            lines += [f"### {name}", f"`{name}{_signature(thing)}`", " ".join(first.split())]
             if isinstance(thing, type) and issubclass(thing, BaseModel):
                 lines.append(f"[Its keys](study.md#{name.lower()}) are those of a study file.")
     return "\n\n".join(lines) + "\n"
 
 
 def _signature(thing: Any) -> str:
-    """How it is called, a parameter a line where there are several; a model's keys stand in a table."""
+    """The names of its parameters; a model's keys stand in a table."""
     if isinstance(thing, type) and issubclass(thing, BaseModel):
         return "(...)"
-    found = inspect.signature(thing)
-    parts, told = [str(one) for one in found.parameters.values()], str(found).replace("'", "")
-    if len(told) < _WIDTH:
-        return told
-    kinds = [one.kind for one in found.parameters.values()]
-    if inspect.Parameter.KEYWORD_ONLY in kinds:
-        parts.insert(kinds.index(inspect.Parameter.KEYWORD_ONLY), "*")
-    listed = "".join(f"    {one},\n" for one in parts).replace("'", "")
-    return f"(\n{listed}){told.rpartition(')')[2]}"
-
-
-def _text(docstring: str) -> str:
-    """A docstring as Markdown, its examples as code."""
-    parts = re.split(r"\n\n(?=>>> )", docstring)
-    return "\n\n".join(f"```pycon\n{one}\n```" if one.startswith(">>> ") else one for one in parts)
+    parts = [
+        one.name if one.default is one.empty else f"{one.name}=..."
+        for one in inspect.signature(thing).parameters.values()
+    ]
+    return f"({', '.join(parts)})"
 
 
 PAGES: dict[str, Callable[[], str]] = {

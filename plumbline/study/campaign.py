@@ -69,7 +69,9 @@ class SimulatedRater(StudyPart):
 class RatersSpec(StudyPart):
     """Who rates, and how many for each pair (HTEB, section 2.4: three)."""
 
-    LATER: ClassVar[frozenset[str]] = frozenset({"suggestions", "replace_excluded", "blocks"})
+    LATER: ClassVar[frozenset[str]] = frozenset(
+        {"suggestions", "replace_excluded", "blocks", "difference", "page", "contact"}
+    )
 
     per_pair: int = Field(
         default=3, ge=1, le=1000, description="raters per pair; if there are more, the earliest count"
@@ -101,6 +103,20 @@ class RatersSpec(StudyPart):
         default=(),
         description="with `acceptance.stop: blocks`: pairs of each verdict after which the rule looks, rising, such as"
         " [20, 40, 60, 80, 100]; raters get block after block, until the verdict is decided",
+    )
+
+    page: Literal["plumbline", "argilla"] = Field(
+        default="plumbline",
+        description="where annotators rate on our server: our rating page, or Argilla's own; an Argilla elsewhere, and"
+        " `suggestions`, have Argilla's",
+    )
+    contact: str = Field(
+        default="", max_length=200, description="e-mail or web address for annotators' questions; shown to them"
+    )
+    difference: bool = Field(
+        default=False,
+        description="whether the rating page marks the words in which two texts of one language differ; marks lead the"
+        " eye, so say so where results are told",
     )
 
     @field_validator("blocks")

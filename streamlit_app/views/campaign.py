@@ -200,7 +200,7 @@ _HEIGHT = 1200  # pixels; the page scrolls in it
 def draw_preview(reader: CampaignReader) -> None:
     """The same page as `annotation preview` writes, shut off from this one."""
     html = escape(reader.preview())
-    frame = f'<iframe sandbox="allow-scripts" title="The preview" srcdoc="{html}"'
+    frame = f'<iframe sandbox="allow-scripts allow-forms" title="The preview" srcdoc="{html}"'
     inner = f'{frame} style="border: 0; width: 100%; height: {_HEIGHT - 20}px"></iframe>'
     st.iframe(f'<!doctype html><html lang="en"><title>What raters will see</title>{inner}</html>', height=_HEIGHT)
 

@@ -1,4 +1,4 @@
-"""An annotator's day in a real browser, from signing in to the end of the queue, and what is collected of it."""
+"""An annotator's day on Argilla's own page, from signing in to the end of the queue, and what is collected of it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ALL_DONE = re.compile("The task is completed|no pending records to annotate")
 
 @pytest.fixture
 def study(variant: Callable[..., Study]) -> Study:
-    sample, raters = {"pairs": 5, **ALONE}, {"per_pair": 2}
+    sample, raters = {"pairs": 5, **ALONE}, {"per_pair": 2, "page": "argilla"}
     made = variant(name="browser", transformations=["paraphrasing"], sample=sample, raters=raters)
     generate(made)
     draw_sample(made)

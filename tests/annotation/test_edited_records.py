@@ -254,6 +254,14 @@ def test_a_damaged_manifest_is_not_to_be_deleted(study: Study) -> None:
         assert "bring it back from a copy" in line and "delete" not in line
 
 
+@pytest.mark.parametrize("name", ["offered.json", "looks.json"])
+def test_a_damaged_history_is_not_to_be_deleted(study: Study, name: str) -> None:
+    accept(study)
+    (study.folder / name).write_text("[{", encoding="utf-8")
+    line = said_by(lambda: accept(study))
+    assert "bring it back from a copy, and do not delete it" in line and name in line
+
+
 def test_what_the_sample_was_drawn_from_cannot_be_edited_or_taken_away(study: Study) -> None:
     path = study.folder / "sample.json"
     edit(path, lambda rows: [{**row, "without": ["wrong_language"]} for row in rows])

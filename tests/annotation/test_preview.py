@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
+import json
 import re
-from html import escape, unescape
+from html import unescape
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from annotation.argilla.dataset import Words
 from annotation.campaign_records import CampaignRecords
 from annotation.crowd.batches import make_batches
-from annotation.crowd.page import question_html
-from annotation.crowd.platform import Offer
 from annotation.crowd.prolific.workspaces import shown_first
+from annotation.page import task_of
 from annotation.preview import FILE, preview_html, write_preview
 from annotation.rubric import load_rubric
 from annotation.sampling.queues import queues_of
 from annotation.sampling.sample import draw_sample
 from annotation.server.plugin.plumbline_argilla.crowd_pages import entrance
-from annotation.wordings import ANSWERING, ASKED
 from generation.production import generate
 from plumbline.errors import DataError
 from plumbline.records import Pair
 from plumbline.store import write_table
 from plumbline.study import Study
 from tests.annotation.campaigns import Make, small
+from tests.annotation.previews import pages, words
 from tests.axe import grave
 from tests.commands import here
 
@@ -35,30 +34,20 @@ HOSTILE = (
 )
 
 
-def test_every_queue_shows_what_argilla_is_sent(variant: Make) -> None:
-    study = small(variant, "seen")
+def test_every_queue_shows_what_raters_are_shown(variant: Make) -> None:
+    study = small(variant, "seen", crowd={"contact": "lab@example.org"})
     html, rubric = preview_html(study), load_rubric(study)
     queues = queues_of(CampaignRecords.open(study).shown)
     assert len(queues) > 2
+    shown = {page["task"]["queue"]: page for page in pages(html)}
+    assert set(shown) == {queue.dataset(study.name) for queue in queues}
     for queue, pairs in queues.items():
-        part = html.split(f'<section id="{queue.dataset(study.name)}">')[1].split("</section>")[0]
-        words = Words.of(rubric, queue)
-        for title, description in words.questions.values():
-            assert escape(title) in part.replace("&#39;", "&#x27;").replace("&#34;", "&quot;")
-            assert not description or description in unescape(part)
-        options = sum(len(form.options) for form in words.forms.values())
-        assert part.count('type="radio"') == min(3, len(pairs)) * options
+        page = shown[queue.dataset(study.name)]
+        assert page["task"] == json.loads(json.dumps(task_of(study, rubric, queue, queue.dataset(study.name))))
         first = sorted(pairs, key=lambda pair: pair.pair_id)[:3]
-        assert re.findall(r'<p class="text" dir="auto">(.*?)</p>', part) == [
-            str(escape(text, quote=False)).replace("'", "&#39;").replace('"', "&#34;")
-            for pair in first
-            for text in (words.beside[ASKED], pair.original, pair.transformed, words.beside[ANSWERING])
-        ]
-        for paragraph in re.findall(r"<p>(.*?)</p>", part.split('dir="auto">')[1].split("</div>")[0]):
-            plain = unescape(re.sub(r"<br />|</?strong>", "", paragraph))
-            assert plain in words.guidelines.replace("**", "").replace("\n", "") or plain in words.guidelines.replace(
-                "**", ""
-            )
+        assert [item["texts"] for item in page["items"]] == [[pair.original, pair.transformed] for pair in first]
+        assert page["submit_to"] == ""
+        assert f'<section id="{queue.dataset(study.name)}">' in html
 
 
 def test_it_says_what_it_was_made_of_and_not_which_pairs_are_controls(variant: Make) -> None:
@@ -72,20 +61,11 @@ def test_it_says_what_it_was_made_of_and_not_which_pairs_are_controls(variant: M
     assert "prompts/rubrics/hteb.yaml" in html
     controls = CampaignRecords.open(study).controls
     assert {control.control for control in controls} == {"positive", "negative", "repeat"}
-    assert html.count('<div class="pair">') == len(CampaignRecords.open(study).pairs) + len(controls)
-    assert not any(pair.pair_id in html for pair in CampaignRecords.open(study).shown)
-    assert "positive" not in html and "negative" not in html
-
-
-def test_the_crowds_page_is_the_one_that_is_posted(variant: Make) -> None:
-    study = small(variant, "posted", crowd={"contact": "lab@example.org"})
-    frames = [unescape(found) for found in re.findall(r'srcdoc="(.*?)"></iframe>', preview_html(study), re.DOTALL)]
-    pairs = {pair.pair_id: pair for pair in CampaignRecords.open(study).pairs}
-    batches = {batch.queue: batch for batch in reversed(make_batches(study, list(pairs.values()), []))}
-    offers = [Offer(one, tuple(pairs[own] for own in one.pair_ids), 1, 0) for one in batches.values()]
-    rubric, queues = load_rubric(study), queues_of(pairs.values())
-    assert sorted(frames[::2]) == sorted(question_html(study, rubric, offer, "about:blank") for offer in offers)
-    assert len(frames) == 2 * len(queues)
+    (shown,) = pages(html)
+    assert len(shown["items"]) == len(CampaignRecords.open(study).pairs) + len(controls)
+    whole = words(html)
+    assert not any(pair.pair_id in whole for pair in CampaignRecords.open(study).shown)
+    assert "positive" not in whole and "negative" not in whole
 
 
 def test_prolifics_first_page_is_the_one_that_the_server_shows(variant: Make) -> None:
@@ -117,9 +97,8 @@ def test_the_command_writes_it(variant: Make) -> None:
     done = here("annotation", *words, "--pairs", "1")
     assert done.returncode == 0
     assert done.stdout == f"written: what raters will see -> {study.folder / FILE}; open it in a browser\n"
-    assert (study.folder / FILE).read_text(encoding="utf-8").count('<div class="pair">') == len(
-        queues_of(CampaignRecords.open(study).shown)
-    )
+    shown = pages((study.folder / FILE).read_text(encoding="utf-8"))
+    assert [len(page["items"]) for page in shown] == [1] * len(queues_of(CampaignRecords.open(study).shown))
     assert here("annotation", *words, "--pairs", "0").returncode == 2
 
 
@@ -144,18 +123,20 @@ def test_in_a_browser_texts_are_text_and_run_their_way(page: Page, variant: Make
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.on("request", lambda request: complaints.append(request.url) if request.url.startswith("http") else None)
     page.goto(file.as_uri())
-    expect(page.get_by_text(HOSTILE, exact=True).first).to_be_visible()
-    expect(page.locator(".text", has_text="A cat sat.").first).to_have_css("direction", "ltr")
-    expect(page.locator(".text", has_text=arabic).first).to_have_css("direction", "rtl")
-    expect(page.locator(".guidelines").nth(1)).to_have_css("direction", "rtl")
-    crowd = page.frame_locator("iframe").nth(2)
-    expect(crowd.locator("html")).to_have_attribute("dir", "rtl")
-    expect(crowd.get_by_text(arabic, exact=True).first).to_be_visible()
-    expect(crowd.get_by_role("radio").first).to_be_disabled()
-    prolific = page.frame_locator("iframe").nth(3)
-    expect(prolific.locator("html")).to_have_attribute("dir", "rtl")
-    expect(prolific.get_by_role("checkbox")).to_be_visible()  # the consent
-    expect(page.frame_locator("iframe").nth(0).get_by_text(HOSTILE, exact=True)).to_be_visible()
+    english, before, other, arabic_before = (page.frame_locator("iframe").nth(place) for place in range(4))
+    page.locator("iframe").nth(2).scroll_into_view_if_needed()
+    expect(other.locator("html")).to_have_attribute("dir", "rtl")
+    for frame, text, direction in ((english, HOSTILE, "ltr"), (other, arabic, "rtl")):
+        frame.locator("#begin").click()
+        expect(frame.locator(".text", has_text=text).first).to_have_css("direction", direction)
+        frame.get_by_role("radio").first.check()
+        frame.locator("#next").click()
+        expect(frame.get_by_role("heading", level=2)).to_be_focused()
+        expect(frame.locator("#notice")).not_to_be_empty()  # nothing is stored
+    expect(english.locator("#end")).to_contain_text("This is a trial")
+    expect(arabic_before.locator("html")).to_have_attribute("dir", "rtl")
+    expect(arabic_before.get_by_role("checkbox")).to_be_visible()  # the consent
+    expect(before.get_by_role("checkbox")).to_be_visible()
     assert page.title() == "What raters will see: hostile"
     assert grave(page) == []
     assert complaints == []

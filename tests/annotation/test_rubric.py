@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -154,7 +155,7 @@ def test_what_argilla_would_not_take_is_refused_before_the_rules_are_fixed(
     study = small(variant, "much", rubric="pteb", transformations=["paraphrasing"], **own)
     monkeypatch.setattr("annotation.campaign_records.load_rubric", lambda study: load_rubric(study, tmp_path))
     with pytest.raises(StudyError, match=f"too much for Argilla: .*{said}"):
-        publish(study, cast("Argilla", None))  # nobody is asked
+        publish(study, cast("Argilla", SimpleNamespace(connection=None)))  # one elsewhere, which nobody asks
     assert not CampaignRecords.open(study).rules
 
 

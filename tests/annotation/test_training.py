@@ -11,9 +11,10 @@ import pytest
 
 from annotation.crowd.page import examples_html, question_html
 from annotation.crowd.prolific.workspaces import shown_first
+from annotation.page import data_of
 from annotation.preview import preview_html
 from annotation.questions import ENGLISH, QuestionScale
-from annotation.rubric import load_rubric
+from annotation.rubric import Rubric, load_rubric
 from annotation.sampling.queues import Queue
 from annotation.server.plugin.plumbline_argilla.crowd_html import entrance_body
 from annotation.training import POOL, WORDS, folded, is_right, read_items, solution, training_rubric
@@ -24,6 +25,7 @@ from plumbline.study import ROOT, load_study
 from tests.annotation.campaigns import Make, small
 from tests.annotation.crowd.made_offers import make_offer
 from tests.annotation.kinds import EFFORT, FAULTS, NATURAL, ORDER, RULES, ask, rubric
+from tests.annotation.previews import pages
 
 POOLS = {"en": "paraphrasing", "de": "translation"}
 
@@ -81,9 +83,11 @@ def test_the_preview_shows_known_pairs_with_what_is_right_folded(variant: Make, 
     file.write_text(json.dumps(ROW | {"original": "<b>One</b>"}), encoding="utf-8")
     study = small(variant, "seen", transformations=["paraphrasing"], training=str(file))
     html = preview_html(study, 1)
-    assert '<section id="seen-training-EN">' in html and "&lt;b&gt;One&lt;/b&gt;" in html
-    assert html.count("<details><summary>Answer&#32;first".replace("&#32;", " ")) == 1
-    assert "<b>One" not in html
+    assert html.index('<section id="seen-training-EN">') < html.index('<section id="seen-paraphrasing-EN">')
+    shown = pages(html)[0]
+    (item,) = shown["items"]
+    assert item["texts"][0] == "<b>One</b>" and item["right"]["answers"] and item["asked"] != shown["task"]["asked"]
+    assert shown["task"]["words"]["open"].startswith("Answer first")
     training_rubric(load_rubric(study), read_items(study, load_rubric(study)))
 
 
@@ -121,6 +125,18 @@ def test_questions_of_some_pools_are_asked_and_required_where_all_known_pairs_ar
     ]  # fmt: skip
 
 
+def test_a_right_point_without_words_is_a_number(variant: Make, tmp_path: Path) -> None:
+    file = tmp_path / "known.jsonl"
+    file.write_text(json.dumps(ROW | {"right_quality": 3}), encoding="utf-8")
+    study = variant(name="few", transformations=["paraphrasing"], training=str(file))
+    whole = load_rubric(study)
+    (item,) = read_items(study, whole)
+    ends = [{**question.model_dump(), "points": {1: {"en": "no"}, 5: {"en": "yes"}}} for question in whole.questions]
+    pools = {name: {"title": pool.title, "asked": pool.asked} for name, pool in whole.pools.items()}
+    bare = Rubric.model_validate(whole.model_dump() | {"questions": ends, "pools": pools})
+    assert dict(solution(item, bare).answers)[whole.questions[0].title["en"]] == "3"
+
+
 def test_crowd_pages_show_worked_examples_folded_in_the_raters_language(variant: Make, tmp_path: Path) -> None:
     harm = "<img src=x onerror=alert(1)> & ]]>"
     english, german = (ROW | {"transformed": f"{harm} {code}", "output_language": code} for code in ("en", "de"))
@@ -139,8 +155,10 @@ def test_crowd_pages_show_worked_examples_folded_in_the_raters_language(variant:
     for code, html in found.items():
         assert "<img" not in html and "]]>" not in html and f"{harm} {code}" in unescape(html)
         offer = make_offer(languages=("en", code), pool=POOLS[code])
-        page = question_html(study, rubric, offer, "about:blank")
-        assert page.count(html) == 1 and page.index(html) < page.index("<form")
+        task = data_of(question_html(study, rubric, offer, "about:blank"))["task"]
+        (example,) = task["examples"]
+        assert example["texts"][1]["text"] == f"{harm} {code}" and example["right"]["answers"]
+        assert task["words"]["examples"].startswith("Worked examples" if code == "en" else "Beispiele mit Lösung")
         room = shown_first(study.crowd, rubric, offer.batch.queue, 1) | {"examples": html, "return_code": ""}
         entrance = entrance_body("room", room, [], "", again=False)
         assert entrance.count(html) == 1 and entrance.index(html) < entrance.index("<form")

@@ -26,9 +26,10 @@ from pathlib import Path
 from typing import Any
 from xml.parsers import expat
 
-from annotation.crowd.page import COMMENT, COMMENT_LENGTH, DISCARDED, ORDER, SECONDS, TURN
+from annotation.crowd.page import COMMENT, DISCARDED, ORDER, SECONDS, TURN
 from annotation.crowd.platform import State, Submission
 from annotation.human.records import UNKNOWN
+from annotation.page import COMMENT_LENGTH
 from annotation.questions import AND, QuestionScale, Value, labels_of
 from annotation.ratings.answers import Answer
 from annotation.rubric import Rubric
@@ -94,14 +95,16 @@ class Sheet:
         text = fields.get(f"{pair_id}.{question.name}", "")
         if question.kind == "text":
             return clean_comment(text) or None
-        points = {str(point): point for point in question.scale}
-        if question.kind == "rating" and text and text not in points:
-            scale = f"{question.scale[0]} to {question.scale[-1]}"
-            raise DataError(
-                f"{self.where}: pair {pair_id}, {question.name}: {_short(text)} is not on the scale {scale}"
-            )
-        if question.kind == "rating" or not text:
-            return points.get(text)
+        if not text:
+            return None
+        if question.kind == "rating":
+            value = question.kept(text)
+            if str(value) != text or question.wrong(value):
+                scale = f"{question.scale[0]} to {question.scale[-1]}"
+                raise DataError(
+                    f"{self.where}: pair {pair_id}, {question.name}: {_short(text)} is not on the scale {scale}"
+                )
+            return value
         value = question.kept(labels_of(text) if question.kind == "multi_label" else text)
         if wrong := question.wrong(value):
             raise DataError(f"{self.where}: pair {pair_id}, {question.name}: {ascii(wrong)[1:-1]}")

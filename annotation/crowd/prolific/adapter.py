@@ -144,7 +144,8 @@ class Prolific(Platform):
     def check(self, offer: Offer) -> None:
         """Raise StudyError for a language or countries that Prolific cannot look for, or questions too fine for it."""
         self._filters(offer)
-        if what := Words.of(self._rubric, offer.batch.queue).too_much():
+        ours: dict[str, Any] | None = {} if self._study.raters.page == "plumbline" else None
+        if what := Words.of(self._rubric, offer.batch.queue, task=ours).too_much():
             raise StudyError(f"{self._study.file}: rubric {self._rubric.name!r} is too much for its page: {what}")
 
     def send_offer(self, offer: Offer, token: str) -> str:

@@ -23,14 +23,15 @@ from typing import Any, Protocol
 
 from annotation import server
 from annotation.argilla.client import Argilla
-from annotation.argilla.dataset import Orders, Words, mark_dataset, said_in, send_pairs
+from annotation.argilla.dataset import Orders, Words, give_task, mark_dataset, said_in, send_pairs
 from annotation.argilla.publish import create_dataset
 from annotation.campaign_records import CampaignRecords
-from annotation.crowd.page import consent_of, direction, examples_html, prolific_words
+from annotation.crowd.page import consent_of, examples_html, prolific_words
 from annotation.crowd.platform import Offer
 from annotation.human.order import drawing_of
 from annotation.names import WORKER
 from annotation.offering import Mode
+from annotation.page import direction, task_of
 from annotation.questions import QuestionScale
 from annotation.ratings.answers import PAUSE, Answer
 from annotation.rubric import Rubric
@@ -159,6 +160,7 @@ class ArgillaRooms:
         drawing = drawing_of(self._study, offer.pairs)
         if not present:  # new, or a crash came before it was marked
             mark_dataset(self._argilla, dataset_id, drawing)
+            give_task(self._argilla, dataset_id, self._task(offer, name))
         # In the order of the batch: repeats come late there. Each participant sees a shuffle of their own.
         missing = [pair for pair in offer.pairs if pair.pair_id not in present]
         beside = Words.of(self._rubric, offer.batch.queue).beside
@@ -244,7 +246,15 @@ class ArgillaRooms:
         language = rubric.language_for(queue.language, queue.output_language)
         words = prolific_words(language, of_pairs=not rubric.fields.shown)
         done = f"**[{words.get('done_link', DONE)}]({self._crowd.address}/crowd/done/{room.room_id})**"
-        return create_dataset(self._argilla, Words.of(rubric, queue, done), (name, name), ENOUGH)
+        shown = Words.of(rubric, queue, done, self._task(offer, name))
+        return create_dataset(self._argilla, shown, (name, name), ENOUGH)
+
+    def _task(self, offer: Offer, name: str) -> dict[str, Any] | None:
+        """What the rating page shows of a batch; None where participants rate on Argilla's own."""
+        if self._study.raters.page == "argilla":
+            return None
+        drawing = drawing_of(self._study, offer.pairs)
+        return task_of(self._study, self._rubric, offer.batch.queue, name, drawing=drawing)
 
     def _tell_server(self, offer: Offer, room: Room, workspace_id: str, dataset_id: str) -> None:
         crowd, rubric = self._crowd, self._rubric
@@ -258,6 +268,7 @@ class ArgillaRooms:
             "most": ENOUGH // 2,
             "code": room.code,
             "return_code": room.return_code,
+            "rated_on": self._study.raters.page,
             **shown_first(crowd, rubric, offer.batch.queue, len(offer.pairs)),
         }
         if self._platform == "link" and (link := crowd.link) is not None:

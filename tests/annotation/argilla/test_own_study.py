@@ -25,6 +25,7 @@ from tests.annotation.crowd.campaigns import honest
 from tests.annotation.crowd.mturk.mturk_site import MTurkSite
 from tests.annotation.judgements import pair
 from tests.annotation.kinds import EFFORT, NATURAL, ask, rubric
+from tests.annotation.previews import words
 from tests.commands import here
 from tests.streamlit_app.conftest import APP, VIEWS, go_to
 
@@ -97,7 +98,7 @@ def test_a_ninth_transformation_and_questions_of_ones_own_need_no_line_of_code(
     run("generation.run", "", "--allow-code")
     run("annotation", "sample")
     run("annotation", "preview")
-    preview = (study.folder / "preview.html").read_text(encoding="utf-8")
+    preview = words((study.folder / "preview.html").read_text(encoding="utf-8"))
     assert "The program swapped neighbouring letters." in preview and "How does the new text sound?" in preview
     planned = run("annotation", "plan", "--campaigns", "2", "--pairs", "30", "--raters", "3")
     assert "share of wrong in naturalness at most 0.5, decided by its value" in planned

@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 
-from annotation.crowd.page import direction, prolific_words
+from annotation.crowd.page import prolific_words
+from annotation.page import direction
 from annotation.server.plugin.plumbline_argilla import crowd_pages as pages
 
 ROOM: dict[str, Any] = {
     "records": 3, "guidelines": "# Guidelines", "consent": "Yes?", "return_code": "BACK", "code": "DONE",
-    "contact": "lab@example.org", "questions": [], "dataset_id": "d", "language": "de",
+    "contact": "lab@example.org", "questions": [], "dataset_id": "7b1d6e0e-1f6b-4b3e-9d2a-0c5a8f1e2d3c",
+    "language": "de",
 }  # fmt: skip
 
 

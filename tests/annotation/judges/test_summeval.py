@@ -77,7 +77,7 @@ def ratings() -> dict[str, tuple[pd.DataFrame, pd.DataFrame]]:
 def test_means_with_a_judge_hold_as_often_as_peoples_own_and_save_what_was_found(
     ratings: dict[str, tuple[pd.DataFrame, pd.DataFrame]], judge: str, quality: str
 ) -> None:
-    """docs/judges_and_people.md has the numbers. Judges' own means are off by up to 1.7 points, which does no harm."""
+    """docs/judges.md has the numbers. Judges' own means are off by up to 1.7 points, which does no harm."""
     experts, judges = ratings[quality]
     number = scaled(150, 2000)
     for formula in ("small_samples", "published"):

@@ -138,6 +138,12 @@ def test_several_languages_sources_and_kinds_of_raters_are_told(demo: Study) -> 
     assert "1 rater was excluded, with 0 ratings of the sample." in told
 
 
+def test_marked_differences_are_told(demo: Study) -> None:
+    marked = demo.model_copy(update={"raters": demo.raters.model_copy(update={"difference": True})})
+    told = [text(material(study, [pair(0)], ratings([pair(0)], [3], [3]))) for study in (demo, marked)]
+    assert ["The rating page marked the words in which" in words for words in told] == [False, True]
+
+
 def test_controls_are_told_where_there_are_some(demo: Study) -> None:
     controls = [pair(9).model_copy(update={"control": "positive"}), pair(8).model_copy(update={"control": "repeat"})]
     found = small(demo)

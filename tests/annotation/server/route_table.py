@@ -143,6 +143,8 @@ PAGES = [
     Row("POST", "/crowd/enter/{room}", "404 404 404 404 404 404", {"ticket": "forged"}, form=True),
     Row("GET", "/crowd/done/{room}", "404 404 404 404 404 404"),
     Row("GET", WORK, OPEN),  # the same words for everybody; what it shows it asks the API for
+    Row("GET", "/rate", OPEN),
+    Row("GET", "/rate/{dataset:uuid}", OPEN),  # a page without anything of any dataset; it asks the API, as its reader
     *(Row("GET", f"{WORK}/{name}", OPEN) for name in ("beside.js", "beside.css")),
     Row("GET", "/{path}", OPEN),  # Argilla's own pages: the same files for everybody
 ]

@@ -15,6 +15,7 @@
                text, query, index, evaluation: words and text queries; handing: who holds what, so that nobody answers
                what others see to
     crowd      where crowd participants enter and get their completion code; crowd_pages, crowd_html, crowd_book
+    rate       the rating page as text (rate.html, rate.js, rate.css)
     work_page  an annotator's own page over all datasets (work.html, work.js)
     entries    each annotator's own order of an item's candidates; owners learn which
     privacy    an annotator reads own answers and nobody else's

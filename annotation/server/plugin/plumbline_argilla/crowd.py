@@ -172,8 +172,7 @@ class Entrance:
             "Set-Cookie": f"{COOKIE}={cookie}; Path=/crowd; Max-Age={COOKIE_SECONDS}; HttpOnly; SameSite=Lax{secure}"
         }
         expires = round((time.time() + timedelta(seconds=settings.token_expiration).total_seconds()) * 1000)
-        target = f"/dataset/{UUID(room['dataset_id'])}/annotation-mode"
-        return pages.sign_in(room, accounts.generate_user_token(user), expires, target, headers)
+        return pages.sign_in(room, accounts.generate_user_token(user), expires, pages.pairs_page(room), headers)
 
     def _admit(self, room_id: str, room: dict[str, Any], worker: str, session: str) -> None:
         """Give a new participant a place. Raises RefusedError where there is none for who Prolific does not know yet.

@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
+from urllib.parse import quote
 
 from starlette.responses import HTMLResponse
 
@@ -33,7 +34,14 @@ def page(
     """
     nonce = secrets.token_urlsafe(16)
     text = document(title, body, room or {}, script=script, nonce=nonce)
-    own_api = " connect-src 'self';" if script else ""
+    return guarded(text, nonce, status, asks=bool(script), headers=headers)
+
+
+def guarded(
+    text: str, nonce: str, status: int = 200, *, asks: bool, headers: Mapping[str, str] | None = None
+) -> HTMLResponse:
+    """A page of which only scripts and styles with this nonce count; `asks` where these may ask this server's API."""
+    own_api = " connect-src 'self';" if asks else ""
     policy = (
         f"default-src 'none'; style-src 'nonce-{nonce}'; script-src 'nonce-{nonce}'; form-action 'self';"
         f"{own_api} base-uri 'none'; frame-ancestors 'none'"
@@ -96,7 +104,7 @@ def finished(room: Mapping[str, Any], person: str) -> HTMLResponse:
 
 def unfinished(room: Mapping[str, Any], left: int) -> HTMLResponse:
     """Some is not answered yet."""
-    target = f"/dataset/{room['dataset_id']}/annotation-mode"
+    target = pairs_page(room)
     go_on = shown(room, "go_on")
     body = f'<p>{_left(room, left)}</p><p><a class="button" href="{escape(target)}">{go_on}</a></p>{contact(room)}'
     return page(said(room, "unfinished"), body, room=room)
@@ -104,7 +112,7 @@ def unfinished(room: Mapping[str, Any], left: int) -> HTMLResponse:
 
 def too_few_rated(room: Mapping[str, Any], rated: int, least: int) -> HTMLResponse:
     """Everything is answered, but most of it was discarded."""
-    target = f"/dataset/{room['dataset_id']}/annotation-mode"
+    target = pairs_page(room)
     body = (
         f"<p>{shown(room, 'too_few', rated=rated, all=int(room['records']), least=least)}</p>"
         f'<p><a class="button" href="{escape(target)}">{shown(room, "go_on")}</a></p>'
@@ -127,6 +135,12 @@ def refusal(status: int, words: str) -> HTMLResponse:
 
 def _left(room: Mapping[str, Any], left: int) -> str:
     return shown(room, "left_one" if left == 1 else "left_many", n=left)
+
+
+def pairs_page(room: Mapping[str, Any]) -> str:
+    """Where the pairs of a room are rated; rooms of earlier versions have Argilla's own page."""
+    dataset = quote(str(room["dataset_id"]), safe="")
+    return f"/rate/{dataset}" if room.get("rated_on") == "plumbline" else f"/dataset/{dataset}/annotation-mode"
 
 
 def literal(value: object) -> str:

@@ -22,6 +22,9 @@ async function enter(event) {
   localStorage.setItem(TOKEN, `Bearer ${token}`);
   localStorage.setItem(EXPIRES, String(expiry(token)));
   $("password").value = "";
+  // Who was signed out on a page goes back to it; nothing but our own pages is an address here.
+  const to = new URLSearchParams(location.search).get("to") || "";
+  if (/^\/rate\/[0-9a-f-]{36}$/.test(to)) { location.replace(to); return; }
   await show();
 }
 
@@ -34,7 +37,7 @@ function expiry(token) {
 function row(one) {
   const line = document.createElement("tr"), link = document.createElement("a");
   link.href = target(one);
-  link.textContent = one.name;
+  link.textContent = called(one);
   for (const part of [link, String(one.done), String(one.left)]) {
     const cell = document.createElement(part === link ? "th" : "td");
     cell.append(part);
@@ -58,7 +61,7 @@ async function show() {
     $("work").hidden = false;
     if (on) $("on").focus();
   } catch (error) {
-    if (error.message === "401") { signOut(); door(); return; }
+    if (error.status === 401) { signOut(); door(); return; }
     say(WORDS.trouble);
   }
 }

@@ -1,4 +1,4 @@
-"""An annotator's own page, `/work`: signing in, what is done and left over all datasets, and the way to the next item.
+"""An annotator's own pages: `/work`, where to sign in and see what is done and left, and `/rate/<dataset>`, for rating.
 
 Argilla's home page shows how far a dataset is, not how far its reader is, and a study has a dataset for each queue.
 A bar on Argilla's own pages says the same there (`beside.js`). All numbers come from Argilla's API, asked with the
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import secrets
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -18,13 +19,14 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, Response
 from starlette.routing import Route
 
-from .crowd_pages import literal, page
+from . import rate
+from .crowd_pages import guarded, literal, page
 from .hardening import pages_of
 
 HERE = Path(__file__).parent
 RIGHT_TO_LEFT = ("ar", "ur")
 WORDS: dict[str, dict[str, str]] = json.loads((HERE / "work_words.json").read_text(encoding="utf-8"))
-PAGE = "/work"
+PAGE, RATE = "/work", "/rate"
 SCRIPT, STYLE = f"{PAGE}/beside.js", f"{PAGE}/beside.css"
 
 
@@ -33,7 +35,7 @@ def mount(app: FastAPI) -> None:
 
     Call it once.
     """
-    own = {PAGE: work, SCRIPT: beside, STYLE: style}
+    own = {PAGE: work, SCRIPT: beside, STYLE: style, RATE: work, f"{RATE}/{{dataset:uuid}}": rating}
     app.router.routes[:0] = [Route(path, answer, methods=["GET"]) for path, answer in own.items()]
     added = f'<link rel="stylesheet" href="{STYLE}"><script src="{SCRIPT}" defer></script></body>'
     for file in pages_of(app).rglob("*.html"):
@@ -47,6 +49,21 @@ async def work(request: Request) -> HTMLResponse:
     words = room["words"]
     body = re.sub(r"%(\w+)%", lambda found: escape(words[found[1]]), _text("work.html"))
     return page(words["title"], body, room=room, script=_script(room, "work.js"))
+
+
+async def rating(request: Request) -> HTMLResponse:
+    """The rating page, which asks Argilla's API itself for a dataset's task and items with its reader's session."""
+    room, nonce = _room(request), secrets.token_urlsafe(16)
+    script = _script(room, "rate.js", "rate_argilla.js")
+    text = rate.document(
+        room["words"]["title"],
+        room["language"],
+        room["direction"],
+        rate.WORDS["no_script"],
+        head=f'<style nonce="{nonce}">{rate.source("rate.css")}</style>',
+        foot=f'<script nonce="{nonce}">{script}</script>',
+    )
+    return guarded(text, nonce, asks=True)
 
 
 async def beside(request: Request) -> Response:
@@ -66,11 +83,12 @@ def _room(request: Request) -> dict[str, Any]:
     return {"language": language, "direction": direction, "words": WORDS[language]}
 
 
-def _script(room: dict[str, Any], name: str) -> str:
-    """A script of ours that nothing else on a page can see into, with the words of a language."""
+def _script(room: dict[str, Any], *names: str) -> str:
+    """Scripts of ours that nothing else on a page can see into, with the words of a language."""
     named = {"WORDS": room["words"], "LANGUAGE": room["language"], "DIRECTION": room["direction"]}
     words = "".join(f"const {name} = {literal(value)};\n" for name, value in named.items())
-    return f"(() => {{\n'use strict';\n{words}{_text('work_shared.js')}{_text(name)}}})();\n"
+    texts = "".join(_text(name) for name in ("work_shared.js", *names))
+    return f"(() => {{\n'use strict';\n{words}{texts}}})();\n"
 
 
 def _text(name: str) -> str:

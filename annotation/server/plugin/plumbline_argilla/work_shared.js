@@ -7,9 +7,15 @@ const session = () => {
   return kept && kept.startsWith("Bearer ") && Number(localStorage.getItem(EXPIRES)) > Date.now() ? kept : null;
 };
 
-async function ask(path) {
-  const answer = await fetch(`/api/v1/${path}`, { headers: { Authorization: session() }, cache: "no-store" });
-  if (!answer.ok) throw new Error(String(answer.status));
+const failed = status => Object.assign(new Error(String(status)), { status });
+const PATIENCE_MS = 30000;
+
+async function ask(path, body, method = body ? "POST" : "GET") {
+  if (!session()) throw failed(401);
+  const headers = { Authorization: session(), ...(body ? { "Content-Type": "application/json" } : {}) };
+  const sent = { method, headers, cache: "no-store", signal: AbortSignal.timeout(PATIENCE_MS) };
+  const answer = await fetch(`/api/v1/${path}`, body ? { ...sent, body: JSON.stringify(body) } : sent);
+  if (!answer.ok) throw failed(answer.status);
   return answer.json();
 }
 
@@ -25,7 +31,8 @@ const learns = one => /-training(-[A-Z]{2,3})+$/.test(one.name); // raters learn
 // The reader's datasets, what is learnt on first, then by name, with what is done and left in each.
 async function allWork() {
   const listed = (await ask("me/datasets")).items.filter(one => one.status === "ready");
-  const work = await Promise.all(listed.map(async one => ({ id: one.id, name: one.name, ...await counted(one.id) })));
+  const work = await Promise.all(listed.map(async one => (
+    { id: one.id, name: one.name, task: (one.metadata || {}).rate, ...await counted(one.id) })));
   return work.sort((a, b) => learns(b) - learns(a) || a.name.localeCompare(b.name));
 }
 
@@ -35,7 +42,11 @@ const next = work => {
   const open = work.filter(one => one.left);
   return open.find(learns) || open.find(one => one.done) || open[0];
 };
+// Datasets with a task are rated on our page, all others on Argilla's own.
+const ours = one => Boolean(one.task);
+const called = one => ours(one) ? one.task.name : one.name;
 const target = one => {
+  if (ours(one)) return `/rate/${encodeURIComponent(one.id)}`;
   const status = one.left > one.drafts ? "pending" : one.left ? "draft" : "submitted"; // Argilla lists drafts apart
   return `/dataset/${encodeURIComponent(one.id)}/annotation-mode?status=${status}`;
 };

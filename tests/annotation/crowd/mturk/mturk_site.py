@@ -34,6 +34,8 @@ from xml.sax.saxutils import escape
 import boto3
 from botocore.config import Config
 
+from annotation.page import data_of
+
 Fault = Literal["error", "throttle", "drop"] | None
 Moment = Literal["before", "after"]
 Body = dict[str, Any]
@@ -468,8 +470,9 @@ def answer_xml(fields: Mapping[str, str]) -> str:
 
 
 def form_data(html: str) -> Any:
-    """The data block of a form: study, batch, questions, pairs."""
-    return json.loads(html.split('<script type="application/json" id="data">', 1)[1].split("</script>", 1)[0])
+    """What a form shows: its task, with the batch and the pairs."""
+    data = data_of(html)
+    return {**data["task"], "batch": data["task"]["queue"], "pairs": data["items"], "drawn": data["drawn"]}
 
 
 class _Server(ThreadingHTTPServer):

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from annotation.crowd.mturk.form import Sheet, clean_comment, fields_of_xml
-from annotation.crowd.page import COMMENT_LENGTH
+from annotation.page import COMMENT_LENGTH
 from annotation.rubric import load_rubric
 from plumbline.errors import DataError
 from plumbline.study import Study

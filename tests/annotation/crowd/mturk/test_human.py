@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from playwright.sync_api import Locator, Page
+from playwright.sync_api import Locator, Page, expect
 
 from annotation.campaign_records import CampaignRecords
 from annotation.crowd import judging
@@ -90,16 +90,32 @@ def answer_one(section: Locator) -> None:
     else:
         asked.first.get_by_text("Yes", exact=True).click()
         for place, text in enumerate(texts):
-            row = asked.last.locator("label").filter(has_text=f"Number {place + 1}")
-            row.locator("select").select_option("1" if right(text) else "2")
+            row = asked.last.get_by_role("radiogroup", name=f"Number {place + 1}")
+            row.get_by_role("radio", name="1" if right(text) else "2").check()
 
 
 def refuses_no_order(page: Page) -> None:
     """Whoever says that they can tell is asked for the order."""
-    for yes in page.get_by_role("radio", name="Yes").all():
-        yes.check()
-    page.get_by_role("button").click()
-    assert "Put the passages into order" in page.get_by_role("alert").inner_text()
+    page.get_by_role("radio", name="Yes").check()
+    page.locator("#next").click()
+    assert "Put the passages into order" in page.locator("#alert").inner_text()
+
+
+def work_through(page: Page, pool: str, number: int) -> None:
+    """Answer all items of a page and send them off."""
+    page.get_by_role("checkbox").first.check()
+    page.locator("#begin").click()
+    for turn in range(1, number + 1):
+        expect(page.locator("#turn")).to_contain_text(f" {turn} ")
+        assert "pair" not in page.locator("body").inner_text().lower()
+        if pool == "ordered" and turn == 1:
+            refuses_no_order(page)
+        answer_one(page.locator("#item"))
+        if pool in ("search", "several", "intents"):
+            assert grave(page) == []
+            assert page.evaluate("document.documentElement.scrollWidth") == 390
+        page.locator("#next").click()
+    page.locator("#end button").first.click()
 
 
 def test_who_is_rejected_is_replaced_and_nobody_is_paid_or_counted_twice(site: MTurkSite, tmp_path: Path) -> None:
@@ -210,16 +226,7 @@ def test_tasks_of_each_type_are_done_by_a_crowd_collected_and_accepted(
             continue
         done.append(site.accept(hit_id, f"W{pool}"))
         page.goto(f"{site.url}/task?{urlencode({'hitId': hit_id, 'assignmentId': done[-1]})}")
-        page.get_by_role("checkbox").first.check()
-        assert "pair" not in page.locator("body").inner_text().lower()
-        if pool == "ordered":
-            refuses_no_order(page)
-        for section in page.locator("section.pair").all():
-            answer_one(section)
-        if pool in ("search", "several", "intents"):
-            assert grave(page) == []
-            assert page.evaluate("document.documentElement.scrollWidth") == 390
-        page.get_by_role("button").click()
+        work_through(page, pool, len(data["pairs"]))
         page.get_by_text("Submitted").wait_for()
     assert not complaints
     step(lambda campaign: judging.approve(campaign, done) if not collect(campaign).troubles else None)

@@ -40,26 +40,21 @@ def site(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[MTurkSite]
 def test_a_worker_answers_all_kinds(page: Page, variant: Make, site: MTurkSite) -> None:
     study = variant(name="kinds", rubric="kinds", crowd={"countries": {"en": ["US"]}}, acceptance={"rules": RULES})
     worker = Worker(page, study, site, make_offer([("The cat slept.", "A cat was asleep.")]))
-    expect(
-        page.get_by_text("The program was asked to rephrase the text while keeping its meaning.").last
-    ).to_be_visible()
-    page.get_by_role("checkbox").first.check()
-    page.locator(f'{worker.group("quality", 0)}[value="4"]').check()
-    page.locator(f'{worker.group("fluency", 0)}[value="5"]').check()
-    page.get_by_role("button").click()
-    expect(page.locator("#message")).to_contain_text("How does the new text sound?")  # a label must be chosen
-    page.get_by_role("radio", name="Odd in places").check()
+    worker.begin()
+    asked = "What was asked: The program was asked to rephrase the text while keeping its meaning."
+    expect(page.locator(".asked")).to_have_text(asked)
+    worker.press("4", "5", "Enter")
+    expect(page.locator("#alert")).to_contain_text("How does the new text sound?")  # a label must be chosen
+    worker.press("2")
     page.get_by_role("checkbox", name="Meaning").check()
     page.get_by_role("checkbox", name="Grammar").check()
     page.get_by_role("textbox", name="How would you say it?").fill('<b>"Asleep"</b>')
-    page.get_by_role("button").click()
-    expect(page.locator("#message")).to_contain_text("What suffered most?")
-    expect(page.get_by_role("combobox").first).to_be_focused()
-    for rank in "122":  # form, sense, tone by keyboard alone: a digit chooses a rank, Tab goes on to the next label
-        page.keyboard.press(rank)
-        page.keyboard.press("Tab")
+    worker.press("Control+Enter")
+    expect(page.locator("#alert")).to_contain_text("What suffered most?")
+    worker.press("1", "2", "2")  # form, sense, tone
     assert grave(page) == []
-    page.get_by_role("button").click()
+    worker.press("Enter")
+    worker.submit()
     (answer,) = worker.answers()
     assert answer.values == {
         "quality": 4, "fluency": 5, "naturalness": "odd", "faults": "grammar, meaning", "better": '<b>"Asleep"</b>',
@@ -117,16 +112,16 @@ def test_a_worker_reads_a_chat_and_a_list_from_right_to_left(
     known = {pair.pair_id: pair for pair in pairs}
     offer = Offer(batch, tuple(known[one] for one in batch.pair_ids), 3, 100)
     worker = Worker(page, study, site, offer)
-    section = page.locator("section.pair").first
+    worker.begin()
+    section = page.locator("#item")
     expect(section.locator("ol.chat")).to_have_attribute("dir", "rtl")
     assert section.locator("ol.chat li").all_inner_texts() == ["user\n<b>أين المكتبة؟</b>", "assistant\nهناك"]
     assert section.locator("ol.list:not(.chat) li").all_inner_texts() == ["مشيا", "<i>بالقطار</i>"]
     expect(section.locator("p.text")).to_have_attribute("lang", "ar")
-    expect(section.locator("p.asked")).to_have_count(0)
-    page.get_by_role("checkbox").first.check()
-    for pair_id in batch.pair_ids:
-        page.locator(f'input[name="{pair_id}.label"][value="irrelevant"]').check()
-    page.get_by_role("button").click()
+    for _ in batch.pair_ids:
+        page.locator('input[value="irrelevant"]').check()
+        page.locator("#next").click()
+    worker.submit("إرسال" if page.locator("html").get_attribute("lang") == "ar" else "Submit")
     assert [one.values for one in worker.answers()] == [{"label": "irrelevant"}] * 4
     assert not worker.complaints
 

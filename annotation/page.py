@@ -1,0 +1,288 @@
+"""The rating page: what raters see of a queue or a batch, the same in Argilla, from a crowd and in the preview.
+
+`task_of` gives what all items share and `items_of` the items, as JSON that `rate.js` of the server's plugin shows
+(docs/rating.md). `hosted_html` puts both into one file, for services that host one and for trials.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+import itertools
+import json
+import math
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.resources import files
+from typing import Any
+
+import langcodes
+import yaml
+
+from annotation.human.asking import YES
+from annotation.human.order import FIELD, OrderDrawing
+from annotation.questions import ENGLISH, Question, worded
+from annotation.rubric import Rubric
+from annotation.sampling.queues import Queue
+from annotation.server.plugin.plumbline_argilla import rate
+from annotation.training import WORDS, TrainingItem, solution
+from annotation.wordings import CROWD_WORDS, words_in
+from plumbline.errors import StudyError
+from plumbline.fields import SECOND, fields_of
+from plumbline.records import Pair
+from plumbline.scales import Continuous, is_fine
+from plumbline.study import Study
+
+RIGHT_TO_LEFT = {"Adlm", "Arab", "Hebr", "Mand", "Nkoo", "Rohg", "Samr", "Syrc", "Thaa"}  # scripts of living languages
+ANSWERING_WORDS = "answering_words.yaml"
+COMMENT = "comment"  # what the comment is called among an answer's values
+COMMENT_LENGTH = 2000  # characters of a comment that are kept
+_REASONS = ("no_language", "damaged", "another")  # why a pair is not judged; the last one is told in the comment
+_OF_EXAMPLES = ("examples", "right", "why", "open")
+_STEPS = 100  # of a slider on a scale without points
+
+
+def direction(language: str) -> str:
+    """`rtl` for a language (code) whose usual script runs from right to left, otherwise `ltr`."""
+    return "rtl" if langcodes.Language.get(language).maximize().script in RIGHT_TO_LEFT else "ltr"
+
+
+def rating_words(language: str, *, of_pairs: bool = True) -> dict[str, str]:
+    """The words of the page; English where a language has none.
+
+    Where no pairs are judged (`of_pairs`), the page speaks of items.
+    """
+    content = words_of(language)
+    words: dict[str, str] = rate.WORDS
+    if "rating" in content:
+        words = {**content["rating"], **{name: content["prolific"][name] for name in ("begin", "thank_you")}}
+    return words if of_pairs else {**words, **content["items"]["rating"]}
+
+
+@functools.cache
+def words_of(language: str) -> dict[str, Any]:
+    """The file of words in a language, or in English where there is none."""
+    file = CROWD_WORDS / f"{language}.yaml"
+    text = (file if file.is_file() else CROWD_WORDS / f"{ENGLISH}.yaml").read_text(encoding="utf-8")
+    words: dict[str, Any] = yaml.safe_load(text)
+    return words
+
+
+def task_of(  # noqa: PLR0913
+    study: Study,
+    rubric: Rubric,
+    queue: Queue,
+    name: str,
+    *,
+    training: Sequence[TrainingItem] = (),
+    drawing: OrderDrawing | None = None,
+    consent: str = "",
+) -> dict[str, Any]:
+    """What all items of a queue or batch share: words, texts' titles, questions.
+
+    Args:
+        study: gives its name, its contact and whether differences are marked.
+        rubric: what is asked.
+        queue: whose pool and languages they have.
+        name: of the dataset, or the id of the batch.
+        training: known pairs, of which those of this queue stand among the instructions as worked examples.
+        drawing: where orders are drawn for each rater: questions about one candidate each are explained once.
+        consent: what raters agree to before they begin; empty where they have agreed elsewhere.
+
+    Raises:
+        StudyError: for an unknown pool, or a scale that neither buttons nor a slider can show.
+    """
+    language = rubric.language_for(queue.language, queue.output_language)
+    pool = rubric.pool(queue.pool)
+    titles = rubric.field_titles(queue.pool, language, queue.language, queue.output_language)
+    codes = {name: queue.output_language if name in SECOND else queue.language for name in titles}
+    words = rating_words(language, of_pairs=not rubric.fields.shown) | {
+        name: words_in(WORDS, language)[name] for name in _OF_EXAMPLES
+    }
+    explained_once = drawing.questions[1:] if drawing else ()
+    return {
+        "version": 1,
+        "study": study.name,
+        "queue": name,
+        "name": named(rubric, queue, language),
+        "language": language,
+        "direction": direction(language),
+        "words": words,
+        "title": worded(pool.title, language),
+        "about": about(rubric, language),
+        "asked": worded(pool.asked, language),
+        "guidelines": rubric.guidelines_for(queue.pool, language, without=explained_once),
+        "examples": [_known(item, rubric) for item in training if Queue.of(item.pair) == queue],
+        "contact": (study.crowd.contact if study.crowd else "") or study.raters.contact,
+        "consent": consent,
+        "difference": study.raters.difference,
+        "texts": [
+            {"name": name, "title": title, "lang": codes[name], "dir": direction(codes[name])}
+            for name, title in titles.items()
+        ],
+        "questions": list(_questions(rubric, queue.pool, language)),
+        "comment": {"name": COMMENT, "title": worded(rubric.comment, language), "most": COMMENT_LENGTH},
+        "unable": {"title": words["cannot"], "reasons": [words[reason] for reason in _REASONS]},
+    }
+
+
+def named(rubric: Rubric, queue: Queue, language: str) -> str:
+    """What people call a queue, in a language: `Formal politeness, German`."""
+    names = [
+        langcodes.Language.get(code).display_name(language)
+        for code in dict.fromkeys((queue.language, queue.output_language))
+    ]
+    comma = "، " if direction(language) == "rtl" else ", "
+    return f"{worded(rubric.pool(queue.pool).title, language)}{comma}{' – '.join(names)}"
+
+
+def about(rubric: Rubric, language: str) -> str:
+    """What stands before the line that says what was asked of the program; of other subjects, what it is about."""
+    return words_in(ANSWERING_WORDS, language)["about"] if rubric.fields.shown else worded(
+        rubric.fields.asked, language
+    )  # fmt: skip
+
+
+def items_of(pairs: Iterable[Pair]) -> list[dict[str, Any]]:
+    """Pairs as the page takes them. It does not say which of them are controls."""
+    return [{"id": pair.pair_id, "texts": [field.value for field in fields_of(pair)]} for pair in pairs]
+
+
+def known_items(items: Iterable[TrainingItem], rubric: Rubric) -> list[dict[str, Any]]:
+    """Known pairs as the page takes them, each with what was asked and, folded below it, what is right and why."""
+    return [{**items_of([item.pair])[0], **_right(item, rubric)} for item in items]
+
+
+def _right(item: TrainingItem, rubric: Rubric) -> dict[str, Any]:
+    solved = solution(item, rubric)
+    line = worded(rubric.pool(item.pair.pool).asked, solved.language)
+    return {"asked": line, "right": {"answers": [list(answer) for answer in solved.answers], "why": solved.why}}
+
+
+def _known(item: TrainingItem, rubric: Rubric) -> dict[str, Any]:
+    pair, solved = item.pair, _right(item, rubric)
+    language = rubric.language_for(pair.language, pair.output_language)
+    titles = rubric.field_titles(pair.pool, language, pair.language, pair.output_language)
+    texts = [
+        {"title": titles[field.name], "text": field.text, "lang": field.language, "dir": direction(field.language)}
+        for field in fields_of(pair)
+    ]
+    return {"texts": texts, "right": solved["right"]}
+
+
+def _questions(rubric: Rubric, pool: str, language: str) -> Iterable[dict[str, Any]]:
+    before: Question | None = None
+    for question in rubric.asked_questions(pool):
+        hint, meanings = rubric.meaning(pool, question, language)
+        scaled = question.asked(rubric.scale)
+        shown: dict[str, Any] = {"name": question.name, "kind": scaled.kind, "required": scaled.required}
+        shown |= {"title": worded(question.title, language), "hint": hint, "points": list(meanings.items())}
+        if scaled.kind == "rating" and is_fine(scaled.scale):
+            shown |= {
+                "kind": "slider",
+                "start": question.start,
+                **_range(scaled.scale, f"{rubric.name}, {question.name}"),
+            }
+        elif scaled.kind == "rating":  # a button each, worded or not
+            shown["points"] = [(point, meanings.get(point, "")) for point in scaled.scale]
+        if scaled.kind == "ranking" and not scaled.required and before is not None and YES in before.labels:
+            shown["after"] = [before.name, YES]  # whoever says that they can tell gives an order
+        before = question
+        yield shown
+
+
+def _range(scale: Sequence[float], where: str) -> dict[str, float]:
+    """The ends and the step of a slider."""
+    low, high = scale[0], scale[-1]
+    if isinstance(scale, Continuous):
+        return {"low": low, "high": high, "step": (high - low) / _STEPS}
+    steps = [later - earlier for earlier, later in itertools.pairwise(scale)]
+    if not all(math.isclose(step, steps[0]) for step in steps):
+        raise StudyError(
+            f"rubric {where}: a scale of {len(scale)} points is a slider, and these are at different distances; write"
+            " it as {from, to, step}"
+        )
+    return {"low": low, "high": high, "step": steps[0]}
+
+
+def hosted_html(
+    task: Mapping[str, Any],
+    items: Sequence[Mapping[str, Any]],
+    submit_to: str,
+    *,
+    drawing: OrderDrawing | None = None,
+) -> str:
+    """The page in one file that needs nothing else, with all its items.
+
+    Args:
+        task: as `task_of` gives it.
+        items: as `items_of` gives them.
+        submit_to: the address that its form posts to, as `annotation.crowd.mturk.form` reads it; empty for a trial, in
+            which nothing is stored.
+        drawing: what the page draws for each assignment: the order of the items, and of the candidates of each.
+
+    Returns:
+        HTML with a policy that lets its own script and style run, and nothing else.
+    """
+    script, style = _code()
+    data = {"task": task, "items": items, "drawn": _drawn(drawing, task, items), "submit_to": submit_to}
+    policy = f"default-src 'none'; style-src {_hash(style)}; {script_policy()}; base-uri 'none'"
+    policy += "" if submit_to else "; form-action 'none'"
+    return rate.document(
+        str(task["name"]),
+        str(task["language"]),
+        str(task["direction"]),
+        str(task["words"]["no_script"]),
+        head=f'<meta http-equiv="Content-Security-Policy" content="{policy}"><style>{style}</style>',
+        foot=f'<script type="text/plain" id="data">{_packed(data)}</script><script>{script}</script>',
+    )
+
+
+def script_policy() -> str:
+    """The part of a policy that lets the page's script run, and no other."""
+    return f"script-src {_hash(_code()[0])}"
+
+
+@functools.cache
+def _code() -> tuple[str, str]:
+    """Script and style."""
+    script = rate.source("rate.js") + files("annotation").joinpath("hosted.js").read_text(encoding="utf-8")
+    return _lean(script), _lean(rate.source("rate.css"))
+
+
+def _drawn(
+    drawing: OrderDrawing | None, task: Mapping[str, Any], items: Sequence[Mapping[str, Any]]
+) -> dict[str, Any] | None:
+    if drawing is None:
+        return None
+    names = [text["name"] for text in task["texts"]]
+    groups = [(drawing.groups or {}).get(item["id"], "") for item in items]
+    return {
+        "seed": drawing.seed,
+        "questions": drawing.questions,
+        "options": drawing.options,
+        "field": names.index(FIELD) if drawing.number else -1,
+        "groups": groups,
+    }
+
+
+def _lean(source: str) -> str:
+    """A script or style without indentation, empty lines and lines of comment: services limit a page's length."""
+    lines = (line.strip() for line in source.splitlines())
+    return "\n".join(line for line in lines if line and not line.startswith("//"))
+
+
+def _hash(source: str) -> str:
+    """The name of an inline script or style in a policy."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()}'"
+
+
+def _packed(data: Mapping[str, Any]) -> str:
+    """What the page shows, short, and of letters that mean nothing to HTML and XML."""
+    return base64.b64encode(zlib.compress(json.dumps(data, separators=(",", ":")).encode(), 9)).decode()
+
+
+def data_of(html: str) -> Any:
+    """What a page of `hosted_html` shows: task, items, drawn, submit_to."""
+    return json.loads(zlib.decompress(base64.b64decode(html.split('id="data">', 1)[1].split("<", 1)[0])))

@@ -1,0 +1,744 @@
+"use strict";
+// The rating page: one item after another out of a store, each answer back into it.
+//
+// start(task, store): `task` is what all items share (annotation/page.py); `store` has
+//   key                               whose work it is (study, queue, rater): unsent answers stay in the browser under it;
+//                                     empty where nothing may stay
+//   next(n) -> [item]                 up to n items that it has not handed out yet; none where none is left
+//   save(id, values, status, seconds, again) resolves once the answer is stored, which takes an earlier one's place
+//                                     (`again`); rejects with an Error that has HTTP's `status`
+//   progress() -> {done, total}       over all of the rater's queues
+//   previous(id) -> item | null       what was answered before this one, or last of all (null)
+//   end() -> {text, label, href | go} the last page: a sentence, and a link or what its button does
+//   closed                            a sentence where items can be looked at alone
+//   introduced                        whether the rater has read the instructions elsewhere
+//   door                              {href, label} of where to sign in again
+// All of them may return promises. An item is {id, texts, answer, questions, right}: its answer so far, questions that
+// stand in place of the task's, and of known items what is right; the last three may be missing.
+// Values are numbers (rating, slider), names (label), lists of names (multi_label), lists of {value, rank} (ranking), texts.
+
+const IDLE_SECONDS = 120;  // who does nothing for longer has paused: no time of it counts, nor while the page is hidden
+const AHEAD = 4;  // items that are fetched before they are asked for
+const DRAFT_MS = 5000, MOST_WAIT = 30;  // seconds between two tries
+const MOST_BUTTONS = 20, MOST_RANKS = 9, MOST_CELLS = 4e6;
+
+// Texts come in by textContent and by attributes' values alone: nothing in them is markup.
+const make = (parent, tag, attributes = {}, text = null) => {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) if (value !== null) element.setAttribute(name, value);
+  if (text !== null) element.textContent = text;
+  parent.append(element);
+  return element;
+};
+
+// Guidelines: headings, lists, **strong** words, and paragraphs; all else is letters.
+const strong = (parent, text) => {
+  text.split("**").forEach((part, at) => at % 2 ? make(parent, "strong", {}, part) : parent.append(part));
+};
+const rendered = (parent, text, level) => {
+  for (const block of text.split(/\n\s*\n/)) {
+    let list = null, paragraph = null;
+    for (const line of block.split("\n")) {
+      const [, heading] = line.match(/^#+\s+(.*)/) || [], [, entry] = line.match(/^[-*]\s+(.*)/) || [];
+      if (heading) strong(make(parent, level), heading);
+      else if (entry) strong(make(list ||= make(parent, "ul"), "li"), entry);
+      else if (line.trim()) {
+        if (paragraph) make(paragraph, "br");
+        strong(paragraph ||= make(parent, "p"), line);
+      }
+    }
+  }
+};
+
+// Which words of two texts are not in both: the longest common subsequence, after what begins and ends alike.
+const wordsOf = (text, language) => {
+  try {
+    return [...new Intl.Segmenter(language, {granularity: "word"}).segment(text)].map(part => part.segment);
+  } catch {
+    return text.split(/(\s+)/);
+  }
+};
+const differing = (first, second) => {
+  let start = 0, end = 0;
+  const least = Math.min(first.length, second.length);
+  while (start < least && first[start] === second[start]) start++;
+  while (end < least - start && first.at(-1 - end) === second.at(-1 - end)) end++;
+  const a = first.slice(start, first.length - end), b = second.slice(start, second.length - end), width = b.length + 1;
+  if (a.length * b.length > MOST_CELLS) return null;
+  const table = new Uint16Array((a.length + 1) * width);
+  for (let i = a.length - 1; i >= 0; i--) for (let j = b.length - 1; j >= 0; j--) {
+    const at = i * width + j;
+    table[at] = a[i] === b[j] ? table[at + width + 1] + 1 : Math.max(table[at + width], table[at + 1]);
+  }
+  const marks = [new Set(), new Set()];
+  for (let i = 0, j = 0; i < a.length || j < b.length;) {
+    if (i < a.length && j < b.length && a[i] === b[j]) { i++; j++; continue; }
+    const gone = j === b.length || i < a.length && table[(i + 1) * width + j] >= table[i * width + j + 1];
+    if (gone) marks[0].add(start + i++); else marks[1].add(start + j++);
+  }
+  return marks;
+};
+const marked = (element, parts, marks, tag) => {
+  element.textContent = "";
+  parts.forEach((part, at) => marks.has(at) && part.trim() ? make(element, tag, {}, part) : element.append(part));
+};
+
+// Time that counts.
+const stopwatch = () => {
+  let spent = 0, since = performance.now(), seen = !document.hidden;
+  const mark = () => {
+    const now = performance.now(), gap = now - since;
+    if (seen && gap <= IDLE_SECONDS * 1000) spent += gap;
+    [since, seen] = [now, !document.hidden];
+  };
+  for (const kind of ["pointerdown", "pointermove", "keydown", "input", "scroll", "wheel", "visibilitychange"])
+    document.addEventListener(kind, mark, {capture: true, passive: true});
+  return () => { mark(); const seconds = spent / 1000; spent = 0; return seconds; };
+};
+
+function start(task, store) {
+  const $ = id => document.getElementById(id);
+  const word = (name, values = {}) => (task.words[name] || "").replace(/\{(\w+)\}/g, (_, key) => values[key]);
+  const button = (parent, text, act, attributes = {}) => {
+    const element = make(parent, "button", {type: "button", ...attributes}, text);
+    element.addEventListener("click", act);
+    return element;
+  };
+
+  // What of it stays in the browser until it is stored; a browser that keeps nothing is no trouble.
+  const prefix = `plumbline ${store.key} `;
+  const remember = (name, value) => {
+    try {
+      if (!store.key) return;
+      if (value === null) localStorage.removeItem(prefix + name);
+      else localStorage.setItem(prefix + name, JSON.stringify(value));
+    } catch { /* private windows, full disks */ }
+  };
+  const remembered = () => {
+    try {
+      const names = store.key ? Object.keys(localStorage).filter(name => name.startsWith(prefix)) : [];
+      return new Map(names.map(name => [name.slice(prefix.length), JSON.parse(localStorage.getItem(name))]));
+    } catch {
+      return new Map();
+    }
+  };
+
+  // Sentences to the rater: one at a time, the most pressing first.
+  const sentences = new Map();
+  const say = (topic, text) => {
+    sentences.set(topic, text);
+    $("notice").textContent = ["session", "network", "tabs", "page"].map(name => sentences.get(name)).find(Boolean) || "";
+    if (!sentences.get("session") || !store.door) return;
+    $("notice").append(" ");
+    make($("notice"), "a", {href: store.door.href}, store.door.label);
+  };
+
+  // Answers on their way to the store, one after another; the last of an item counts.
+  const unsent = new Map(), ANSWER = "answer ";
+  for (const [name, entry] of remembered()) if (name.startsWith(ANSWER)) unsent.set(name.slice(ANSWER.length), entry);
+  const earlier = new Map(unsent);  // a store may not know yet what it is sent meanwhile
+  let sending = false, wait = 1, timer = 0;
+  const isRefused = error => [403, 404, 413, 422].includes(error.status);  // all else is tried again
+  const troubled = error => {
+    say("session", error.status === 401 ? word("expired") : "");
+    say("network", error.status === 401 ? "" : word("offline"));
+    const seconds = wait;
+    wait = Math.min(2 * wait, MOST_WAIT);
+    return seconds * 1000;
+  };
+  const untroubled = () => { wait = 1; say("session", ""); say("network", ""); };
+  const send = async () => {
+    if (sending) return;
+    sending = true;
+    clearTimeout(timer);
+    while (unsent.size) {
+      const [id, entry] = unsent.entries().next().value;
+      try {
+        await store.save(id, entry.values, entry.status, entry.seconds, entry.again);
+        untroubled();
+      } catch (error) {
+        if (!isRefused(error)) { timer = setTimeout(send, troubled(error)); break; }
+        say("page", word("refused"));
+      }
+      if (unsent.get(id) === entry) { unsent.delete(id); remember(ANSWER + id, null); }
+      if (entry.status !== "draft") await showProgress();
+    }
+    sending = false;
+    if (!unsent.size) settled.splice(0).forEach(act => act());
+  };
+  const settled = [];
+  const allSent = () => new Promise(act => { settled.push(act); send(); });
+  const put = (id, entry) => {
+    unsent.delete(id);
+    unsent.set(id, entry);
+    remember(ANSWER + id, entry);
+    send();
+  };
+  window.addEventListener("online", () => { wait = 1; send(); });
+
+  // How much is done: what the store says, and what is on its way to it.
+  let progress = {done: 0, total: 0}, session = 0, counter = 0;
+  const showProgress = async () => {
+    try { progress = await store.progress(); } catch { /* it is told by the next answer */ }
+    const waiting = [...unsent.values()].filter(entry => entry.status !== "draft" && !entry.again).length;
+    const n = Math.min(progress.done + waiting, progress.total);
+    const parts = [word("progress", {n, all: progress.total}), session ? word("session", {n: session}) : ""];
+    $("progress").textContent = parts.filter(Boolean).join(" · ");
+    $("meter").max = progress.total || 1;
+    $("meter").value = n;
+    return n;
+  };
+
+  // Items that are here before they are asked for.
+  const queue = [], met = new Set(), done = new Set();
+  let exhausted = false, filling = null;
+  const accept = item => {
+    const entry = earlier.get(item.id);
+    if (met.has(item.id) || done.has(item.id) || entry && entry.status !== "draft") return;
+    met.add(item.id);
+    queue.push(entry ? {...item, answer: entry} : item);
+  };
+  const fetchMore = async () => {
+    while (!exhausted && queue.length < AHEAD) {
+      try {
+        const more = await store.next(AHEAD - queue.length), before = queue.length;
+        more.forEach(accept);
+        exhausted = more.length === 0 || queue.length === before && more.every(item => met.has(item.id));
+        untroubled();
+      } catch (error) {
+        if (isRefused(error)) { exhausted = true; say("page", word("refused")); }
+        else await new Promise(act => setTimeout(act, troubled(error)));
+      }
+    }
+  };
+  // Several at once, for each request costs the server the same.
+  const fill = () => queue.length > AHEAD / 2 ? filling : filling ||= fetchMore().finally(() => { filling = null; });
+
+  // Questions. Each is {group, question, value(), set(value), answered(), needed(), key(digit), first()}.
+  const MOST_IN_ROW = 7;  // of bare numbers on a narrow screen
+  const rowed = (box, n) => box.style.setProperty("--row", Math.ceil(n / Math.ceil(n / MOST_IN_ROW)));
+  const choices = (group, question, key, changed) => {
+    const {kind, points} = question, several = kind === "multi_label", rating = kind === "rating";
+    const signed = rating && points[0][0] < 0, shown = value => `${signed && value > 0 ? "+" : ""}${value}`.replace("-", "−");
+    const byValue = rating && points.every(([value]) => Number.isInteger(value) && value >= 0 && value <= 10);
+    const bare = rating && points.slice(1, -1).every(([, words]) => !words) && points.length > 2;
+    const box = make(group, "div", {class: `points ${rating ? bare ? "bare" : "scale" : "labels"}`});
+    rowed(box, points.length);
+    const inputs = points.map(([value, words], place) => {
+      const label = make(box, "label", {class: "point"});
+      const input = make(label, "input", {type: several ? "checkbox" : "radio", name: key, value});
+      if (rating) make(label, "strong", {}, shown(value));
+      if (!byValue && place < 9) make(label, "kbd", {"aria-hidden": "true"}, String(place + 1));
+      if (words) make(label, "span", {dir: "auto", class: bare ? "unseen" : null}, words);
+      return input;
+    });
+    if (bare) {
+      const ends = make(group, "p", {class: "ends", "aria-hidden": "true"});
+      for (const [value, words] of [points[0], points.at(-1)]) make(ends, "span", {dir: "auto"}, words && `${shown(value)} ${words}`);
+    }
+    group.addEventListener("change", changed);
+    const chosen = () => inputs.flatMap((input, place) => input.checked ? [points[place][0]] : []);
+    return {
+      value: () => several ? chosen() : chosen()[0] ?? null,
+      answered: () => chosen().length > 0,
+      set: value => {
+        const all = value === null ? [] : [value].flat().map(String);
+        inputs.forEach((input, place) => { input.checked = all.includes(String(points[place][0])); });
+      },
+      key: digit => {
+        const at = byValue ? points.findIndex(([value]) => value === digit) : digit - 1, place = at < 0 && !digit ? 9 : at;
+        if (!inputs[place]) return false;
+        inputs[place].checked = several ? !inputs[place].checked : true;
+        changed();
+        return !several;
+      },
+    };
+  };
+  const listed = (group, question, key, changed) => {
+    const list = make(group, "select", {"aria-labelledby": `t-${key}`, "aria-required": String(question.required)});
+    for (const [value, words] of [["", "–"], ...question.points]) make(list, "option", {value, dir: "auto"}, words || value);
+    list.addEventListener("change", changed);
+    return {
+      value: () => list.value || null, answered: () => list.value !== "",
+      set: value => { list.value = value ?? ""; }, key: () => false,
+    };
+  };
+  const slider = (group, question, key, changed) => {
+    const {low, high, step, start: begin = null, points = []} = question, middle = (low + high) / 2;
+    const attributes = {type: "range", min: low, max: high, step, "aria-labelledby": `t-${key}`};
+    const line = make(group, "div", {class: "slider"});
+    const input = make(line, "input", {...attributes, value: begin ?? middle}), shown = make(line, "output");
+    let touched = false;
+    const show = () => {
+      const text = touched ? String(Number(input.value)) : "–";
+      shown.textContent = text;
+      input.setAttribute("aria-valuetext", text);
+      input.classList.toggle("untouched", !touched && begin === null);
+    };
+    const touch = () => { touched = true; show(); changed(); };
+    input.addEventListener("input", touch);
+    input.addEventListener("click", touch);
+    input.addEventListener("keydown", event => { if (event.key === " ") { event.preventDefault(); touch(); } });
+    const ends = make(group, "p", {class: "ends"});
+    for (const [value, words] of points) make(ends, "span", {dir: "auto"}, words ? `${value} ${words}` : String(value));
+    show();
+    return {
+      value: () => touched ? Number(input.value) : null, answered: () => touched, key: () => false,
+      set: value => { touched = value !== null; input.value = value ?? begin ?? middle; show(); },
+    };
+  };
+  const text = (group, question, key, changed) => {
+    const area = make(group, "textarea", {rows: 2, dir: "auto", "aria-labelledby": `t-${key}`});
+    area.addEventListener("input", changed);
+    return {
+      value: () => area.value.trim() || null, answered: () => area.value.trim() !== "",
+      set: value => { area.value = value ?? ""; }, key: () => false,
+    };
+  };
+  // A rank for each label; equal ones may share theirs. Digits rank one label after the other.
+  const ranking = (group, question, key, changed) => {
+    const {points} = question, ranks = points.map((_, place) => place + 1);
+    make(group, "p", {class: "hint"}, word("ranking"));
+    const rows = points.map(([value, words], place) => {
+      const id = `r-${key}-${place}`, line = make(group, "div", {class: "rank", role: "radiogroup", "aria-labelledby": id});
+      make(line, "span", {id, dir: "auto"}, words || value);
+      if (ranks.length > MOST_RANKS) {
+        line.setAttribute("role", "group");
+        const list = make(line, "select", {"aria-labelledby": id});
+        for (const rank of ["", ...ranks]) make(list, "option", {value: rank}, rank || "–");
+        return {line, rank: () => Number(list.value), set: rank => { list.value = rank || ""; }};
+      }
+      const box = make(line, "div", {class: "points bare"});
+      rowed(box, ranks.length);
+      const inputs = ranks.map(rank => {
+        const label = make(box, "label", {class: "point"});
+        const input = make(label, "input", {type: "radio", name: `${key}-${place}`, value: rank});
+        make(label, "strong", {}, String(rank));
+        return input;
+      });
+      const rank = () => inputs.findIndex(input => input.checked) + 1;
+      return {line, rank, set: chosen => inputs.forEach((input, at) => { input.checked = at + 1 === chosen; })};
+    });
+    group.addEventListener("change", changed);
+    const some = () => rows.some(row => row.rank() > 0), all = () => rows.every(row => row.rank() > 0);
+    return {
+      answered: all, begun: some,
+      value: () => some() ? rows.flatMap((row, at) => row.rank() ? [{value: points[at][0], rank: row.rank()}] : []) : null,
+      set: value => rows.forEach((row, at) => {
+        row.set(((value || []).find(entry => entry.value === points[at][0]) || {}).rank || 0);
+      }),
+      key: digit => {
+        const row = rows.find(one => one.line.contains(document.activeElement)) || rows.find(one => !one.rank());
+        if (!row || !digit || digit > ranks.length) return false;
+        row.set(digit);
+        changed();
+        const next = rows.slice(rows.indexOf(row) + 1).find(one => !one.rank()) || rows.find(one => !one.rank());
+        if (next && row.line.contains(document.activeElement)) next.line.querySelector("input, select").focus();
+        return all();
+      },
+    };
+  };
+  const kinds = {rating: choices, label: choices, multi_label: choices, slider, text, ranking};
+  const makeQuestion = (parent, question, number, changed) => {
+    const key = `q${number}`, {kind, required} = question, list = kind === "label" && question.points.length > MOST_BUTTONS;
+    const role = (kind === "rating" || kind === "label") && !list ? "radiogroup" : "group";
+    const group = make(parent, "fieldset", {role, tabindex: -1, "aria-labelledby": `t-${key}`,
+      "aria-required": role === "radiogroup" ? String(required) : null, "aria-describedby": question.hint ? `h-${key}` : null});
+    make(group, "legend", {id: `t-${key}`, dir: "auto"}, question.title);
+    if (question.hint) make(group, "p", {id: `h-${key}`, class: "hint", dir: "auto"}, question.hint);
+    const own = {group, question};
+    Object.assign(own, (list ? listed : kinds[kind])(group, question, key, () => changed(own)));
+    own.needed = others => {
+      const {after} = question, before = after && others.find(other => other.question.name === after[0]);
+      return required || Boolean(own.begun && own.begun()) || Boolean(before) && before.value() === after[1];
+    };
+    return own;
+  };
+
+  // One item.
+  const watch = stopwatch(), history = [];
+  let view = null;
+
+  const makeTexts = (parent, item) => {
+    const box = make(parent, "div", {class: `texts n${task.texts.length}`});
+    const elements = task.texts.map((kind, place) => {
+      const value = item.texts[place], attributes = {lang: kind.lang, dir: kind.dir || "auto"};
+      const part = make(box, "section", {class: "part"});
+      make(part, "h3", {dir: "auto"}, kind.title);
+      if (typeof value === "string") return make(part, "p", {class: "text", ...attributes}, value);
+      const chat = typeof value[0] !== "string";
+      const list = make(part, "ol", {class: `text list${chat ? " chat" : ""}`, ...attributes});
+      for (const entry of value) {
+        const line = make(list, "li", {}, chat ? null : entry);
+        if (chat) { make(line, "strong", {}, entry.role); make(line, "div", {}, entry.content); }
+      }
+      return list;
+    });
+    const [first, second] = task.texts;
+    if (!task.difference || item.texts.length !== 2 || first.lang !== second.lang) return;
+    if (!item.texts.every(value => typeof value === "string")) return;
+    const parts = item.texts.map(value => wordsOf(value, first.lang)), marks = differing(...parts);
+    if (marks) elements.forEach((element, at) => marked(element, parts[at], marks[at], at ? "ins" : "del"));
+  };
+
+  const valuesOf = () => {
+    const values = {};
+    for (const one of view.questions) {
+      const value = one.value();
+      if (value !== null && !(Array.isArray(value) && !value.length)) values[one.question.name] = value;
+    }
+    if (view.comment.value.trim()) values[task.comment.name] = view.comment.value.trim();
+    return values;
+  };
+  const isFinal = item => Boolean(item.answer) && item.answer.status !== "draft";
+  const entryOf = (status, values = valuesOf()) => {
+    view.item.seconds = (view.item.seconds || 0) + watch();
+    return {values, status, seconds: view.item.seconds, again: isFinal(view.item)};
+  };
+
+  // What is chosen stays at once in the browser, and goes to the store as a draft where no answer follows soon. An answer
+  // that was submitted stays submitted until it is submitted anew.
+  const draft = () => {
+    clearTimeout(view.timer);
+    view.changed = true;
+    if (isFinal(view.item)) return;
+    const entry = entryOf("draft"), {id} = view.item;
+    remember(ANSWER + id, entry);
+    view.timer = setTimeout(put, DRAFT_MS, id, entry);
+  };
+
+  // On narrow screens an answered question shows its answer alone, until it is active again.
+  const activate = one => {
+    view.active = one;
+    for (const other of view.questions) {
+      other.group.classList.toggle("active", other === one);
+      other.group.classList.toggle("answered", other.answered());
+    }
+  };
+  const nextOpen = one => {
+    const at = view.questions.indexOf(one);
+    return view.questions.slice(at + 1).find(other => !other.answered())
+      || view.questions.find(other => !other.answered() && other.needed(view.questions));
+  };
+  const changed = one => {
+    one.group.classList.remove("missing");
+    view.alert.textContent = "";
+    view.unable = false;
+    if (one.question.kind !== "text") view.order = [...view.order.filter(other => other !== one), one];
+    activate(one.answered() && one.question.kind !== "multi_label" ? nextOpen(one) : one);
+    draft();
+  };
+
+  const complain = (sentence, one) => {
+    view.alert.textContent = sentence;
+    if (!one) { view.comment.focus(); return view.more.scrollIntoView({block: "center"}); }
+    activate(one);
+    one.group.classList.add("missing");
+    (one.group.querySelector("select, textarea, input[type=range]") || one.group).focus();
+    one.group.scrollIntoView({block: "nearest"});
+  };
+  const complaint = () => {
+    const open = view.questions.find(one => !one.answered() && one.needed(view.questions));
+    const pair = word("pair", {n: view.item.number, all: Math.max(progress.total, view.item.number)});
+    if (open) return [word("missing", {pair, question: open.question.title}), open];
+    return tooLong();
+  };
+  const tooLong = () => {
+    const n = view.comment.value.trim().length, {most} = task.comment;
+    return n > most ? [word("too_long", {n, most})] : null;
+  };
+
+  const leave = (status, values) => {
+    const {item} = view, entry = entryOf(status, values);
+    clearTimeout(view.timer);
+    if (!entry.again) session++;
+    item.answer = entry;
+    put(item.id, entry);
+    done.add(item.id);
+    history.push(item);
+    if (channel) channel.postMessage(item.id);
+    showProgress();
+    advance();
+  };
+  const submit = () => {
+    if (view.unable) return discard("", true);
+    if (isFinal(view.item) && !view.changed) {  // looked at again, and left as it was
+      history.push(view.item);
+      return advance();
+    }
+    const wrong = complaint();
+    if (wrong) complain(...wrong); else leave("submitted", valuesOf());
+  };
+  const discard = (reason, isOther) => {
+    const own = view.comment.value.trim();
+    if (isOther && !own) {
+      toggleUnable(false);
+      view.unable = true;  // the next step discards, once the reason is there
+      openComment();
+      return complain(word("say_why"));
+    }
+    if (tooLong()) return complain(...tooLong());
+    leave("discarded", {...valuesOf(), [task.comment.name]: [isOther ? "" : reason, own].filter(Boolean).join("\n")});
+  };
+  const withoutReason = comment => {
+    const reason = task.unable.reasons.find(one => comment === one || comment.startsWith(`${one}\n`));
+    return reason ? comment.slice(reason.length + 1) : comment;
+  };
+  const openComment = () => {
+    view.more.hidden = false;
+    view.opener.setAttribute("aria-expanded", "true");
+    view.comment.focus();
+  };
+  const toggleUnable = open => {
+    view.reasons.hidden = !open;
+    view.unable = false;
+    view.cannot.setAttribute("aria-expanded", String(open));
+    if (open) view.reasons.querySelector("button").focus();
+  };
+
+  // What was chosen of an item stays with it, whatever is shown next.
+  const keep = () => {
+    const final = isFinal(view.item);
+    clearTimeout(view.timer);
+    if (!view.changed || final && complaint()) return;
+    view.item.answer = entryOf(final ? "submitted" : "draft");
+    put(view.item.id, view.item.answer);
+  };
+
+  // Undo: the last choice on this page, or back to the item before.
+  const back = async () => {
+    if (view) keep();
+    let item = history.pop();
+    if (!item) {
+      try { item = await store.previous(view ? view.item.id : null); } catch (error) { troubled(error); }
+    }
+    if (!item) return;
+    if (view) queue.unshift(view.item);
+    met.add(item.id);
+    show(item);
+  };
+  const undo = () => {
+    const one = view.order.pop();
+    if (!one) return back();
+    one.set(null);
+    activate(one);
+    one.group.focus();
+    draft();
+  };
+
+  const makeFoot = (form, item) => {
+    const more = make(form, "div", {class: "more"});
+    view.opener = button(more, task.comment.title, () => {
+      view.more.hidden ? openComment() : (view.more.hidden = true, view.opener.setAttribute("aria-expanded", "false"));
+    }, {class: "quiet", "aria-expanded": "false", "aria-controls": "more"});
+    view.cannot = button(more, task.unable.title, () => toggleUnable(view.reasons.hidden),
+      {class: "quiet", "aria-expanded": "false", "aria-controls": "reasons"});
+    view.more = make(form, "div", {id: "more", hidden: ""});
+    const label = make(view.more, "label", {class: "above"}, task.comment.title);
+    view.comment = make(label, "textarea", {id: "comment", rows: 3, dir: "auto"});
+    view.comment.addEventListener("input", draft);
+    view.reasons = make(form, "div", {id: "reasons", role: "group", "aria-label": task.unable.title, hidden: ""});
+    task.unable.reasons.forEach((reason, at, all) => {
+      const choose = button(view.reasons, null, () => discard(reason, at === all.length - 1), {class: "reason"});
+      make(choose, "kbd", {"aria-hidden": "true"}, String(at + 1));
+      make(choose, "span", {}, reason);
+    });
+    const foot = make(form, "div", {class: "foot"});
+    view.alert = make(foot, "p", {id: "alert", role: "alert"});
+    button(foot, word("back"), back, {id: "back", class: "quiet"});
+    view.submit = make(foot, "button", {id: "next"}, word("next"));
+    if (item.right) makeRight(form, item.right, foot);
+  };
+  const makeRight = (form, right, before) => {
+    const box = make(form, "details", {class: "right"});
+    make(box, "summary", {}, word("open"));
+    makeSolution(box, right);
+    form.insertBefore(box, before);
+  };
+  const makeSolution = (box, {answers, why}) => {
+    const list = make(box, "ul");
+    for (const [title, answer] of answers) make(make(list, "li", {dir: "auto"}, `${title} `), "strong", {}, answer);
+    if (why) make(box, "p", {dir: "auto"}, why);
+  };
+
+  const show = item => {
+    const form = $("item"), values = (item.answer || {}).values || {};
+    item.number ||= ++counter;
+    watch();
+    form.textContent = "";
+    view = {item, order: [], changed: false, timer: 0};
+    const all = Math.max(progress.total, item.number);
+    const title = make(form, "h2", {id: "turn", tabindex: -1, class: "unseen"}, word("pair", {n: item.number, all}));
+    if (task.asked) {
+      const asked = make(form, "p", {class: "asked", dir: "auto"});
+      make(asked, "span", {}, `${task.about}: `);
+      asked.append(item.asked || task.asked);
+    }
+    makeTexts(form, item);
+    const box = make(form, "div", {class: "questions"});
+    view.questions = (item.questions || task.questions).map((one, at) => makeQuestion(box, one, at, changed));
+    makeFoot(form, item);
+    for (const one of view.questions) one.set(values[one.question.name] ?? null);
+    view.comment.value = withoutReason(values[task.comment.name] || "");
+    if (view.comment.value) { view.more.hidden = false; view.opener.setAttribute("aria-expanded", "true"); }
+    activate(view.questions.find(one => !one.answered()));
+    page("item");
+    if (store.closed) for (const element of form.elements) element.disabled = true;
+    window.scrollTo(0, 0);
+    title.focus({preventScroll: true});
+    setTimeout(fill);
+  };
+
+  const page = name => {
+    for (const one of ["intro", "item", "end"]) $(one).hidden = one !== name;
+    $("help").hidden = name !== "item";
+  };
+
+  const advance = async () => {
+    if (!queue.length) await fill();
+    if (queue.length) show(queue.shift()); else finish();
+  };
+
+  const finish = async () => {
+    const box = $("end");
+    view = null;
+    box.textContent = "";
+    const title = make(box, "h2", {id: "end-title", tabindex: -1}, word("sending"));
+    page("end");
+    title.focus();
+    await allSent();
+    if (view) return;  // gone back meanwhile
+    await showProgress();
+    const end = (store.end && await store.end()) || {};
+    title.textContent = word("thank_you");
+    make(box, "p", {}, end.text || word("finished"));
+    if (end.href) make(box, "a", {class: "button", href: end.href}, end.label);
+    if (end.go) {
+      const go = button(box, end.label, () => { go.disabled = true; go.textContent = word("sending"); end.go(); }, {class: "button"});
+    }
+    button(box, word("back"), back, {class: "quiet"});
+  };
+
+  // Keys: digits answer the marked question, Enter goes on, Backspace undoes, Escape closes what was opened.
+  const digitOf = event => {
+    const [, code] = event.code.match(/^(?:Digit|Numpad)(\d)$/) || [];
+    return /^\d$/.test(event.key) ? Number(event.key) : code === undefined ? null : Number(code);
+  };
+  document.addEventListener("keydown", event => {
+    const {target} = event, typing = target.matches("textarea, select, input[type=text]");
+    if (store.closed || $("dialog").open || event.isComposing) return;
+    if (!view) {
+      if (event.key === "Backspace" && !$("end").hidden) back();
+      return;
+    }
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); return submit(); }
+    if (event.ctrlKey || event.altKey || event.metaKey) return;
+    if (event.key === "Escape") {
+      if (!typing && !view.reasons.hidden) { toggleUnable(false); view.cannot.focus(); }
+      return typing ? view.submit.focus() : undefined;
+    }
+    if (typing) return;
+    if (event.key === "Backspace") { event.preventDefault(); return undo(); }
+    if (event.key === "Enter" && !target.matches("button, a, summary")) { event.preventDefault(); return submit(); }
+    const digit = digitOf(event);
+    if (digit === null) return;
+    if (!view.reasons.hidden) {
+      const reason = view.reasons.children[digit - 1];
+      if (reason) { event.preventDefault(); reason.click(); }
+      return;
+    }
+    const one = view.active;
+    if (!one) return;
+    event.preventDefault();
+    if (!one.key(digit)) return;
+    const following = nextOpen(one);
+    if (following) following.group.focus(); else view.submit.focus();
+  });
+  // The second of two quick taps chooses nothing: another question may have moved below the finger.
+  $("item").addEventListener("click", event => { if (event.detail > 1 && event.target.closest(".point")) event.preventDefault(); });
+  $("item").addEventListener("submit", event => { event.preventDefault(); submit(); });
+  // What is entered is active: by keys at once, by a finger when it is lifted, for nothing may move below it.
+  let pressed = false;
+  const enter = event => {
+    const one = view && view.questions.find(other => other.group.contains(event.target));
+    if (one && !pressed) activate(one);
+  };
+  for (const [kind, down] of [["pointerdown", true], ["pointerup", false], ["pointercancel", false]])
+    document.addEventListener(kind, () => { pressed = down; }, true);
+  for (const kind of ["focusin", "click"]) $("item").addEventListener(kind, enter);
+  window.addEventListener("pagehide", () => { if (view) keep(); });
+
+  // Another tab of the same rater: what is answered there is not asked here.
+  const channel = store.key && window.BroadcastChannel ? new BroadcastChannel(prefix) : null;
+  if (channel) channel.onmessage = event => {
+    done.add(event.data);
+    const at = queue.findIndex(item => item.id === event.data);
+    if (at >= 0) queue.splice(at, 1);
+    showProgress();
+    if (!view || view.item.id !== event.data || isFinal(view.item)) return;
+    clearTimeout(view.timer);
+    say("tabs", word("elsewhere"));
+    advance();
+  };
+
+  // The instructions: before the first item, and at any time behind a button.
+  const makeGuide = (box, level) => {
+    rendered(box, task.guidelines, level);
+    if ((task.examples || []).length) {
+      const examples = make(box, "details", {class: "examples"});
+      make(examples, "summary", {dir: "auto"}, word("examples"));
+      for (const {texts, right} of task.examples) {
+        const example = make(examples, "div", {class: "example"});
+        for (const one of texts) {
+          make(example, level, {dir: "auto"}, one.title);
+          make(example, "p", {class: "text", lang: one.lang, dir: one.dir}, one.text);
+        }
+        makeSolution(example, right);
+      }
+    }
+    make(box, "p", {class: "hint"}, word("keyboard"));
+    if (task.contact) make(make(box, "p", {}, `${word("contact")} `), "bdi", {}, task.contact);
+  };
+  const makeIntro = begin => {
+    const box = $("intro");
+    make(box, "h2", {id: "intro-title"}, word("instructions"));
+    makeGuide(box, "h3");
+    const door = make(box, "form", {class: "door", novalidate: ""});
+    let consent = null;
+    if (task.consent) {
+      const group = make(door, "fieldset");
+      make(group, "legend", {}, word("consent"));
+      const label = make(group, "label", {class: "point"});
+      consent = make(label, "input", {type: "checkbox", required: ""});
+      make(label, "span", {dir: "auto"}, task.consent);
+    }
+    const alert = make(door, "p", {role: "alert", class: "alert"});
+    const go = make(door, "button", {id: "begin"}, word("begin"));
+    if (store.closed) for (const element of door.elements) element.disabled = true;
+    door.addEventListener("submit", event => {
+      event.preventDefault();
+      if (consent && !consent.checked) { alert.textContent = word("consent_missing"); return consent.focus(); }
+      remember("seen", true);
+      begin();
+    });
+  };
+  const dialog = $("dialog");
+  $("help").textContent = word("instructions");
+  make(dialog, "h2", {id: "dialog-title"}, word("instructions"));
+  makeGuide(dialog, "h3");
+  button(dialog, word("close"), () => dialog.close(), {class: "button"});
+  $("help").addEventListener("click", () => dialog.showModal());
+
+  $("name").textContent = task.name;
+  say("page", store.closed || store.notice || "");
+  const open = async () => {
+    fill();
+    await send();  // first: whether an answer of an earlier visit has arrived is not known, and none is counted twice
+    counter = await showProgress();
+    makeIntro(advance);
+    if ((store.introduced || remembered().has("seen")) && !store.closed) return advance();
+    page("intro");
+    if (store.closed) { await fill(); if (queue.length) show(queue.shift()); $("intro").hidden = false; }
+  };
+  return open();
+}

@@ -1,0 +1,60 @@
+"""The rating page as text, the same for every pool of raters: `rate.html` with its script, style and English words.
+
+Who serves it adds its script and style with a policy of its own; `rate.js` says what a task, an item and a store are.
+"""
+
+from __future__ import annotations
+
+import re
+from html import escape
+from pathlib import Path
+
+HERE = Path(__file__).parent
+#: What the page says in English; other languages stand in `annotation/crowd/words`.
+WORDS = {
+    "no_script": "This task needs JavaScript. Please switch it on, or return the task.",
+    "preview": "This is a preview. Accept the task to begin.",
+    "trial": "This is a trial: nothing that you answer here is stored.",
+    "instructions": "Instructions",
+    "close": "Close",
+    "begin": "Begin",
+    "keyboard": "By keyboard: a number answers the marked question, Enter goes on, Backspace takes the last answer"
+    " back, Escape leaves the comment.",
+    "ranking": "Give each a rank: 1 is the first. Equal ones may have the same rank.",
+    "contact": "Questions about this task:",
+    "consent": "Consent",
+    "consent_missing": "Please read the consent and tick it.",
+    "pair": "Pair {n} of {all}",
+    "progress": "{n} of {all} pairs done",
+    "session": "{n} in this session",
+    "missing": '{pair}: please answer "{question}"',
+    "next": "Next",
+    "back": "Back",
+    "cannot": "I cannot judge this pair (discard it)",
+    "no_language": "I do not know the language well enough",
+    "damaged": "A text is empty, cut off or damaged",
+    "another": "Another reason, which the comment says",
+    "say_why": "Please write the reason in the comment.",
+    "too_long": "The comment has {n} characters; {most} can be sent. Please shorten it.",
+    "offline": "There is no connection. Go on: your answers are kept in this browser and sent as soon as it is back.",
+    "expired": "You are signed out. Your answers are kept in this browser: sign in again, and they are sent.",
+    "refused": "An answer was not taken: what it is about was withdrawn, or is no longer yours. All else is stored.",
+    "elsewhere": "You answered this in another tab; here is the next one.",
+    "submit": "Submit",
+    "sending": "Sending",
+    "thank_you": "Thank you",
+    "finished": "Everything is answered and stored. You can close this page.",
+    "all_answered": "Everything is answered. Submit your answers to finish.",
+}
+
+
+def document(title: str, language: str, direction: str, no_script: str, *, head: str, foot: str) -> str:
+    """The page with HTML of its host's own: `head` (policy, style) before its title, `foot` (scripts) at its end."""
+    texts = {"title": title, "language": language, "direction": direction, "no_script": no_script}
+    parts = {name: escape(text) for name, text in texts.items()} | {"head": head, "foot": foot}
+    return re.sub(r"%(\w+)%", lambda match: parts[match[1]], source("rate.html"))
+
+
+def source(name: str) -> str:
+    """One of the page's files."""
+    return (HERE / name).read_text(encoding="utf-8")

@@ -1,0 +1,156 @@
+// The store of raters who are signed in: items out of their own queue in Argilla, answers by Argilla's API with their rights.
+const DATASET = location.pathname.split("/").pop(), AGAIN_MS = 20000, MOST = 100, EARLIER = 100;
+const queueOf = status => ({filters: {type: "and", and: [
+  ...["response", ...(status === "pending" ? ["record"] : [])].map(entity => (
+    {type: "terms", scope: {entity, property: "status"}, values: [status]}))]}});
+
+const argilla = async (task, questions, reader) => {
+  const types = new Map(questions.map(question => [question.name, question.settings.type]));
+  const kinds = new Map(task.questions.map(question => [question.name, question.kind]));
+  const written = values => Object.fromEntries(Object.entries(values).map(([name, value]) => (
+    [name, {value: typeof value === "number" && types.get(name) !== "rating" ? String(value) : value}])));
+  const read = values => Object.fromEntries(Object.entries(values || {}).map(([name, {value}]) => (
+    [name, ["rating", "slider"].includes(kinds.get(name)) ? Number(value) : value])));
+
+  // Somebody else may have signed in meanwhile, in another tab: nothing of one rater's goes out in another's name.
+  let token = session();
+  const call = async (path, body, method) => {
+    if (session() && session() !== token) {
+      if ((await ask("me")).id !== reader.id) { location.replace("/work"); throw failed(401); }
+      token = session();
+    }
+    return ask(path, body, method);
+  };
+  const search = async (status, limit, sort = {}) => {
+    const path = `me/datasets/${DATASET}/records/search?include=responses&offset=0&limit=${limit}`;
+    return (await call(path, {...queueOf(status), ...sort})).items.map(({record}) => record);
+  };
+
+  const responses = new Map(), handed = new Set(), waiting = new Set(), answered = new Set();
+  const itemOf = record => {
+    const [response] = record.responses || [], asked = record.fields.asked;
+    if (response) responses.set(record.id, response.id);
+    if (response && response.status !== "draft") answered.add(record.id);
+    return {
+      id: record.id, texts: task.texts.map(text => record.fields[text.name]), asked,
+      answer: response ? {values: read(response.values), status: response.status} : null,
+      right: (task.known || {})[record.external_id],
+    };
+  };
+  const handOut = records => {
+    const fresh = records.filter(record => !handed.has(record.id));
+    for (const record of fresh) { handed.add(record.id); waiting.add(record.id); }
+    return fresh.map(itemOf);
+  };
+
+  // Counted anew now and then: others finish items too.
+  let rest = null, here = {done: 0, left: 0}, countedAt = 0, finals = new Set(), saving = 0, saves = 0;
+  const recount = async () => {
+    const before = saves;
+    if (!rest) {
+      const work = await allWork();
+      here = work.find(one => one.id === DATASET) || here;
+      rest = work.filter(one => one.id !== DATASET && ours(one));
+    } else {
+      here = await counted(DATASET);
+    }
+    // What was being stored meanwhile may be in these numbers or not: the next look counts anew.
+    [countedAt, finals] = [saving || saves !== before ? 0 : Date.now(), new Set()];
+  };
+
+  const store = async (id, body) => {
+    if (responses.has(id)) {
+      await call(`responses/${responses.get(id)}`, body, "PUT");
+      return;
+    }
+    try {
+      responses.set(id, (await call(`records/${id}/responses`, body)).id);
+    } catch (error) {
+      if (error.status !== 409) throw error;  // the reply to an earlier try was lost, or another tab answered
+      const {items: [{item, error: wrong}]} = await call("me/responses/bulk", {items: [{record_id: id, ...body}]});
+      if (!item) throw failed(/not found|not allowed/i.test(wrong.detail) ? 404 : 503);
+      responses.set(id, item.id);
+    }
+  };
+
+  let begun = false, earlier = null;
+  return {
+    introduced: reader.username.startsWith("worker-"),  // participants of a crowd have read it all at the entrance
+    key: `${task.study} ${task.queue} ${reader.id}`,
+    door: {href: `/work?to=${encodeURIComponent(location.pathname)}`, label: WORDS.sign_in},
+    next: async n => {
+      const drafts = begun ? [] : handOut(await search("draft", MOST));
+      begun = true;
+      return drafts.length ? drafts : handOut(await search("pending", Math.min(n + waiting.size, MOST)));
+    },
+    save: async (id, values, status, _, again) => {
+      saving++;
+      try {
+        await store(id, {status, values: written(values)});
+      } finally {
+        saving--;
+        saves++;
+      }
+      if (status === "draft") return;
+      waiting.delete(id);
+      if (!again && !answered.has(id)) finals.add(id);
+      answered.add(id);
+    },
+    progress: async () => {
+      if (Date.now() - countedAt > AGAIN_MS) await recount();
+      const all = [here, ...rest], done = sum(all, "done") + finals.size;
+      return {done, total: Math.max(sum(all, "done") + sum(all, "left"), done)};
+    },
+    previous: async id => {
+      if (!earlier) {
+        const sort = {sort: [{scope: {entity: "record", property: "updated_at"}, order: "desc"}]};
+        const found = [...await search("submitted", EARLIER, sort), ...await search("discarded", EARLIER, sort)];
+        const at = record => record.responses[0].updated_at;
+        earlier = found.filter(record => !handed.has(record.id)).sort((a, b) => at(a) < at(b) ? 1 : -1);
+      }
+      const record = earlier.shift();
+      return record && record.id !== id ? itemOf(record) : null;
+    },
+    end: async () => {
+      if (reader.username.startsWith("worker-")) {  // a participant of a crowd gets a code
+        location.replace(`/crowd/done/${encodeURIComponent(task.queue.split("-crowd-").pop())}`);
+        return new Promise(() => {});
+      }
+      const work = await allWork(), on = next(work);
+      if (!on) return {text: summary(work), href: "/work", label: WORDS.title};
+      if (on.id !== DATASET) { location.replace(target(on)); return new Promise(() => {}); }
+      return {text: summary(work), href: target(on), label: WORDS.go_on};
+    },
+  };
+};
+
+// Questions and their points in this rater's order, which the server may have drawn.
+const ordered = (task, questions) => {
+  const place = (names, name) => names.includes(name) ? names.indexOf(name) : names.length;
+  const names = questions.map(question => question.name);
+  const points = question => {
+    const options = (questions.find(other => other.name === question.name)?.settings.options || []).map(one => String(one.value));
+    const sorted = [...question.points].sort((a, b) => place(options, String(a[0])) - place(options, String(b[0])));
+    return question.kind === "rating" || question.kind === "slider" ? question : {...question, points: sorted};
+  };
+  const sorted = [...task.questions].sort((a, b) => place(names, a.name) - place(names, b.name));
+  return {...task, questions: sorted.map(points)};
+};
+
+const begin = async () => {
+  if (!session()) { location.replace(`/work?to=${encodeURIComponent(location.pathname)}`); return; }
+  try {
+    const [reader, dataset, {items}] = await Promise.all(
+      [ask("me"), ask(`datasets/${DATASET}`), ask(`datasets/${DATASET}/questions`)]);
+    const {rate: task} = dataset.metadata || {};
+    if (!task) { location.replace(`/dataset/${DATASET}/annotation-mode`); return; }
+    [document.documentElement.lang, document.documentElement.dir] = [task.language, task.direction];
+    document.title = task.name;
+    start(ordered(task, items), await argilla(task, items, reader));
+  } catch (error) {
+    if ([401, 403, 404].includes(error.status)) { location.replace("/work"); return; }
+    document.getElementById("notice").textContent = WORDS.trouble;
+    setTimeout(begin, 5000);
+  }
+};
+begin();

@@ -1,0 +1,364 @@
+"""The rating page in a real browser: each kind of question by keys and by touch, and what goes wrong on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.annotation.rating_desk import Desk
+from tests.axe import findings
+from tests.conftest import browsing
+
+pytestmark = pytest.mark.browser
+
+TEXTS = [[f"The cat sat on mat {number}.", f"On mat {number} sat the cat."] for number in range(12)]
+HOSTILE = "</script><img src=x onerror=\"document.title='owned'\">&lt;b&gt; {{7*7}} ${7*7}"
+WORDED = {"name": "quality", "kind": "rating", "title": "Is it good?",
+          "points": [[1, "not at all"], [2, "hardly"], [3, "half"], [4, "mostly"], [5, "fully"]]}  # fmt: skip
+LABEL = {"name": "sound", "kind": "label", "title": "Which output is better?",
+         "points": [["first", "The first"], ["second", "The second"], ["tie", "Both alike"]]}  # fmt: skip
+#: Each kind: the question, keys that answer it from the first question on, and the value that is saved.
+KINDS: dict[str, tuple[dict[str, Any], list[str], Any]] = {
+    "worded": (WORDED, ["4"], 4),
+    "eleven": ({"name": "q", "kind": "rating", "title": "How alike?",
+                "points": [[n, {0: "nothing", 10: "all"}.get(n, "")] for n in range(11)]}, ["0"], 0),
+    "ten": ({"name": "q", "kind": "rating", "title": "How alike?",
+             "points": [[n, {1: "nothing", 10: "all"}.get(n, "")] for n in range(1, 11)]}, ["0"], 10),
+    "signed": ({"name": "q", "kind": "rating", "title": "Better?",
+                "points": [[n, {-3: "the first", 3: "the second"}.get(n, "")] for n in range(-3, 4)]}, ["2"], -2),
+    "slider": ({"name": "q", "kind": "slider", "title": "How fluent?", "low": 0, "high": 100, "step": 1, "start": None,
+                "points": [[0, "not"], [100, "fully"]]}, ["Tab", "ArrowRight", "ArrowRight"], 52),
+    "started": ({"name": "q", "kind": "slider", "title": "How fluent?", "low": 0, "high": 1, "step": 0.01, "start": 0.3,
+                 "points": [[0, "not"], [1, "fully"]]}, ["Tab", "Space"], 0.3),
+    "label": (LABEL, ["3"], "tie"),
+    "multi": ({"name": "q", "kind": "multi_label", "title": "What is wrong?",
+               "points": [["a", "Grammar"], ["b", "Meaning"], ["c", "Words"]]}, ["3", "1", "2", "2"], ["a", "c"]),
+    "listed": ({"name": "q", "kind": "label", "title": "Which intent?",
+                "points": [[f"n{n}", f"want {n}"] for n in range(21)]}, ["Tab", "w", "a", "n", "t", " ", "7"], "n7"),
+    "text": ({"name": "q", "kind": "text", "title": "How would you say it?"}, ["Tab", "a", "1", "<"], "a1<"),
+    "ranking": ({"name": "q", "kind": "ranking", "title": "Which first?",
+                 "points": [["a", "Sense"], ["b", "Tone"], ["c", "Form"]]}, ["2", "1", "2"],
+                [{"value": "a", "rank": 2}, {"value": "b", "rank": 1}, {"value": "c", "rank": 2}]),
+    "long ranking": ({"name": "q", "kind": "ranking", "title": "Which first?",
+                      "points": [[f"d{n}", f"Number {n}"] for n in range(1, 11)]},
+                     [key for n in range(1, 11) for key in ("Tab", str(n % 10 + 1) if n < 9 else str(n - 8))],
+                     [{"value": f"d{n}", "rank": n + 1 if n < 9 else n - 8} for n in range(1, 11)]),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    with browsing() as shared:
+        yield shared
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_is_answered_by_keys_alone(page: Page, kind: str) -> None:
+    """Nothing is chosen before; axe-core finds nothing in light and dark, wide and narrow; nothing runs sideways."""
+    question, keys, value = KINDS[kind]
+    desk = Desk(page, [question], TEXTS)
+    expect(page.locator("#begin")).to_be_visible()
+    desk.press("Tab")
+    expect(page.locator("#begin")).to_be_focused()
+    desk.press("Enter")
+    desk.turn(1)
+    assert page.locator(":checked:not(option)").count() == 0
+    desk.press("Enter")
+    expect(page.get_by_role("alert")).to_contain_text(f'Pair 1 of 12: please answer "{question["title"]}"')
+    page.locator("#turn").focus()
+    for _ in range(0 if keys[0] != "Tab" else 3):  # past instructions to what stands first in the question
+        if page.evaluate("document.activeElement.closest('fieldset') !== null"):
+            break
+        desk.press("Tab")
+    desk.press(*keys[1:] if keys[0] == "Tab" else keys)
+    for width, scheme in ((1280, "light"), (390, "dark"), (390, "light"), (1280, "dark")):
+        page.set_viewport_size({"width": width, "height": 844})
+        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        assert findings(page) == []
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+    desk.press("Control+Enter")
+    desk.turn(2)
+    assert desk.settle("i0") == {question["name"]: value}
+    expect(page.locator("#progress")).to_have_text("1 of 12 pairs done · 1 in this session")
+    assert desk.complaints == []
+
+
+def test_a_slider_shows_nothing_until_it_is_touched(page: Page) -> None:
+    desk = Desk(page, [KINDS["slider"][0]], TEXTS)
+    desk.begin()
+    slider = page.get_by_role("slider")
+    expect(slider).to_have_class("untouched")
+    expect(slider).to_have_attribute("aria-valuetext", "–")
+    box = slider.bounding_box()
+    assert box is not None
+    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)  # where it would stand by itself
+    expect(slider).not_to_have_class("untouched")
+    desk.press("Control+Enter")
+    assert desk.settle("i0") == {"q": 50}
+
+
+def test_keys_lead_from_question_to_question_and_to_the_next_pair(page: Page) -> None:
+    desk = Desk(page, [WORDED, LABEL], TEXTS)
+    desk.begin()
+    expect(page.locator("#turn")).to_be_focused()  # where a screen reader begins to read; no point is ringed
+    desk.press("7", "4")
+    expect(page.get_by_role("radiogroup").nth(1)).to_be_focused()
+    desk.press("1")
+    expect(page.locator("#next")).to_be_focused()
+    desk.press("Enter")
+    desk.turn(2)
+    assert desk.settle("i0") == {"quality": 4, "sound": "first"}
+    desk.press("2", "Backspace")  # the last answer is taken back
+    assert page.locator(":checked").count() == 0
+    desk.press("Backspace")  # and then the pair before it comes back, as it was answered
+    desk.turn(1)
+    expect(page.get_by_role("radio", name="4 mostly")).to_be_checked()
+    page.get_by_role("radio", name="5 fully").check()
+    desk.press("Control+Enter")
+    desk.turn(2)
+    page.wait_for_timeout(300)
+    assert desk.settle("i0") == {"quality": 5, "sound": "first"}
+    assert {entry["status"] for entry in desk.log if entry["id"] == "i0"} <= {"draft", "submitted"}
+    expect(page.locator("#progress")).to_contain_text("1 of 12 pairs done")
+
+
+def test_who_cannot_judge_says_why(page: Page) -> None:
+    desk = Desk(page, [WORDED], TEXTS)
+    desk.begin()
+    page.get_by_role("button", name="I cannot judge").click()
+    desk.press("Escape")
+    expect(page.locator("#reasons")).to_be_hidden()
+    page.get_by_role("button", name="I cannot judge").click()
+    desk.press("2")
+    desk.turn(2)
+    assert desk.settle("i0", "discarded") == {"comment": "A text is empty, cut off or damaged"}
+    page.get_by_role("button", name="I cannot judge").click()
+    desk.press("3")
+    expect(page.get_by_role("alert")).to_have_text("Please write the reason in the comment.")
+    expect(page.locator("#comment")).to_be_focused()
+    page.keyboard.type("It is 1 poem <b>")
+    desk.press("Escape", "Enter")
+    desk.turn(3)
+    assert desk.settle("i1", "discarded") == {"comment": "It is 1 poem <b>"}
+    desk.press("Backspace", "Backspace")
+    desk.turn(1)
+    expect(page.locator("#comment")).to_have_value("")  # the reason is no comment of the rater's own
+    desk.press("Enter")  # looked at again, and left as it was
+    desk.turn(2)
+    page.wait_for_timeout(300)
+    assert [entry["status"] for entry in desk.log if entry["id"] == "i0"] == ["discarded"]
+
+
+def test_offline_for_a_minute_nothing_is_lost(page: Page) -> None:
+    """Pairs that are there go on; answers wait in the browser, over a reload too, and each arrives."""
+    desk = Desk(page, [WORDED], TEXTS)
+    desk.begin()
+    desk.down = True
+    for number, key in enumerate("123", 2):
+        desk.press(key, "Enter")
+        desk.turn(number)
+    expect(page.locator("#notice")).to_contain_text("There is no connection. Go on")
+    expect(page.locator("#progress")).to_have_text("3 of 12 pairs done · 3 in this session")
+    desk.press("4")  # a draft, too
+    desk.down = False
+    desk.saved.clear()
+    page.reload()
+    desk.turn(4)
+    expect(page.get_by_role("radio", name="4 mostly")).to_be_checked()
+    assert [desk.settle(f"i{number}")["quality"] for number in range(3)] == [1, 2, 3]
+    assert desk.settle("i3", "draft") == {"quality": 4}
+    expect(page.locator("#notice")).to_have_text("")
+    assert page.evaluate("Object.keys(localStorage).filter(name => name.includes('answer')).length") == 0
+
+
+def test_an_expired_session_and_an_answer_that_is_refused_are_said_once(page: Page) -> None:
+    desk = Desk(page, [WORDED], TEXTS)
+    desk.begin()
+    desk.status = 401
+    desk.press("1", "Enter")
+    expect(page.locator("#notice")).to_contain_text("You are signed out. Your answers are kept in this browser")
+    desk.turn(2)
+    desk.status = 200
+    assert desk.settle("i0") == {"quality": 1}
+    desk.status = 404  # the pair is withdrawn while it is shown
+    desk.press("2", "Enter")
+    expect(page.locator("#notice")).to_contain_text("An answer was not taken")
+    desk.status = 200
+    desk.turn(3)
+    desk.press("3", "Enter")
+    assert desk.settle("i2") == {"quality": 3} and "i1" not in desk.saved
+
+
+def test_the_next_pair_is_there_before_it_is_asked_for(page: Page) -> None:
+    """While the store answers nothing at all, the pairs that were fetched go on."""
+    desk = Desk(page, [WORDED], TEXTS)
+    desk.begin()
+    page.wait_for_timeout(300)
+    desk.hang = "save"
+    for number in range(2, 5):
+        desk.press("3", "Enter")
+        assert page.locator("#turn").inner_text() == f"Pair {number} of 12"  # at once: nothing is waited for
+
+
+def test_a_draft_comes_back_and_two_tabs_ask_nothing_twice(page: Page) -> None:
+    desk = Desk(page, [WORDED], TEXTS)
+    desk.begin()
+    desk.press("4")
+    assert desk.settle("i0", "draft") == {"quality": 4}
+    other = page.context.new_page()
+    desk.visit(other)
+    desk.turn(1)
+    expect(other.get_by_role("radio", name="4 mostly")).to_be_checked()
+    desk.press("Control+Enter")
+    desk.turn(2)
+    desk.settle("i0")
+    desk.page = page
+    desk.turn(2)
+    expect(page.locator("#notice")).to_have_text("You answered this in another tab; here is the next one.")
+
+
+def test_pauses_do_not_count_as_time(page: Page) -> None:
+    """20 s of reading count; five idle minutes and a minute in another window do not."""
+    page.clock.install()
+    desk = Desk(page, [WORDED], TEXTS)
+    desk.begin()
+    page.clock.run_for(20_000)
+    page.mouse.move(300, 300)
+    page.clock.run_for(300_000)
+    page.mouse.move(310, 300)
+    hide = "value => Object.defineProperty(document, 'hidden', {value, configurable: true})"
+    for hidden, milliseconds in ((True, 60_000), (False, 5_000)):
+        page.evaluate(hide, hidden)
+        page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+        page.clock.run_for(milliseconds)
+    desk.press("4", "Enter")
+    page.clock.run_for(2_000)
+    desk.settle("i0")
+    assert desk.saved["i0"]["seconds"] == pytest.approx(25, abs=1.5)
+
+
+@pytest.mark.parametrize("language", ["en", "ar"])
+def test_texts_are_text_in_any_script_and_length(page: Page, language: str) -> None:
+    texts = [[HOSTILE, "漢字かな 😀\n\n\tdef f(x):\n\t\treturn x"], ["جلست القطة على الحصيرة. " * 420, "w" * 10_000]]
+    desk = Desk(page, [WORDED], texts, language=language, difference=True)
+    page.set_viewport_size({"width": 640, "height": 450})  # what 200% zoom leaves of 1280 by 900
+    page.locator("#begin").click()
+    for place, (first, second) in enumerate(texts):
+        expect(page.locator(".text")).to_have_count(2)
+        assert page.locator(".text").evaluate_all("nodes => nodes.map(node => node.textContent)") == [first, second]
+        assert page.evaluate("document.documentElement.scrollWidth") == 640
+        assert findings(page) == []
+        desk.press("4", "Enter")
+        desk.settle(f"i{place}")
+    assert page.title() == desk.task["name"]
+    assert desk.complaints == []
+
+
+def test_a_comment_of_a_megabyte_is_not_cut_unseen(page: Page) -> None:
+    desk = Desk(page, [WORDED], TEXTS)
+    desk.begin()
+    page.get_by_role("button", name="Comment").click()
+    page.locator("#comment").fill(HOSTILE + "z" * 1_000_000)
+    desk.press("Escape", "4", "Enter")
+    expect(page.get_by_role("alert")).to_contain_text("2000 can be sent. Please shorten it.")
+    page.locator("#comment").fill(HOSTILE)
+    desk.press("Control+Enter")
+    desk.turn(2)
+    assert desk.settle("i0") == {"quality": 4, "comment": HOSTILE}
+
+
+def test_one_pair_a_screen_on_a_phone(page: Page) -> None:
+    page.set_viewport_size({"width": 390, "height": 664})  # what a browser's bars leave of 844
+    desk = Desk(page, [LABEL], TEXTS)
+    desk.begin()
+    assert page.evaluate("document.documentElement.scrollHeight") == 664
+    for target in page.locator("label.point, button:visible").all():
+        box = target.bounding_box()
+        assert box is not None and box["height"] >= 44
+    expect(page.locator("#next")).to_be_in_viewport()
+    other = page.context.new_page()
+    other.set_viewport_size({"width": 390, "height": 664})
+    two = Desk(other, [WORDED, LABEL], TEXTS)
+    other.get_by_text("mostly").click()  # an answered question shows its answer alone
+    expect(other.get_by_text("hardly")).to_be_hidden()
+    expect(other.get_by_role("radio", name="Both alike")).to_be_in_viewport()
+    other.get_by_text("mostly").click()  # and all of its points again when it is touched
+    expect(other.get_by_text("hardly")).to_be_visible()
+    assert two.complaints == []
+
+
+def test_a_screen_reader_hears_pair_task_texts_questions(page: Page) -> None:
+    desk = Desk(page, [WORDED], TEXTS)
+    desk.begin()
+    expect(page.get_by_role("main")).to_match_aria_snapshot(
+        """
+        - main:
+          - heading "Formal politeness, German" [level=1]
+          - paragraph: 0 of 12 pairs done
+          - button "Instructions"
+          - status
+          - heading "Pair 1 of 12" [level=2]
+          - paragraph: "What was asked: The program was asked for a polite text."
+          - heading "Original" [level=3]
+          - paragraph: The cat sat on mat 0.
+          - heading "New text" [level=3]
+          - paragraph: On mat 0 sat the cat.
+          - radiogroup "Is it good?":
+            - radio "1 not at all"
+            - radio "2 hardly"
+            - radio "3 half"
+            - radio "4 mostly"
+            - radio "5 fully"
+          - button "Comment"
+          - button "I cannot judge this pair (discard it)"
+          - alert
+          - button "Back"
+          - button "Next"
+        """
+    )
+
+
+def test_the_last_page_thanks_and_says_what_now(page: Page) -> None:
+    """And only when all is stored; Backspace goes back to the last pair."""
+    desk = Desk(page, [WORDED], TEXTS[:2])
+    desk.begin()
+    desk.press("4", "Enter")
+    desk.turn(2)
+    desk.down = True
+    desk.press("5", "Enter")
+    expect(page.locator("#end-title")).to_have_text("Sending")
+    desk.down = False
+    expect(page.locator("#end-title")).to_have_text("Thank you", timeout=15_000)
+    expect(page.locator("#end")).to_contain_text("That is all.")
+    assert {item: answer["values"] for item, answer in desk.saved.items()} == {
+        "i0": {"quality": 4},
+        "i1": {"quality": 5},
+    }
+    assert findings(page) == []
+    desk.press("Backspace")
+    desk.turn(2)
+    expect(page.get_by_role("radio", name="5 fully")).to_be_checked()
+
+
+def test_instructions_stay_at_hand_and_are_shown_first_once(page: Page) -> None:
+    known = {"texts": [{"title": "Original", "text": HOSTILE, "lang": "en", "dir": "ltr"}],
+             "right": {"answers": [["Is it good?", "5: fully"]], "why": "<i>It is.</i>"}}  # fmt: skip
+    desk = Desk(page, [WORDED], TEXTS, examples=[known], consent="I <b>agree</b>.")
+    assert findings(page) == []
+    page.locator("#begin").click()
+    expect(page.get_by_role("alert").first).to_have_text("Please read the consent and tick it.")
+    expect(page.get_by_role("checkbox", name="I <b>agree</b>.")).to_be_focused()
+    desk.press("Space")
+    desk.begin()
+    page.get_by_role("button", name="Instructions").click()
+    dialog = page.get_by_role("dialog", name="Instructions")
+    dialog.get_by_text("Examples").click()
+    expect(dialog.get_by_text(HOSTILE)).to_be_visible()
+    expect(dialog.get_by_text("<i>It is.</i>")).to_be_visible()
+    assert findings(page) == []
+    desk.press("Escape", "4")
+    page.reload()
+    desk.turn(1)

@@ -1,0 +1,357 @@
+"""Annotators on the rating page of a really started Argilla, and what is collected of it."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Browser, Page, Route, expect
+
+from annotation import server
+from annotation.argilla.client import Argilla, attach
+from annotation.argilla.collect import collect
+from annotation.argilla.publish import publish
+from plumbline.errors import DataError
+from plumbline.study import Study
+from tests.annotation.campaigns import ALONE, answer, dataset, pending, rater, small
+from tests.annotation.kinds import ask, rubric
+from tests.axe import grave
+
+Make = Callable[..., Study]
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture
+def study(variant: Make, request: pytest.FixtureRequest) -> Study:
+    """Four paraphrases, drawn before a browser runs: generating has an event loop of its own, as the browser has."""
+    name = "page-" + hashlib.sha256(request.node.name.encode()).hexdigest()[:8]
+    return small(variant, name, transformations=getattr(request, "param", ["paraphrasing"]))
+
+
+@pytest.fixture
+def sliding(variant: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
+    """A study that asks for a number from -50 to 50, which Argilla's own page cannot ask."""
+    sense = {
+        "name": "sense",
+        "scale": {"from": -50, "to": 50, "step": 1},
+        "title": {"en": "How much of its sense?"},
+        "points": {-50: {"en": "the contrary"}, 50: {"en": "all of it"}},
+    }
+    ask(monkeypatch, tmp_path, rubric(sense))
+    quality = {"within": 1, "apart": 1.0, "low": 2.0}
+    acceptance = {"min_pairs": 3, "rules": [{"question": "sense", "at_least": 0}]}
+    parts = {"rubric": "kinds", "quality": quality, "acceptance": acceptance, "transformations": ["paraphrasing"]}
+    return small(variant, "sliding", **parts)
+
+
+@pytest.fixture
+def crowded(variant: Make) -> Study:
+    """More pairs, each for three of many raters."""
+    return small(variant, "crowded", transformations=["paraphrasing"], sample={"pairs": 12, **ALONE})
+
+
+@pytest.fixture
+def user(argilla: Argilla, study: Study) -> server.User:
+    """A rater who is let in."""
+    account = rater(argilla, f"{study.name}-rater")
+    publish(study, argilla)
+    return account
+
+
+def sign_in(page: Page, url: str, user: server.User) -> None:
+    page.goto(f"{url}/work")
+    page.get_by_label("User name").fill(user.username)
+    page.get_by_label("Password").fill(user.password)
+    page.get_by_role("button", name="Sign in").click()
+
+
+def begin(page: Page, url: str, user: server.User, dataset_id: str) -> None:
+    """Sign in, and open a dataset past its instructions."""
+    sign_in(page, url, user)
+    expect(page.get_by_role("button", name="Sign out")).to_be_visible()
+    page.goto(f"{url}/rate/{dataset_id}")
+    page.get_by_role("button", name="Begin").click()
+
+
+def rate(page: Page, *points: int) -> None:
+    """By keyboard alone."""
+    for point in points:
+        page.keyboard.press(str(point))
+    page.keyboard.press("Enter")
+
+
+def turn(page: Page, number: int, of: int) -> None:
+    """Wait for this item."""
+    expect(page.locator("#turn")).to_have_text(f"Pair {number} of {of}")
+
+
+def responses(argilla: Argilla, dataset_id: str) -> dict[str, list[dict[str, Any]]]:
+    """What Argilla has, by pair."""
+    return {record["external_id"]: record.get("responses") or [] for record in argilla.records(dataset_id)}
+
+
+@pytest.mark.parametrize("study", [["paraphrasing", "style_change"]], indirect=True)
+def test_a_rater_goes_through_all_queues_by_keyboard(
+    argilla: Argilla, study: Study, user: server.User, page: Page
+) -> None:
+    complaints: list[str] = []
+    page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    sign_in(page, argilla.url, user)
+    rows = page.get_by_role("row")
+    expect(rows.filter(has_text="Paraphrasing, English")).to_contain_text("04")
+    page.get_by_role("link", name="Go on").press("Enter")
+    expect(page.get_by_role("heading", name="Instructions")).to_be_visible()
+    assert not grave(page)
+    page.get_by_role("button", name="Begin").press("Enter")
+    queues = len(study.transformations)
+    for number in range(1, 4 * queues + 1):
+        if number > 1 and (number - 1) % 4 == 0:  # the next queue came by itself, with instructions of its own
+            page.get_by_role("button", name="Begin").press("Enter")
+        turn(page, number, 4 * queues)
+        rate(page, 4, 5)
+    expect(page.get_by_role("heading", name="Thank you")).to_be_visible()
+    expect(page.get_by_text(f"All is answered: {4 * queues}.")).to_be_visible()
+    assert not complaints
+    ratings = collect(study, argilla)
+    assert len(ratings) == 2 * 4 * queues
+    assert set(ratings.query("question == 'quality'")["value"]) == {4.0}
+    assert set(ratings.query("question == 'fluency'")["value"]) == {5.0}
+
+
+def test_discards_comments_and_second_thoughts(argilla: Argilla, study: Study, user: server.User, page: Page) -> None:
+    begin(page, argilla.url, user, dataset(study, argilla))
+    turn(page, 1, 4)
+    page.get_by_role("button", name="comment").click()
+    page.keyboard.type("5 is much <b>& \u202eso on")
+    page.keyboard.press("Escape")
+    rate(page, 4, 5)
+    turn(page, 2, 4)
+    page.get_by_role("button", name="cannot judge").click()
+    page.keyboard.press("1")
+    turn(page, 3, 4)
+    page.keyboard.press("Backspace")
+    page.keyboard.press("Backspace")
+    turn(page, 1, 4)
+    page.get_by_role("group", name="Fluency").or_(page.get_by_role("radiogroup", name="Fluency")).get_by_role(
+        "radio", name="2"
+    ).check()
+    page.keyboard.press("Enter")  # the same answer once more, with another point
+    turn(page, 2, 4)
+    page.reload()
+    turn(page, 3, 4)
+    rate(page, 2, 2)
+    turn(page, 4, 4)
+    rate(page, 3, 1)
+    expect(page.get_by_role("heading", name="Thank you")).to_be_visible()
+    ratings = collect(study, argilla)
+    first = set(ratings.query("value == 4")["pair_id"])
+    values = ratings[ratings["pair_id"].isin(first)].set_index("question")["value"].to_dict()
+    assert values == {"quality": 4, "fluency": 2}
+    assert set(ratings.query("value == 4")["comment"]) == {"5 is much <b>& \u202eso on"}
+    assert len(ratings.query("status == 'discarded'").drop_duplicates("pair_id")) == 1
+    assert "language" in set(ratings.query("status == 'discarded'")["comment"]).pop()
+
+
+def test_what_a_lost_reply_and_a_lost_network_leave(
+    argilla: Argilla, study: Study, user: server.User, page: Page
+) -> None:
+    dataset_id = dataset(study, argilla)
+    begin(page, argilla.url, user, dataset_id)
+    turn(page, 1, 4)
+    lost: list[str] = []
+
+    def lose(route: Route) -> None:
+        if lost:
+            route.continue_()
+            return
+        lost.append(route.request.url)
+        route.fetch()  # it arrives, and its reply does not
+        route.abort()
+
+    page.route(re.compile("/records/.*/responses$"), lose)
+    rate(page, 4, 4)
+    turn(page, 2, 4)
+    page.context.set_offline(True)
+    rate(page, 3, 3)
+    turn(page, 3, 4)
+    expect(page.get_by_text("There is no connection.")).to_be_visible()
+    page.context.set_offline(False)
+    expect(page.get_by_text("There is no connection.")).to_be_hidden(timeout=40_000)
+    rate(page, 2, 2)
+    turn(page, 4, 4)
+    rate(page, 1, 1)
+    expect(page.get_by_role("heading", name="Thank you")).to_be_visible()
+    given = responses(argilla, dataset_id)
+    assert lost and all(len(each) == 1 and each[0]["status"] == "submitted" for each in given.values())
+    assert sorted(each[0]["values"]["quality"]["value"] for each in given.values()) == [1, 2, 3, 4]
+
+
+def test_a_pair_withdrawn_while_shown_and_a_session_that_ends(
+    argilla: Argilla, study: Study, user: server.User, page: Page
+) -> None:
+    dataset_id = dataset(study, argilla)
+    first = pending(argilla, user, dataset_id)[0]
+    begin(page, argilla.url, user, dataset_id)
+    turn(page, 1, 4)
+    argilla.request("DELETE", f"/records/{first['id']}")
+    rate(page, 4, 4)
+    expect(page.get_by_text("An answer was not taken")).to_be_visible()
+    token = page.evaluate("localStorage.getItem('auth._token.local')")
+    page.evaluate("localStorage.removeItem('auth._token.local')")
+    rate(page, 3, 3)
+    expect(page.get_by_text("You are signed out.")).to_be_visible()
+    page.get_by_role("link", name="Sign in").click()
+    assert token and page.url.startswith(f"{argilla.url}/work?to=")
+    page.get_by_label("User name").fill(user.username)
+    page.get_by_label("Password").fill(user.password)
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.locator("#turn")).to_be_attached()
+    expect(page.locator("#progress")).to_contain_text("1 of 3")
+    assert sorted(len(each) for each in responses(argilla, dataset_id).values()) == [0, 0, 1]
+
+
+def test_nothing_of_one_rater_goes_out_in_the_name_of_another(
+    argilla: Argilla, study: Study, user: server.User, page: Page
+) -> None:
+    one, two = user, rater(argilla, f"{study.name}-other")
+    publish(study, argilla)
+    dataset_id = dataset(study, argilla)
+    begin(page, argilla.url, one, dataset_id)
+    turn(page, 1, 4)
+    other = page.context.new_page()
+    other.goto(f"{argilla.url}/work")
+    other.get_by_role("button", name="Sign out").click()
+    sign_in(other, argilla.url, two)
+    expect(other.get_by_role("button", name="Sign out")).to_be_visible()
+    rate(page, 5, 5)
+    expect(page).to_have_url(re.compile("/work"))
+    assert not any(responses(argilla, dataset_id).values())
+    other.close()
+    page.get_by_role("button", name="Sign out").click()
+    sign_in(page, argilla.url, one)
+    expect(page.get_by_role("button", name="Sign out")).to_be_visible()
+    page.goto(f"{argilla.url}/rate/{dataset_id}")
+    expect(page.locator("#progress")).to_contain_text("1 of 4")
+    given = [each for each in responses(argilla, dataset_id).values() if each]
+    assert [each[0]["user_id"] for each in given] == [argilla.request("GET", "/me", api_key=one.api_key)["id"]]
+
+
+def test_two_tabs_of_a_rater_ask_nothing_twice(argilla: Argilla, study: Study, user: server.User, page: Page) -> None:
+    dataset_id = dataset(study, argilla)
+    begin(page, argilla.url, user, dataset_id)
+    turn(page, 1, 4)
+    second = page.context.new_page()
+    second.goto(f"{argilla.url}/rate/{dataset_id}")
+    turn(second, 1, 4)
+    rate(page, 4, 4)
+    turn(page, 2, 4)
+    expect(second.get_by_text("in another tab")).to_be_visible()
+    rate(second, 3, 3)
+    rate(page, 2, 2)
+    for tab in (second, page):
+        if tab.locator("#item").is_visible():
+            rate(tab, 1, 1)
+    for tab in (second, page):
+        if tab.locator("#item").is_visible():
+            rate(tab, 1, 1)
+    expect(page.get_by_role("heading", name="Thank you")).to_be_visible()
+    given = responses(argilla, dataset_id)
+    assert all(len(each) == 1 and each[0]["status"] == "submitted" for each in given.values())
+
+
+def test_a_slider_of_any_range_is_stored_as_its_number(argilla: Argilla, sliding: Study, page: Page) -> None:
+    account = rater(argilla, "sliding-rater")
+    publish(sliding, argilla)
+    dataset_id = dataset(sliding, argilla)
+    begin(page, argilla.url, account, dataset_id)
+    for number in range(1, 5):
+        turn(page, number, 4)
+        page.keyboard.press("4")
+        page.keyboard.press("5")
+        page.get_by_role("slider").press("Home")
+        for _ in range(number):
+            page.get_by_role("slider").press("ArrowRight")
+        page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Thank you")).to_be_visible()
+    ratings = collect(sliding, argilla).query("question == 'sense'")
+    assert sorted(ratings["value"]) == [-49, -48, -47, -46]
+
+
+def test_numbers_off_a_sliders_scale_are_left_out_and_named(argilla: Argilla, sliding: Study) -> None:
+    account = rater(argilla, "off-scale-rater")
+    publish(sliding, argilla)
+    records = pending(argilla, account, dataset(sliding, argilla))
+    for record, said in zip(records, ("51", "much", "-50", "0.5"), strict=True):
+        answer(argilla, account, record, "submitted", quality=3, fluency=3, sense=said)
+    with pytest.raises(DataError, match="sense"):
+        collect(sliding, argilla)
+
+
+def test_eight_raters_at_once_lose_nothing_and_answer_nothing_twice(
+    argilla: Argilla, crowded: Study, chromium: Browser
+) -> None:
+    accounts = [rater(argilla, f"crowded-{number}") for number in range(8)]
+    publish(crowded, argilla)
+    dataset_id = dataset(crowded, argilla)
+    pages = [chromium.new_context().new_page() for _ in accounts]
+    for page, account in zip(pages, accounts, strict=True):
+        begin(page, argilla.url, account, dataset_id)
+    while open_pages := [page for page in pages if page.locator("#item").is_visible()]:
+        for page in open_pages:
+            if page.locator("#item").is_visible():
+                rate(page, 3, 4)
+    for page in pages:
+        expect(page.get_by_role("heading", name="Thank you")).to_be_visible()
+        page.context.close()
+    given = responses(argilla, dataset_id)
+    assert len(given) == 12 and all(len(each) == 3 for each in given.values())
+    assert all(len({response["user_id"] for response in each}) == 3 for each in given.values())
+    ratings = collect(crowded, argilla)
+    assert len(ratings) == 12 * 3 * 2 and (ratings["status"] == "submitted").all()
+
+
+def test_a_server_that_is_restarted_between_two_pairs_gets_every_answer(
+    study: Study, tmp_path: Path, page: Page
+) -> None:
+    home = server.Home(tmp_path / "home")
+    with server.running(home) as connection, attach(connection) as argilla:
+        account = rater(argilla, "patient")
+        publish(study, argilla)
+        dataset_id, port = dataset(study, argilla), urlsplit(connection.url).port
+        begin(page, connection.url, account, dataset_id)
+        turn(page, 1, 4)
+    rate(page, 4, 4)
+    turn(page, 2, 4)
+    expect(page.get_by_text("There is no connection.")).to_be_visible()
+    with server.running(home, port) as connection, attach(connection) as argilla:
+        expect(page.get_by_text("There is no connection.")).to_be_hidden(timeout=40_000)
+        for number in (2, 3, 4):
+            turn(page, number, 4)
+            rate(page, number, number)
+        expect(page.get_by_role("heading", name="Thank you")).to_be_visible()
+        given = responses(argilla, dataset_id)
+    assert sorted(each[0]["values"]["quality"]["value"] for each in given.values()) == [2, 3, 4, 4]
+    assert all(len(each) == 1 for each in given.values())
+
+
+def test_a_rater_who_is_taken_out_is_told_and_keeps_what_was_stored(
+    argilla: Argilla, study: Study, user: server.User, page: Page
+) -> None:
+    dataset_id = dataset(study, argilla)
+    begin(page, argilla.url, user, dataset_id)
+    turn(page, 1, 4)
+    rate(page, 4, 4)
+    turn(page, 2, 4)
+    expect(page.locator("#progress")).to_contain_text("1 of 4")
+    workspace = argilla.request("GET", f"/datasets/{dataset_id}")["workspace_id"]
+    reader = argilla.request("GET", "/me", api_key=user.api_key)["id"]
+    argilla.request("DELETE", f"/workspaces/{workspace}/users/{reader}")
+    rate(page, 3, 3)
+    expect(page.get_by_text("An answer was not taken")).to_be_visible()
+    assert sum(len(each) for each in responses(argilla, dataset_id).values()) == 1
