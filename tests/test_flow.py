@@ -96,7 +96,7 @@ def flow(tmp_path_factory: pytest.TempPathFactory) -> Flow:
         "annotation simulate",
         "annotation collect",
         "annotation status",
-        "annotation judge run",
+        "annotation.judges run",
         "annotation review",
         "annotation accept",
         "annotation report",

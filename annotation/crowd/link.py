@@ -174,8 +174,8 @@ class LinkPlatform(AccountPlatform):
         out = sorted(worker_pseudonym(self._key, self._study.name, self.name, person) for person in self.account.out)
         limits = {"places": offer.places + gave_up if offer.open else 0, "out": out}
         # A pseudonym in a sandbox says that it is simulated; an account's name does not.
-        known = [name.removeprefix("simulated-") for name in pseudonyms]
-        self._rooms.admit(offer.batch_id, self._link.studies.get(offer.batch_id, ""), known, limits)
+        workers = [name.removeprefix("simulated-") for name in pseudonyms]
+        self._rooms.admit(offer.batch_id, self._link.studies.get(offer.batch_id, ""), workers, limits)
 
     def change(self, before: AccountOffer, update: dict[str, object]) -> bool:
         """Change an offer, and tell its room."""

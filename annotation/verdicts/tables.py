@@ -367,9 +367,10 @@ def scoped(transformation: str, language: str, task_type: str = "") -> str:
 
 
 def of_group(key: Sequence[str]) -> str:
-    """What is judged apart, as `scoped` names it; of all languages together it is the pool alone."""
+    """What is judged apart, by its pool as people read it, with language and task where the scope has them."""
     pool, *rest = key
-    return scoped(pool, *rest) if rest else display(pool, pooled=False)
+    where = ", ".join(part.replace("_", " ") for part in rest)
+    return f"{display(pool)} ({where})" if where else display(pool)
 
 
 def count(number: float, word: str, several: str = "") -> str:

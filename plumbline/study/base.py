@@ -29,6 +29,7 @@ LARGEST = 2**63 - 1  # what a column of whole numbers can hold
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]
 # What the patterns of studies and rubrics let through, in words.
 PATTERNS = {
+    r"^([A-Za-z_][A-Za-z0-9_.-]{0,63})?$": "a parameter: letters, digits, _ . and -, such as PROLIFIC_PID",
     r"^[a-z0-9][a-z0-9_-]{0,63}$": "small letters, digits, - and _, such as my-study",
     r"^([a-z0-9][a-z0-9_-]{0,63})?$": "small letters, digits, - and _, such as my-prompts",
     r"^[a-z][a-z0-9_-]{0,63}$": "a small letter, then small letters, digits, - and _, such as brief",

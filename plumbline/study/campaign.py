@@ -260,7 +260,9 @@ class AcceptanceSpec(StudyPart):
         if twice := next((rule for rule in same if same.count(rule) > 1), None):
             raise ValueError(f"two rules are about the {twice[1]} of {twice[0]!r}; keep one of them")
         if self.combine == "any" and any(rule.by == "interval" for rule in self.rules):
-            raise ValueError("combine 'any' accepts by whichever interval is lucky; take by: value, or combine 'all'")
+            raise ValueError(
+                "combine 'any' accepts by whichever interval is lucky; take combine 'all', or by: value, stop: fixed"
+            )
         if any(rule.statistic == "median" for rule in self.rules) and self.interval == "pairs_and_raters":
             raise ValueError("the interval of a median is over pairs alone; take interval 'pairs', or a mean")
         if self.stop != "fixed" and any(rule.by == "value" or rule.statistic == "median" for rule in self.rules):

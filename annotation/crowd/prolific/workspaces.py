@@ -200,18 +200,18 @@ class ArgillaRooms:
             return {}
         names = {user_id: user.username for user_id, user in self._argilla.members(dataset.workspace_id).items()}
         records = list(self._argilla.records(dataset.id))
-        given: dict[str, list[tuple[str, str]]] = {username: [] for username in names.values()}
+        responses: dict[str, list[tuple[str, str]]] = {username: [] for username in names.values()}
         for record in records:
             for response in record.get("responses") or []:
                 if response["user_id"] in names and response["status"] in ("submitted", "discarded"):
-                    given[names[response["user_id"]]].append((response["status"], response["updated_at"]))
+                    responses[names[response["user_id"]]].append((response["status"], response["updated_at"]))
         consents = read_consents(self._home, f"{batch_id}-{self._mode}")
         return {
             worker: Progress(
                 len(answers), sum(status == "submitted" for status, _ in answers), len(records),
                 max((_moment(at) for _, at in answers), default=None), consents.get(worker),
             )
-            for worker, answers in given.items()
+            for worker, answers in responses.items()
             if worker.startswith(WORKER)
         }  # fmt: skip
 

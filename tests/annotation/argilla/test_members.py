@@ -18,6 +18,8 @@ from annotation.argilla.client import Argilla
 from annotation.argilla.collect import collect
 from annotation.argilla.publish import publish
 from annotation.campaign_records import CampaignRecords
+from annotation.page import named as called
+from annotation.rubric import load_rubric
 from annotation.sampling.queues import queues_of
 from annotation.status.status import read_members
 from plumbline.errors import DataError, StudyError
@@ -97,9 +99,9 @@ def test_an_invitation_says_where_as_whom_and_how_long(
     account = server.credentials(home).find("ines")
     assert account is not None and account.password in ines and "Address: https://argilla.example.org/work\n" in ines
     # 4 paraphrases at 30 s a pair, and somebody of whom no language is known may rate all queues.
-    assert "- invited-paraphrasing-EN (items: 4, minutes: about 2)" in ines
+    assert "- Paraphrasing, English (items: 4, minutes: about 2)" in ines
     others = [
-        queue.dataset(study.name)
+        called(load_rubric(study), queue, "en")
         for queue in queues_of(CampaignRecords.open(study).pairs)
         if not queue.languages <= {"de", "en"}
     ]
@@ -168,7 +170,7 @@ def test_the_coordinator_sees_names_and_no_record_has_them(
     assert list(letters.iterdir()) == [file]  # nobody writes to who is excluded
     thanks = file.read_text(encoding="utf-8")
     assert thanks.startswith("Thank you: naming\n") and "You have answered everything" in thanks
-    assert "- naming-paraphrasing-EN (items: 4, minutes: about " in run("users", "invite", "ottokar")
+    assert "- Paraphrasing, English (items: 4, minutes: about " in run("users", "invite", "ottokar")
     run("accept")
     run("report")
     for file in study.folder.rglob("*"):

@@ -24,7 +24,7 @@ def every(room: dict[str, Any]) -> list[str]:
         pages.resume("room", room, 1, "ticket"),
         pages.resume("room", room, 2, "ticket"),
         pages.sign_in(room, "token", 1, "/target", {}),
-        pages.finished(room),
+        pages.finished(room, "someone"),
         pages.unfinished(room, 2),
         pages.too_few_rated(room, 1, 2),
         pages.sent_back(room),
