@@ -100,8 +100,9 @@ def test_an_invitation_says_where_as_whom_and_how_long(
     assert account is not None and account.password in ines and "Address: https://argilla.example.org/work\n" in ines
     # 4 paraphrases at 30 s a pair, and somebody of whom no language is known may rate all queues.
     assert "- Paraphrasing, English (items: 4, minutes: about 2)" in ines
+    rubric = load_rubric(study)
     others = [
-        called(load_rubric(study), queue, "en")
+        called(rubric, queue, rubric.language_for(queue.language, queue.output_language))
         for queue in queues_of(CampaignRecords.open(study).pairs)
         if not queue.languages <= {"de", "en"}
     ]
