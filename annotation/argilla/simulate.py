@@ -169,7 +169,7 @@ def _labels(question: QuestionScale, felt: Floats) -> str:
     return ranked({question.labels[label_index]: rank for rank, label_index in enumerate(near, 1)})
 
 
-def _truths(study: Study, rubric: Rubric, pairs: Sequence[Pair], *, draws: bool) -> dict[str, dict[str, float]]:
+def _truths(study: Study, rubric: Rubric, pairs: Sequence[Pair], *, draws: bool = False) -> dict[str, dict[str, float]]:
     """What each pair deserves, by pair id and question: the author's ratings; of controls the expected answers.
 
     Nobody recorded labels: their first is taken for the best, and the others for less, as far as the first rating is.

@@ -18,7 +18,7 @@ from plumbline.study.subject import PAIRS, ItemNames
 AT_LEAST = "AC2 and alpha at least"
 COEFFICIENTS = {"ac2": "AC2", "alpha": "alpha", "kappa": "kappa", "raw": "raw agreement"}
 _REASONS = 3  # why numbers are undefined, above which their number is said
-SIMULATED = "REHEARSAL, SIMULATED RATINGS: made up to show that the flow works; they measure nothing."
+SIMULATED = "SIMULATED RATINGS, A REHEARSAL: made up to show that the flow works; they measure nothing."
 
 
 def agreement_table(groups: Sequence[Group]) -> pd.DataFrame:

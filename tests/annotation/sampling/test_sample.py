@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from datetime import UTC, datetime
 from functools import partial
 from itertools import combinations
 from pathlib import Path
@@ -207,8 +208,11 @@ def test_a_sample_that_raters_see_is_not_replaced(generated: Study, variant: Cal
 
 
 def test_a_sample_with_ratings_from_elsewhere_is_not_replaced(generated: Study, variant: Callable[..., Study]) -> None:
-    draw_sample(generated)
-    write_table(generated.folder / "ratings.parquet", [], Rating)
+    pair = draw_sample(generated)[0]
+    of_pair = {"pair_id": pair.pair_id, "transformation": pair.transformation, "language": pair.language}
+    of_rater = {"rater_id": "ada", "question": "quality", "value": 4, "status": "submitted", "simulated": False}
+    rating = Rating(**of_pair, **of_rater, submitted_at=datetime.now(UTC), source="answers.csv")
+    write_table(generated.folder / "ratings.parquet", [rating], Rating)
     with pytest.raises(StudyError, match="is rated, and the study now asks for other pairs"):
         draw_sample(variant(sample={"pairs": 5}))
 
