@@ -8,6 +8,7 @@ scale.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -240,6 +241,10 @@ class Words:
             changes += [f"the marks of differing words {from_to(*marked)}"] if marked[0] != marked[1] else []
         return "; ".join(changes)
 
+    def shows_otherwise(self, shown: Words) -> bool:
+        """Whether the rating page says anything otherwise: contact, worked examples, its own words."""
+        return self.task is not None and json.loads(json.dumps(self.task)) != shown.task
+
     def too_much(self) -> str:
         """What of it Argilla does not take, in words; empty if it takes all."""
         for name, form in self.forms.items():
@@ -330,20 +335,23 @@ TASK = "rate"  # in a dataset's metadata: what the rating page shows of it (`ann
 
 
 def give_task(argilla: Argilla, dataset_id: str, task: Mapping[str, Any] | None) -> None:
-    """Let the rating page show a dataset by this task, or Argilla's own page show it. Raises ServiceError."""
+    """Let the rating page show a dataset by this task, or Argilla's own page show it. Raises ServiceError.
+
+    Argilla stores no change of metadata that are there: they are taken away first. What is cut off between is shown by
+    Argilla's page until `publish` runs again.
+    """
     before = argilla.request("GET", f"/datasets/{dataset_id}").get("metadata") or {}
-    now = {name: value for name, value in before.items() if name != TASK} | ({} if task is None else {TASK: task})
-    if now != before:
-        argilla.request("PATCH", f"/datasets/{dataset_id}", json={"metadata": now})
+    if before.get(TASK) == task or MARK in before:
+        return
+    for metadata in ([None] if before else []) + ([{TASK: task}] if task is not None else []):
+        argilla.request("PATCH", f"/datasets/{dataset_id}", json={"metadata": metadata})
 
 
 def mark_dataset(argilla: Argilla, dataset_id: str, drawing: OrderDrawing | None) -> None:
     """Have a new dataset's orders drawn for each rater, where the server can. Raises ServiceError."""
     if drawing is not None and _read(argilla, dataset_id) is not None:
-        before = argilla.request("GET", f"/datasets/{dataset_id}").get("metadata") or {}
-        metadata = {**before, MARK: drawing.of_dataset()}
-        change = {"metadata": metadata, "allow_extra_metadata": True}  # of records, too
-        argilla.request("PATCH", f"/datasets/{dataset_id}", json=change)
+        metadata = {"metadata": {MARK: drawing.of_dataset()}, "allow_extra_metadata": True}  # of records, too
+        argilla.request("PATCH", f"/datasets/{dataset_id}", json=metadata)
 
 
 def is_marked(argilla: Argilla, dataset_id: str) -> bool:

@@ -205,7 +205,8 @@ class _Target:
         by_id = {pair.pair_id: pair for pair in pairs}
         per_pair, drawing = study.raters_of(queue.pool), drawing_of(study, pairs)
         workspace, name = queue.workspace(study.name), queue.dataset(study.name)
-        task = task_of(study, rubric, queue, name, training=training, drawing=drawing) if ours else None
+        # Orders that the server draws for each rater are shown by Argilla's page.
+        task = task_of(study, rubric, queue, name, training=training) if ours and drawing is None else None
         return cls(queue, by_id, workspace, name, per_pair, drawing, Words.of(rubric, queue, task=task))
 
     def listed(self, datasets: Mapping[tuple[str, str], DatasetListing]) -> DatasetListing | None:
@@ -328,6 +329,9 @@ def _put_right(argilla: Argilla, dataset: DatasetListing, words: Words) -> tuple
         return False, what
     if what:
         put_right(argilla, dataset.id, words)
+    elif words.shows_otherwise(now) and not answered(argilla, dataset.id):
+        give_task(argilla, dataset.id, words.task)
+        what = "the rating page"
     return True, what
 
 

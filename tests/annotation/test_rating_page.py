@@ -283,7 +283,7 @@ def test_a_slider_of_any_range_is_stored_as_its_number(argilla: Argilla, sliding
     assert sorted(ratings["value"]) == [-49, -48, -47, -46]
 
 
-def test_numbers_off_a_sliders_scale_are_left_out_and_named(argilla: Argilla, sliding: Study) -> None:
+def test_numbers_off_a_sliders_scale_are_refused(argilla: Argilla, sliding: Study) -> None:
     account = rater(argilla, "off-scale-rater")
     publish(sliding, argilla)
     records = pending(argilla, account, dataset(sliding, argilla))
@@ -355,3 +355,23 @@ def test_a_rater_who_is_taken_out_is_told_and_keeps_what_was_stored(
     rate(page, 3, 3)
     expect(page.get_by_text("An answer was not taken")).to_be_visible()
     assert sum(len(each) for each in responses(argilla, dataset_id).values()) == 1
+
+
+def test_a_contact_that_changes_reaches_the_page_until_somebody_has_answered(argilla: Argilla, study: Study) -> None:
+    def contact() -> str:
+        task = argilla.request("GET", f"/datasets/{dataset_id}")["metadata"]["rate"]
+        return str(task["contact"])
+
+    def asking(whom: str) -> Study:
+        return study.model_copy(update={"raters": study.raters.model_copy(update={"contact": whom})})
+
+    user = rater(argilla, f"{study.name}-asks")
+    publish(asking("old@example.org"), argilla)
+    dataset_id = dataset(study, argilla)
+    assert contact() == "old@example.org" and not publish(asking("old@example.org"), argilla).corrected
+    assert set(publish(asking("new@example.org"), argilla).corrected.values()) == {"the rating page"}
+    assert contact() == "new@example.org"
+    record = pending(argilla, user, dataset_id)[0]
+    answer(argilla, user, record, "submitted", quality=3, fluency=3)
+    publish(asking("late@example.org"), argilla)
+    assert contact() == "new@example.org"

@@ -251,10 +251,9 @@ class ArgillaRooms:
 
     def _task(self, offer: Offer, name: str) -> dict[str, Any] | None:
         """What the rating page shows of a batch; None where participants rate on Argilla's own."""
-        if self._study.raters.page == "argilla":
+        if self._study.raters.page == "argilla" or drawing_of(self._study, offer.pairs) is not None:
             return None
-        drawing = drawing_of(self._study, offer.pairs)
-        return task_of(self._study, self._rubric, offer.batch.queue, name, drawing=drawing)
+        return task_of(self._study, self._rubric, offer.batch.queue, name)
 
     def _tell_server(self, offer: Offer, room: Room, workspace_id: str, dataset_id: str) -> None:
         crowd, rubric = self._crowd, self._rubric
