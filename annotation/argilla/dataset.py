@@ -334,24 +334,27 @@ MARK = "drawn"  # in the metadata of datasets and records, as `plumbline_argilla
 TASK = "rate"  # in a dataset's metadata: what the rating page shows of it (`annotation.page.task_of`)
 
 
-def give_task(argilla: Argilla, dataset_id: str, task: Mapping[str, Any] | None) -> None:
+def give_task(
+    argilla: Argilla, dataset_id: str, task: Mapping[str, Any] | None, drawing: OrderDrawing | None = None
+) -> None:
     """Let the rating page show a dataset by this task, or Argilla's own page show it. Raises ServiceError.
 
-    Argilla stores no change of metadata that are there: they are taken away first. What is cut off between is shown by
-    Argilla's page until `publish` runs again.
+    `drawing` has orders drawn for each rater, where the server can. A dataset that draws them stays as it is: without
+    its metadata, even for a moment, raters would see another order.
+
+    Argilla stores no change of existing metadata, so they are removed first. If this is interrupted between the two,
+    Argilla's page shows the dataset until `publish` runs again.
     """
     before = argilla.request("GET", f"/datasets/{dataset_id}").get("metadata") or {}
-    if before.get(TASK) == task or MARK in before:
+    draws = drawing is not None and _read(argilla, dataset_id) is not None
+    wanted = {TASK: task} if task is not None else {}
+    if drawing is not None and draws:
+        wanted[MARK] = drawing.of_dataset()
+    if before == wanted or MARK in before:
         return
-    for metadata in ([None] if before else []) + ([{TASK: task}] if task is not None else []):
-        argilla.request("PATCH", f"/datasets/{dataset_id}", json={"metadata": metadata})
-
-
-def mark_dataset(argilla: Argilla, dataset_id: str, drawing: OrderDrawing | None) -> None:
-    """Have a new dataset's orders drawn for each rater, where the server can. Raises ServiceError."""
-    if drawing is not None and _read(argilla, dataset_id) is not None:
-        metadata = {"metadata": {MARK: drawing.of_dataset()}, "allow_extra_metadata": True}  # of records, too
-        argilla.request("PATCH", f"/datasets/{dataset_id}", json=metadata)
+    for metadata in ([None] if before else []) + ([wanted] if wanted else []):
+        change = {"metadata": metadata, **({"allow_extra_metadata": True} if draws else {})}  # of records, too
+        argilla.request("PATCH", f"/datasets/{dataset_id}", json=change)
 
 
 def is_marked(argilla: Argilla, dataset_id: str) -> bool:

@@ -22,7 +22,6 @@ from annotation.argilla.dataset import (
     Words,
     answered,
     give_task,
-    mark_dataset,
     put_right,
     question_of,
     said_in,
@@ -205,8 +204,7 @@ class _Target:
         by_id = {pair.pair_id: pair for pair in pairs}
         per_pair, drawing = study.raters_of(queue.pool), drawing_of(study, pairs)
         workspace, name = queue.workspace(study.name), queue.dataset(study.name)
-        # Orders that the server draws for each rater are shown by Argilla's page.
-        task = task_of(study, rubric, queue, name, training=training) if ours and drawing is None else None
+        task = task_of(study, rubric, queue, name, training=training, drawing=drawing) if ours else None
         return cls(queue, by_id, workspace, name, per_pair, drawing, Words.of(rubric, queue, task=task))
 
     def listed(self, datasets: Mapping[tuple[str, str], DatasetListing]) -> DatasetListing | None:
@@ -290,7 +288,7 @@ def _fill(
     for target in targets:
         dataset = target.listed(listed)
         if dataset is not None:
-            stays, what = _put_right(argilla, dataset, target.words)
+            stays, what = _put_right(argilla, dataset, target.words, drawn=target.drawing is not None)
             corrected |= {target.name: what} if what else {}
             if not stays:
                 argilla.request("DELETE", f"/datasets/{dataset.id}")
@@ -307,15 +305,14 @@ def _fill(
             dataset_id = dataset.id
             present = {record["external_id"] for record in argilla.records(dataset_id)}
         if not present:  # new, or a crash came before it was marked
-            mark_dataset(argilla, dataset_id, target.drawing)
-            give_task(argilla, dataset_id, target.words.task)
+            give_task(argilla, dataset_id, target.words.task, target.drawing)
         missing = [target.pairs[pair_id] for pair_id in sorted(target.pairs.keys() - present - set(out))]
         send_pairs(argilla, dataset_id, target.name, missing, target.words.beside, shown, target.drawing)
         new[target.name] = len(missing)
     return new, corrected
 
 
-def _put_right(argilla: Argilla, dataset: DatasetListing, words: Words) -> tuple[bool, str]:
+def _put_right(argilla: Argilla, dataset: DatasetListing, words: Words, *, drawn: bool) -> tuple[bool, str]:
     """Whether a dataset can be filled up, and what was corrected: one that nobody answered says the right words then.
 
     An earlier run was cut off while it made a draft: nobody has seen it, so it is made anew, as is one that asks other
@@ -329,7 +326,7 @@ def _put_right(argilla: Argilla, dataset: DatasetListing, words: Words) -> tuple
         return False, what
     if what:
         put_right(argilla, dataset.id, words)
-    elif words.shows_otherwise(now) and not answered(argilla, dataset.id):
+    elif not drawn and words.shows_otherwise(now) and not answered(argilla, dataset.id):
         give_task(argilla, dataset.id, words.task)
         what = "the rating page"
     return True, what

@@ -12,7 +12,6 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 
 from annotation.argilla.client import connect
 from annotation.campaign_records import PAIRS, CampaignRecords
@@ -272,7 +271,7 @@ def collect_work(options: argparse.Namespace) -> int:
         return 0
     with stage(study, "collect", inputs, outputs), campaign_of(study, options) as campaign:
         if options.participants:
-            _confirm(campaign, options.participants)
+            campaign.platform.confirm(options.participants)
         done = collecting.collect(campaign, replace=options.replace)
         where = f"[{campaign.label}]"
         rehearsal = " (a rehearsal: they count as simulated)" if campaign.platform.mode == "sandbox" else ""
@@ -314,7 +313,7 @@ def approve_work(options: argparse.Namespace) -> int:
             number, waiting = judging.approve(campaign, options.submissions, options.reason), []
         more = f"; {len(waiting)} wait for a person (crowd review)" if waiting else ""
         print(f"[{campaign.label}] {count(number, 'submission')} approved{more}")
-        _show_lists(campaign)
+        _write_lists(campaign)
     return 0
 
 
@@ -334,26 +333,13 @@ def pay_bonuses(options: argparse.Namespace) -> int:
     study = cli.study_of(options)
     with campaign_of(study, options, spends=True) as campaign:
         print(f"[{campaign.label}] {count(judging.pay_bonuses(campaign), 'bonus', 'bonuses')} paid for observed times")
-        _show_lists(campaign)
+        _write_lists(campaign)
     return 0
 
 
-def _confirm(campaign: CrowdCampaign, path: Path) -> None:
-    """Note whom the platform's file names. Raises StudyError for a platform that says so itself."""
-    from annotation.crowd.link import LinkPlatform, link_of, read_participants  # noqa: PLC0415 (as above)
-
-    if not isinstance(campaign.platform, LinkPlatform):
-        raise StudyError(f"--participants is for `--platform link`; {campaign.platform.title} knows them")
-    campaign.platform.confirm(read_participants(path, link_of(campaign.spec).names[0]))
-
-
-def _show_lists(campaign: CrowdCampaign) -> None:
-    """Write the lists of payments of a platform that is paid by them."""
-    from annotation.crowd.link import LinkPlatform  # noqa: PLC0415 (as above)
-
-    if isinstance(campaign.platform, LinkPlatform):
-        for path in campaign.platform.write_lists():
-            print(f"[{campaign.label}] to be paid: {path}")
+def _write_lists(campaign: CrowdCampaign) -> None:
+    for path in campaign.platform.write_lists():
+        print(f"[{campaign.label}] to be paid: {path}")
 
 
 def close_campaign(options: argparse.Namespace) -> int:

@@ -19,6 +19,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import urlencode
 
+import pandas as pd
+
 from annotation.argilla.dataset import Words
 from annotation.crowd.account import AccountOffer, AccountPlatform
 from annotation.crowd.platform import Offer, RefusedError, State, Submission, amount
@@ -27,8 +29,8 @@ from annotation.names import worker_pseudonym
 from annotation.offering import Mode
 from annotation.ratings.answers import Answer
 from plumbline.errors import DataError, StudyError
+from plumbline.exhibits.table import write_csv
 from plumbline.reading import read_text
-from plumbline.store import atomic
 from plumbline.study import Study
 from plumbline.study.crowd import CrowdSpec, LinkSpec, PlatformName
 
@@ -87,8 +89,11 @@ class LinkPlatform(AccountPlatform):
         """Whom the platform knows, in the order of their ids."""
         return sorted(self.account.notes.get("participants", []))
 
-    def confirm(self, people: Collection[str]) -> None:
-        """Note whom the platform knows; they add up."""
+    def confirm(self, path: Path) -> None:
+        """Note whom the platform's CSV of its participants names; they add up."""
+        self._confirm(read_participants(path, self._link.names[0]))
+
+    def _confirm(self, people: Collection[str]) -> None:
         self.account.notes["participants"] = sorted({*self._people, *people})
         self.account.write()
 
@@ -120,12 +125,13 @@ class LinkPlatform(AccountPlatform):
         parts = (f"invited-v1\0{self._study.name}\0{number}".encode() for number in range(self._link.invited))
         people = [hmac.new(self._key, part, hashlib.sha256).hexdigest()[:12] for part in parts]
         participant, _, session = self._link.names
-        rows = [["number", "link"]]
+        rows = []
         for number, person in enumerate(people, 1):
             signed = {participant: person, session: signature(self._key, f"{batch_id}-{self.mode}", person)}
             rows.append([str(number), f"{self._address(batch_id)}?{urlencode(signed)}"])
-        _write_csv(self._study.scratch / LISTS / f"links-{self.mode}-{batch_id}.csv", rows)
-        self.confirm(people)
+        path = self._study.scratch / LISTS / f"links-{self.mode}-{batch_id}.csv"
+        write_csv(pd.DataFrame(rows, columns=["number", "link"]), path)
+        self._confirm(people)
 
     # Who works
 
@@ -210,25 +216,12 @@ class LinkPlatform(AccountPlatform):
         for which in range(1, number + 1):
             path = self._study.scratch / LISTS / f"{self.mode}-{which:03d}.csv"
             if not path.exists():
-                rows = [["participant", "dollars", "kind", "submission", "reason"]]
-                rows += [
-                    [
-                        paid.worker,
-                        amount(paid.cents),
-                        paid.kind,
-                        paid.submission_id,
-                        paid.reason,
-                    ]
+                rows = [
+                    [paid.worker, amount(paid.cents), paid.kind, paid.submission_id, paid.reason]
                     for paid in account.payments.values()
                     if paid.list == which
                 ]
-                _write_csv(path, rows)
+                columns = ["participant", "dollars", "kind", "submission", "reason"]
+                write_csv(pd.DataFrame(rows, columns=columns, dtype=str), path)
                 written.append(path)
         return written
-
-
-def _write_csv(path: Path, rows: Sequence[Sequence[str]]) -> None:
-    text = io.StringIO(newline="")
-    csv.writer(text).writerows(rows)
-    with atomic(path) as file:
-        file.write(text.getvalue().encode())

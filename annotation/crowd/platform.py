@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import ROUND_CEILING, Decimal
 from functools import cached_property
+from pathlib import Path
 from typing import Literal
 
 from annotation.campaign_records import CampaignRecords
@@ -173,6 +174,10 @@ class Platform(ABC):
         Raises DataError for answers that cannot be read (another study's, malformed, too large).
         """
 
+    def confirm(self, path: Path) -> None:
+        """Note whom a CSV of the platform's participants names. Raises StudyError where the platform says so itself."""
+        raise StudyError(f"--participants is for `--platform link`, not for {self.title}; leave it out")
+
     # Decisions and money
 
     def approve(self, submission: Submission) -> None:
@@ -229,6 +234,10 @@ class Platform(ABC):
     @abstractmethod
     def shows_bonus(self, submission_id: str, cents: int, reason: str) -> bool:
         """Whether the platform shows this bonus now."""
+
+    def write_lists(self) -> Sequence[Path]:
+        """Write lists of the payments that a coordinator makes by hand; none where the platform pays itself."""
+        return ()
 
     @abstractmethod
     def keep_out(self, worker: str) -> None:

@@ -38,6 +38,7 @@ class OrderDrawing:
     def of_dataset(self) -> dict[str, Any]:
         """What a dataset of Argilla's says of it, as `plumbline_argilla.entries` reads it."""
         values = {"seed": self.seed, "number": self.number, "questions": self.questions, "options": self.options}
+        values |= {"field": FIELD} if self.number else {}  # by which the rating page shows a list
         return {**values, "groups": self.groups is not None}
 
     def of_pair(self, pair: Pair) -> dict[str, Any]:

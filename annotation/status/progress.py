@@ -21,6 +21,7 @@ import numpy as np
 import pandas as pd
 
 from annotation.campaign_records import CampaignRecords
+from annotation.crowd.ledger import label_of
 from annotation.offering import LEDGER, is_complete, ledgers, refuse_other_makers
 from annotation.ratings.ratings import asked_again, counting_ratings, rows_of, untimed
 from annotation.records import Member, Sign
@@ -376,8 +377,7 @@ def _published(noted: _StageHistory, ratings: pd.DataFrame) -> Stage:
             "published",
             "done",
             None,
-            "to crowd workers: "
-            + ", ".join("REHEARSAL" if name == "rehearsal" else f"{mode} {name}" for name, mode in offered),
+            "to crowd workers: " + ", ".join(label_of(name, mode) for name, mode in offered),
         )
     return Stage("published", "not yet", None, "ratings came from files" if len(ratings) else "")
 

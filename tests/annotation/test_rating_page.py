@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,22 @@ import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
 from annotation import server
+from annotation.argilla.accounts import published
 from annotation.argilla.client import Argilla, attach
 from annotation.argilla.collect import collect
 from annotation.argilla.publish import publish
+from annotation.campaign_records import CampaignRecords
+from annotation.human.records import ANSWERS, HumanAnswer
+from annotation.human.simulated import read_items
+from annotation.names import account_pseudonym
+from annotation.sampling.sample import draw_sample
+from annotation.verdicts.acceptance import accept, answers_lines
 from plumbline.errors import DataError
+from plumbline.fields import fields_of
+from plumbline.manifest import Manifest
 from plumbline.study import Study
 from tests.annotation.campaigns import ALONE, answer, dataset, pending, rater, small
+from tests.annotation.human.studies import study_of
 from tests.annotation.kinds import ask, rubric
 from tests.axe import grave
 
@@ -53,6 +64,15 @@ def sliding(variant: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> S
 def crowded(variant: Make) -> Study:
     """More pairs, each for three of many raters."""
     return small(variant, "crowded", transformations=["paraphrasing"], sample={"pairs": 12, **ALONE})
+
+
+@pytest.fixture
+def searched(tmp_path: Path) -> Study:
+    """Tasks that people do, whose candidates stand together."""
+    parts = ({"data": data, "items": 2, "raters": 2, "candidates": 6} for data in ("search", "bitext"))
+    study = study_of(tmp_path, *parts, name="searched")
+    draw_sample(study)
+    return study
 
 
 @pytest.fixture
@@ -314,6 +334,60 @@ def test_eight_raters_at_once_lose_nothing_and_answer_nothing_twice(
     assert all(len({response["user_id"] for response in each}) == 3 for each in given.values())
     ratings = collect(crowded, argilla)
     assert len(ratings) == 12 * 3 * 2 and (ratings["status"] == "submitted").all()
+
+
+def test_candidates_stand_in_an_order_of_each_rater_and_answers_name_them(
+    argilla: Argilla, searched: Study, chromium: Browser
+) -> None:
+    """What is answered below a place is about the candidate that stood there, for each of two raters."""
+    people = [rater(argilla, f"in-order-{number}") for number in range(2)]
+    publish(searched, argilla)
+    datasets = {queue.pool: one.id for queue, one in published(CampaignRecords.open(searched), argilla).items()}
+    grades = dict[tuple[str, str], int]()  # by rater and text
+    chosen = dict[tuple[str, str], str]()  # by rater and source
+    orders = set[tuple[str, ...]]()
+    for person in people:
+        page = chromium.new_page()
+        begin(page, argilla.url, person, datasets["search"])
+        for number in (1, 2):
+            expect(page.locator("#turn")).to_have_text(re.compile(f" {number} of 4$"))
+            texts = page.locator("#item ol.list > li").all_inner_texts()
+            titles = page.locator("#item legend").all_inner_texts()
+            assert titles[:6] == [f"Passage {place}: of how much use is it?" for place in range(1, 7)]
+            grades |= {(person.username, text): place % 4 for place, text in enumerate(texts)}
+            orders.add(tuple(texts))
+            rate(page, *(place % 4 + 1 for place in range(6)))
+        page.goto(f"{argilla.url}/rate/{datasets['bitext']}")
+        page.get_by_role("button", name="Begin").click()
+        for number in (1, 2):
+            expect(page.locator("#turn")).to_have_text(re.compile(f" {number + 2} of 4$"))
+            source, texts = (
+                page.locator("#item p.text").inner_text(),
+                page.locator("#item ol.list > li").all_inner_texts(),
+            )
+            assert page.locator("#item .point").all_inner_texts()[1].split()[-1] == "2"
+            chosen[person.username, source] = texts[1]
+            rate(page, 2)
+        expect(page.get_by_role("heading", name="Thank you")).to_be_visible()
+        page.close()
+    assert len(orders) == 4  # two items, two raters
+    collect(searched, argilla)
+    answers_lines(accept(searched))
+    answers = Manifest.of(searched).frame(ANSWERS, HumanAnswer, "annotation accept")
+    names = {account_pseudonym(searched.name, user.id, simulated=False): user.username for user in argilla.users()}
+    texts = {
+        pair.pair_id: {one.name: one.value for one in fields_of(pair)} for pair in CampaignRecords.open(searched).shown
+    }
+    items = {(item.task, item.item): item for item in read_items(searched)}
+    for one in answers.itertuples():
+        item, rater_name = items[one.task, one.item], names[one.rater_id]
+        fields = texts[item.pair_id]
+        if one.task == "search":
+            assert grades[rater_name, fields["candidates"][item.shown.index(one.candidate)]] == one.value
+        elif one.value == 1:
+            (source,) = (value for name, value in fields.items() if name != "candidates")
+            assert chosen[rater_name, source] == fields["candidates"][item.shown.index(one.candidate)]
+    assert Counter(answers["task"]) == {"search": 2 * 2 * 6, "bitext": 2 * 2}
 
 
 def test_a_server_that_is_restarted_between_two_pairs_gets_every_answer(

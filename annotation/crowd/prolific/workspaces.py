@@ -23,7 +23,7 @@ from typing import Any, Protocol
 
 from annotation import server
 from annotation.argilla.client import Argilla
-from annotation.argilla.dataset import Orders, Words, give_task, mark_dataset, said_in, send_pairs
+from annotation.argilla.dataset import Orders, Words, give_task, said_in, send_pairs
 from annotation.argilla.publish import create_dataset
 from annotation.campaign_records import CampaignRecords
 from annotation.crowd.page import consent_of, examples_html, prolific_words
@@ -159,8 +159,7 @@ class ArgillaRooms:
         present = {record["external_id"] for record in self._argilla.records(dataset_id)}
         drawing = drawing_of(self._study, offer.pairs)
         if not present:  # new, or a crash came before it was marked
-            mark_dataset(self._argilla, dataset_id, drawing)
-            give_task(self._argilla, dataset_id, self._task(offer, name))
+            give_task(self._argilla, dataset_id, self._task(offer, name), drawing)
         # In the order of the batch: repeats come late there. Each participant sees a shuffle of their own.
         missing = [pair for pair in offer.pairs if pair.pair_id not in present]
         beside = Words.of(self._rubric, offer.batch.queue).beside
@@ -251,9 +250,10 @@ class ArgillaRooms:
 
     def _task(self, offer: Offer, name: str) -> dict[str, Any] | None:
         """What the rating page shows of a batch; None where participants rate on Argilla's own."""
-        if self._study.raters.page == "argilla" or drawing_of(self._study, offer.pairs) is not None:
+        if self._study.raters.page == "argilla":
             return None
-        return task_of(self._study, self._rubric, offer.batch.queue, name)
+        drawing = drawing_of(self._study, offer.pairs)
+        return task_of(self._study, self._rubric, offer.batch.queue, name, drawing=drawing)
 
     def _tell_server(self, offer: Offer, room: Room, workspace_id: str, dataset_id: str) -> None:
         crowd, rubric = self._crowd, self._rubric

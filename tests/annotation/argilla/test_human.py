@@ -184,7 +184,7 @@ def test_orders_are_drawn_after_a_kill_and_unknown_where_nobody_can_say(
     draw_sample(study)
     person = rater(argilla, "order-killed")
     with monkeypatch.context() as patch:  # as a kill between a dataset and its mark
-        patch.setattr("annotation.argilla.publish.mark_dataset", lambda *_: sys.exit("killed"))
+        patch.setattr("annotation.argilla.publish.give_task", lambda *_: sys.exit("killed"))
         with pytest.raises(SystemExit):
             publish(study, argilla)
     publish(study, argilla)

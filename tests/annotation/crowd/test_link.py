@@ -85,10 +85,16 @@ class Site:
         for record in pending(self.argilla, user, dataset):
             answer(self.argilla, user, record, "submitted", quality=quality, fluency=5)
 
+    def confirm(self, *people: str) -> None:
+        """The platform's file names these."""
+        file = self.study.scratch / "people.csv"
+        file.write_text("\n".join(["participantId", *people]), encoding="utf-8")
+        self.step(lambda campaign: campaign.platform.confirm(file))
+
     def lists(self) -> list[list[dict[str, str]]]:
         self.platform().write_lists()
         files = sorted((self.study.scratch / "payments").glob("live-*.csv"))
-        return [list(csv.DictReader(file.open(encoding="utf-8"))) for file in files]
+        return [list(csv.DictReader(file.read_text(encoding="utf-8-sig").splitlines())) for file in files]
 
 
 @pytest.fixture
@@ -119,7 +125,7 @@ def test_people_rate_go_back_and_are_paid_once_by_lists(site: Site, home: server
     assert not len(CampaignRecords.open(site.study).all_ratings)  # nobody has said that they are the platform's
     people = site.study.scratch / "people.csv"
     people.write_text("participantId,state\nada1,done\nBOB-2,done\nghost,returned\n", encoding="utf-8")
-    site.step(lambda campaign: campaign.platform.confirm(read_participants(people, "participantId")))  # type: ignore[attr-defined]
+    site.step(lambda campaign: campaign.platform.confirm(people))
     site.step(collect)
     ratings = CampaignRecords.open(site.study).all_ratings
     assert len(ratings) == 2 * 6 * 2 and set(ratings["source"]) == {"link"} and not ratings["simulated"].any()
@@ -171,7 +177,7 @@ def test_forged_shared_and_too_many_are_refused(site: Site) -> None:
 def test_a_mailing_list_has_a_signed_link_for_each_person(site: Site) -> None:
     (file,) = (site.study.scratch / "payments").glob("links-live-*.csv")
     assert file.stat().st_mode & 0o077 == 0
-    links = [row["link"] for row in csv.DictReader(file.open(encoding="utf-8"))]
+    links = [row["link"] for row in csv.DictReader(file.read_text(encoding="utf-8-sig").splitlines())]
     assert len(set(links)) == 3
     first, second = ({name: values[0] for name, values in parse_qs(urlsplit(link).query).items()} for link in links[:2])
     assert "Bearer" in site.begin(**first).text
@@ -199,7 +205,7 @@ def test_sona_sends_a_code_and_no_session(site: Site) -> None:
 def test_a_kill_between_payment_and_list_puts_nobody_on_two(site: Site) -> None:
     site.begin(**ids("ada1"))
     site.work("ada1")
-    site.step(lambda campaign: campaign.platform.confirm(["ada1"]))  # type: ignore[attr-defined]
+    site.confirm("ada1")
     site.step(collect)
 
     def approve(campaign: CrowdCampaign) -> None:
@@ -214,7 +220,7 @@ def test_a_kill_between_payment_and_list_puts_nobody_on_two(site: Site) -> None:
 
 def test_who_gives_up_is_returned_and_their_place_is_free(site: Site, home: server.Home) -> None:
     site.begin(**ids("ada1"))
-    site.step(lambda campaign: campaign.platform.confirm(["ada1"]))  # type: ignore[attr-defined]
+    site.confirm("ada1")
     site.step(lambda campaign: campaign.refresh())
     late = (datetime.now(UTC) - timedelta(hours=8)).isoformat(timespec="seconds")
     with sqlite3.connect(home.path / "crowd" / "entries.db") as book:

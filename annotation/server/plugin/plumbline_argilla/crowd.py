@@ -5,8 +5,9 @@
     GET  /crowd/done/<room>                                              the code, once every pair is answered
 
 Rooms are made by the platform (`annotation.crowd.rooms`), which leaves them in the home's `crowd/rooms.json`. A
-participant's id becomes a pseudonym at once, is never written, and is not in the form: that has a ticket, which works
-once. Passwords are drawn and never told to anyone.
+participant's id becomes a pseudonym at once and is never written. The form has a signed ticket, which works once.
+Where people come by a link, ticket and cookie carry their id in their own browser, since the link at the end needs it.
+Passwords are drawn and never told to anyone.
 """
 
 from __future__ import annotations

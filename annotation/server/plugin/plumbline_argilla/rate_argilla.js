@@ -4,7 +4,7 @@ const queueOf = status => ({filters: {type: "and", and: [
   ...["response", ...(status === "pending" ? ["record"] : [])].map(entity => (
     {type: "terms", scope: {entity, property: "status"}, values: [status]}))]}});
 
-const argilla = async (task, questions, reader) => {
+const argilla = async (task, questions, list, reader) => {
   const types = new Map(questions.map(question => [question.name, question.settings.type]));
   const kinds = new Map(task.questions.map(question => [question.name, question.kind]));
   const written = values => Object.fromEntries(Object.entries(values).map(([name, value]) => (
@@ -32,7 +32,7 @@ const argilla = async (task, questions, reader) => {
     if (response) responses.set(record.id, response.id);
     if (response && response.status !== "draft") answered.add(record.id);
     return {
-      id: record.id, texts: task.texts.map(text => record.fields[text.name]), asked,
+      id: record.id, texts: task.texts.map(({name}) => name === list.field ? entriesOf(record.fields[name], list.number) : record.fields[name]), asked,
       answer: response ? {values: read(response.values), status: response.status} : null,
       right: (task.known || {})[record.external_id],
     };
@@ -124,17 +124,31 @@ const argilla = async (task, questions, reader) => {
   };
 };
 
-// Questions and their points in this rater's order, which the server may have drawn.
-const ordered = (task, questions) => {
-  const place = (names, name) => names.includes(name) ? names.indexOf(name) : names.length;
-  const names = questions.map(question => question.name);
-  const points = question => {
-    const options = (questions.find(other => other.name === question.name)?.settings.options || []).map(one => String(one.value));
-    const sorted = [...question.points].sort((a, b) => place(options, String(a[0])) - place(options, String(b[0])));
-    return question.kind === "rating" || question.kind === "slider" ? question : {...question, points: sorted};
+// Candidates that are drawn in an order for each rater are stored as one text: `1. first`, a blank line, `2. second`. Where the
+// number after a blank line could be a candidate's own, the text stays as it is.
+const entriesOf = (text, number) => {
+  const starts = [0];
+  for (let entry = 2; entry <= number; entry++) {
+    const start = text.indexOf(`\n\n${entry}. `);
+    if (start < starts.at(-1) || start !== text.lastIndexOf(`\n\n${entry}. `)) return text;
+    starts.push(start);
+  }
+  return starts.map((start, at) => text.slice(start, starts[at + 1]).trimStart().slice(`${at + 1}. `.length));
+};
+
+// The task with what is about one candidate each in this rater's order, where the server draws one: names come as the server
+// lists them, while the words of a place, such as "passage 2", stay there.
+const ordered = (task, questions, {questions: about = [], options: labels = []} = {}) => {
+  const moved = (list, names, order, name, rename) => {
+    const drawn = order.filter(one => names.includes(one));
+    let at = 0;
+    return list.map(one => names.includes(name(one)) ? rename(one, drawn[at++]) : one);
   };
-  const sorted = [...task.questions].sort((a, b) => place(names, a.name) - place(names, b.name));
-  return {...task, questions: sorted.map(points)};
+  const settings = new Map(questions.map(question => [question.name, question.settings]));
+  const optionsOf = question => (settings.get(question.name).options || []).map(option => option.value);
+  return {...task, questions: moved(task.questions, about, questions.map(question => question.name),
+    question => question.name, (question, name) => ({...question, name})).map(question => question.points ? {...question,
+    points: moved(question.points, labels, optionsOf(question), ([value]) => value, ([, words], value) => [value, words])} : question)};
 };
 
 const begin = async () => {
@@ -142,11 +156,11 @@ const begin = async () => {
   try {
     const [reader, dataset, {items}] = await Promise.all(
       [ask("me"), ask(`datasets/${DATASET}`), ask(`datasets/${DATASET}/questions`)]);
-    const {rate: task} = dataset.metadata || {};
+    const {rate: task, drawn} = dataset.metadata || {};
     if (!task) { location.replace(`/dataset/${DATASET}/annotation-mode`); return; }
     [document.documentElement.lang, document.documentElement.dir] = [task.language, task.direction];
     document.title = task.name;
-    start(ordered(task, items), await argilla(task, items, reader));
+    start(ordered(task, items, drawn), await argilla(task, items, drawn || {}, reader));
   } catch (error) {
     if ([401, 403, 404].includes(error.status)) { location.replace("/work"); return; }
     document.getElementById("notice").textContent = WORDS.trouble;
