@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -10,7 +19,7 @@ import pytest
 from annotation import rounds, server
 from annotation.argilla import publish as publishing
 from annotation.argilla.accounts import published
-from annotation.argilla.client import Argilla
+from annotation.argilla.client import Argilla, connect
 from annotation.argilla.simulate import simulate
 from annotation.campaign_records import CampaignRecords
 from annotation.report.page import write_report
@@ -21,9 +30,11 @@ from annotation.status.text import status_text
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.looks import WHY_UNBIASED
-from plumbline.study import Study
+from plumbline.study import ROOT, Study
 from tests.annotation.campaigns import Make, answer, dataset, pending, rater
 from tests.annotation.sampling.test_queues import RULE, by_blocks
+from tests.annotation.test_commands import environment
+from tests.ports import free_port
 
 KIND = [{"name": name, "bias": 1.0, "noise": 0.4} for name in ("first", "second", "third")]
 CLOSE = [{"name": name, "bias": -1.4, "noise": 1.0} for name in ("low", "lower", "lowest")]
@@ -136,6 +147,59 @@ def test_cut_off_between_look_and_next_block_the_next_round_finishes_it(
     shown = on_server(study, argilla)
     assert len(shown) == len(set(shown)) == 2 * block
     assert CampaignRecords.open(study).block_looks == taken
+
+
+def test_a_serving_process_that_is_killed_offers_each_block_once(variant: Make, tmp_path: Path) -> None:
+    """Killed with its server at some moment of the round that follows the answers, twice, and started again."""
+    study, home, draw = (
+        rated(variant, "killed", transformations=["paraphrasing"]),
+        server.Home(tmp_path / "home"),
+        random.Random(5),
+    )
+    records = CampaignRecords.open(study)
+    numbers = block_numbers(study, records.pairs, records.controls)
+    words = ["serve", "--study", str(study.file), "--exports", str(study.folder.parent), "--data", str(home.path)]
+
+    @contextlib.contextmanager
+    def serving() -> Iterator[Callable[[], None]]:
+        command = [sys.executable, "-u", "-m", "annotation", *words, "--port", str(free_port())]
+        with subprocess.Popen(
+            command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, text=True, start_new_session=True
+        ) as process:
+            try:
+                assert process.stdout is not None
+                assert any(line.startswith("Ready") for line in process.stdout)
+                yield lambda: os.killpg(process.pid, signal.SIGKILL)
+            finally:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+
+    for block in range(2):
+        with serving() as kill, connect(home) as argilla:
+            if block == 0:
+                put_out(study, home, argilla)
+            wanted = {pair_id for pair_id, number in numbers.items() if number <= block}
+            deadline = time.monotonic() + 90
+            while set(on_server(study, argilla)) != wanted:
+                assert time.monotonic() < deadline
+                time.sleep(0.2)
+            simulate(study, argilla)
+            time.sleep(draw.uniform(0, 8))
+            kill()
+    with serving(), connect(home) as argilla:
+        deadline = time.monotonic() + 90
+        while len(CampaignRecords.open(study).block_looks) < 2:
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
+        shown = on_server(study, argilla)
+        assert simulate(study, argilla) == 0
+    assert len(shown) == len(set(shown)) and set(shown) == {
+        pair_id for pair_id, number in numbers.items() if number < 2
+    }
+    looks = CampaignRecords.open(study).block_looks
+    assert [(look.look, look.decision) for look in looks] == [(1, "undecided"), (2, "accepted")]
+    (verdict,) = accept(study).verdicts
+    assert (verdict.decision, verdict.n_pairs) == ("accepted", 16)
 
 
 @pytest.mark.usefixtures("alone")

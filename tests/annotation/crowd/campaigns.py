@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,10 @@ from annotation.crowd.mturk.adapter import MTurk
 from annotation.crowd.platform import Platform
 from annotation.crowd.prolific.adapter import Prolific
 from annotation.crowd.prolific.workspaces import Rooms
+from annotation.names import worker_pseudonym
 from annotation.offering import LEDGER, Mode
+from annotation.questions import Value
+from annotation.ratings.answers import Answer
 from annotation.rubric import load_rubric
 from annotation.sampling.sample import draw_sample
 from generation.production import generate
@@ -157,6 +161,21 @@ def run(
         if close is not None:
             close()
     return True
+
+
+def rate_on_prolific(
+    study: Study, site: Site, key: str, pid: str, rates: Callable[[], Callable[[str], Mapping[str, Value]]]
+) -> None:
+    """Join a study as a participant, rate each pair of its batch, submit. Raises PlaceError where nobody may join."""
+    submission, rating = site.join(key, pid), rates()
+    batch_id = site.studies[key]["external_study_url"].rsplit("/", 1)[1].split("?")[0]
+    with Ledger(study.scratch / LEDGER, study.name, "prolific", "live") as ledger:
+        (batch,) = [offered.batch for offered in ledger.offered() if offered.batch.batch_id == batch_id]
+    who, at = worker_pseudonym(KEY, study.name, "prolific", pid), datetime.now(UTC).isoformat()
+    site.rooms.given[batch_id, who] = [
+        Answer(pair_id=pair_id, values=rating(pair_id), submitted_at=at, seconds=125.0) for pair_id in batch.pair_ids
+    ]
+    site.submit(submission)
 
 
 def step(

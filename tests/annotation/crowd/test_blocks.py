@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -20,8 +20,9 @@ from annotation.verdicts.acceptance import accept
 from annotation.verdicts.evidence import Evidence
 from plumbline.study import Study
 from tests.annotation.campaigns import Make
-from tests.annotation.crowd.campaigns import CROWD, drawn, honest, run, step
+from tests.annotation.crowd.campaigns import CROWD, drawn, honest, rate_on_prolific, run, step
 from tests.annotation.crowd.mturk.mturk_site import MTurkSite
+from tests.annotation.crowd.prolific.prolific_site import prolific_site
 from tests.annotation.sampling.test_queues import RULE
 
 LIMIT = 10**6
@@ -41,7 +42,7 @@ def study(variant: Make) -> Study:
         sample={"pairs": 24, "batch": 8, "repeats": 0},
         raters={"per_pair": 2, "blocks": [8, 16, 24]},
         acceptance=RULE,
-        crowd=CROWD | {"share": 1.0},
+        crowd=CROWD | {"share": 1.0, "address": "https://argilla.example.org"},
     )
 
 
@@ -81,6 +82,27 @@ def test_the_next_batch_is_the_next_block_until_a_look_decides(study: Study, sit
     assert (verdict.decision, verdict.n_pairs) == ("accepted", 16)
     with Ledger(study.scratch / LEDGER, study.name, "mturk", "live") as ledger:
         assert ledger.spent() == site.balance - site.available
+
+
+def test_a_prolific_study_is_the_next_block_until_a_look_decides(study: Study) -> None:
+    rating = honest(study)
+
+    def rates() -> Callable[[str], dict[str, int]]:
+        return lambda pair_id: {name: rating(pair_id, name) for name in ("quality", "fluency")}
+
+    with prolific_site() as prolific:
+        for number, batches in enumerate([1, 2, 2]):
+            step(study, prolific, launch)
+            step(study, prolific, launch)  # nothing new was rated: nothing more is offered
+            assert len(prolific.studies) == batches
+            for key in list(prolific.studies)[number:]:
+                for person in range(2):
+                    rate_on_prolific(study, prolific, key, f"{2 * number + person + 1:024x}", rates)
+            step(study, prolific, collect)
+            step(study, prolific, judging.approve_all)
+    (verdict,) = accept(study).verdicts
+    assert (verdict.decision, verdict.n_pairs) == ("accepted", 16)
+    assert len(prolific.paid) == 4 and all(len(cents) == 1 for cents in prolific.paid.values())
 
 
 @pytest.mark.parametrize("place", ["before add_batches", "after add_batches", "before post", "after post"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC, datetime
+from functools import partial
 
 import pytest
 
@@ -16,11 +16,10 @@ from annotation.crowd.rehearsal import MadeUpWorker, worker_of
 from annotation.names import worker_pseudonym
 from annotation.offering import LEDGER
 from annotation.questions import Value
-from annotation.ratings.answers import Answer
 from annotation.rubric import load_rubric
 from plumbline.study import Study
 from tests.annotation.campaigns import Make
-from tests.annotation.crowd.campaigns import CROWD, KEY, drawn, step
+from tests.annotation.crowd.campaigns import CROWD, KEY, drawn, rate_on_prolific, step
 from tests.annotation.crowd.mturk.mturk_site import MTurkSite
 from tests.annotation.crowd.prolific.prolific_site import Site, prolific_site
 
@@ -48,19 +47,10 @@ def on_prolific(site: Site, study: Study, worker: MadeUpWorker, pid: str, felt: 
     """Join the first study with a place free, and submit it or give it back."""
     for key, posted in site.studies.items():
         if posted["status"] == "ACTIVE" and site.taken(key) < posted["total_available_places"]:
-            submission = site.join(key, pid)
             if worker.gives_up >= GAVE_UP:
-                site.leave(submission, "RETURNED")
+                site.leave(site.join(key, pid), "RETURNED")
                 return 0
-            batch_id = posted["external_study_url"].rsplit("/", 1)[1].split("?")[0]
-            with Ledger(study.scratch / LEDGER, study.name, "prolific", "live") as ledger:
-                (batch,) = [offered.batch for offered in ledger.offered() if offered.batch.batch_id == batch_id]
-            who, at = worker_pseudonym(KEY, study.name, "prolific", pid), datetime.now(UTC).isoformat()
-            site.rooms.given[batch_id, who] = [
-                Answer(pair_id=pair_id, values=felt(worker, pair_id), submitted_at=at, seconds=125.0)
-                for pair_id in batch.pair_ids
-            ]
-            site.submit(submission)
+            rate_on_prolific(study, site, key, pid, lambda: partial(felt, worker))
             return 1
     return 0
 

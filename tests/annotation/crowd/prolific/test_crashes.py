@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+import contextlib
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
-from annotation.crowd.ledger import Ledger
 from annotation.crowd.prolific.adapter import Prolific
-from annotation.names import worker_pseudonym
-from annotation.offering import LEDGER
-from annotation.ratings.answers import Answer
+from annotation.questions import Value
 from annotation.rubric import load_rubric
 from plumbline.study import Study
 from tests.annotation.crowd import campaigns
@@ -55,27 +53,15 @@ class BrokenProlific(Broken):
         )
 
     def work(self) -> None:
-        for key, posted in list(self.site.studies.items()):
+        for key in list(self.site.studies):
             pid = f"{self.workers + 1:024x}"
-            try:
-                submission = self.site.join(key, pid)
-            except PlaceError:
-                continue
-            rating, batch_id = self.rating(), posted["external_study_url"].rsplit("/", 1)[1].split("?")[0]
-            with Ledger(self.study.scratch / LEDGER, self.study.name, "prolific", "live") as ledger:
-                (batch,) = [one.batch for one in ledger.offered() if one.batch.batch_id == batch_id]
-            who = worker_pseudonym(campaigns.KEY, self.study.name, "prolific", pid)
-            now = datetime.now(UTC).isoformat()
-            self.site.rooms.given[batch_id, who] = [
-                Answer(
-                    pair_id=pair_id,
-                    values={question: rating(pair_id, question) for question in self.questions},
-                    submitted_at=now,
-                    seconds=125.0,
-                )
-                for pair_id in batch.pair_ids
-            ]
-            self.site.submit(submission)
+            with contextlib.suppress(PlaceError):
+                campaigns.rate_on_prolific(self.study, self.site, key, pid, self._rated)
+
+    def _rated(self) -> Callable[[str], Mapping[str, Value]]:
+        """How the next worker, who has joined, rates."""
+        rating = self.rating()
+        return lambda pair_id: {name: rating(pair_id, name) for name in self.questions}
 
     def states(self) -> dict[str, str]:
         return {one["participant_id"]: STATES[one["status"]] for one in self.site.submissions.values()}
