@@ -155,26 +155,36 @@ def _publish(
     for name in sorted({target.workspace for target in targets} - set(argilla.workspaces())):
         argilla.request("POST", "/workspaces", json={"name": name})
     admission = admit_annotators(study.name, study.raters.people, argilla, reads)
-    withdrawn, noted, excluded = records.withdrawn, records.answers_again, excluded_raters(records.decided)
+    aside, back = _offer_excluded(records, argilla, targets, rubric)
+    if aside:  # looks wait for the answers that take the place of excluded ones
+        records = Evidence.open(study)
+    withdrawn = records.withdrawn
     records.note_looks()
     unopened = records.unopened(ahead)
     new, corrected = _fill(argilla, targets, {*withdrawn, *unopened}, shown)
     gone, staying = _take_out(argilla, targets, withdrawn)
     spared, _ = _take_out(argilla, targets, records.spared - withdrawn.keys())
-    aside, back = list[_Response](), list[_Response]()
-    if noted or (excluded and study.raters.replace_excluded):
-        answers = [answer for part in last_snapshot(study.folder, ARGILLA).values() for answer in part.answers]
-        collected = {(answer.pair_id, answer.rater_id): answer for answer in answers if answer.status == "submitted"}
-        for target, responses in _responses(argilla, targets, study.name):
-            unchanged = [response for response in responses if response.says(collected, target, rubric)]
-            if study.raters.replace_excluded and responses[0].pair_id not in withdrawn:
-                aside += _surplus(unchanged, responses, excluded, target.per_pair)
-            back += [response for response in unchanged if response.comes_back(excluded, noted)]
-        note_again(records, [(response.pair_id, response.rater_id) for response in aside])
-        _offer_again(argilla, aside, back)
     return Publication(
-        new, admission, corrected, gone, staying, len(aside), len(back), records.blocks, frozenset(unopened), spared
+        new, admission, corrected, gone, staying, aside, back, records.blocks, frozenset(unopened), spared
     )
+
+
+def _offer_excluded(records: Evidence, argilla: Argilla, targets: Sequence[_Target], rubric: Rubric) -> tuple[int, int]:
+    """Offer excluded raters' pairs again, and bring back answers that are excluded no more: how many of each."""
+    study, noted, excluded = records.study, records.answers_again, excluded_raters(records.decided)
+    if not noted and not (excluded and study.raters.replace_excluded):
+        return 0, 0
+    aside, back = list[_Response](), list[_Response]()
+    answers = [answer for part in last_snapshot(study.folder, ARGILLA).values() for answer in part.answers]
+    collected = {(answer.pair_id, answer.rater_id): answer for answer in answers if answer.status == "submitted"}
+    for target, responses in _responses(argilla, targets, study.name):
+        unchanged = [response for response in responses if response.says(collected, target, rubric)]
+        if study.raters.replace_excluded and responses[0].pair_id not in records.withdrawn:
+            aside += _surplus(unchanged, responses, excluded, target.per_pair)
+        back += [response for response in unchanged if response.comes_back(excluded, noted)]
+    note_again(records, [(response.pair_id, response.rater_id) for response in aside])
+    _offer_again(argilla, aside, back)
+    return len(aside), len(back)
 
 
 @dataclass(frozen=True)

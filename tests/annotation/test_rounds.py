@@ -22,6 +22,8 @@ from annotation.argilla.accounts import published
 from annotation.argilla.client import Argilla, connect
 from annotation.argilla.simulate import simulate
 from annotation.campaign_records import CampaignRecords
+from annotation.names import account_pseudonym
+from annotation.ratings.ratings import decide
 from annotation.report.page import write_report
 from annotation.rounds import BlockOpener, noted_studies, put_out, take_in
 from annotation.sampling.queues import Queue, block_numbers
@@ -30,6 +32,7 @@ from annotation.status.text import status_text
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.looks import WHY_UNBIASED
+from plumbline.errors import StudyError
 from plumbline.study import ROOT, Study
 from tests.annotation.campaigns import Make, answer, dataset, pending, rater
 from tests.annotation.sampling.test_queues import RULE, by_blocks
@@ -183,7 +186,11 @@ def test_a_serving_process_that_is_killed_offers_each_block_once(variant: Make, 
             while set(on_server(study, argilla)) != wanted:
                 assert time.monotonic() < deadline
                 time.sleep(0.2)
-            simulate(study, argilla)
+            while True:
+                with contextlib.suppress(StudyError):  # a round of the serving process holds the campaign
+                    simulate(study, argilla)
+                    break
+                time.sleep(0.2)
             time.sleep(draw.uniform(0, 8))
             kill()
     with serving(), connect(home) as argilla:
@@ -200,6 +207,51 @@ def test_a_serving_process_that_is_killed_offers_each_block_once(variant: Make, 
     assert [(look.look, look.decision) for look in looks] == [(1, "undecided"), (2, "accepted")]
     (verdict,) = accept(study).verdicts
     assert (verdict.decision, verdict.n_pairs) == ("accepted", 16)
+
+
+@pytest.mark.usefixtures("alone")
+def test_an_excluded_raters_pairs_of_a_block_go_to_others_before_its_look(
+    argilla: Argilla, home: server.Home, variant: Make
+) -> None:
+    """One of three is excluded with the block complete, and another after the look; no pair is judged by fewer."""
+    study = rated(variant, "replaced", transformations=["paraphrasing"])
+    users = [rater(argilla, f"replaced-{number}") for number in range(5)]
+    put_out(study, home, argilla)
+    serving = opener(home, argilla, [])
+    queue = dataset(study, argilla, Queue("paraphrasing", "en", "en"))
+
+    def rate(*who: int) -> int:
+        open_pairs = [(users[number], record) for number in who for record in pending(argilla, users[number], queue)]
+        for number, (user, record) in enumerate(open_pairs):
+            answer(argilla, user, record, "submitted", quality=3 + number % 2, fluency=3)
+        return len(open_pairs)
+
+    def called(number: int) -> str:
+        (user,) = [user for user in argilla.users() if user.username == users[number].username]
+        return account_pseudonym(study.name, user.id, simulated=False)
+
+    def looks() -> list[int]:
+        serving._studies.pop(str(study.file), None)  # as a server that was started again
+        serving.look()
+        return [look.look for look in CampaignRecords.open(study).block_looks]
+
+    block = rate(0)
+    assert rate(1) == block
+    take_in(study, home, argilla)
+    decide(study, called(0), exclude=True, reason="every answer is the same")
+    assert rate(2) == block
+    assert looks() == []  # a third of its answers are excluded: the block is not complete
+    assert rate(1, 2) == 0 and rate(3) == block
+    assert looks() == [1]
+    decide(study, called(1), exclude=True, reason="asked to be left out")
+    assert looks() == [1] and rate(2, 3, 4) > 0
+    while rate(2, 3, 4):
+        assert looks()[0] == 1
+    take_in(study, home, argilla)
+    evidence = CampaignRecords.open(study)
+    counting = evidence.all_ratings[evidence.all_ratings["excluded"] == ""].groupby("pair_id")["rater_id"].nunique()
+    assert (counting == 3).all() and len(counting) >= 16
+    assert looks() == [*range(1, 1 + len(looks()))]
 
 
 @pytest.mark.usefixtures("alone")
