@@ -1,4 +1,4 @@
-"""`python -m annotation COMMAND`: pairs out to people, ratings back, verdicts.
+"""`plumbline COMMAND`: pairs out to people, ratings back, verdicts.
 
 A table of commands; what one of them does is imported when it is run.
 """
@@ -12,7 +12,6 @@ from typing import Any
 
 from annotation import options
 from plumbline import cli
-from plumbline.commands import as_called
 
 
 def _judge(parser: argparse.ArgumentParser) -> None:
@@ -84,7 +83,7 @@ _COMMANDS = (
         options.withdraw, data=False,
     ),
     _Command(
-        "compare", "hold waves side by side, or two campaigns on the same pairs", "campaign_commands:compare",
+        "compare", "compare the waves of a sample, or two campaigns on the same pairs", "campaign_commands:compare",
         options.compare, data=False,
     ),
     _Command(
@@ -95,11 +94,11 @@ _COMMANDS = (
         "report", "write the report: one HTML page, and its tables as CSV", "campaign_commands:report", data=False
     ),
     _Command(
-        "judge", "let language models rate outputs as people do, and see how far they can be trusted", "", _judge,
+        "judge", "have language models rate outputs, and check them against people's ratings", "", _judge,
         study=False, data=False,
     ),
     _Command(
-        "crowd", "ask crowd workers on MTurk or Prolific: offers, answers, review, pay", "", _crowd,
+        "crowd", "run a crowd campaign (Prolific, links, MTurk, a rehearsal): offers, answers, review, pay", "", _crowd,
         study=False, data=False,
     ),
     _Command(
@@ -111,7 +110,7 @@ _COMMANDS = (
         options.backup, study=False, example="--to /mnt/elsewhere",
     ),
     _Command(
-        "restore", "put a backup in the place of what the stopped local server has, which is kept beside",
+        "restore", "restore a backup on the stopped local server; what it had is kept beside it",
         "server_commands:restore", options.restore, study=False, example="argilla-....tar.gz",
     ),
 )  # fmt: skip
@@ -148,15 +147,15 @@ def main() -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = cli.Parser(
-        prog=as_called("python -m annotation"),
+        prog="plumbline",
         description="Send pairs to people, collect their ratings, reach verdicts. Every command may be run again.",
-        epilog=as_called("example: python -m annotation sample --study studies/demo.yaml"),
+        epilog="example: plumbline sample --study studies/demo.yaml",
     )
     commands = parser.add_subparsers(
         title="commands, in the order of a campaign", metavar="COMMAND", required=True, parser_class=_CommandParser
     )
     for command in _COMMANDS:
-        called = as_called(f"python -m annotation {command.name}")
+        called = f"plumbline {command.name}"
         commands.add_parser(
             command.name, command=command, prog=called, help=command.text, description=command.text,
             epilog=f"example: {called} {command.example}",

@@ -39,7 +39,6 @@ from annotation.verdicts.preregistration import rubric_to_ask
 from annotation.verdicts.tables import count
 from annotation.wordings import platform_words, words_in
 from plumbline import cli
-from plumbline.commands import as_called
 from plumbline.errors import StudyError
 from plumbline.languages import language_name
 from plumbline.study import Study, load_study
@@ -266,7 +265,7 @@ def unread_lines(
     if not able or any(name not in reads for name in people or ()):
         return []
     return [
-        f"nobody reads {_names(queue.languages)}: {count(number, 'pair')} of {queue.dataset(study_name)} wait for"
+        f"no rater reads {_names(queue.languages)}: {count(number, 'pair')} of {queue.dataset(study_name)} wait for"
         f" somebody (`users add NAME --languages {','.join(sorted(queue.languages))}`), or for `languages` in the study"
         for queue, number in queues.items()
         if not any(queue.languages <= codes for codes in able)
@@ -315,7 +314,7 @@ def add_users(options: argparse.Namespace) -> int:
             if password is not None:
                 print(f"Annotator {name}, password {password}   (shown this once)")
             else:
-                users = as_called("python -m annotation users")
+                users = "plumbline users"
                 print(f"Annotator {name} has an account; a new password: {users} reset {name}")
         if study is not None:
             # Into the workspaces that there are; publishing lets them into the others.
@@ -344,7 +343,7 @@ def invite_users(options: argparse.Namespace) -> int:
         )
     _hand_out(invitations, options.to)
     if not options.address and connection.home is not None and not is_locked(home):
-        serve = as_called("python -m annotation serve")
+        serve = "plumbline serve"
         print(f"the server at {connection.url} ended with this command: start one that stays (`{serve}`) and invite"
               " again, or name --address", file=sys.stderr)  # fmt: skip
     elif server.is_loopback(urlsplit(options.address or connection.url).hostname or ""):

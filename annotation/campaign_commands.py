@@ -198,7 +198,7 @@ def warn_of_readers(raters: RatersSpec, done: Publication) -> None:
             print(f"  {workspace}: {count(readers, 'annotator')} for these languages, {raters.per_pair} wanted a pair")
     if done.admission.unknown and (raters.people is None or len(done.admission.readers) > 1):
         print(f"  let in everywhere: {count(done.admission.unknown, 'annotator')} whose languages are not known"
-              f" ({as_called('python -m annotation users')} add NAME --languages en,de)")  # fmt: skip
+              f" (plumbline users add NAME --languages en,de)")  # fmt: skip
 
 
 def simulate_raters(options: argparse.Namespace) -> int:

@@ -35,7 +35,6 @@ from annotation.ratings.ratings import counting_ratings
 from annotation.rubric import Rubric
 from annotation.verdicts.preregistration import asked_rubric
 from annotation.verdicts.tables import SIMULATED
-from plumbline.commands import as_called
 from plumbline.errors import DataError, StudyError, nearest
 from plumbline.exhibits.table import csv_bytes, write_files
 from plumbline.records import Pair, Rating, Record
@@ -390,7 +389,7 @@ def codebook(parts: Sequence[str], files: Mapping[str, bytes]) -> str:
 
 def taken_in() -> str:
     """The command by which another study takes an export in, up to the export's name."""
-    return as_called("python -m annotation collect --study YOUR_STUDY.yaml")
+    return "plumbline collect --study YOUR_STUDY.yaml"
 
 
 def licence_line(licence: str) -> str:

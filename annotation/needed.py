@@ -1,6 +1,6 @@
 """How many ratings a study needs: expected by true mean where looks stop early, precision at n, pairs against raters.
 
-Pure functions but for `needed_text`, which puts them into words for `python -m annotation plan`.
+Pure functions but for `needed_text`, which puts them into words for `plumbline plan`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The options of `python -m annotation`'s commands; nothing that the commands do is imported for them."""
+"""The options of `plumbline`'s commands; nothing that the commands do is imported for them."""
 
 from __future__ import annotations
 
@@ -247,12 +247,12 @@ def users(parser: argparse.ArgumentParser) -> None:
     """The actions on annotators' accounts."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = examples = as_called(
-        "examples:\n  python -m annotation users add ada grace --languages en,de\n"
-        "  python -m annotation users invite --study studies/mine.yaml --to invitations\n"
-        "  python -m annotation users remind --study studies/mine.yaml\n"
-        "  python -m annotation users list\n  python -m annotation users reset ada\n"
-        "  python -m annotation users remove ada\n"
-        "  python -m annotation users remove ada --force    (with the answers that ada has given)"
+        "examples:\n  plumbline users add ada grace --languages en,de\n"
+        "  plumbline users invite --study studies/mine.yaml --to invitations\n"
+        "  plumbline users remind --study studies/mine.yaml\n"
+        "  plumbline users list\n  plumbline users reset ada\n"
+        "  plumbline users remove ada\n"
+        "  plumbline users remove ada --force    (with the answers that ada has given)"
     )
     actions = parser.add_subparsers(metavar="ACTION", required=True)
 
@@ -373,7 +373,7 @@ def _example(name: str) -> str:
         "reject": ' SUBMISSION --reason "both controls the wrong way round"',
         "bonus": " --live --max-cost 500",
     }
-    return as_called(f"example: python -m annotation crowd {name} --study studies/mine.yaml{more.get(name, '')}")
+    return f"example: plumbline crowd {name} --study studies/mine.yaml{more.get(name, '')}"
 
 
 def _count(value: str) -> int:

@@ -1,4 +1,4 @@
-"""`python -m annotation plan`: the text that it prints of `annotation.planning.plan`."""
+"""`plumbline plan`: the text that it prints of `annotation.planning.plan`."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def plan_study(options: argparse.Namespace) -> int:
 
 
 def plan_text(study: Study, options: argparse.Namespace) -> str:
-    """What `python -m annotation plan` prints: assumptions, a row for each size, and how to read it."""
+    """What `plumbline plan` prints: assumptions, a row for each size, and how to read it."""
     if study.judging.does_tasks:
         raise StudyError(
             f"{study.file}: plan is about verdicts on what is judged; of tasks that people do each says its items and"

@@ -6,11 +6,7 @@ A table of names: nothing of the later stages is imported before one of them is 
 from __future__ import annotations
 
 import re
-import sys
 from dataclasses import dataclass
-from pathlib import Path
-
-from plumbline.interrupt import started_module
 
 
 @dataclass(frozen=True)
@@ -141,12 +137,6 @@ _SPELLING = re.compile(
 )
 
 
-def by_name() -> bool:
-    """Whether this process was started as `plumbline ...`, and not as `python -m annotation ...` or the like."""
-    script = Path("".join(sys.orig_argv[1:2])).name
-    return script == "plumbline" or started_module(sys.orig_argv) == "plumbline"
-
-
 def as_called(text: str) -> str:
-    """A text with the commands in it as the user calls them: `plumbline sample` who has called `plumbline`."""
-    return _SPELLING.sub(lambda spelling: _BY_SPELLING[spelling[0]], text) if by_name() else text
+    """Return a text whose commands (`python -m annotation sample`) have their names (`plumbline sample`)."""
+    return _SPELLING.sub(lambda spelling: _BY_SPELLING[spelling[0]], text)

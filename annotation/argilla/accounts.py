@@ -129,7 +129,7 @@ def account_of(connection: server.Connection, name: str) -> dict[str, Any]:
     """The server's account of this name. Raises StudyError when there is none."""
     users = {user["username"]: user for user in call(connection, "GET", "users")["items"]}
     if name not in users:
-        raise StudyError(f"user {name!r}: has no account at {connection.url}; see: python -m annotation users list")
+        raise StudyError(f"user {name!r}: has no account at {connection.url}; see: plumbline users list")
     account: dict[str, Any] = users[name]
     return account
 
@@ -337,7 +337,7 @@ def answered_now(study_name: str, home: server.Home, datasets: Collection[str]) 
     except PlumblineError as error:
         return ServerAnswers(url, str(error))
     except (ValueError, KeyError, TypeError, AttributeError):
-        return ServerAnswers(url, "it does not answer as Argilla does")
+        return ServerAnswers(url, "it does not answer like Argilla")
 
 
 def _asked(url: str, key: str, study_name: str, datasets: Collection[str], *, proxies: bool) -> ServerAnswers:
@@ -354,7 +354,7 @@ def _asked(url: str, key: str, study_name: str, datasets: Collection[str], *, pr
     except httpx.HTTPError as error:
         return ServerAnswers(url, f"it does not answer ({str(error) or type(error).__name__})")
     except httpx.InvalidURL:
-        return ServerAnswers(url, "it does not answer as Argilla does")
+        return ServerAnswers(url, "it does not answer like Argilla")
 
 
 def _counted(study_name: str, client: Any, datasets: Collection[str]) -> dict[str, int]:

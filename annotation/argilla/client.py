@@ -18,7 +18,6 @@ from urllib.parse import urlsplit
 
 from annotation import server
 from plumbline.addresses import key_in, proxy_for, refuse_no_address
-from plumbline.commands import as_called
 from plumbline.errors import PlumblineError, ServiceError
 
 SIMULATED = "simulated-"  # prefix of simulated raters' user names; people's names never have it
@@ -153,7 +152,7 @@ def reach(home: server.Home, *, existing: bool = False) -> Iterator[server.Conne
     if existing and not server.has_database(home):
         raise ServiceError(
             f"{home.path}: no Argilla has run here, so it has no accounts and no answers; name its folder (--data), or"
-            f" start one (`{as_called('python -m annotation serve')}`)"
+            f" start one (`plumbline serve`)"
         )
     with server.running(home) as connection:
         yield connection
@@ -218,7 +217,7 @@ def translated(url: str) -> Iterator[None]:
     except (httpx.HTTPError, ArgillaError) as error:
         raise _named(url, error) from None
     except (ValueError, KeyError, TypeError):  # no JSON, or not Argilla's
-        raise ServiceError(f"the server at {url} does not answer as Argilla does; correct ARGILLA_API_URL") from None
+        raise ServiceError(f"the server at {url} does not answer like Argilla; correct ARGILLA_API_URL") from None
 
 
 def _named(url: str, error: BaseException) -> ServiceError:
@@ -232,7 +231,7 @@ def _named(url: str, error: BaseException) -> ServiceError:
         if isinstance(cause, httpx.HTTPError):
             what = str(cause) or type(cause).__name__
             return ServiceError(
-                f"Argilla at {url} does not answer ({what}); start it (python -m annotation serve) or correct the URL,"
+                f"Argilla at {url} does not answer ({what}); start it (plumbline serve) or correct the URL,"
                 " then run the same command again"
             )
         if status := getattr(cause, "status_code", 0):

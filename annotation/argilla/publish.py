@@ -282,7 +282,7 @@ def _refuse_answered(argilla: Argilla, rubric_name: str, targets: Sequence[_Targ
         )
     raise StudyError(
         f"the dataset {target.name!r} in Argilla shows other words than the rubric {rubric_name!r} ({what}),"
-        " and there are answers to them; undo the change, or collect, and say why in"
+        " and raters have answered them; undo the change, or collect, then give the reason with"
         f' `{accept} --amend "reason"`'
     )
 

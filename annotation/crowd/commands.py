@@ -1,4 +1,4 @@
-"""`python -m annotation crowd COMMAND`: a campaign with crowd workers, each command repeatable and interruptible.
+"""`plumbline crowd COMMAND`: a campaign with crowd workers, each command repeatable and interruptible.
 
 Without `--live` everything happens in MTurk's sandbox, or as drafts on Prolific: no money moves, and ratings are
 marked as a rehearsal's.

@@ -157,7 +157,7 @@ def _exclude(campaign: CrowdCampaign, work: Work, judgement: SubmissionReview) -
 def ask(campaign: CrowdCampaign, submission_id: str, reason: str) -> Work:
     """Note that the worker was asked about a submission, and what; it stays open. StudyError without a reason."""
     if not reason.strip():
-        raise StudyError("what the worker is asked is not said; add --reason 'what'")
+        raise StudyError("--reason is required: the question for the worker")
     (work,) = works_of(campaign, [submission_id])
     _judge(campaign, work, "ask", reason)
     return work

@@ -42,7 +42,7 @@ LISTS = "payments"  #: the folder of lists, beside the ledger
 def link_of(crowd: CrowdSpec) -> LinkSpec:
     """What the platform's links hold. Raises StudyError where the study does not say."""
     if crowd.link is None:
-        raise StudyError("crowd.link is not said; name a preset, such as `link: {preset: sona}` (docs/howto/links.md)")
+        raise StudyError("crowd.link is missing: name a preset, such as `link: {preset: sona}` (docs/howto/links.md)")
     return crowd.link
 
 

@@ -317,7 +317,7 @@ def fee(platform: PlatformName, cents: int, places: int, crowd: CrowdSpec) -> in
     if platform == "rehearsal" and crowd.prolific_fee is None:
         return 0
     if crowd.prolific_fee is None:
-        raise StudyError("crowd.prolific_fee is not said; add the share that your contract has, such as 0.333")
+        raise StudyError("crowd.prolific_fee is missing: add the share that your contract has, such as 0.333")
     return _up(Decimal(str(crowd.prolific_fee)) * cents)
 
 

@@ -117,7 +117,7 @@ def propose(table: CellTable, corrections: Mapping[str, str]) -> Proposal:
         if column not in columns:
             raise StudyError(f"{table.path}: no column {column!r}; {nearest(column, columns)}")
         if role not in ROLES:
-            raise StudyError(f"--column: {role!r} is nothing that a column can be; {nearest(role, list(ROLES))}")
+            raise StudyError(f"--column: {role!r} is not a role that a column can have; {nearest(role, list(ROLES))}")
     fixed = {**{name: role for name, role in table.roles.items() if name in columns}, **corrections}
     return _Proposer(table, fixed, corrections).proposal()
 
@@ -146,13 +146,13 @@ class _Proposer:
         self._take_named("comment", lambda name: not self._numeric(name))
         for name in self._rest():
             if hints(name)[:1] == ["unused"]:
-                self._set(name, "unused", "its name: of a person or a session, not of an item")
+                self._set(name, "unused", "its name: about a person or a session, not about an item")
         self._take_named("status", lambda name: len(self._values[name]) <= 12 and not self._numeric(name))
         self._take_questions()
         self._take_truth()
         self._take_items_and_answers()
         order = {name: self._roles.get(name, "unused") for name in map(str, self._cells.columns)}
-        reasons = {name: self._reasons.get(name, "nothing in it shows what it is") for name in order}
+        reasons = {name: self._reasons.get(name, "its content does not show its role") for name in order}
         self._doubt_what_is_missing(order)
         return Proposal(order, reasons, tuple(self._doubts), self._raters)
 
@@ -472,9 +472,7 @@ class _Proposer:
         if not has & {"answer", "by_rater", "by_item"}:
             self._doubts.append("no column was recognised as answers; name it: --column answer=NAME")
         if not has & {"original", "output", "text", "item", "by_item"}:
-            self._doubts.append(
-                "nothing says which item a row is about; name a column: --column item=NAME, or text=NAME"
-            )
+            self._doubts.append("no column says which item a row is about; name one: --column item=NAME, or text=NAME")
         for role in SINGLE:
             if len(several := [name for name, of_name in roles.items() if of_name == role]) > 1:
                 self._doubts.append(f"{' and '.join(map(repr, several[:3]))} are both {role}; name one of them unused")

@@ -129,7 +129,7 @@ def _refuse_out(request: ImportRequest) -> None:
         raise StudyError(f"--out {out}: a study is a YAML file, such as studies/mine.yaml")
     is_new = request.replace or request.dry_run or not out.exists()
     if not is_new and has_records(load_study(out, request.exports)):
-        raise StudyError(f"{out} has its records already; take another name, or write it anew with --replace")
+        raise StudyError(f"{out} has records already; choose another name, or replace them with --replace")
 
 
 def import_tables(read: Iterable[CellTable], request: ImportRequest, home: Home, say: Callable[[str], None]) -> None:
@@ -286,7 +286,7 @@ def read_questions(
         questions.append(question)
     remaining = answers[~wrong].reset_index(drop=True)
     if remaining.empty:
-        raise DataError("no answer in the files can be read; name the columns with --column answer=NAME")
+        raise DataError("no column of the files can be read as answers; name them with --column answer=NAME")
     rated, numbers = remaining["item"].unique(), remaining["item"].to_numpy()
     places = pd.Series(range(len(rated)), index=rated)
     items = material.items.iloc[rated].reset_index(drop=True)
@@ -318,7 +318,7 @@ def _language(material: Material) -> str:
     counts = codes.value_counts()
     if counts.empty or counts.iloc[0] < 0.8 * len(codes):
         likely = f" (perhaps {counts.index[0]})" if len(counts) else ""
-        raise StudyError(f"the texts do not tell for certain which language they are in{likely}; add --language CODE")
+        raise StudyError(f"the language of the texts is uncertain{likely}; add --language CODE")
     return str(counts.index[0])
 
 

@@ -41,15 +41,15 @@ def add_import_options(parser: argparse.ArgumentParser) -> None:
     add("--exports", metavar="DIR", help="where records are written: a folder or an address (default: exports/)")
     add("--column", metavar="WHAT=NAME", type=column_option, action="append", default=[],
         help=f"what a column holds: {', '.join(ROLES)} (may be repeated)")  # fmt: skip
-    add("--columns", metavar="FILE", type=cli.local, help="the same from the file that an import wrote")
+    add("--columns", metavar="FILE", type=cli.local, help="the roles of columns, from the file that an import wrote")
     add("--scale", metavar="QUESTION=1..5", type=scale_option, action="append", default=[],
         help="a question's points: 1..5, 5..1 where less is better, bad<fair<good of words, or `labels`; answers off it"
         " are listed (may be repeated)")  # fmt: skip
     add("--language", metavar="CODE", help="of the texts (default: the language that they are recognised to be in)")
     add("--sheet", metavar="NAME", default="", help="the sheet of an Excel file, where several have rows")
     add("--raters-per-file", action="store_true", help="an id that stands in two files is two people's")
-    add("--dry-run", action="store_true", help="show what the files are taken for, and write no study")
-    add("--replace", action="store_true", help="write the study and its records anew")
+    add("--dry-run", action="store_true", help="show how the files are read, and write no study")
+    add("--replace", action="store_true", help="replace the study and its records")
 
 
 @dataclass(frozen=True)

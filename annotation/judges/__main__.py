@@ -1,4 +1,4 @@
-"""`python -m annotation.judges`: `python -m annotation judge` where Argilla is not installed, as on a GPU host."""
+"""`python -m annotation.judges`: `plumbline judge` where Argilla is not installed, as on a GPU host."""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ def length_effects(ratings: pd.DataFrame, scores: pd.DataFrame, judged: pd.DataF
 
 
 _DECISIONS = (
-    "People first; beside them what the same rule says of people and judges together",
+    "People's decision first; beside it the decision by the same rule on people and judges together",
     {"transformation": "Transformation", "language": "Language", "decision": "People",
      "with_judges": "People + judges"},
 )  # fmt: skip
@@ -152,7 +152,7 @@ _SHOWN: Mapping[str, tuple[str, dict[str, str]]] = {
         {**_WHOSE, "n": "Outputs", "difference": "Difference", **_INTERVAL, "large": "By a point"},
     ),
     "length": (
-        "How the gap rises with length: points for each factor of e in words",
+        "Slope of the gap on length: points for each factor of e in words",
         {**_WHOSE, "slope": "Slope", **_INTERVAL, "reason": ""},
     ),
     "between": (
@@ -206,7 +206,7 @@ def check_text(name: str, checked: JudgeCheck) -> str:
     parts = [f"Judges of study {name}", *_recorded(checked.recorded)]
     if checked.simulated:
         parts.append(SIMULATED)
-    parts += [f"Another decision with judges: {line}" for line in checked.warnings]
+    parts += [f"Different decision with judges: {line}" for line in checked.warnings]
     for table, (title, columns) in _SHOWN.items():
         if (frame := checked.tables.get(table)) is not None:
             parts.append(f"\n{title}\n\n{_table(frame, columns)}")

@@ -1,4 +1,4 @@
-"""`python -m annotation judge`: language models rate outputs, and are held against gold scores and people."""
+"""`plumbline judge`: language models rate outputs, and are held against gold scores and people."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from plumbline.commands import as_called
 if TYPE_CHECKING:
     import pandas as pd
 
-TEXT = "let language models rate outputs as people do, and see how far they can be trusted"
+TEXT = "have language models rate outputs, and check them against people's ratings"
 
 
 def add_judge_actions(judging: argparse.ArgumentParser) -> None:
@@ -25,7 +25,7 @@ def add_judge_actions(judging: argparse.ArgumentParser) -> None:
 
 def parser() -> argparse.ArgumentParser:
     """The same by themselves, for a GPU host, where nothing of Argilla is installed."""
-    alone = cli.Parser(prog=as_called("python -m annotation.judges"), description=TEXT, epilog=_examples(),
+    alone = cli.Parser(prog="plumbline judge", description=TEXT, epilog=_examples(),
                                     formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
     _add_actions(alone)
     return alone
@@ -33,10 +33,10 @@ def parser() -> argparse.ArgumentParser:
 
 def _examples() -> str:
     return as_called(
-        "examples:\n  python -m annotation judge run --study studies/demo.yaml\n"
-        "  python -m annotation judge gold --study studies/pteb_judges.yaml\n"
-        "  python -m annotation judge check --study studies/demo.yaml\n"
-        "  python -m annotation judge select --study studies/hteb_generators.yaml"
+        "examples:\n  plumbline judge run --study studies/demo.yaml\n"
+        "  plumbline judge gold --study studies/pteb_judges.yaml\n"
+        "  plumbline judge check --study studies/demo.yaml\n"
+        "  plumbline judge select --study studies/hteb_generators.yaml"
     )
 
 
@@ -53,7 +53,7 @@ def _add_actions(judging: argparse.ArgumentParser) -> None:
     running = action(
         "run",
         _run,
-        "have the study's judges rate outputs, or its models do people's tasks; can be stopped, and goes on",
+        "have the study's judges rate outputs, or its models do people's tasks; resumes where it stopped",
     )
     running.add_argument(
         "--generator", metavar="MODEL", help="judge the outputs of one of the study's `candidates` instead"
@@ -66,10 +66,14 @@ def _add_actions(judging: argparse.ArgumentParser) -> None:
         type=cli.count,
         default=5,
         metavar="K",
-        help="judge by so many candidates with the lowest error rates (default: 5, as in HTEB)",
+        help="judge this many candidates, those with the lowest error rates (default: 5, as in HTEB)",
     )
-    selecting.add_argument("--question", default="", help="by what judges said to this one (default: their first)")
-    checking = action("check", _check, "hold judges against people's ratings, and show what they would save")
+    selecting.add_argument(
+        "--question", default="", help="by the judges' scores on this question (default: their first)"
+    )
+    checking = action(
+        "check", _check, "compare judges with people's ratings, and show how many ratings they would save"
+    )
     checking.add_argument(
         "--epsilon",
         type=_share,
@@ -98,12 +102,12 @@ def _add_asking(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         action="append",
         default=[],
-        help="these of the study's judges (or models) alone (default: all)",
+        help="only these judges (or models) of the study (default: all)",
     )
     parser.add_argument(
-        "--again", action="store_true", help="ask again for what could not be read too, not only for unanswered ones"
+        "--again", action="store_true", help="ask again for unreadable answers too, not only for missing ones"
     )
-    parser.add_argument("--dry-run", action="store_true", help="show what is left to ask, and ask nobody")
+    parser.add_argument("--dry-run", action="store_true", help="show what is left to ask, and ask nothing")
     parser.add_argument(
         "--rate", type=cli.positive, metavar="N", help="with --dry-run: judgements per second, to estimate the hours"
     )

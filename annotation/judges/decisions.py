@@ -250,7 +250,7 @@ def different(outcome: JudgedOutcome | None) -> list[str]:
     """
     if outcome is None or outcome.decides:
         return []
-    return [f"with judges it would be another verdict: {line}" for line in outcome.warnings]
+    return [f"with judges the verdict would differ: {line}" for line in outcome.warnings]
 
 
 def write_beside(folder: Path, verdicts: Sequence[Verdict], outcome: JudgedOutcome | None) -> None:

@@ -270,7 +270,7 @@ def spoken(answer: Completion) -> tuple[str, str]:
     """(what was answered, without what was thought aloud before it; why that is no answer, empty where it is one)."""
     text = _THOUGHT.sub("", answer.text).strip()
     if _THINKING.search(text):
-        return text, "it thinks aloud and came to no answer; raise sampling.max_tokens, or turn its thinking off"
+        return text, "it spent all tokens on thinking; raise sampling.max_tokens, or turn its thinking off"
     if not text or answer.cut_off:
         return text, f"cut off by max_tokens: {shown(text)}" if answer.cut_off else "an empty answer"
     return text, ""

@@ -1,4 +1,4 @@
-"""What `python -m annotation judge select` prints and writes: the choice in one sentence, and its tables."""
+"""What `plumbline judge select` prints and writes: the choice in one sentence, and its tables."""
 
 from __future__ import annotations
 

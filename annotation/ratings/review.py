@@ -1,4 +1,4 @@
-"""`python -m annotation review`: what a person looks at before deciding about a rater, and the decision."""
+"""`plumbline review`: what a person looks at before deciding about a rater, and the decision."""
 
 from __future__ import annotations
 

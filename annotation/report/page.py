@@ -1,4 +1,4 @@
-"""`python -m annotation report`: one HTML page for readers and reviewers, and its tables as CSV, in `report/`.
+"""`plumbline campaign-report`: one HTML page for readers and reviewers, and its tables as CSV, in `report/`.
 
 Raters are in it by pseudonym. Their comments are not: people write names into them.
 """
@@ -280,7 +280,7 @@ def _about(material: CampaignMaterial) -> Section:
 
 
 def _doubtful(material: CampaignMaterial) -> Section:
-    """Before the verdicts, so that nobody reads these without it."""
+    """Before the verdicts, so that no rater reads these without it."""
     parts = (
         ["\n".join(f"– {line}." for line in material.doubts)]
         if material.doubts

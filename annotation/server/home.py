@@ -167,9 +167,7 @@ def credentials(home: Home) -> Credentials:
         content: Any = read_json(path)
         return Credentials(User(**content["owner"]), tuple(User(**user) for user in content["annotators"]))
     except FileNotFoundError as error:
-        raise DataError(
-            f"{path}: there are no credentials yet; start the server once (python -m annotation serve)"
-        ) from error
+        raise DataError(f"{path}: there are no credentials yet; start the server once (plumbline serve)") from error
     except (DataError, KeyError, TypeError) as error:
         raise DataError(
             f"{path}: damaged ({error}); move it away and start the server again: the owner gets a new password"
@@ -346,4 +344,4 @@ def call(server: Connection, method: str, path: str, body: dict[str, str] | None
     try:
         return answer.json()
     except ValueError as error:
-        raise ServiceError(f"{server.url}: does not answer as Argilla does; check the address") from error
+        raise ServiceError(f"{server.url}: does not answer like Argilla; check the address") from error

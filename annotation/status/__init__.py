@@ -1,1 +1,1 @@
-"""Where a study stands: `python -m annotation status`."""
+"""Where a study stands: `plumbline status`."""

@@ -1,4 +1,4 @@
-"""`python -m annotation status`: the status of a study for a terminal, and what to do next."""
+"""`plumbline status`: the status of a study for a terminal, and what to do next."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _warnings(status: Status) -> list[str]:
 def next_step(status: Status, arguments: str) -> str:
     """What to do next, in one line with its command."""
     if status.rules_changed and status.sources:
-        return f'python -m annotation accept {arguments} --amend "reason", or undo the change of the rules'
+        return f'plumbline accept {arguments} --amend "reason", or undo the change of the rules'
     came_whole = bool(status.sources) and status.stages["transformations"].state == "not yet"
     if came_whole and (step := _rate(status, arguments) or _before_scores(status, arguments)):
         return step  # an import has pairs and ratings; outputs are needed for scores alone
@@ -78,7 +78,7 @@ def _make(status: Status, arguments: str) -> str:
     state = {name: stage.state for name, stage in status.stages.items()}
     begun = state["published"] != "not yet" or state["collected"] != "not yet"
     if state["transformations"] != "done" or (state["texts"] == "stale" and status.study.judging.transforms):
-        return f"python -m generation.run {arguments}"
+        return f"plumbline generate {arguments}"
     judging = status.study.judging
     if state["texts"] == "not yet" and not judging.transforms and judging.first_command.startswith("generation."):
         return f"python -m {judging.first_command} {arguments}"
@@ -88,12 +88,8 @@ def _make(status: Status, arguments: str) -> str:
         return step
     refix = status.rules_changed and not status.sources  # they may change before the first rating
     if not begun or refix or state["published"] == "stale":
-        crowd = (
-            f", or python -m annotation crowd plan {arguments} --platform prolific or rehearsal"
-            if _may_crowd(status)
-            else ""
-        )
-        return f"python -m annotation publish {arguments}{crowd}"
+        crowd = f", or plumbline crowd plan {arguments} --platform prolific or rehearsal" if _may_crowd(status) else ""
+        return f"plumbline publish {arguments}{crowd}"
     return ""
 
 
@@ -108,12 +104,12 @@ def _never(status: Status) -> str:
 
 def _draw(status: Status, arguments: str, *, begun: bool) -> str:
     """The next step up to a sample that is the study's; empty where it is. `begun`: raters may have seen it."""
-    stage, sample = status.stages["sample"], f"python -m annotation sample {arguments}"
+    stage, sample = status.stages["sample"], f"plumbline sample {arguments}"
     extend = f'{sample} --extend "reason"'
     if stage.state in ("not yet", "under way"):
         return sample if stage.state == "not yet" else extend
     if status.mismatch:
-        again = f"python -m generation.run {arguments}, then {sample}"
+        again = f"plumbline generate {arguments}, then {sample}"
         return status.mismatch.rpartition(";")[2].strip() if begun else again
     if stage.state == "stale" and not begun:
         return sample
@@ -133,7 +129,7 @@ def _rate(status: Status, arguments: str) -> str:
     if status.uncollected:
         return f"{collect} ({count(status.uncollected, 'answer')} that the server has and the records have not)"
     if not status.sources and study.raters.simulated:
-        return f"python -m annotation simulate {arguments}, then {collect}"
+        return f"plumbline simulate {arguments}, then {collect}"
     if status.stages["collected"].state != "done":
         return _first(status, arguments)
     if status.decided and status.stages["verdicts"].state == "done":
@@ -158,7 +154,7 @@ def _first(status: Status, arguments: str) -> str:
 
 def _find(status: Status, arguments: str) -> str:
     languages = f" --languages {','.join(status.languages)}" if status.languages else ""
-    return f"python -m annotation users add NAME{languages}, then python -m annotation publish {arguments}"
+    return f"plumbline users add NAME{languages}, then plumbline publish {arguments}"
 
 
 def _wait(status: Status, arguments: str) -> str:
@@ -167,7 +163,7 @@ def _wait(status: Status, arguments: str) -> str:
         return step
     if status.again:
         more = f"offers the pairs of {count(status.again, 'answer')} by excluded raters to others"
-        return f"python -m annotation publish {arguments} ({more})"
+        return f"plumbline publish {arguments} ({more})"
     missing = sum(group.open for group in status.undecided if not group.lacks(status.study.acceptance))
     if not missing:
         return ""
@@ -196,14 +192,14 @@ def _collect(status: Status, arguments: str) -> str:
     offered = ledgers(status.study.scratch / LEDGER)
     if offered and ARGILLA not in status.sources:
         live = " --live" if any(mode == "live" for _, mode in offered) else ""
-        return f"python -m annotation crowd collect {arguments}{live}"
+        return f"plumbline crowd collect {arguments}{live}"
     more = " --csv FILE --columns MAPPING" if status.sources and ARGILLA not in status.sources else ""
-    return f"python -m annotation collect {arguments}{more}"
+    return f"plumbline collect {arguments}{more}"
 
 
 def _review(status: Status, arguments: str) -> str:
     return (
-        f"python -m annotation review {arguments}, then the same with --exclude RATER or --keep RATER, and"
+        f"plumbline review {arguments}, then the same with --exclude RATER or --keep RATER, and"
         f" --reason, for {count(len(status.unreviewed), 'rater')} with signs and no decision yet"
     )
 
@@ -212,7 +208,7 @@ def _look(status: Status, arguments: str) -> str:
     """What ends that verdicts wait for a look at raters."""
     raters = " ".join(raters_named(status.to_look_at))
     return (
-        f"python -m annotation review {arguments}, then the same with --exclude {raters} or --keep {raters}, and"
+        f"plumbline review {arguments}, then the same with --exclude {raters} or --keep {raters}, and"
         f" --reason, for {count(len(status.to_look_at), 'rater')} whom verdicts wait for"
     )
 

@@ -1,4 +1,4 @@
-"""`python -m annotation accept`: reads what verdicts rest on, reaches them, and writes them with what was seen."""
+"""`plumbline accept`: reads what verdicts rest on, reaches them, and writes them with what was seen."""
 
 from __future__ import annotations
 

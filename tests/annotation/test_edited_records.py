@@ -126,7 +126,7 @@ def test_a_field_of_a_verdict_that_was_edited_is_named(study: Study, field: str)
 
     edit(study.folder / "verdicts.json", change)
     line = checked(study)
-    assert "python -m annotation accept" in line
+    assert "plumbline accept" in line
     if field == "decision":
         was = {one.transformation: one.decision for one in CampaignRecords.open(study).verdicts}["backtranslation"]
         assert f"backtranslation in English says {was}, its ratings say " in line

@@ -74,7 +74,7 @@ def test_the_command_without_verdicts(study: Study) -> None:
     done = _command(study)
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1
-    assert "python -m annotation accept" in done.stderr
+    assert "plumbline accept" in done.stderr
 
 
 def test_a_dry_run_tells_what_is_left_by_what_runs_have_measured(study: Study, loader: Loader) -> None:

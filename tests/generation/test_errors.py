@@ -243,7 +243,7 @@ def test_outputs_of_a_transformation_that_there_is_not_are_damage(tmp_path: Path
 
 def test_a_study_without_outputs_is_told_what_to_run(tmp_path: Path) -> None:
     study = small_study(tmp_path)
-    with pytest.raises(DataError, match=r"no outputs in .*small; run `python -m generation.run"):
+    with pytest.raises(DataError, match=r"no outputs in .*small; run `plumbline generate"):
         output_statistics.by_generator([study])
 
 

@@ -103,7 +103,7 @@ def test_a_study_limits_the_languages_that_texts_are_put_into_and_no_others(tmp_
     for name in names[:2]:
         drawn = {kinds[name].drawn(seed=1, dataset=text, text=text, source="en") for text in sources}
         assert drawn == {"de", "fr"} & set(TRANSFORMATIONS[name].languages)
-    assert kinds["backtranslation"] is TRANSFORMATIONS["backtranslation"]  # nobody reads what is between
+    assert kinds["backtranslation"] is TRANSFORMATIONS["backtranslation"]  # no rater reads what is between
 
 
 def test_a_text_that_is_in_the_only_language_is_refused(tmp_path: Path) -> None:

@@ -178,7 +178,7 @@ def test_an_empty_study_says_what_to_run(page: Open, tmp_path: Path, view: str) 
     assert all(command.endswith(options) for command in commands(shown))
     if view == "overview":
         assert set(table_with(shown, "State")["State"]) == {"– not yet"}
-        assert commands(shown)[0] == f"python -m generation.run {options}"
+        assert commands(shown)[0] == f"plumbline generate {options}"
 
 
 @pytest.fixture(scope="module")
@@ -203,12 +203,12 @@ def test_a_broken_study_is_no_traceback(page: Open, broken: Path, view: str) -> 
 @pytest.mark.parametrize(
     ("gone", "view", "command"),
     [
-        ("ratings.parquet", "drift", "python -m annotation collect"),
-        ("drift.parquet", "drift", "python -m evaluation.run"),
-        ("pairs.parquet", "drift", "python -m annotation sample"),
-        ("scores.parquet", "robustness", "python -m evaluation.run"),
-        ("verdicts.json", "robustness", "python -m annotation accept"),
-        ("agreement.json", "verdicts", "python -m annotation accept"),
+        ("ratings.parquet", "drift", "plumbline collect"),
+        ("drift.parquet", "drift", "plumbline evaluate"),
+        ("pairs.parquet", "drift", "plumbline sample"),
+        ("scores.parquet", "robustness", "plumbline evaluate"),
+        ("verdicts.json", "robustness", "plumbline accept"),
+        ("agreement.json", "verdicts", "plumbline accept"),
     ],
 )
 def test_a_half_run_study_says_what_is_missing(page: Open, exports: Path, gone: str, view: str, command: str) -> None:
@@ -275,7 +275,7 @@ def test_a_stage_whose_input_changed_is_stale_and_the_command_is_there(page: Ope
     shown = page("--study", DEMO, "--exports", exports)
     states = table_with(shown, "State").set_index("Stage")["State"]
     assert states["verdicts"] == "⚠ stale"
-    assert f"python -m annotation accept --study {DEMO} --exports {exports}" in commands(shown)
+    assert f"plumbline accept --study {DEMO} --exports {exports}" in commands(shown)
     assert boxes(shown, "These verdicts no longer hold") == 1
 
 
@@ -428,7 +428,7 @@ def test_doubts_stand_in_a_box_with_the_command_that_helps(page: Open, exports: 
     assert_calm(shown)
     assert boxes(shown, "This needs care") == 1
     assert "show signs of careless answers (too fast" in texts(shown)
-    assert f"python -m annotation review --study {DEMO} --exports {exports}" in commands(shown)
+    assert f"plumbline review --study {DEMO} --exports {exports}" in commands(shown)
 
 
 def test_one_simulated_rating_is_enough_for_the_banner(page: Open, exports: Path, study: Study) -> None:

@@ -37,7 +37,7 @@ def token_of(token: str | None = None) -> str:
     if not token:
         raise ServiceError(f"{TOKEN_VARIABLE} is not set; make a token in Prolific's settings and set it")
     if not (token.isascii() and token.isprintable()):
-        raise ServiceError(f"{TOKEN_VARIABLE} holds what no token holds; copy it again from Prolific's settings")
+        raise ServiceError(f"{TOKEN_VARIABLE} has characters that no token has; copy it again from Prolific's settings")
     return token
 
 
@@ -135,14 +135,14 @@ def _content(answer: httpx.Response, method: str, path: str) -> dict[str, Any]:
     if isinstance(content, dict):
         return content
     if method == "GET":
-        raise ServiceError(f"{answer.url.host} does not answer as Prolific does; correct {ADDRESS_VARIABLE}")
+        raise ServiceError(f"{answer.url.host} does not answer like Prolific; correct {ADDRESS_VARIABLE}")
     return {}  # some calls are answered with a mere sentence
 
 
 def _items(answer: Mapping[str, Any], path: str) -> list[dict[str, Any]]:
     items = answer.get("results")
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-        raise ServiceError(f"Prolific's list of {_shown(path)} is none; is {ADDRESS_VARIABLE} right?")
+        raise ServiceError(f"Prolific's list of {_shown(path)} is no list; check {ADDRESS_VARIABLE}")
     return items
 
 

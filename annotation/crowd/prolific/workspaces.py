@@ -121,7 +121,7 @@ def crowd_with_address(study: Study, mode: Mode = "sandbox") -> CrowdSpec:
     """The study's crowd settings. Raises StudyError where they name no address, or live one that is not https."""
     if study.crowd is None or not study.crowd.address:
         raise StudyError(
-            f"{study.file}: crowd.address is not said; give the https address under which participants reach the"
+            f"{study.file}: crowd.address is missing: give the https address under which participants reach the"
             " started server (docs/howto/prolific.md)"
         )
     if mode == "live" and not study.crowd.address.startswith("https://"):
@@ -139,7 +139,7 @@ class ArgillaRooms:
         if argilla.connection is None or argilla.connection.home is None:
             raise StudyError(
                 f"participants of a crowd cannot enter the Argilla at {argilla.url}; start the server of this home"
-                " (python -m annotation serve) and unset ARGILLA_API_URL"
+                " (plumbline serve) and unset ARGILLA_API_URL"
             )
         self._study, self._mode, self._key, self._crowd = study, mode, key, crowd_with_address(study)
         self._argilla, self._home, self._platform = argilla, argilla.connection.home, platform

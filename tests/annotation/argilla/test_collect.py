@@ -285,9 +285,7 @@ def test_an_account_that_was_removed_takes_its_answers_out_of_what_was_kept(argi
 
 def test_collecting_before_publishing_says_so(argilla: Argilla, variant: Make) -> None:
     study = small(variant, "unpublished", transformations=["paraphrasing"])
-    with pytest.raises(
-        ServiceError, match=r"no dataset 'unpublished-paraphrasing-EN'; run `python -m annotation publi"
-    ):
+    with pytest.raises(ServiceError, match=r"no dataset 'unpublished-paraphrasing-EN'; run `plumbline publi"):
         collect(study, argilla)
 
 

@@ -120,7 +120,7 @@ def test_the_next_step_is_to_offer_them_again_then_to_find_raters_who_can_answer
     in_manifest(study, "collect")
     decide(study, pseudonym(study, users["ada"]), exclude=True, reason="every answer is 1")
     step = next_step(read_status(Evidence.open(study), datetime.now(UTC)), study.arguments)
-    assert step.startswith(f"python -m annotation publish {study.arguments} (offers the pairs of 4 answers")
+    assert step.startswith(f"plumbline publish {study.arguments} (offers the pairs of 4 answers")
 
     assert publish(study, argilla).aside == 4
     collect(study, argilla)

@@ -48,7 +48,7 @@ def test_known_pairs_are_answered_by_everybody_and_count_nowhere(argilla: Argill
     items = read_items(study, rubric)
     assert [one.pair.language for one in items] == ["en", "en", "de", "de"]  # of paraphrasing alone
     publish(study, argilla)
-    assert publish_training(study, argilla, rubric) == {"learn-training-EN": 2}  # nobody reads German here
+    assert publish_training(study, argilla, rubric) == {"learn-training-EN": 2}  # no rater reads German here
     assert publish_training(study, argilla, rubric) == {"learn-training-EN": 0}
     own = training_dataset(argilla, "learn")
     listed = next(one for one in argilla.datasets().values() if one.id == own)

@@ -67,7 +67,7 @@ def test_a_campaign_by_commands_alone(
 ) -> None:
     study = far(drawn(variant, crowd=CROWD | {"share": 1.0}))
     before = status_text(read_status(Evidence.open(study), datetime.now(UTC)), "--study x.yaml")
-    assert "or python -m annotation crowd plan --study x.yaml --platform prolific or rehearsal" in before
+    assert "or plumbline crowd plan --study x.yaml --platform prolific or rehearsal" in before
     code, plan, _ = crowd(study, "plan", "--platform", "mturk", "--live")
     # 4 paraphrases and 2 controls at $0.20; 20% of $1.20 for each of two workers are $0.48
     assert code == 0
@@ -192,8 +192,8 @@ def test_all_that_a_crowd_needs_is_named_at_once(variant: Make, crowd: Crowd) ->
     wanted = {
         "mturk": ["asks no crowd", "crowd.countries says nothing of 'en'"],
         "prolific": [
-            *("asks no crowd", "crowd.countries says nothing of 'en'", "crowd.prolific_fee is not said"),
-            *("crowd.address is not said", "PROLIFIC_TOKEN is not set"),
+            *("asks no crowd", "crowd.countries says nothing of 'en'", "crowd.prolific_fee is missing"),
+            *("crowd.address is missing", "PROLIFIC_TOKEN is not set"),
         ],
     }
     study = drawn(variant, crowd=None)
@@ -208,7 +208,7 @@ def test_all_that_a_crowd_needs_is_named_at_once(variant: Make, crowd: Crowd) ->
     code, said, _ = crowd(nearly, "plan", "--platform", "prolific", PROLIFIC_TOKEN="")
     address, token = said.splitlines()[-2:]
     assert code == 0 and all("[sandbox prolific] before launching: " in line for line in (address, token))
-    assert "crowd.address is not said" in address and "PROLIFIC_TOKEN is not set" in token
+    assert "crowd.address is missing" in address and "PROLIFIC_TOKEN is not set" in token
     assert lacking(CampaignRecords.open(nearly), "mturk", "live") == []
 
 

@@ -272,7 +272,7 @@ def test_tasks_that_the_study_says_otherwise_by_now_are_refused(tmp_path: Path) 
         read_tasks(study_of(tmp_path, task))
     before = load_rubric(study_of(tmp_path, task)).identity()
     step = next_step(read_status(Evidence.open(study_of(tmp_path, task)), datetime.now(UTC)), "-s S")
-    assert step == "python -m annotation sample -s S"
+    assert step == "plumbline sample -s S"
     draw_sample(study_of(tmp_path, task))
     assert load_rubric(study_of(tmp_path, task)).identity() == before
     with pytest.raises(StudyError, match="drawn once; make a study of its own"):

@@ -157,6 +157,6 @@ def test_what_differs_comes_first_and_orders_and_lengths_are_told() -> None:
     )
     lines = text.splitlines()
     assert lines[0] == "Judges of study mine" and lines[1].startswith("SIMULATED")
-    assert lines[2] == "Another decision with judges: paraphrasing (en): people alone say undecided"
+    assert lines[2] == "Different decision with judges: paraphrasing (en): people alone say undecided"
     assert "paraphrasing (en), paraphrasing (de): quality: people + judges: 40 rated, 160 judged, worth" in text
     assert "up minus down" in text and "not that the mean is right" in text

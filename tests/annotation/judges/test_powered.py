@@ -248,7 +248,7 @@ def test_decisions_with_judges_stand_beside_peoples() -> None:
         f"paraphrasing (de): people alone say undecided, people and judges accepted; {one['rests_on']}",
     ]
     doubts = different(JudgedOutcome(judging, means, decided, means, simulated=False))
-    assert doubts == [f"with judges it would be another verdict: {line}" for line in warnings(decided)]
+    assert doubts == [f"with judges the verdict would differ: {line}" for line in warnings(decided)]
     assert different(None) == []
     assert worth_in_words(100, 900, math.nan) == "people + judges: 100 rated, 900 judged"
 

@@ -38,7 +38,7 @@ def test_decimals_are_scores_where_the_scale_has_them() -> None:
         ("9" * 400, f"off the scale 1 to 5: {'9' * 400}"),
         ("3.5", "between two points: 3.5"),
         ("", "an empty answer"),
-        ("<think>It is", "it thinks aloud and came to no answer; raise sampling.max_tokens, or turn its thinking off"),
+        ("<think>It is", "it spent all tokens on thinking; raise sampling.max_tokens, or turn its thinking off"),
     ],
 )
 def test_what_is_no_number_alone_on_the_scale_is_no_score(text: str, reason: str) -> None:

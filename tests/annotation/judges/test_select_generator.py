@@ -94,9 +94,9 @@ def test_a_generator_is_chosen_and_what_is_missing_or_doubtful_is_said(
     early = here("annotation", "judge", "select", *where)
     assert early.returncode == 0, early.stderr
     assert "No generator can be chosen by quality yet: judges have rated the outputs of 1 of the 3" in early.stdout
-    command = f"python -m annotation judge run {' '.join(where)} --generator {BETA}"
+    command = f"plumbline judge run {' '.join(where)} --generator {BETA}"
     assert f"Missing: {BETA}: no judge has been asked; run `{command}`" in early.stdout
-    assert f"Missing: {GAMMA}: no outputs; run `python -m generation.run {' '.join(where)} --generator {GAMMA}`" in (
+    assert f"Missing: {GAMMA}: no outputs; run `plumbline generate {' '.join(where)} --generator {GAMMA}`" in (
         early.stdout
     )
     for spec in study.candidates[:2]:

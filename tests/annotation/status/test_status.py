@@ -37,7 +37,7 @@ from tests.conftest import DEMO
 ARGUMENTS = "--study s.yaml"
 NOW = datetime(2026, 3, 31, 12, tzinfo=UTC)
 RATED = datetime(2026, 3, 30, 12, tzinfo=UTC)
-MAIN = "python -m annotation"
+MAIN = "plumbline"
 Given = tuple[str, str, str, int]  # pair, rater, status, days before NOW
 
 
@@ -209,7 +209,7 @@ def give(study: Study, raters: str, *, value: int = 5, pairs: int = 24) -> None:
 
 def test_from_nothing_to_a_published_sample(demo: Study) -> None:
     status, following = at(demo)
-    assert states(status) == "- - - - - - - -" and following == f"python -m generation.run {ARGUMENTS}"
+    assert states(status) == "- - - - - - - -" and following == f"plumbline generate {ARGUMENTS}"
 
     generate(demo)
     made = ["texts.parquet", "transformations"]
@@ -219,7 +219,7 @@ def test_from_nothing_to_a_published_sample(demo: Study) -> None:
     kept = one.read_bytes()
     one.unlink()
     status, following = at(demo)
-    assert states(status) == "+ ~ - - - - - -" and following == f"python -m generation.run {ARGUMENTS}"
+    assert states(status) == "+ ~ - - - - - -" and following == f"plumbline generate {ARGUMENTS}"
     assert status.stages["transformations"].note.startswith("7 of 8 units")
 
     one.write_bytes(kept)
@@ -397,7 +397,7 @@ def test_from_ratings_to_scores(generated: Study) -> None:
     (generated.folder / "report").mkdir()
     (generated.folder / "report" / "index.html").write_text("")
     noted(generated, "report", ["verdicts.json", "ratings.parquet"])
-    assert at(generated)[1] == f"python -m evaluation.run {ARGUMENTS}"
+    assert at(generated)[1] == f"plumbline evaluate {ARGUMENTS}"
     assert status.progress["verdict"].str.endswith("; 24 answers open").all()
     assert status.progress["verdict"].str.startswith("rejected").any()
 
@@ -458,7 +458,7 @@ def test_the_command_names_the_study_as_it_was_named(
         cli.run(main)
     assert ended.value.code == 0
     last = capsys.readouterr().out.splitlines()[-1]
-    assert last == f"Next: python -m generation.run --study {DEMO} --exports '{tmp_path / 'my records'}'"
+    assert last == f"Next: plumbline generate --study {DEMO} --exports '{tmp_path / 'my records'}'"
 
 
 def test_a_damaged_file_is_one_line(

@@ -119,7 +119,7 @@ def test_damaged_verdicts_say_how_to_make_them_again(demo: Study) -> None:
     file: Path = demo.folder / "verdicts.json"
     file.parent.mkdir(parents=True)
     file.write_text('[{"transformation": "expansion"', encoding="utf-8")
-    with pytest.raises(DataError, match="is damaged .* run `python -m annotation accept"):
+    with pytest.raises(DataError, match="is damaged .* run `plumbline accept"):
         assert CampaignRecords.open(demo).verdicts
 
 
@@ -130,7 +130,7 @@ def test_verdicts_go_stale_with_ratings_and_threshold(generated: Study, variant:
     refuse_stale(CampaignRecords.open(generated), found)
     stricter = variant(acceptance={"threshold": 4.5})
     assert stricter.folder == generated.folder
-    with pytest.raises(DataError, match=r"the study's rule .* changed .* run `python -m annotation accept"):
+    with pytest.raises(DataError, match=r"the study's rule .* changed .* run `plumbline accept"):
         refuse_stale(CampaignRecords.open(stricter), found)
     with pytest.raises(DataError, match=r"the study's rule .* changed"):
         refuse_stale(CampaignRecords.open(variant(acceptance={"min_pairs": 21})), found)

@@ -208,7 +208,7 @@ def test_accept_status_and_report_say_it(generated: Study) -> None:
     page = write_report(study).read_text(encoding="utf-8")
     assert page.index("In short") < page.index("What is doubtful") < page.index("What was decided")
     short = page[page.index("In short") : page.index("This report")]
-    assert "Accepted: " in short and "Doubtful: 3 of 3 raters" in short and "Next: python -m evaluation.run" in short
+    assert "Accepted: " in short and "Doubtful: 3 of 3 raters" in short and "Next: plumbline evaluate" in short
     assert "3 of 3 raters whose answers count show signs" in page
 
 
@@ -228,6 +228,6 @@ def test_the_last_lines_of_accept_are_what_is_doubtful(generated: Study) -> None
     done = here("annotation", "accept", *options)
     assert done.returncode == 0, done.stderr
     verdicts, _, last = done.stdout.partition("\nDoubtful:\n")
-    assert f"`python -m annotation review {shlex.join(options)}`" in last
+    assert f"`plumbline review {shlex.join(options)}`" in last
     assert "undecided" in verdicts and last.startswith("- raters to look at before 8 verdicts can be decided")
     assert "\n- 4 of 4 raters whose answers count show signs" in last

@@ -56,7 +56,7 @@ def test_raters_who_read_nothing_decide_nothing(clicked: Study) -> None:
     assert look.startswith("raters to look at before 8 verdicts can be decided (")
     assert look.endswith("run it with `--exclude` or `--keep a b c --reason WHY`")
     step = next_step(read_status(Evidence.open(clicked), NOW), clicked.arguments)
-    assert step.startswith(f"python -m annotation review {clicked.arguments}, then the same with --exclude a b c or")
+    assert step.startswith(f"plumbline review {clicked.arguments}, then the same with --exclude a b c or")
     assert {decision_at(one, clicked.acceptance) for one in found} == {"undecided"}  # at every other threshold too
     refuse_edited(Evidence.read(clicked), found)
 

@@ -119,7 +119,7 @@ def test_a_single_rater_and_no_model_are_told(study: Study) -> None:
 
 def test_a_study_that_is_not_evaluated_is_refused(study: Study, tmp_path: Path) -> None:
     (study.folder / records.SCORES).unlink()
-    with pytest.raises(DataError, match="python -m evaluation.run"):
+    with pytest.raises(DataError, match="plumbline evaluate"):
         read_material(HumanRecords.open(study))
 
 
@@ -176,7 +176,7 @@ def test_where_a_study_stands_names_the_report_on_people_and_models(study: Study
         rated = replace(found, stages=done, decided=True, sources=("argilla",))
         return found.stages[PEOPLE_REPORT].state, next_step(rated, "--study S")
 
-    assert at() == ("not yet", "python -m evaluation.human --study S")
+    assert at() == ("not yet", "plumbline human-report --study S")
     with stage(study, "evaluation human report", [study.folder / records.SCORES]):
         write_report(study)
     assert at()[0] == "done" and "evaluation.human" not in at()[1]

@@ -61,7 +61,7 @@ def study_of(folder: Path, **changes: Any) -> Study:
 def scored(tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, Any, pd.DataFrame]:
     """A labelled study and what the first run made of it."""
     study = study_of(tmp_path_factory.mktemp("instructions"))
-    with pytest.raises(DataError, match=r"verdicts\.json is not there yet; run `python -m annotation accept"):
+    with pytest.raises(DataError, match=r"verdicts\.json is not there yet; run `plumbline accept"):
         evaluate_instructions(study)
     label(study, ANSWERS)
     expected = forecasts.forecast(study)
@@ -125,7 +125,7 @@ def test_a_table_that_a_hand_changed_is_refused(scored: tuple[Study, Any, pd.Dat
     before = file.read_bytes()
     frame = pd.read_parquet(file)
     frame.assign(score=frame["score"] / 2).to_parquet(file)
-    with pytest.raises(DataError, match=r"is not what was written .*run `python -m evaluation.instructions --study"):
+    with pytest.raises(DataError, match=r"is not what was written .*run `plumbline sensitivity --study"):
         study_scores(StudyRecords.open(scored[0]))
     file.write_bytes(before)
     assert not study_scores(StudyRecords.open(scored[0]))[1].empty

@@ -306,7 +306,7 @@ def test_scores_that_verdicts_have_outrun_are_refused(study: Study, decisions: d
     write_json(study.folder / "verdicts.json", verdicts(study, True, **decisions))
     with pytest.raises(DataError) as caught:
         write_report(study)
-    assert says in str(caught.value) and "python -m evaluation.run" in str(caught.value)
+    assert says in str(caught.value) and "plumbline evaluate" in str(caught.value)
     assert "\n" not in str(caught.value) and not (study.folder / FOLDER).exists()
 
 
@@ -344,10 +344,10 @@ def test_scores_of_two_protocols_are_not_compared(tmp_path: Path) -> None:
 
 def test_without_scores_it_says_what_to_run(study: Study) -> None:
     write_table(study.folder / "scores.parquet", [], Score)
-    with pytest.raises(DataError, match=r"has no scores; run `python -m evaluation\.run"):
+    with pytest.raises(DataError, match=r"has no scores; run `plumbline evaluate"):
         write_report(study)
     (study.folder / "scores.parquet").unlink()
-    with pytest.raises(DataError, match=r"not there yet; run `python -m evaluation\.run"):
+    with pytest.raises(DataError, match=r"not there yet; run `plumbline evaluate"):
         write_report(study)
 
 
@@ -501,7 +501,7 @@ def test_help_has_an_example(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
     monkeypatch.setattr(sys, "argv", ["report", "--help"])
     with pytest.raises(SystemExit, match="^0$"):
         __main__.main()
-    assert "example: python -m evaluation.report --study studies/demo.yaml" in capsys.readouterr().out
+    assert "example: plumbline report --study studies/demo.yaml" in capsys.readouterr().out
 
 
 @pytest.mark.browser

@@ -257,9 +257,9 @@ def test_fewer_wordings_than_asked_for_are_no_reply(tmp_path: Path) -> None:
 
 def test_other_commands_say_which_is_meant(tmp_path: Path) -> None:
     study = made(tmp_path)
-    with pytest.raises(StudyError, match=r"nothing is transformed .*; run `python -m generation\.instructions --study"):
+    with pytest.raises(StudyError, match=r"nothing is transformed .*; run `plumbline instructions --study"):
         Plan(study)
-    with pytest.raises(DataError, match=r"prompts\.parquet is not there yet; run `python -m generation\.instructions"):
+    with pytest.raises(DataError, match=r"prompts\.parquet is not there yet; run `plumbline instructions"):
         draw_sample(study)
     word_instructions(study)
     with pytest.raises(StudyError, match="sample.pairs is 9, and people label every wording: from_task_type has 10"):

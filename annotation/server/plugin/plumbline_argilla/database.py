@@ -73,7 +73,7 @@ def open_sessions(most: int) -> Sessions:
 
 
 ADVICE = {
-    True: "restore a backup (python -m annotation restore) or move it away",
+    True: "restore a backup (plumbline restore) or move it away",
     False: "check the address, the user and the password in --database-url, and that the server runs",
 }
 

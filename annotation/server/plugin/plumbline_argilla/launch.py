@@ -281,7 +281,7 @@ def allow_many_connections() -> None:
 
 
 def write_state(url: str) -> None:
-    """Leave the address for the platform; in one step, so that nobody reads half of it."""
+    """Leave the address for the platform; in one step, so that no rater reads half of it."""
     new = Path("server.json.new")
     new.write_text(json.dumps({"url": url, "pid": os.getpid()}), encoding="utf-8")
     new.replace("server.json")

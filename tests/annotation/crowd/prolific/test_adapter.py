@@ -341,7 +341,7 @@ def test_what_stands_in_the_way_is_said_in_one_line(
         Prolific(study, "live", KEY, site.rooms)
     with pytest.raises(ServiceError, match="not an https address"):
         Prolific(study, "live", KEY, site.rooms, address="http://prolific.example.org", token="x")
-    with pytest.raises(StudyError, match="crowd.address is not said"):
+    with pytest.raises(StudyError, match="crowd.address is missing"):
         open_on(site, variant(crowd={}))
     with pytest.raises(StudyError, match="must be https"):
         open_on(site, variant(crowd={**CROWD, "address": "http://argilla.example.org"}))
