@@ -95,6 +95,10 @@ _COMMANDS = (
         "report", "write the report: one HTML page, and its tables as CSV", "campaign_commands:report", data=False
     ),
     _Command(
+        "sheet", "write what a paper needs: HEDS 3.0, ARR's checklist D, a datasheet, Methods in LaTeX",
+        "campaign_commands:sheet", data=False,
+    ),
+    _Command(
         "judge", "let language models rate outputs as people do, and see how far they can be trusted", "", _judge,
         study=False, data=False,
     ),

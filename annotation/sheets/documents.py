@@ -1,0 +1,207 @@
+"""Sheets as Markdown: HEDS to be read, ARR's checklist on human annotators, and a datasheet, each with what is open.
+
+Sources of the questions: ARR's Responsible NLP checklist, section D, in the words of acl-org/responsibleNLPresearch;
+Gebru et al. (2021), Datasheets for Datasets, Communications of the ACL 64 (12), 86-92, those that a set of ratings has
+an answer to, shortened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from annotation.report.material import CampaignMaterial
+from annotation.report.methods import methods
+from annotation.report.wording import listed, made_by, many
+from annotation.sheets.facts import NOBODY, Answer, all_simulated, languages_of, missing, open_questions, warning
+from annotation.sheets.heds import FieldAnswer, form
+from plumbline.exhibits.table import as_markdown
+from plumbline.languages import language_name
+from plumbline.study import Study
+from plumbline.study.ethics import QUESTIONS
+
+_CHECKLIST = {
+    "D1": "Did you report the full text of instructions given to participants, including e.g., screenshots, disclaimers"
+    " of any risks to participants or annotators, etc.?",
+    "D2": "Did you report information about how you recruited (e.g., crowdsourcing platform, students) and paid"
+    " participants, and discuss if such payment is adequate given the participants’ demographic (e.g., country of"
+    " residence)?",
+    "D3": "Did you discuss whether and how consent was obtained from people whose data you're using/curating (e.g., did"
+    " your instructions explain how the data would be used)?",
+    "D4": "Was the data collection protocol approved (or determined exempt) by an ethics review board?",
+    "D5": "Did you report the basic demographic and geographic characteristics of the annotator population that is the"
+    " source of the data?",
+}
+
+Entries = Sequence[tuple[str, Answer]]
+
+
+def checklist_answers(material: CampaignMaterial, facts: Mapping[str, Answer]) -> dict[str, Answer]:
+    """ARR's questions D1 to D5, each with words for its justification."""
+    both = [facts["recruitment"], facts["payment"]]
+    if unanswered := [answer for answer in both if answer.by == "open"]:
+        recruited = missing(" ".join(answer.text for answer in both), unanswered[0].question)
+    else:
+        recruited = Answer(" ".join(dict.fromkeys(answer.text for answer in both)), both[0].by)
+    words = f"All that raters read stands here.\n\n{facts['instructions'].text}"
+    instructions = NOBODY if all_simulated(material) else words
+    return {
+        "D1": Answer(instructions),
+        "D2": recruited,
+        "D3": facts["consent"],
+        "D4": facts["committee"],
+        "D5": facts["characteristics"],
+    }
+
+
+def datasheet_answers(material: CampaignMaterial, facts: Mapping[str, Answer]) -> dict[str, dict[str, Answer]]:
+    """The datasheet's questions and answers, by section."""
+    study, bundle, item = material.study, material.study.bundle, material.study.called.item
+    inputs, outputs = (listed([language_name(code) for code in codes]) for codes in languages_of(material))
+    texts = listed(
+        [f"{name} ({licence})" if licence else f"{name} (licence not on record)" for name, licence in _licences(study)]
+    )
+    kept = "Raters appear under pseudonyms; their names never leave the server. Comments are left out of reports."
+    return {
+        "Motivation": {
+            "For what purpose was the dataset created?": Answer(study.description) if study.description else missing(),
+            "Who created it?": Answer(listed(bundle.creators)) if bundle.creators else missing(),
+            "Who funded it?": missing(),
+        },
+        "Composition": {
+            "What do the instances represent?": facts["experiment"],
+            "How many instances are there?": Answer(
+                f"{many(len(material.pairs), item)}, {many(len(material.counting), 'rating')} that"
+                f" {'counts' if len(material.counting) == 1 else 'count'}; by group: {facts['sizes'].text}"
+            ),
+            "Is it a sample of a larger set?": facts["selection"],
+            "What data does each instance consist of?": Answer(
+                f"{facts['inputs'].text.capitalize()}. Languages of the originals: {inputs}; of the outputs: {outputs}."
+            ),
+            "Is there a label or target?": Answer(
+                f"Each rater's answer to {listed([question.name for question in material.asked.questions])}."
+            ),
+            "Is information missing?": Answer(_gaps(material)),
+            "Are there errors or noise?": Answer("; ".join(material.doubts) or "Nothing doubtful was found."),
+            "Is it self-contained?": Answer(f"The texts are those of {texts}."),
+            "Does it hold personal data?": facts["personal_data"],
+            "Does it hold data of special categories?": facts["special_category"],
+        },
+        "Collection": {
+            "How was the data acquired?": Answer(" ".join(methods(material))),
+            "What mechanisms were used?": facts["medium"],
+            "Who was involved, and how were they paid?": facts["payment"],
+            "How were they recruited?": facts["recruitment"],
+            "Over what time?": Answer(_when(material)),
+            "Was there an ethical review?": facts["committee"],
+            "Did the people consent?": facts["consent"],
+            "Was an impact assessment carried out?": facts["impact"],
+        },
+        "Preprocessing": {
+            "Was there preprocessing, cleaning or labelling?": Answer(
+                " ".join([facts["assurance"].text, *made_by(material)])
+            ),
+            "Is the raw data saved?": Answer(
+                f"Yes: every answer stands in the study's records, counted or not. {kept}"
+            ),
+            "Is the software available?": Answer(f"Yes: {_software(material)}."),
+        },
+        "Uses": {
+            "What has it been used for?": Answer(
+                f"For {many(len(material.verdicts), 'verdict')} on {study.called.judged}s."
+            ),
+            "What should it not be used for?": Answer(warning(material)) if material.simulated else missing(),
+        },
+        "Distribution": {
+            "Under what licence?": facts["rights"],
+            "Where is it?": Answer(bundle.reference) if bundle.reference else missing(),
+            "When was it published?": Answer(bundle.published) if bundle.published else missing(),
+        },
+        "Maintenance": {
+            "Whom can one write to?": Answer(bundle.contact) if bundle.contact else missing(),
+            "Which edition is it?": Answer(bundle.edition),
+        },
+    }
+
+
+def _licences(study: Study) -> list[tuple[str, str]]:
+    rights = study.bundle.datasets
+    return [(spec.name, rights[spec.name].licence if spec.name in rights else "") for spec in study.datasets]
+
+
+def _gaps(material: CampaignMaterial) -> str:
+    """Items without as many raters as were wanted."""
+    per_pair = material.study.raters.per_pair
+    raters = material.counting.groupby("pair_id")["rater_id"].nunique()
+    full = int((raters >= per_pair).sum())
+    return f"{full:,} of {many(len(material.staying), material.study.called.item)} have ratings from {per_pair} raters."
+
+
+def _when(material: CampaignMaterial) -> str:
+    times = material.counting["submitted_at"].dropna()
+    return f"{times.min():%Y-%m-%d} to {times.max():%Y-%m-%d}" if len(times) else "No rating has a time."
+
+
+def _software(material: CampaignMaterial) -> str:
+    versions = material.manifest.get("versions", {})
+    return listed(["Plumbline", *(f"{name} {version}" for name, version in versions.items())])
+
+
+def heds_text(study: Study, above: str, answers: Mapping[str, Sequence[FieldAnswer]]) -> str:
+    """HEDS as Markdown."""
+    fields, rows = form()[0], list[tuple[str, Answer]]()
+    for number, entries in answers.items():
+        for entry in entries:
+            of = f" ({entry.criterion})" if entry.criterion else ""
+            words = [fields[number].options[option - 1] for option in entry.chosen]
+            text = ". ".join(filter(None, [*(option.rstrip(".") for option in words), entry.answer.text]))
+            rows.append((f"{number} {fields[number].title}{of}", Answer(text, entry.answer.by, entry.answer.question)))
+    return _document(f"HEDS 3.0: study {study.name}", above, {"": rows})
+
+
+def checklist_text(study: Study, above: str, answers: Mapping[str, Answer]) -> str:
+    """ARR's section D as Markdown."""
+    rows = [(f"{number} {_CHECKLIST[number]}", answer) for number, answer in answers.items()]
+    return _document(f"Responsible NLP checklist, D (human annotators): study {study.name}", above, {"": rows})
+
+
+def datasheet_text(study: Study, above: str, answers: Mapping[str, Mapping[str, Answer]]) -> str:
+    """The datasheet as Markdown."""
+    sections = {name: list(rows.items()) for name, rows in answers.items()}
+    return _document(f"Datasheet: study {study.name}", above, sections)
+
+
+def counted(answers: Sequence[Answer]) -> str:
+    """How many are answered, and by whom: `60 of 83 answered (60 from records, 0 by people); 23 open`."""
+    number = {by: sum(answer.by == by for answer in answers) for by in ("records", "people", "open")}
+    answered = number["records"] + number["people"]
+    return (
+        f"{answered} of {len(answers)} answered ({number['records']} from records, {number['people']} by people);"
+        f" {number['open']} open"
+    )
+
+
+def _document(title: str, above: str, sections: Mapping[str, Entries]) -> str:
+    """A title, what stands above all, how much is answered and what answers the rest, then questions with answers."""
+    answers = [answer for rows in sections.values() for _, answer in rows]
+    parts = [f"# {as_markdown(title)}"]
+    parts += [f"**{as_markdown(above)}**"] if above else []
+    parts.append(f"{counted(answers)}.")
+    if keys := open_questions(answers):
+        asked = "\n".join(f"- `{key}`: {as_markdown(QUESTIONS[key])}" for key in keys)
+        parts.append(f"Answer under `ethics` in the study file, and run the command again:\n\n{asked}")
+    level = "###" if any(sections) else "##"
+    for section, rows in sections.items():
+        parts += [f"## {as_markdown(section)}"] if section else []
+        for question, answer in rows:
+            parts += [f"{level} {as_markdown(question)}", *_paragraphs(answer)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _paragraphs(answer: Answer) -> list[str]:
+    words = [as_markdown(part) for part in answer.text.split("\n\n") if part.strip()]
+    if answer.by != "open":
+        return words or ["N/A"]
+    where = (
+        f"Answer it under `ethics: {answer.question}` in the study file." if answer.question else "Fill it in by hand."
+    )
+    return [f"**OPEN.** {where}", *(["On record so far:", *words] if words else [])]
