@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 
 from annotation.report.material import CampaignMaterial
 from annotation.report.methods import methods
-from annotation.report.wording import listed, made_by, many
-from annotation.sheets.facts import NOBODY, Answer, all_simulated, languages_of, missing, open_questions, warning
+from annotation.report.wording import dated_words, listed, made_by, many, verb
+from annotation.sheets.facts import NOBODY, SheetAnswer, all_simulated, languages_of, missing, open_questions, warning
 from annotation.sheets.heds import FieldAnswer, form
+from annotation.verdicts.tables import scoped
 from plumbline.exhibits.table import as_markdown
 from plumbline.languages import language_name
 from plumbline.study import Study
@@ -32,20 +33,20 @@ _CHECKLIST = {
     " source of the data?",
 }
 
-Entries = Sequence[tuple[str, Answer]]
+Entries = Sequence[tuple[str, SheetAnswer]]
 
 
-def checklist_answers(material: CampaignMaterial, facts: Mapping[str, Answer]) -> dict[str, Answer]:
+def checklist_answers(material: CampaignMaterial, facts: Mapping[str, SheetAnswer]) -> dict[str, SheetAnswer]:
     """ARR's questions D1 to D5, each with words for its justification."""
     both = [facts["recruitment"], facts["payment"]]
     if unanswered := [answer for answer in both if answer.by == "open"]:
         recruited = missing(" ".join(answer.text for answer in both), unanswered[0].question)
     else:
-        recruited = Answer(" ".join(dict.fromkeys(answer.text for answer in both)), both[0].by)
+        recruited = SheetAnswer(" ".join(dict.fromkeys(answer.text for answer in both)), both[0].by)
     words = f"All that raters read stands here.\n\n{facts['instructions'].text}"
     instructions = NOBODY if all_simulated(material) else words
     return {
-        "D1": Answer(instructions),
+        "D1": SheetAnswer(instructions),
         "D2": recruited,
         "D3": facts["consent"],
         "D4": facts["committee"],
@@ -53,79 +54,97 @@ def checklist_answers(material: CampaignMaterial, facts: Mapping[str, Answer]) -
     }
 
 
-def datasheet_answers(material: CampaignMaterial, facts: Mapping[str, Answer]) -> dict[str, dict[str, Answer]]:
+def datasheet_answers(
+    material: CampaignMaterial, facts: Mapping[str, SheetAnswer]
+) -> dict[str, dict[str, SheetAnswer]]:
     """The datasheet's questions and answers, by section."""
-    study, bundle, item = material.study, material.study.bundle, material.study.called.item
-    inputs, outputs = (listed([language_name(code) for code in codes]) for codes in languages_of(material))
-    texts = listed(
-        [f"{name} ({licence})" if licence else f"{name} (licence not on record)" for name, licence in _licences(study)]
-    )
-    kept = "Raters appear under pseudonyms; their names never leave the server. Comments are left out of reports."
+    bundle, people = material.study.bundle, "Raters appear under pseudonyms."
+    published = SheetAnswer(f"{bundle.reference} {bundle.published}".strip()) if bundle.reference else missing()
     return {
         "Motivation": {
-            "For what purpose was the dataset created?": Answer(study.description) if study.description else missing(),
-            "Who created it?": Answer(listed(bundle.creators)) if bundle.creators else missing(),
+            "For what purpose was the dataset created?": _given(material.study.description),
+            "Who created it?": _given(listed(bundle.creators)),
             "Who funded it?": missing(),
         },
-        "Composition": {
-            "What do the instances represent?": facts["experiment"],
-            "How many instances are there?": Answer(
-                f"{many(len(material.pairs), item)}, {many(len(material.counting), 'rating')} that"
-                f" {'counts' if len(material.counting) == 1 else 'count'}; by group: {facts['sizes'].text}"
-            ),
-            "Is it a sample of a larger set?": facts["selection"],
-            "What data does each instance consist of?": Answer(
-                f"{facts['inputs'].text.capitalize()}. Languages of the originals: {inputs}; of the outputs: {outputs}."
-            ),
-            "Is there a label or target?": Answer(
-                f"Each rater's answer to {listed([question.name for question in material.asked.questions])}."
-            ),
-            "Is information missing?": Answer(_gaps(material)),
-            "Are there errors or noise?": Answer("; ".join(material.doubts) or "Nothing doubtful was found."),
-            "Is it self-contained?": Answer(f"The texts are those of {texts}."),
-            "Does it hold personal data?": facts["personal_data"],
-            "Does it hold data of special categories?": facts["special_category"],
-        },
+        "Composition": _composition(material, facts),
         "Collection": {
-            "How was the data acquired?": Answer(" ".join(methods(material))),
+            "How was the data acquired?": SheetAnswer(" ".join(methods(material))),
             "What mechanisms were used?": facts["medium"],
             "Who was involved, and how were they paid?": facts["payment"],
             "How were they recruited?": facts["recruitment"],
-            "Over what time?": Answer(_when(material)),
+            "Over what time?": _given(dated_words(material.counting) if len(material.counting) else ""),
             "Was there an ethical review?": facts["committee"],
             "Did the people consent?": facts["consent"],
             "Was an impact assessment carried out?": facts["impact"],
         },
         "Preprocessing": {
-            "Was there preprocessing, cleaning or labelling?": Answer(
+            "Was there preprocessing, cleaning or labelling?": SheetAnswer(
                 " ".join([facts["assurance"].text, *made_by(material)])
             ),
-            "Is the raw data saved?": Answer(
-                f"Yes: every answer stands in the study's records, counted or not. {kept}"
+            "Is the raw data saved?": SheetAnswer(
+                f"Yes: every answer stands in the study's records, counted or not. {people}"
             ),
-            "Is the software available?": Answer(f"Yes: {_software(material)}."),
+            "Is the software available?": SheetAnswer(f"Yes: {_software(material)}."),
         },
         "Uses": {
-            "What has it been used for?": Answer(
-                f"For {many(len(material.verdicts), 'verdict')} on {study.called.judged}s."
+            "What has it been used for?": SheetAnswer(
+                f"For {many(len(material.verdicts), 'verdict')} on {material.study.called.judged}s."
             ),
-            "What should it not be used for?": Answer(warning(material)) if material.simulated else missing(),
+            "What should it not be used for?": SheetAnswer(_misuse(material)),
         },
-        "Distribution": {
-            "Under what licence?": facts["rights"],
-            "Where is it?": Answer(bundle.reference) if bundle.reference else missing(),
-            "When was it published?": Answer(bundle.published) if bundle.published else missing(),
-        },
+        "Distribution": {"Under what licence?": facts["rights"], "Where and when was it published?": published},
         "Maintenance": {
-            "Whom can one write to?": Answer(bundle.contact) if bundle.contact else missing(),
-            "Which edition is it?": Answer(bundle.edition),
+            "Whom can one write to?": _given(bundle.contact),
+            "Which edition is it?": SheetAnswer(bundle.edition),
         },
     }
 
 
-def _licences(study: Study) -> list[tuple[str, str]]:
-    rights = study.bundle.datasets
-    return [(spec.name, rights[spec.name].licence if spec.name in rights else "") for spec in study.datasets]
+def _composition(material: CampaignMaterial, facts: Mapping[str, SheetAnswer]) -> dict[str, SheetAnswer]:
+    item, counting = material.study.called.item, len(material.counting)
+    inputs, outputs = (listed([language_name(code) for code in codes]) for codes in languages_of(material))
+    questions = listed([question.name for question in material.asked.questions])
+    return {
+        "What do the instances represent?": facts["experiment"],
+        "How many instances are there?": SheetAnswer(
+            f"{many(len(material.pairs), item)}, {verb(counting, 'rating', 'counts', 'count')}; by group:"
+            f" {facts['sizes'].text}"
+        ),
+        "Is it a sample of a larger set?": facts["selection"],
+        "What data does each instance consist of?": SheetAnswer(
+            f"{facts['inputs'].text.capitalize()}. Languages of the originals: {inputs}; of the outputs: {outputs}."
+        ),
+        "Is there a label or target?": SheetAnswer(f"Each rater's answer to {questions}."),
+        "Is information missing?": SheetAnswer(_gaps(material)),
+        "Are there errors or noise?": SheetAnswer("; ".join(material.doubts) or "Nothing doubtful was found."),
+        "Are relationships between instances explicit?": SheetAnswer(
+            f"Yes: each answer names its {item} and its rater (a pseudonym), each {item} its data set and text."
+        ),
+        "Does it identify subpopulations?": SheetAnswer(
+            "No: of raters it has pseudonyms, answers, their times and comments, and nothing else."
+        ),
+        "Is it self-contained?": SheetAnswer(f"The texts are those of {listed(_licensed(material.study))}."),
+        "Does it hold personal data?": facts["personal_data"],
+        "Does it hold data of special categories?": facts["special_category"],
+    }
+
+
+def _given(text: str) -> SheetAnswer:
+    """What the study file says; open where it says nothing."""
+    return SheetAnswer(text) if text else missing()
+
+
+def _misuse(material: CampaignMaterial) -> str:
+    refused = [scoped(v.transformation, v.language, v.task_type) for v in material.verdicts if v.decision != "accepted"]
+    what = f"For evaluations on what was not accepted: {listed(refused)}." if refused else ""
+    judged = material.study.called.judged
+    return " ".join(filter(None, [warning(material), what, f"For any {judged} or language without a verdict."]))
+
+
+def _licensed(study: Study) -> list[str]:
+    """Data sets with their licences."""
+    rights = {name: spec.licence for name, spec in study.bundle.datasets.items()}
+    return [f"{spec.name} ({rights.get(spec.name) or 'licence not on record'})" for spec in study.datasets]
 
 
 def _gaps(material: CampaignMaterial) -> str:
@@ -136,11 +155,6 @@ def _gaps(material: CampaignMaterial) -> str:
     return f"{full:,} of {many(len(material.staying), material.study.called.item)} have ratings from {per_pair} raters."
 
 
-def _when(material: CampaignMaterial) -> str:
-    times = material.counting["submitted_at"].dropna()
-    return f"{times.min():%Y-%m-%d} to {times.max():%Y-%m-%d}" if len(times) else "No rating has a time."
-
-
 def _software(material: CampaignMaterial) -> str:
     versions = material.manifest.get("versions", {})
     return listed(["Plumbline", *(f"{name} {version}" for name, version in versions.items())])
@@ -148,29 +162,31 @@ def _software(material: CampaignMaterial) -> str:
 
 def heds_text(study: Study, above: str, answers: Mapping[str, Sequence[FieldAnswer]]) -> str:
     """HEDS as Markdown."""
-    fields, rows = form()[0], list[tuple[str, Answer]]()
+    fields, rows = form()[0], list[tuple[str, SheetAnswer]]()
     for number, entries in answers.items():
         for entry in entries:
             of = f" ({entry.criterion})" if entry.criterion else ""
             words = [fields[number].options[option - 1] for option in entry.chosen]
             text = ". ".join(filter(None, [*(option.rstrip(".") for option in words), entry.answer.text]))
-            rows.append((f"{number} {fields[number].title}{of}", Answer(text, entry.answer.by, entry.answer.question)))
+            rows.append(
+                (f"{number} {fields[number].title}{of}", SheetAnswer(text, entry.answer.by, entry.answer.question))
+            )
     return _document(f"HEDS 3.0: study {study.name}", above, {"": rows})
 
 
-def checklist_text(study: Study, above: str, answers: Mapping[str, Answer]) -> str:
+def checklist_text(study: Study, above: str, answers: Mapping[str, SheetAnswer]) -> str:
     """ARR's section D as Markdown."""
     rows = [(f"{number} {_CHECKLIST[number]}", answer) for number, answer in answers.items()]
     return _document(f"Responsible NLP checklist, D (human annotators): study {study.name}", above, {"": rows})
 
 
-def datasheet_text(study: Study, above: str, answers: Mapping[str, Mapping[str, Answer]]) -> str:
+def datasheet_text(study: Study, above: str, answers: Mapping[str, Mapping[str, SheetAnswer]]) -> str:
     """The datasheet as Markdown."""
     sections = {name: list(rows.items()) for name, rows in answers.items()}
     return _document(f"Datasheet: study {study.name}", above, sections)
 
 
-def counted(answers: Sequence[Answer]) -> str:
+def counted(answers: Sequence[SheetAnswer]) -> str:
     """How many are answered, and by whom: `60 of 83 answered (60 from records, 0 by people); 23 open`."""
     number = {by: sum(answer.by == by for answer in answers) for by in ("records", "people", "open")}
     answered = number["records"] + number["people"]
@@ -187,8 +203,8 @@ def _document(title: str, above: str, sections: Mapping[str, Entries]) -> str:
     parts += [f"**{as_markdown(above)}**"] if above else []
     parts.append(f"{counted(answers)}.")
     if keys := open_questions(answers):
-        asked = "\n".join(f"- `{key}`: {as_markdown(QUESTIONS[key])}" for key in keys)
-        parts.append(f"Answer under `ethics` in the study file, and run the command again:\n\n{asked}")
+        questions = "\n".join(f"- `{key}`: {as_markdown(QUESTIONS[key])}" for key in keys)
+        parts.append(f"Answer under `ethics` in the study file, and run the command again:\n\n{questions}")
     level = "###" if any(sections) else "##"
     for section, rows in sections.items():
         parts += [f"## {as_markdown(section)}"] if section else []
@@ -197,7 +213,7 @@ def _document(title: str, above: str, sections: Mapping[str, Entries]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _paragraphs(answer: Answer) -> list[str]:
+def _paragraphs(answer: SheetAnswer) -> list[str]:
     words = [as_markdown(part) for part in answer.text.split("\n\n") if part.strip()]
     if answer.by != "open":
         return words or ["N/A"]

@@ -43,7 +43,7 @@ _CAMPAIGNS = 1000
 
 
 @dataclass(frozen=True)
-class Answer:
+class SheetAnswer:
     """What a sheet is answered with."""
 
     text: str = ""  #: the answer, or words to a choice; of an open one what is on record
@@ -56,18 +56,18 @@ class Answer:
         return begins(self.text)
 
 
-def missing(text: str = "", question: str = "") -> Answer:
+def missing(text: str = "", question: str = "") -> SheetAnswer:
     """An answer that is open, with what is on record."""
-    return Answer(text, "open", question)
+    return SheetAnswer(text, "open", question)
 
 
-def facts_of(material: CampaignMaterial) -> dict[str, Answer]:
+def facts_of(material: CampaignMaterial) -> dict[str, SheetAnswer]:
     """All answers by what they are about: the keys of `ethics`, and what records say."""
     people = {key: _of_people(material, key) for key in QUESTIONS}
     drawn = " ".join(filter(None, sample_words(material)))
     elsewhere = missing("Ratings came from files; how they were collected is not on record.")
     licence = material.study.bundle.licence
-    of_campaign: dict[str, Callable[[CampaignMaterial], Answer]] = {
+    of_campaign: dict[str, Callable[[CampaignMaterial], SheetAnswer]] = {
         "interface": _interface,
         "shown": _shown,
         "preregistration": _preregistration,
@@ -78,15 +78,15 @@ def facts_of(material: CampaignMaterial) -> dict[str, Answer]:
     return {
         **people,
         **{name: answer(material) if rated_here(material) else elsewhere for name, answer in of_campaign.items()},
-        "experiment": Answer(_experiment(material)),
-        "inputs": Answer(_texts(material)),
-        "outputs": Answer(_texts(material, outputs=True)),
-        "selection": missing(drawn) if material.imported else Answer(drawn),
-        "sizes": Answer(_sizes(material)),
-        "medium": Answer(collected_from(material)) if len(material.counting) else missing(),
-        "assurance": Answer(" ".join([controls_told(material), *quality_words(material)])),
-        "instructions": Answer(_instructions(material)),
-        "rights": Answer(f"Outputs and ratings: {licence}.") if licence else missing(),
+        "experiment": SheetAnswer(_experiment(material)),
+        "inputs": SheetAnswer(_texts(material)),
+        "outputs": SheetAnswer(_texts(material, outputs=True)),
+        "selection": missing(drawn) if material.imported else SheetAnswer(drawn),
+        "sizes": SheetAnswer(_sizes(material)),
+        "medium": SheetAnswer(collected_from(material)) if len(material.counting) else missing(),
+        "assurance": SheetAnswer(" ".join([controls_told(material), *quality_words(material)])),
+        "instructions": SheetAnswer(_instructions(material)),
+        "rights": SheetAnswer(f"Outputs and ratings: {licence}.") if licence else missing(),
         "power": _power(material),
     }
 
@@ -127,54 +127,54 @@ def repeated(material: CampaignMaterial) -> pd.DataFrame:
     return again.merge(first, on=["pair_id", "rater_id", "question"], suffixes=("", "_first"))
 
 
-def self_agreement(material: CampaignMaterial, question: str) -> Answer:
+def self_agreement(material: CampaignMaterial, question: str) -> SheetAnswer:
     """How often raters gave the same answer twice; an answer that says so where nothing was shown twice."""
     both = repeated(material)
     both = both[both["question"] == question]
     if both.empty:
-        return Answer("IntraAA not assessed")
-    scale = next(asked for asked in material.asked.asked() if asked.name == question)
+        return SheetAnswer("IntraAA not assessed")
+    scale = next(scale for scale in material.asked.asked() if scale.name == question)
     if scale.kind != "rating":
         same = int((both["answer"].astype(str) == both["answer_first"].astype(str)).sum())
-        return Answer(f"{same} of {len(both)} answers equal those of the first time ({same / len(both):.0%})")
+        return SheetAnswer(f"{same} of {len(both)} answers equal those of the first time ({same / len(both):.0%})")
     both = both[both["value"].notna() & both["value_first"].notna()]
     units = np.arange(len(both))
     values = np.concatenate([both["value_first"].to_numpy(np.float64), both["value"].to_numpy(np.float64)])
     answers = Answers.of_values(np.tile(units, 2), np.repeat([0, 1], len(both)), values, scale.scale)
     share = raw_agreement(answers, stream(material.study.sample.seed, "repeats", question))
-    return Answer(f"share of equal answers {with_interval(share)}, of {many(len(both), 'repeated answer')}")
+    return SheetAnswer(f"share of equal answers {with_interval(share)}, of {many(len(both), 'repeated answer')}")
 
 
-def _of_people(material: CampaignMaterial, key: str) -> Answer:
+def _of_people(material: CampaignMaterial, key: str) -> SheetAnswer:
     crowd = _crowd_facts(material).get(key)
     if key in _OF_RATERS and all_simulated(material):
-        return Answer(NOBODY, question=key)
+        return SheetAnswer(NOBODY, question=key)
     if text := material.study.ethics.get(key, ""):
-        return Answer(f"{text} {crowd.text.removeprefix(_PAID) if crowd else ''}".strip(), "people", key)
+        return SheetAnswer(f"{text} {crowd.text.removeprefix(_PAID) if crowd else ''}".strip(), "people", key)
     return replace(crowd, question=key) if crowd else missing(question=key)
 
 
-def _crowd_facts(material: CampaignMaterial) -> Mapping[str, Answer]:
+def _crowd_facts(material: CampaignMaterial) -> Mapping[str, SheetAnswer]:
     """What a live campaign on a crowd platform says; nothing without one."""
     crowd = material.study.crowd
     platforms = {campaign.platform for campaign in material.crowd if campaign.mode == "live"}
     if crowd is None or not platforms:
         return {}
     return {
-        "payment": Answer(_PAID + " ".join(paragraphs(material))),
+        "payment": SheetAnswer(_PAID + " ".join(paragraphs(material))),
         "recruitment": missing(f"By {collected_from(material)}.")
         if "link" in platforms
         else _recruited(material, crowd),
-        "consent": Answer(f"Before the first pair workers agreed to this text: {consent_of(crowd, ENGLISH)}"),
-        "conditions": Answer("own place: workers open the page wherever they are."),
+        "consent": SheetAnswer(f"Before the first pair workers agreed to this text: {consent_of(crowd, ENGLISH)}"),
+        "conditions": SheetAnswer("own place: workers open the page wherever they are."),
     }
 
 
-def _recruited(material: CampaignMaterial, crowd: CrowdSpec) -> Answer:
+def _recruited(material: CampaignMaterial, crowd: CrowdSpec) -> SheetAnswer:
     """What a platform was asked for; who came by a link was let in elsewhere."""
     countries = {code: crowd.countries.get(code) or PTEB_COUNTRIES.get(code) for code in sorted(_readers(material))}
     lists = [f"{language_name(code)}: {', '.join(named)}" for code, named in countries.items() if named]
-    return Answer(
+    return SheetAnswer(
         f"By {collected_from(material)}, of workers with more than {crowd.approval}% of their tasks approved, and at"
         f" least {crowd.approved:,} tasks. Countries where readers of a language were looked for: {'; '.join(lists)}."
     )
@@ -226,37 +226,37 @@ def _instructions(material: CampaignMaterial) -> str:
     return "\n\n".join(f"{row['pool']}, {row['language']}, {row['part']}: {row['words']}" for row in rows)
 
 
-def _interface(material: CampaignMaterial) -> Answer:
+def _interface(material: CampaignMaterial) -> SheetAnswer:
     raters = material.study.raters
     if (raters.page == "argilla" or raters.suggestions != "none") and not material.crowd:
         return missing("Raters used Argilla's own page, of which there is no file.")
-    return Answer(f"The file {PREVIEW} beside this sheet, which is the page as raters see it")
+    return SheetAnswer(f"The file {PREVIEW} beside this sheet, which is the page as raters see it")
 
 
-def _shown(material: CampaignMaterial) -> Answer:
+def _shown(material: CampaignMaterial) -> SheetAnswer:
     raters, item = material.study.raters, material.study.called.item
     marked = " The words in which two texts of one language differ are marked." if raters.difference else ""
     scores = " Half of the items have judges' scores in sight." if raters.suggestions != "none" else ""
-    return Answer(
+    return SheetAnswer(
         f"The guidelines, the texts of one {item}, all questions with what each answer means, a field for a comment,"
         f" and a way to discard the {item}.{marked}{scores} Not shown: which generator made a text, what others"
         f" answered, and which {item}s are controls or repeats."
     )
 
 
-def _preregistration(material: CampaignMaterial) -> Answer:
+def _preregistration(material: CampaignMaterial) -> SheetAnswer:
     """The rules that were fixed beforehand; whether they were registered in public no record says."""
     return missing(f"{fixed_text(material.rules, material.first)} A public registration is not on record.")
 
 
-def _training(material: CampaignMaterial) -> Answer:
+def _training(material: CampaignMaterial) -> SheetAnswer:
     crowd, results = material.study.crowd, material.trained
     parts = ["The guidelines stand on the rating page."]
     if crowd and crowd.comprehension:
         number = many(len(crowd.comprehension), "question")
         parts.append(f"Crowd workers answered {number} about them first, with two attempts.")
     if not material.study.training:
-        return Answer(" ".join([*parts, "There were no training items."]))
+        return SheetAnswer(" ".join([*parts, "There were no training items."]))
     items = len({result.item_id for result in results})
     parts.append(
         f"Raters learned on known pairs{f' ({items})' if items else ''}: after each the right answers and the reasons"
@@ -264,32 +264,36 @@ def _training(material: CampaignMaterial) -> Answer:
     )
     if judged := sum(result.judged for result in results):
         parts.append(f"{sum(result.right for result in results)} of {judged} answers to them were right.")
-    return Answer(" ".join(parts))
+    return SheetAnswer(" ".join(parts))
 
 
-def _freedom(material: CampaignMaterial) -> Answer:
+def _freedom(material: CampaignMaterial) -> SheetAnswer:
     crowd = material.study.crowd
     if crowd and material.crowd:
-        return Answer(f"A batch must be done within {crowd.hours:g} hours, and is offered for {crowd.days:g} days.")
-    return Answer("The rating page sets no time: answers and drafts are kept one by one, and raters may come back.")
+        return SheetAnswer(
+            f"A batch must be done within {crowd.hours:g} hours, and is offered for {crowd.days:g} days."
+        )
+    return SheetAnswer(
+        "The rating page sets no time: answers and drafts are kept one by one, and raters may come back."
+    )
 
 
-def _feedback(material: CampaignMaterial) -> Answer:
+def _feedback(material: CampaignMaterial) -> SheetAnswer:
     crowd, contact = material.study.crowd, material.study.raters.contact
     contact = (crowd.contact if crowd and material.crowd else "") or contact
     comment = f"Beside each {material.study.called.item} raters can write a comment."
-    return Answer(f"{comment} The page names whom to ask." if contact else comment)
+    return SheetAnswer(f"{comment} The page names whom to ask." if contact else comment)
 
 
-def _power(material: CampaignMaterial) -> Answer:
+def _power(material: CampaignMaterial) -> SheetAnswer:
     """Chance of acceptance at a true mean above the limit, by campaigns simulated with these ratings' variation."""
     if material.imported or material.counting.empty or not material.questions:
-        return Answer("N/A")
+        return SheetAnswer("N/A")
     try:
         lines = list(_prospects(material))
     except (StudyError, ValueError):  # rules of which no plan is made, and ratings that do not vary
-        return Answer("N/A")
-    return Answer("; ".join(lines) or "N/A")
+        return SheetAnswer("N/A")
+    return SheetAnswer("; ".join(lines) or "N/A")
 
 
 def _prospects(material: CampaignMaterial) -> Iterator[str]:
@@ -323,6 +327,6 @@ def _variation(ratings: pd.DataFrame) -> RatingVariation:
     return RatingVariation(parts.item_sd, parts.rater_sd, parts.error_sd)
 
 
-def open_questions(answers: Sequence[Answer]) -> list[str]:
+def open_questions(answers: Sequence[SheetAnswer]) -> list[str]:
     """Keys of `ethics` that would answer what is open, each once."""
     return list(dict.fromkeys(answer.question for answer in answers if answer.by == "open" and answer.question))

@@ -18,7 +18,7 @@ from annotation.report.material import CampaignMaterial
 from annotation.report.methods import acceptance_words, agreement_words
 from annotation.report.wording import listed
 from annotation.sheets.facts import (
-    Answer,
+    SheetAnswer,
     all_simulated,
     languages_of,
     missing,
@@ -47,7 +47,7 @@ _OTHER_TASK = 20
 
 
 @dataclass(frozen=True)
-class Field:
+class FormField:
     """A question of the form."""
 
     number: str
@@ -66,13 +66,13 @@ class Field:
 class FieldAnswer:
     """What a field is answered with: words, options of it (from 1) with words that explain them, or nothing yet."""
 
-    answer: Answer
+    answer: SheetAnswer
     chosen: tuple[int, ...] = ()
     criterion: str = NO_CRITERION
 
 
 @functools.cache
-def form() -> tuple[Mapping[str, Field], str]:
+def form() -> tuple[Mapping[str, FormField], str]:
     """The questions by number, in order, and the id of the element that lists criteria."""
     content = parse_yaml(files("annotation.sheets").joinpath("heds.yaml").read_text(encoding="utf-8"))
     languages = [f"{number}. {name}" for number, name in enumerate(content["languages"].values(), 1)]
@@ -83,7 +83,7 @@ def form() -> tuple[Mapping[str, Field], str]:
         in_languages = entry.get("languages", False)
         options = languages if in_languages else entry.get("one_of") or entry.get("any_of") or ()
         explain = (1, len(languages)) if in_languages else entry.get("explain", ())
-        fields[number] = Field(number, entry["id"], entry["title"], tuple(options), frozenset(explain))
+        fields[number] = FormField(number, entry["id"], entry["title"], tuple(options), frozenset(explain))
     return fields, content["many"]
 
 
@@ -93,7 +93,7 @@ def _language_options() -> Mapping[str, int]:
     return {code: number for number, code in enumerate(content["languages"], 2)}
 
 
-def heds_answers(material: CampaignMaterial, facts: Mapping[str, Answer]) -> dict[str, list[FieldAnswer]]:
+def heds_answers(material: CampaignMaterial, facts: Mapping[str, SheetAnswer]) -> dict[str, list[FieldAnswer]]:
     """What each question is answered with, by number in the form's order; of section 4 once for each criterion."""
     answers = {**_reference(material, facts), **_systems(material, facts), **_design(material, facts)}
     answers |= _evaluators(material, facts) | _ethics(facts)
@@ -122,7 +122,7 @@ def heds_json(answers: Mapping[str, Sequence[FieldAnswer]]) -> dict[str, Any]:
     return content
 
 
-def _elements(field: Field, entry: FieldAnswer) -> Iterator[tuple[str, str | bool, str]]:
+def _elements(field: FormField, entry: FieldAnswer) -> Iterator[tuple[str, str | bool, str]]:
     """(element, value, words of a chosen option) of an answer."""
     if not field.options:
         yield field.id, entry.answer.text, ""
@@ -140,37 +140,37 @@ def _put(content: dict[str, Any], element: str, number: str, criterion: str, val
         stored.setdefault("text", {})[criterion] = text
 
 
-def _words(answer: Answer) -> FieldAnswer:
+def _words(answer: SheetAnswer) -> FieldAnswer:
     return FieldAnswer(answer)
 
 
-def _choice(answer: Answer, *options: int) -> FieldAnswer:
+def _choice(answer: SheetAnswer, *options: int) -> FieldAnswer:
     """Options with an answer's words; open where the answer is, or where no option is chosen."""
     if options and answer.by != "open":
         return FieldAnswer(answer, options)
     return FieldAnswer(missing(answer.text, answer.question))
 
 
-def _by_beginning(answer: Answer, options: Mapping[str, int]) -> FieldAnswer:
+def _by_beginning(answer: SheetAnswer, options: Mapping[str, int]) -> FieldAnswer:
     """The option that an answer's first word (yes, no, n/a) stands for."""
     return _choice(answer, *[options[answer.yes_or_no]] if answer.yes_or_no in options else [])
 
 
-def _reference(material: CampaignMaterial, facts: Mapping[str, Answer]) -> dict[str, FieldAnswer]:
+def _reference(material: CampaignMaterial, facts: Mapping[str, SheetAnswer]) -> dict[str, FieldAnswer]:
     bundle = material.study.bundle
-    contact = Answer(bundle.contact) if "@" in bundle.contact else missing()
+    contact = SheetAnswer(bundle.contact) if "@" in bundle.contact else missing()
     return {
         "1.1.1": _words(missing()),
         "1.1.2": _words(facts["experiment"]),
-        "1.2": _choice(Answer(bundle.reference), 1) if bundle.reference else _words(missing()),
+        "1.2": _choice(SheetAnswer(bundle.reference), 1) if bundle.reference else _words(missing()),
         **{f"1.3.1.{number}": _words(missing()) for number in (1, 2, 3)},
-        "1.3.2.1": _words(Answer(bundle.creators[0]) if bundle.creators else missing()),
+        "1.3.2.1": _words(SheetAnswer(bundle.creators[0]) if bundle.creators else missing()),
         "1.3.2.2": _words(missing()),
         "1.3.2.3": _words(contact),
     }
 
 
-def _systems(material: CampaignMaterial, facts: Mapping[str, Answer]) -> dict[str, FieldAnswer]:
+def _systems(material: CampaignMaterial, facts: Mapping[str, SheetAnswer]) -> dict[str, FieldAnswer]:
     inputs, outputs = languages_of(material)
     return {
         "2.1": _choice(facts["inputs"], 9),
@@ -184,24 +184,24 @@ def _systems(material: CampaignMaterial, facts: Mapping[str, Answer]) -> dict[st
 def _tasks(material: CampaignMaterial) -> FieldAnswer:
     names = list(dict.fromkeys(pair.transformation for pair in material.pairs))
     if not material.study.judging.transforms:
-        return _choice(Answer("No system is evaluated: raters judge items of data sets."), _OTHER_TASK)
+        return _choice(SheetAnswer("No system is evaluated: raters judge items of data sets."), _OTHER_TASK)
     others = [name for name in names if name not in _TASKS]
     chosen = sorted({_TASKS.get(name, _OTHER_TASK) for name in names})
-    return _choice(Answer(f"Transformations: {listed(others)}." if others else ""), *chosen)
+    return _choice(SheetAnswer(f"Transformations: {listed(others)}." if others else ""), *chosen)
 
 
 def _languages(codes: Sequence[str]) -> FieldAnswer:
     options = _language_options()
     others = [language_name(code) for code in codes if code not in options]
     chosen = sorted({options.get(code, len(options) + 2) for code in codes})
-    return _choice(Answer(", ".join(others)), *chosen)
+    return _choice(SheetAnswer(", ".join(others)), *chosen)
 
 
-def _evaluators(material: CampaignMaterial, facts: Mapping[str, Answer]) -> dict[str, FieldAnswer]:
+def _evaluators(material: CampaignMaterial, facts: Mapping[str, SheetAnswer]) -> dict[str, FieldAnswer]:
     people = material.counting.groupby("rater_id")["simulated"].any()
     yes_no = {"yes": 1, "no": 2, "n/a": 3}
     return {
-        "3.2.1": _words(Answer("N/A" if all_simulated(material) else str(int((~people.astype(bool)).sum())))),
+        "3.2.1": _words(SheetAnswer("N/A" if all_simulated(material) else str(int((~people.astype(bool)).sum())))),
         "3.2.2.1": _by_beginning(facts["experts"], yes_no),
         "3.2.2.2": _by_beginning(facts["payment"], {"yes": 1, "no": 3, "n/a": 4}),
         "3.2.2.3": _by_beginning(facts["acquainted"], yes_no),
@@ -212,7 +212,7 @@ def _evaluators(material: CampaignMaterial, facts: Mapping[str, Answer]) -> dict
     }
 
 
-def _design(material: CampaignMaterial, facts: Mapping[str, Answer]) -> dict[str, FieldAnswer]:
+def _design(material: CampaignMaterial, facts: Mapping[str, SheetAnswer]) -> dict[str, FieldAnswer]:
     power, conditions = facts["power"], facts["conditions"]
     method = (
         "N/A: no power analysis from before the campaign is on record. Computed afterwards: the chance that the study's"
@@ -220,24 +220,24 @@ def _design(material: CampaignMaterial, facts: Mapping[str, Answer]) -> dict[str
         " variation that the ratings have (restricted maximum likelihood)"
     )
     selection = 6 if material.study.judging.takes_all else 2
-    own = conditions.text.lower().startswith("own place")
-    varies = Answer("Place, time and device are each rater's own choice.", conditions.by, "conditions")
+    anywhere = conditions.text.lower().startswith("own place")
+    varies = SheetAnswer("Place, time and device are each rater's own choice.", conditions.by, "conditions")
     return {
         "3.1.1": _words(facts["sizes"]),
         "3.1.2": _choice(facts["selection"], selection),
-        "3.1.3.1": _words(Answer(method if power.text != "N/A" else "N/A")),
+        "3.1.3.1": _words(SheetAnswer(method if power.text != "N/A" else "N/A")),
         "3.1.3.2": _words(power),
-        "3.1.3.3": _words(Answer("Plumbline: annotation/planning.py (outlook)" if power.text != "N/A" else "N/A")),
+        "3.1.3.3": _words(SheetAnswer("Plumbline: annotation/planning.py (outlook)" if power.text != "N/A" else "N/A")),
         "3.3.1": _words(facts["preregistration"]),
         "3.3.2": _words(facts["medium"]),
-        "3.3.3.1": _choice(Answer(), *_assurance(material)),
+        "3.3.3.1": _choice(SheetAnswer(), *_assurance(material)),
         "3.3.3.2": _words(facts["assurance"]),
         "3.3.4.1": _words(facts["interface"]),
         "3.3.4.2": _words(facts["shown"]),
         "3.3.5": _choice(facts["freedom"], 3 if material.crowd else 5),
         "3.3.6": _choice(facts["feedback"], *((2, 4) if "whom to ask" in facts["feedback"].text else (4,))),
-        "3.3.7": _choice(conditions, 1 if own else 8),
-        "3.3.8": _words(varies if own else conditions),
+        "3.3.7": _choice(conditions, 1 if anywhere else 8),
+        "3.3.8": _words(varies if anywhere else conditions),
     }
 
 
@@ -246,7 +246,7 @@ def _assurance(material: CampaignMaterial) -> tuple[int, ...]:
     return (2, *((3,) if material.decisions else ()), *((4,) if len(material.excluded) else ()))
 
 
-def _ethics(facts: Mapping[str, Answer]) -> dict[str, FieldAnswer]:
+def _ethics(facts: Mapping[str, SheetAnswer]) -> dict[str, FieldAnswer]:
     no_yes = {"no": 1, "yes": 2}
     return {
         "5.1": _words(facts["committee"]),
@@ -260,27 +260,29 @@ def _criterion(material: CampaignMaterial, question: Question, scale: QuestionSc
     """Section 4 for one question that raters answer."""
     title = worded(question.title, ENGLISH)
     classes = _CLASSIFIED.get(title)
-    classified = [_choice(Answer(), option) for option in classes] if classes else [_words(missing())] * 3
+    classified = [_choice(SheetAnswer(), option) for option in classes] if classes else [_words(missing())] * 3
     agreement, score = _agreement(material, scale)
     decided = " ".join(filter(None, acceptance_words(material)))
     again = self_agreement(material, scale.name)
     twice = not repeated(material).empty and not again.text.startswith("IntraAA")
     answers = {
         **{f"4.1.{number}": entry for number, entry in enumerate(classified, 1)},
-        "4.2.1": _choice(Answer(), 2),
-        "4.2.2": _choice(Answer(), 2 if scale.kind == "ranking" else 1),
-        "4.2.3": _choice(Answer(), 1),
-        "4.3.1.1": _words(Answer(title.partition(":")[0] if ":" in title else "no name given")),
+        "4.2.1": _choice(SheetAnswer(), 2),
+        "4.2.2": _choice(SheetAnswer(), 2 if scale.kind == "ranking" else 1),
+        "4.2.3": _choice(SheetAnswer(), 1),
+        "4.3.1.1": _words(SheetAnswer(title.partition(":")[0] if ":" in title else "no name given")),
         "4.3.1.2": _words(missing()),
-        "4.3.2": _words(Answer(_definition(material, question) or "no definition given")),
+        "4.3.2": _words(SheetAnswer(_definition(material, question) or "no definition given")),
         **instrument(question, scale),
-        "4.3.7": _words(Answer(title)),
-        "4.3.9": _words(Answer(_aggregation(material, scale))),
-        "4.3.10": _words(Answer("None" if scale.kind == "text" else decided)),
-        "4.3.11.1": _words(Answer(agreement)),
-        "4.3.11.2": _words(Answer(score)),
+        "4.3.7": _words(SheetAnswer(title)),
+        "4.3.9": _words(SheetAnswer(_aggregation(material, scale))),
+        "4.3.10": _words(SheetAnswer("None" if scale.kind == "text" else decided)),
+        "4.3.11.1": _words(SheetAnswer(agreement)),
+        "4.3.11.2": _words(SheetAnswer(score)),
         "4.3.12.1": _words(
-            Answer("Answers of a rater to an item that was shown a second time, among others" if twice else again.text)
+            SheetAnswer(
+                "Answers of a rater to an item that was shown a second time, among others" if twice else again.text
+            )
         ),
         "4.3.12.2": _words(again),
     }
@@ -316,11 +318,11 @@ def instrument(question: Question, scale: QuestionScale) -> dict[str, FieldAnswe
         task = f"To order {'; '.join(names)}; the order is recorded" if names else "To write a text, which is recorded"
         shown, response = 4, 3 if scale.kind == "ranking" else 5
     return {
-        "4.3.3": _words(Answer(size)),
-        "4.3.4": _words(Answer(values)),
-        "4.3.5": _choice(Answer(), shown),
-        "4.3.6": _words(Answer(task)),
-        "4.3.8": _choice(Answer(), response),
+        "4.3.3": _words(SheetAnswer(size)),
+        "4.3.4": _words(SheetAnswer(values)),
+        "4.3.5": _choice(SheetAnswer(), shown),
+        "4.3.6": _words(SheetAnswer(task)),
+        "4.3.8": _choice(SheetAnswer(), response),
     }
 
 

@@ -23,7 +23,7 @@ from annotation.crowd.summary import CrowdSummary
 from annotation.questions import Question
 from annotation.report.material import CampaignMaterial
 from annotation.rubric import load_rubric
-from annotation.sheets.facts import NOBODY, Answer, facts_of, repeated, self_agreement
+from annotation.sheets.facts import NOBODY, SheetAnswer, facts_of, repeated, self_agreement
 from annotation.sheets.heds import FieldAnswer, form, heds_answers, heds_json, instrument
 from annotation.sheets.latex import citations, methods_latex
 from annotation.sheets.writing import write_sheets
@@ -227,7 +227,7 @@ def test_intra_annotator_agreement_is_that_of_repeats(recorded: Study) -> None:
 def test_without_repeats_intra_annotator_agreement_was_not_assessed(demo: Study) -> None:
     material = small(demo)
     assert repeated(material).empty
-    assert self_agreement(material, "quality") == Answer("IntraAA not assessed")
+    assert self_agreement(material, "quality") == SheetAnswer("IntraAA not assessed")
 
 
 def test_power_is_what_a_normal_mean_has(recorded: Study) -> None:
