@@ -402,11 +402,13 @@ def export_ratings(options: argparse.Namespace) -> int:
     return 0
 
 
+_REPORTED = ("pairs.parquet", "ratings.parquet", "agreement.json", "verdicts.json", "decisions.json", "rules.json")
+
+
 def report(options: argparse.Namespace) -> int:
     """Write the report."""
     study = cli.study_of(options)
-    names = ("pairs.parquet", "ratings.parquet", "agreement.json", "verdicts.json", "decisions.json", "rules.json")
-    with stage(study, "report", [study.folder / name for name in names], [study.folder / "report"]):
+    with stage(study, "report", [study.folder / name for name in _REPORTED], [study.folder / "report"]):
         try:
             from annotation.report.page import write_report  # noqa: PLC0415 (extra `report`)
 
@@ -420,8 +422,7 @@ def report(options: argparse.Namespace) -> int:
 def sheet(options: argparse.Namespace) -> int:
     """Write the sheets."""
     study = cli.study_of(options)
-    names = ("pairs.parquet", "ratings.parquet", "agreement.json", "verdicts.json", "decisions.json", "rules.json")
-    with stage(study, "sheet", [study.folder / name for name in names], [study.folder / "sheet"]):
+    with stage(study, "sheet", [study.folder / name for name in _REPORTED], [study.folder / "sheet"]):
         try:
             from annotation.sheets.writing import write_sheets  # noqa: PLC0415 (extra `report`)
 
