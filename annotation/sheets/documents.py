@@ -8,6 +8,7 @@ an answer to, shortened.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from annotation.report.material import CampaignMaterial
 from annotation.report.methods import methods
@@ -43,10 +44,12 @@ def checklist_answers(material: CampaignMaterial, facts: Mapping[str, SheetAnswe
         recruited = missing(" ".join(answer.text for answer in both), unanswered[0].question)
     else:
         recruited = SheetAnswer(" ".join(dict.fromkeys(answer.text for answer in both)), both[0].by)
-    words = f"All that raters read stands here.\n\n{facts['instructions'].text}"
-    instructions = NOBODY if all_simulated(material) else words
+    read = facts["instructions"]
+    instructions = (
+        replace(read, text=f"All that raters read stands here.\n\n{read.text}") if read.by != "open" else read
+    )
     return {
-        "D1": SheetAnswer(instructions),
+        "D1": SheetAnswer(NOBODY) if all_simulated(material) else instructions,
         "D2": recruited,
         "D3": facts["consent"],
         "D4": facts["committee"],

@@ -70,7 +70,7 @@ def facts_of(material: CampaignMaterial) -> dict[str, SheetAnswer]:
     of_campaign: dict[str, Callable[[CampaignMaterial], SheetAnswer]] = {
         "interface": _interface,
         "shown": _shown,
-        "preregistration": _preregistration,
+        "medium": _medium,
         "training": _training,
         "freedom": _freedom,
         "feedback": _feedback,
@@ -83,9 +83,11 @@ def facts_of(material: CampaignMaterial) -> dict[str, SheetAnswer]:
         "outputs": SheetAnswer(_texts(material, outputs=True)),
         "selection": missing(drawn) if material.imported else SheetAnswer(drawn),
         "sizes": SheetAnswer(_sizes(material)),
-        "medium": SheetAnswer(collected_from(material)) if len(material.counting) else missing(),
+        "preregistration": missing(
+            f"{fixed_text(material.rules, material.first)} A public registration is not on record."
+        ),
         "assurance": SheetAnswer(" ".join([controls_told(material), *quality_words(material)])),
-        "instructions": SheetAnswer(_instructions(material)),
+        "instructions": missing() if material.imported else SheetAnswer(_instructions(material)),
         "rights": SheetAnswer(f"Outputs and ratings: {licence}.") if licence else missing(),
         "power": _power(material),
     }
@@ -244,9 +246,8 @@ def _shown(material: CampaignMaterial) -> SheetAnswer:
     )
 
 
-def _preregistration(material: CampaignMaterial) -> SheetAnswer:
-    """The rules that were fixed beforehand; whether they were registered in public no record says."""
-    return missing(f"{fixed_text(material.rules, material.first)} A public registration is not on record.")
+def _medium(material: CampaignMaterial) -> SheetAnswer:
+    return SheetAnswer(collected_from(material)) if len(material.counting) else missing()
 
 
 def _training(material: CampaignMaterial) -> SheetAnswer:
@@ -287,7 +288,9 @@ def _feedback(material: CampaignMaterial) -> SheetAnswer:
 
 def _power(material: CampaignMaterial) -> SheetAnswer:
     """Chance of acceptance at a true mean above the limit, by campaigns simulated with these ratings' variation."""
-    if material.imported or material.counting.empty or not material.questions:
+    if material.imported:
+        return missing("How the number of items was chosen is not on record.")
+    if material.counting.empty or not material.questions:
         return SheetAnswer("N/A")
     try:
         lines = list(_prospects(material))

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import Any
 
 from annotation.questions import ENGLISH, Question, QuestionScale, worded
 from annotation.report.material import CampaignMaterial
-from annotation.report.methods import acceptance_words, agreement_words
+from annotation.report.methods import acceptance_words, agreement_words, rated_here
 from annotation.report.wording import listed
 from annotation.sheets.facts import (
     SheetAnswer,
@@ -44,6 +44,12 @@ _TASKS = {
     "summarisation": 16,
 }
 _OTHER_TASK = 20
+# What no record says of ratings that came in files: how the scale was shown; with items and all, what was asked.
+_SHOWN = frozenset({"4.3.5"})
+_UNSEEN = _SHOWN | {
+    *(f"4.{part}.{number}" for part in (1, 2) for number in (1, 2, 3)),
+    *("4.3.1.1", "4.3.2", "4.3.3", "4.3.4", "4.3.6", "4.3.7", "4.3.8"),
+}
 
 
 @dataclass(frozen=True)
@@ -72,25 +78,24 @@ class FieldAnswer:
 
 
 @functools.cache
+def _content() -> dict[str, Any]:
+    """What `heds.yaml` says."""
+    content: dict[str, Any] = parse_yaml(files("annotation.sheets").joinpath("heds.yaml").read_text(encoding="utf-8"))
+    return content
+
+
+@functools.cache
 def form() -> tuple[Mapping[str, FormField], str]:
     """The questions by number, in order, and the id of the element that lists criteria."""
-    content = parse_yaml(files("annotation.sheets").joinpath("heds.yaml").read_text(encoding="utf-8"))
-    languages = [f"{number}. {name}" for number, name in enumerate(content["languages"].values(), 1)]
-    # The form has `N/A` before all languages.
-    languages = ["185. N/A (please explain)", *languages, content["other_language"]]
-    fields = {}
+    content, fields = _content(), dict[str, FormField]()
+    names = [f"{number}. {name}" for number, name in enumerate(content["languages"].values(), 1)]
+    languages = [content["no_language"], *names, content["other_language"]]
     for number, entry in content["fields"].items():
         in_languages = entry.get("languages", False)
         options = languages if in_languages else entry.get("one_of") or entry.get("any_of") or ()
         explain = (1, len(languages)) if in_languages else entry.get("explain", ())
         fields[number] = FormField(number, entry["id"], entry["title"], tuple(options), frozenset(explain))
     return fields, content["many"]
-
-
-@functools.cache
-def _language_options() -> Mapping[str, int]:
-    content = parse_yaml(files("annotation.sheets").joinpath("heds.yaml").read_text(encoding="utf-8"))
-    return {code: number for number, code in enumerate(content["languages"], 2)}
 
 
 def heds_answers(material: CampaignMaterial, facts: Mapping[str, SheetAnswer]) -> dict[str, list[FieldAnswer]]:
@@ -191,7 +196,7 @@ def _tasks(material: CampaignMaterial) -> FieldAnswer:
 
 
 def _languages(codes: Sequence[str]) -> FieldAnswer:
-    options = _language_options()
+    options = {code: number for number, code in enumerate(_content()["languages"], 2)}  # the first is none of them
     others = [language_name(code) for code in codes if code not in options]
     chosen = sorted({options.get(code, len(options) + 2) for code in codes})
     return _choice(SheetAnswer(", ".join(others)), *chosen)
@@ -220,14 +225,15 @@ def _design(material: CampaignMaterial, facts: Mapping[str, SheetAnswer]) -> dic
         " variation that the ratings have (restricted maximum likelihood)"
     )
     selection = 6 if material.study.judging.takes_all else 2
+    computed = power.by != "open" and power.text != "N/A"
     anywhere = conditions.text.lower().startswith("own place")
     varies = SheetAnswer("Place, time and device are each rater's own choice.", conditions.by, "conditions")
     return {
         "3.1.1": _words(facts["sizes"]),
         "3.1.2": _choice(facts["selection"], selection),
-        "3.1.3.1": _words(SheetAnswer(method if power.text != "N/A" else "N/A")),
+        "3.1.3.1": _words(replace(power, text=method) if computed else power),
         "3.1.3.2": _words(power),
-        "3.1.3.3": _words(SheetAnswer("Plumbline: annotation/planning.py (outlook)" if power.text != "N/A" else "N/A")),
+        "3.1.3.3": _words(replace(power, text="Plumbline: annotation/planning.py (outlook)") if computed else power),
         "3.3.1": _words(facts["preregistration"]),
         "3.3.2": _words(facts["medium"]),
         "3.3.3.1": _choice(SheetAnswer(), *_assurance(material)),
@@ -270,7 +276,7 @@ def _criterion(material: CampaignMaterial, question: Question, scale: QuestionSc
         "4.2.1": _choice(SheetAnswer(), 2),
         "4.2.2": _choice(SheetAnswer(), 2 if scale.kind == "ranking" else 1),
         "4.2.3": _choice(SheetAnswer(), 1),
-        "4.3.1.1": _words(SheetAnswer(title.partition(":")[0] if ":" in title else "no name given")),
+        "4.3.1.1": _words(_named(title)),
         "4.3.1.2": _words(missing()),
         "4.3.2": _words(SheetAnswer(_definition(material, question) or "no definition given")),
         **instrument(question, scale),
@@ -286,12 +292,27 @@ def _criterion(material: CampaignMaterial, question: Question, scale: QuestionSc
         ),
         "4.3.12.2": _words(again),
     }
-    return {number: FieldAnswer(entry.answer, entry.chosen, scale.name) for number, entry in answers.items()}
+    unseen = _UNSEEN if material.imported else _SHOWN if not rated_here(material) else frozenset[str]()
+    return {
+        number: FieldAnswer(missing(), (), scale.name)
+        if number in unseen
+        else FieldAnswer(entry.answer, entry.chosen, scale.name)
+        for number, entry in answers.items()
+    }
+
+
+def _named(title: str) -> SheetAnswer:
+    """What a question calls its criterion: of ours what stands before the colon; of others a colon says nothing."""
+    name, colon, _ = title.partition(":")
+    if colon and title not in _CLASSIFIED:
+        return missing(title)
+    return SheetAnswer(name if colon else "no name given")
 
 
 def _definition(material: CampaignMaterial, question: Question) -> str:
     """What raters read about it beside its title, once for each pool that reads something else."""
-    pools = dict.fromkeys(pair.pool for pair in material.pairs)
+    every = dict.fromkeys(pair.pool for pair in material.pairs)
+    pools = [pool for pool in every if not question.pools or pool in question.pools]
     texts = {pool: material.asked.description(pool, question, ENGLISH) for pool in pools}
     if len(set(texts.values())) == 1:
         return next(iter(texts.values()))

@@ -23,6 +23,7 @@ from annotation.crowd.summary import CrowdSummary
 from annotation.questions import Question
 from annotation.report.material import CampaignMaterial
 from annotation.rubric import load_rubric
+from annotation.sheets.documents import checklist_answers
 from annotation.sheets.facts import NOBODY, SheetAnswer, facts_of, repeated, self_agreement
 from annotation.sheets.heds import FieldAnswer, form, heds_answers, heds_json, instrument
 from annotation.sheets.latex import citations, methods_latex
@@ -249,10 +250,18 @@ def test_power_is_what_a_normal_mean_has(recorded: Study) -> None:
 def test_ratings_of_files_leave_open_how_they_were_collected(demo: Study) -> None:
     material = small(demo)
     rated = material.counting.assign(source="ours.csv")
-    facts = facts_of(CampaignMaterial(**{**vars(material), "ratings": rated, "counting": rated}))
-    for name in ("interface", "shown", "training", "freedom", "feedback"):
+    changed = CampaignMaterial(**{**vars(material), "ratings": rated, "counting": rated})
+    facts = facts_of(changed)
+    for name in ("interface", "shown", "training", "freedom", "feedback", "medium"):
         assert facts[name].by == "open", name
-    assert facts["medium"].text == "a CSV file"
+    answers = answers_of(changed)
+    assert {entry.answer.by for entry in answers["4.3.5"]} == {"open"}, "on what page the scale stood"
+    assert {entry.answer.by for entry in answers["4.3.7"]} == {"records"}, "the study's own wording was asked"
+    imported = CampaignMaterial(**{**vars(changed), "imported": True})
+    answers = answers_of(imported)
+    for number in ("3.1.2", "3.1.3.1", "3.3.2", "4.1.1", "4.3.2", "4.3.7", "4.3.8"):
+        assert {entry.answer.by for entry in answers[number]} == {"open"}, number
+    assert checklist_answers(imported, facts_of(imported))["D1"].by == "open"
 
 
 def crowd_summary(platform: Any, mode: Any) -> CrowdSummary:
@@ -298,6 +307,24 @@ def test_each_kind_of_question_has_its_instrument(tmp_path: Path) -> None:
     order = Question.model_validate({"name": "order", "title": {"en": "Order"}, "kind": "ranking", "labels": labels})
     assert [entry.answer.text or entry.chosen for entry in instrument(order, order.asked(())).values()] == [
         *("N/A", "N/A", (4,), "To order B; A; the order is recorded", (3,))
+    ]
+
+
+def test_a_criterion_of_another_rubric_is_neither_named_nor_classified_for_its_author(
+    variant: Callable[..., Study],
+) -> None:
+    material = small(variant(name="demo"))
+    titles = ("Note: is it clear?", "Is it clear?")
+    questions = [
+        question.model_copy(update={"title": {"en": title}})
+        for question, title in zip(material.rubric.questions, titles, strict=True)
+    ]
+    rubric = material.rubric.model_copy(update={"questions": tuple(questions)})
+    answers = answers_of(CampaignMaterial(**{**vars(material), "rubric": rubric}))
+    assert [entry.answer.by for entry in answers["4.1.1"]] == ["open", "open"]
+    assert [(entry.answer.by, entry.answer.text) for entry in answers["4.3.1.1"]] == [
+        ("open", "Note: is it clear?"),
+        ("records", "no name given"),
     ]
 
 
