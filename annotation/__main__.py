@@ -94,6 +94,10 @@ _COMMANDS = (
         "report", "write the report: one HTML page, and its tables as CSV", "campaign_commands:report", data=False
     ),
     _Command(
+        "sheet", "write what a paper needs: HEDS 3.0, ARR's checklist D, a datasheet, Methods in LaTeX",
+        "campaign_commands:sheet", data=False,
+    ),
+    _Command(
         "judge", "have language models rate outputs, and check them against people's ratings", "", _judge,
         study=False, data=False,
     ),

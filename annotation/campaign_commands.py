@@ -402,11 +402,13 @@ def export_ratings(options: argparse.Namespace) -> int:
     return 0
 
 
+_REPORTED = ("pairs.parquet", "ratings.parquet", "agreement.json", "verdicts.json", "decisions.json", "rules.json")
+
+
 def report(options: argparse.Namespace) -> int:
     """Write the report."""
     study = cli.study_of(options)
-    names = ("pairs.parquet", "ratings.parquet", "agreement.json", "verdicts.json", "decisions.json", "rules.json")
-    with stage(study, "report", [study.folder / name for name in names], [study.folder / "report"]):
+    with stage(study, "report", [study.folder / name for name in _REPORTED], [study.folder / "report"]):
         try:
             from annotation.report.page import write_report  # noqa: PLC0415 (extra `report`)
 
@@ -414,4 +416,18 @@ def report(options: argparse.Namespace) -> int:
         except ModuleNotFoundError as error:
             raise StudyError(f"reports need {error.name}: {installing('report')}") from None
     print(f"{study.name}: report -> {page}, and its tables as CSV beside it")
+    return 0
+
+
+def sheet(options: argparse.Namespace) -> int:
+    """Write the sheets."""
+    study = cli.study_of(options)
+    with stage(study, "sheet", [study.folder / name for name in _REPORTED], [study.folder / "sheet"]):
+        try:
+            from annotation.sheets.writing import write_sheets  # noqa: PLC0415 (extra `report`)
+
+            lines = write_sheets(study)
+        except ModuleNotFoundError as error:
+            raise StudyError(f"sheets need {error.name}: {installing('report')}") from None
+    print("\n".join(lines))
     return 0

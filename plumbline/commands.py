@@ -68,6 +68,9 @@ SECTIONS = {
         _annotation("compare-campaigns", "waves of a campaign, or two campaigns on the same pairs", "compare"),
         _annotation("export", "the ratings as CSV files, or Argilla's, with a codebook"),
         _annotation("campaign-report", "the report on raters, agreement and verdicts", "report", "annotation,report"),
+        _annotation(
+            "sheet", "HEDS 3.0, ARR's checklist D, a datasheet and Methods, from records", extra="annotation,report"
+        ),
         _annotation("backup", "a checked backup of the local Argilla"),
         _annotation("restore", "put a backup in the place of what the stopped Argilla has"),
     ),

@@ -57,6 +57,11 @@ def test_a_study_that_rates_nothing_goes_to_the_end(tmp_path: Path, monkeypatch:
     run(file, "annotation", "report")
     page = (study.folder / "report" / "index.html").read_text(encoding="utf-8")
     assert "Raters were asked about each pair by the rubric kinds." in page
+    assert " answered (" in run(file, "annotation", "sheet")
+    sheet = json.loads((study.folder / "sheet" / "heds.json").read_text(encoding="utf-8"))
+    element = "heds-criteria-criterion-response_elicitation-form_of_response"
+    kinds = {name: number for number in (3, 5, 7) for name in sheet.get(f"{element}-{number}", {"data": {}})["data"]}
+    assert kinds == {"naturalness": 7, "order": 3, "better": 5}
     assert "Drift (1 - cos) stands beside no mean" in run(file, "evaluation.run")
     (verdict,) = CampaignRecords.open(study).verdicts
     assert verdict.decision == "accepted" and verdict.probability == verdict.probabilities[0].probability == 0.5
@@ -113,6 +118,9 @@ def test_labels_of_texts_are_told_in_words_that_fit(tmp_path: Path, monkeypatch:
     assert "Intervals of the means" not in report and "A group is judged for each language of the texts" in report
     tables = {file.stem for file in (study.folder / "report").glob("*.csv")}
     assert {"verdicts", "labels"} <= tables and not tables & {"table_2", "agreement", "means", "ratings_by_point"}
+    run(study.file, "annotation", "sheet")
+    sheets = "".join(file.read_text(encoding="utf-8") for file in (study.folder / "sheet").glob("*.md"))
+    assert "No system is evaluated" in sheets and not re.search(r"\bpairs?\b|ransformation|AC2", sheets)
     pages = dashboard(study, monkeypatch)
     assert list(pages) == ["Overview", "Verdicts", "What raters see", "Campaign"]
     for title in ("Overview", "Verdicts", "Campaign"):

@@ -14,6 +14,7 @@ from annotation.report.wording import (
     LABELS,
     OF_TASKS,
     RANKINGS,
+    SOURCE_NAMES,
     dated_words,
     listed,
     made_by,
@@ -30,6 +31,7 @@ from annotation.verdicts.rules import unchecked
 from annotation.verdicts.tables import display, unbiased_frame, wrong
 from annotation.wordings import addressed_lines
 from plumbline.languages import language_name
+from plumbline.records import REHEARSAL, SANDBOX
 from plumbline.statistics.estimates import RESAMPLES
 from plumbline.study.campaign import AcceptanceSpec, QualitySpec
 
@@ -147,7 +149,7 @@ _SCOPES = {
 
 def methods(material: CampaignMaterial) -> list[str]:
     """The methods section, a string a paragraph."""
-    parts = (_sample, _raters, _quality, _acceptance, _agreement, made_by)
+    parts = (sample_words, _raters, quality_words, acceptance_words, agreement_words, made_by)
     paragraphs = (" ".join(filter(None, part(material))) for part in parts)
     return [paragraph for paragraph in paragraphs if paragraph]
 
@@ -163,7 +165,8 @@ def _items_imported(material: CampaignMaterial) -> list[str]:
     ]
 
 
-def _sample(material: CampaignMaterial) -> list[str]:
+def sample_words(material: CampaignMaterial) -> list[str]:
+    """What was drawn, of what and how, a string a sentence or two."""
     if material.imported:
         return _items_imported(material)
     if not material.study.judging.transforms:
@@ -249,14 +252,14 @@ def _raters(material: CampaignMaterial) -> list[str]:
     return [
         about,
         f"{verb(len(rated), 'rating', 'counts', 'count')} (a rating is one rater's answer to one question about one"
-        f" {item}). They are those of {_who(material)}, collected from {_sources(material)} and {dated}.",
+        f" {item}). They are those of {rated_by(material)}, collected from {collected_from(material)} and {dated}.",
         f"Of each {item} the ratings of {first} by time of submission{allowed} count{late}; {full:,} of"
         f" {many(len(material.staying), item)}{stay} {'has' if len(material.staying) == 1 else 'have'} ratings"
         " from that many.",
     ]
 
 
-def _who(material: CampaignMaterial) -> str:
+def rated_by(material: CampaignMaterial) -> str:
     """How many raters, and whether they are people."""
     made_up = material.counting.groupby("rater_id")["simulated"].any()
     simulated = int(made_up.sum())
@@ -265,15 +268,29 @@ def _who(material: CampaignMaterial) -> str:
     return listed([*people_words, *([many(simulated, "simulated rater")] if simulated else [])])
 
 
-def _sources(material: CampaignMaterial) -> str:
+def collected_from(material: CampaignMaterial) -> str:
     """Where ratings were given; files are not named, since their names may be a rater's."""
-    sources = set(material.counting["source"])
-    files = len(sources - {"argilla"})
-    names = ["Argilla"] if "argilla" in sources else []
+    sources = {_source(source) for source in material.counting["source"].unique()}
+    names = [name for source, name in SOURCE_NAMES.items() if source in sources]
+    files = len(sources - {*SOURCE_NAMES})
     return listed([*names, *(["a CSV file"] if files == 1 else [f"{files} CSV files"] if files else [])])
 
 
-def _quality(material: CampaignMaterial) -> list[str]:
+def rated_here(material: CampaignMaterial) -> bool:
+    """Whether all ratings that count were given in a campaign of this study, and none came in a file."""
+    return not material.imported and {_source(source) for source in material.counting["source"].unique()} <= {
+        *SOURCE_NAMES
+    }
+
+
+def _source(source: str) -> str:
+    """A source as SOURCE_NAMES has it, or a file's name."""
+    plain = source.removesuffix(SANDBOX)
+    return plain.lower() if plain == REHEARSAL else plain
+
+
+def quality_words(material: CampaignMaterial) -> list[str]:
+    """Which signs of careless answers were looked for, how many there were, and who was excluded."""
     rules, item = material.study.quality, material.study.called.item
     same = f"the same answer on at least {rules.same_answer:.0%} of {item}s"
     apart = (
@@ -323,7 +340,8 @@ def _withdrawals(material: CampaignMaterial) -> list[str]:
     return [f"{verb(out, material.study.called.item, 'was', 'were')} withdrawn from the sample{late}.{stayed}"]
 
 
-def _acceptance(material: CampaignMaterial) -> list[str]:
+def acceptance_words(material: CampaignMaterial) -> list[str]:
+    """By which rule verdicts were reached, and what its intervals are."""
     rule = material.study.acceptance
     several = len(material.questions) > 1
     every, some = ("on every question", " on any") if several else ("", "")
@@ -433,7 +451,8 @@ def _fixed(material: CampaignMaterial) -> str:
     return fixed_text(material.rules, material.first) + amended
 
 
-def _agreement(material: CampaignMaterial) -> list[str]:
+def agreement_words(material: CampaignMaterial) -> list[str]:
+    """How agreement was measured; nothing where nobody rated."""
     if not material.groups or material.study.judging.does_tasks:
         return [OF_TASKS] if material.groups else []
     kinds = {summary.kind for group in material.groups for summary in group.questions if summary.coefficients}

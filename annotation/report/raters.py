@@ -21,6 +21,7 @@ from annotation.judges.people import AGAINST, against_people
 from annotation.judges.records import over_orders
 from annotation.judges.select_generator import family
 from annotation.report.material import CampaignMaterial
+from annotation.report.wording import SOURCE_NAMES
 from annotation.statistics.reliability import reliability_table, truth_table
 from annotation.statistics.summaries import Design
 from annotation.verdicts.tables import SIMULATED, display, number, with_interval
@@ -165,14 +166,6 @@ def reliability_sections(material: CampaignMaterial, tables: Mapping[str, Exhibi
     return parts
 
 
-_NAMES = {
-    "mturk": "Amazon Mechanical Turk",
-    "prolific": "Prolific",
-    "link": "a platform by link",
-    "rehearsal": "REHEARSAL, a made-up crowd",
-}
-
-
 def campaigns_exhibit(material: CampaignMaterial) -> Exhibit:
     """A row a campaign: batches, submissions, money and pay; dollars."""
     rows = [
@@ -197,7 +190,7 @@ def campaigns_exhibit(material: CampaignMaterial) -> Exhibit:
     ]
     printed = [
         {
-            "Platform": _NAMES[campaign.platform],
+            "Platform": SOURCE_NAMES[campaign.platform],
             "Mode": campaign.mode,
             "Batches offered": f"{campaign.posted} of {campaign.batches}",
             "Approved": str(campaign.states.get("approved", 0)),
@@ -249,11 +242,13 @@ def _paragraph(material: CampaignMaterial, campaign: CrowdSummary) -> str:
     if campaign.platform == "rehearsal":
         return "REHEARSAL: a made-up crowd answered, nobody was asked and nobody was paid."
     if campaign.mode == "sandbox":
-        return f"A rehearsal ran on {_NAMES[campaign.platform]}'s {campaign.mode}; its ratings count as simulated."
+        return (
+            f"A rehearsal ran on {SOURCE_NAMES[campaign.platform]}'s {campaign.mode}; its ratings count as simulated."
+        )
     approved, rejected = campaign.states.get("approved", 0), campaign.states.get("rejected", 0)
     parts = [
-        f"Crowd workers of {_NAMES[campaign.platform]} were offered {campaign.posted} batches; {approved} submissions"
-        f" were approved and {rejected} rejected."
+        f"Crowd workers of {SOURCE_NAMES[campaign.platform]} were offered {campaign.posted} batches; {approved}"
+        f" submissions were approved and {rejected} rejected."
     ]
     if not math.isnan(campaign.hourly):
         pay = f"${campaign.hourly:.2f} an hour, bonuses included"

@@ -25,6 +25,16 @@ _MADE_BY = {
     "items": "The items of {lower} are those of the data set, whose hash begins with {digest}.",
 }
 
+# Where ratings are given, by the source that they have in records.
+SOURCE_NAMES = {
+    "argilla": "Argilla",
+    "mturk": "Amazon Mechanical Turk",
+    "prolific": "Prolific",
+    "link": "a platform by link",
+    "rehearsal": "REHEARSAL, a made-up crowd",
+    "simulated": "a simulation",
+}
+
 
 def listed(things: Sequence[str]) -> str:
     """`a, b and c`."""

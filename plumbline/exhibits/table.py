@@ -170,7 +170,7 @@ class Exhibit:
         return ["\\begingroup", *head, *end, *self._below(), "\\endgroup"]
 
     def _title(self) -> list[str]:
-        return [f"\\caption{{{_latex(self.caption)}}}", f"\\label{{tab:{self.name}}}"]
+        return [f"\\caption{{{as_latex(self.caption)}}}", f"\\label{{tab:{self.name}}}"]
 
     def _head(self) -> list[str]:
         return ["\\toprule", _row(self.printed.columns), "\\midrule"]
@@ -180,7 +180,7 @@ class Exhibit:
 
     def _below(self) -> list[str]:
         """The notes. In the caption they would be too long for LaTeX, which sets it in one line first."""
-        text = " ".join(_latex(_sentence(note)) for note in self.notes)
+        text = " ".join(as_latex(_sentence(note)) for note in self.notes)
         return [rf"\par\smallskip{{\footnotesize\raggedright {text}\par}}"] if text else []
 
     def _form(self) -> str:
@@ -229,13 +229,14 @@ def as_markdown(text: str) -> str:
     return _MARKDOWN.sub(r"\\\1", printable(" ".join(text.split())))
 
 
-def _latex(text: str) -> str:
+def as_latex(text: str) -> str:
+    """A line of text that stays text in LaTeX."""
     plain = printable(" ".join(text.split())).translate(_LATEX)
     return _DASHES.sub("-{}", _MINUS.sub("$-$", plain))
 
 
 def _row(cells: Iterable[object]) -> str:
-    return f"{' & '.join(_latex(str(cell)) for cell in cells)} \\\\"
+    return f"{' & '.join(as_latex(str(cell)) for cell in cells)} \\\\"
 
 
 def _column(numeric: bool, wide: bool) -> str:

@@ -42,6 +42,7 @@ from plumbline.study.engines import (
     refuse_unfit_judges,
     with_engines,
 )
+from plumbline.study.ethics import Ethics
 from plumbline.study.evaluation import BundleSpec, EvaluationSpec, NoEvaluation
 from plumbline.study.human import HUMAN, refuse_one_name, with_human
 from plumbline.study.judged import VerdictUnit
@@ -122,6 +123,9 @@ class Study(StudyPart):
     bundle: Annotated[BundleSpec, BeforeValidator(as_is, json_schema_input_type=BundleSpec | str)] = Field(
         default=BundleSpec(),
         description="licences and words for whoever gets it as a bundle, or the YAML file that has them",
+    )
+    ethics: Ethics = Field(
+        default={}, description="what only people know of an evaluation by people, by question (docs/sheets.md)"
     )
 
     _file: Path = PrivateAttr(default=Path("study.yaml"))

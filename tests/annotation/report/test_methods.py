@@ -102,6 +102,21 @@ def test_a_rule_for_all_pools_says_which_have_another(demo: Study) -> None:
     assert f"accepted where all of these hold: {told}" in text(small(study))
 
 
+@pytest.mark.parametrize(
+    ("sources", "says"),
+    [
+        (("prolific",), "collected from Prolific and"),
+        (("mturk", "argilla"), "collected from Argilla and Amazon Mechanical Turk and"),
+        (("REHEARSAL sandbox", "ours.csv"), "collected from REHEARSAL, a made-up crowd and a CSV file and"),
+    ],
+)
+def test_a_crowd_s_platform_is_no_file(demo: Study, sources: tuple[str, ...], says: str) -> None:
+    pairs = [pair(0), pair(1)]
+    rated = ratings(pairs, [3, 4], [4, 4])
+    rated = rated.assign(source=[sources[number % len(sources)] for number in range(len(rated))])
+    assert says in text(material(demo, pairs, rated))
+
+
 def test_one_of_each_is_told_in_the_singular(demo: Study) -> None:
     pteb = demo.model_copy(update={"rubric": "pteb"})
     one = [pair(0)]
