@@ -1,4 +1,4 @@
-"""Where people and judges disagree, read by a person afterwards: what is adjudicated is never a rating."""
+"""Adjudication: a person reads pairs on which people and judges disagree. An adjudication is never a rating."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def disagreements(ratings: pd.DataFrame, judgements: pd.DataFrame, least: int) -
 
 
 def _doubtful(judgements: pd.DataFrame) -> dict[tuple[str, str], list[str]]:
-    """What is doubtful about the judges' own answers, by pair and question."""
+    """Return what is doubtful about the judges' own answers, by pair and question."""
     reasons_by_key: dict[tuple[str, str], list[str]] = {}
     if "label_mass" in judgements:
         low = judgements[judgements["label_mass"] < LEAST_MASS]
@@ -116,7 +116,7 @@ def suggestions_of(judgements: pd.DataFrame, scales: Scales) -> dict[str, tuple[
 
 
 def said_of(pair_id: str, ratings: pd.DataFrame, judgements: pd.DataFrame, questions: Iterable[str]) -> str:
-    """Who said what of a pair to these questions, in lines: people, numbered anew for each pair, then judges.
+    """Return who said what of a pair to these questions, in lines: people, numbered anew for each pair, then judges.
 
     Nobody can be followed from pair to pair: who is Rater 1 is a hash's choice. Comments stay with the coordinator.
     """
@@ -184,7 +184,7 @@ class DisputedPairs:
 
     @property
     def simulated(self) -> bool:
-        """Whether a program gave ratings that count."""
+        """Return whether a program gave ratings that count."""
         return bool(self.ratings["simulated"].any())
 
     @property
@@ -206,7 +206,7 @@ _NOTE = (
 
 @dataclass(frozen=True)
 class Reviewing:
-    """What was put before adjudicators."""
+    """The pairs put before adjudicators."""
 
     pairs: Sequence[str]  #: ids of the pairs, those on which people and judges differ most first
     new: Mapping[str, int]  #: pairs that were not there before, by dataset
@@ -220,7 +220,7 @@ def workspace_of(study_name: str) -> str:
 
 
 def dataset_of(study_name: str, queue: Queue) -> str:
-    """What a queue of pairs to adjudicate is called: `demo-REVIEW-paraphrasing-EN`."""
+    """Return what a queue of pairs to adjudicate is called: `demo-REVIEW-paraphrasing-EN`."""
     return queue.dataset(study_name).replace(study_name, workspace_of(study_name), 1)
 
 
@@ -384,7 +384,7 @@ class _AdjudicationReading:
         return rows
 
     def _suggested(self, dataset_id: str, names: Mapping[str, str]) -> dict[str, dict[str, Value]]:
-        """What was suggested, by pair and question."""
+        """Return what was suggested, by pair and question."""
         suggested, offset = dict[str, dict[str, Value]](), 0
         while True:
             params = {"include": "suggestions", "offset": offset, "limit": PAGE}

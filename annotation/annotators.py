@@ -51,7 +51,7 @@ _SIGNS = {"fast": "too fast", "apart": "apart from the others"}  # signs that a 
 
 @dataclass(frozen=True)
 class Letter:
-    """What one person is told."""
+    """A letter to one annotator."""
 
     name: str
     rater_id: str  #: what the letter's file is called: a name may be anything
@@ -60,7 +60,7 @@ class Letter:
 
 @dataclass(frozen=True)
 class AnnotatorProgress:
-    """How one annotator gets on."""
+    """One annotator's progress."""
 
     name: str
     rater_id: str
@@ -73,7 +73,7 @@ class AnnotatorProgress:
 
     @property
     def said(self) -> str:
-        """What a table says of them."""
+        """Return what a table says of them."""
         apart = ["excluded"] * self.excluded + ["taken out"] * self.out
         return "; ".join(apart or map(": ".join, self.remarks.items()))
 
@@ -116,7 +116,7 @@ def invite(
 
 
 def entrance(address: str, *, has_page: bool) -> str:
-    """Where annotators begin on a server: our own has a page for them."""
+    """Return where annotators begin on a server: our own has a page for them."""
     return f"{address.rstrip('/')}/work" if has_page and address else address
 
 
@@ -130,7 +130,7 @@ def write_letters(letters: Sequence[Letter], folder: Path) -> list[Path]:
 
 
 def standings(status: Status, signs: Sequence[Sign], names: Mapping[str, str]) -> list[AnnotatorProgress]:
-    """How those annotators get on whose names are known, those with most left to do first."""
+    """Return how those annotators get on whose names are known, those with most left to do first."""
     rules = {(sign.rater_id, sign.rule): sign.evidence for sign in signs}
     rows = []
     for row in status.raters[status.raters["rater_id"].isin(list(names))].to_dict("records"):
@@ -148,7 +148,9 @@ def standings(status: Status, signs: Sequence[Sign], names: Mapping[str, str]) -
 
 
 def answered_since(annotators: Sequence[AnnotatorProgress], more: Mapping[str, int]) -> list[AnnotatorProgress]:
-    """The same with who has `more` answers on the server than were collected, by name: nobody of these is behind.
+    """Return the same with who has `more` answers on the server than were collected, by name.
+
+    Nobody of these is behind.
 
     Who was never collected from is among them, without a word of what is open.
     """
@@ -185,7 +187,7 @@ def remind(
 
 
 def unwritten(annotators: Sequence[AnnotatorProgress]) -> str:
-    """Who gets no letter although something is open for them, and why; empty where nobody is."""
+    """Return who gets no letter although something is open for them, and why; empty where nobody is."""
     names = [
         annotator.name
         for annotator in annotators

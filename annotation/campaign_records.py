@@ -86,14 +86,14 @@ class CampaignData:
 
     @classmethod
     def read(cls, study: Study) -> CampaignData:
-        """What lies in the study's folder. Raises DataError for damaged files."""
+        """Return what lies in the study's folder. Raises DataError for damaged files."""
         return CampaignRecords.open(study).collected
 
     @classmethod
     def of_tables(
         cls, pairs: Iterable[pa.Table], ratings: Iterable[pa.Table], decisions: Sequence[Decision]
     ) -> CampaignData:
-        """What somebody has read already: tables of `Pair` and of `Rating`, and what people decided."""
+        """Return what somebody has read already: tables of `Pair` and of `Rating`, and what people decided."""
         data = cls(_frame(pairs, Pair, _OF_PAIRS), _frame(ratings, Rating, _OF_RATINGS))
         return cls(data.pairs, data.ratings, withdrawals(decisions, data.control_pairs) if len(data.pairs) else {})
 
@@ -168,14 +168,14 @@ class CampaignRecords(StudyRecords):
     """The records of a campaign, from the sample to the verdicts: each is read when it is first asked for."""
 
     def changed(self, **values: Any) -> Self:
-        """The same with other values, such as rules that a command has just written."""
+        """Return the same with other values, such as rules that a command has just written."""
         copied = copy.copy(self)
         copied.__dict__ |= values
         return copied
 
     @functools.cached_property
     def rubric(self) -> Rubric:
-        """What the study asks its raters."""
+        """Return what the study asks its raters."""
         return load_rubric(self.study)
 
     @functools.cached_property
@@ -194,7 +194,7 @@ class CampaignRecords(StudyRecords):
 
     @property
     def known_pairs(self) -> list[Pair]:
-        """The same; nothing before it was drawn."""
+        """Return the same; nothing before it was drawn."""
         return self.pairs if self.has(PAIRS) else []
 
     @functools.cached_property
@@ -206,7 +206,7 @@ class CampaignRecords(StudyRecords):
 
     @property
     def known_controls(self) -> list[Pair]:
-        """The same; nothing before they were made."""
+        """Return the same; nothing before they were made."""
         return self.controls if self.has(CONTROLS) else []
 
     @property
@@ -216,7 +216,7 @@ class CampaignRecords(StudyRecords):
 
     @functools.cached_property
     def shown_by_id(self) -> Mapping[str, Pair]:
-        """The same by the pair's id."""
+        """Return the same by the pair's id."""
         return {pair.pair_id: pair for pair in self.shown}
 
     @functools.cached_property
@@ -259,12 +259,12 @@ class CampaignRecords(StudyRecords):
 
     @functools.cached_property
     def decisions(self) -> list[Decision]:
-        """Those about raters."""
+        """Return those about raters."""
         return [decision for decision in self.decided if decision.rater_id]
 
     @functools.cached_property
     def withdrawals(self) -> list[Decision]:
-        """Those about pairs."""
+        """Return those about pairs."""
         return [decision for decision in self.decided if decision.pair_id]
 
     @functools.cached_property
@@ -279,12 +279,12 @@ class CampaignRecords(StudyRecords):
 
     @functools.cached_property
     def supply(self) -> list[Supply]:
-        """What the sample was drawn from; nothing of samples by earlier versions."""
+        """Return what the sample was drawn from; nothing of samples by earlier versions."""
         return self.models(SUPPLY)
 
     @property
     def drawn_from(self) -> list[Supply]:
-        """The same. Raises DataError before a sample was drawn."""
+        """Return the same. Raises DataError before a sample was drawn."""
         supply = self.supply
         self.need(SUPPLY)
         return supply
@@ -296,7 +296,7 @@ class CampaignRecords(StudyRecords):
 
     @property
     def answers_again(self) -> set[tuple[str, str]]:
-        """The same as (pair, rater)."""
+        """Return the same as (pair, rater)."""
         return {(note.pair_id, note.rater_id) for note in self.offered_again}
 
     @functools.cached_property
@@ -331,7 +331,7 @@ class CampaignRecords(StudyRecords):
 
     @property
     def known_verdicts(self) -> list[Verdict]:
-        """The same; nothing before there are any."""
+        """Return the same; nothing before there are any."""
         return self.verdicts if self.has(VERDICTS) else []
 
     @functools.cached_property

@@ -164,7 +164,7 @@ class _Form:
         return pairs
 
     def _pair_id(self, row: Mapping[str, str], where: str) -> str:
-        """Whose answer a row is: by the id where the file has a column of it, else by the texts."""
+        """Return whose answer a row is: by the id where the file has a column of it, else by the texts."""
         if "pair" in self.columns:
             return row["pair"]
         texts = tuple(_plain(row[name]) for name in ("original", "output") if name in self.columns)
@@ -207,7 +207,7 @@ class _Form:
 
 
 def _texts_of(pair: Pair) -> tuple[tuple[str, str], tuple[str, str]]:
-    """What a file may name a pair by; of another subject its text is the first of its fields."""
+    """Return what a file may name a pair by; of another subject its text is the first of its fields."""
     fields = json.loads(pair.fields) if pair.fields else {}
     return ("original", pair.original), ("output", pair.transformed or str(next(iter(fields.values()), "")))
 
@@ -398,7 +398,7 @@ def licence_line(licence: str) -> str:
 
 
 def questions_text(rubric: Rubric, names: Sequence[str]) -> str:
-    """What was asked, in English, with what each answer means."""
+    """Return what was asked, in English, with what each answer means."""
     parts = [f"## Questions (rubric {rubric.name})"]
     for question in rubric.questions:
         if question.name in names:

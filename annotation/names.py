@@ -1,4 +1,4 @@
-"""What raters are called in records, and who is behind a pseudonym.
+"""Pseudonyms of raters, and the people behind them.
 
 Pseudonyms are the same at each collection, and nobody can tell who it is: an annotator's comes from the account's id in
 Argilla, which only the server's owner can look up; those of raters without an account (of a file, of a crowd platform)
@@ -106,7 +106,7 @@ def named_pseudonym(key: bytes, study_name: str, name: str) -> str:
 
 
 def is_pseudonym(name: str) -> bool:
-    """Whether it is one of these, as in a file that was exported, and nobody's name."""
+    """Return whether it is one of these, as in a file that was exported, and nobody's name."""
     return bool(_PSEUDONYM.fullmatch(name))
 
 

@@ -1,4 +1,4 @@
-"""How many ratings a study needs: expected by true mean where looks stop early, precision at n, pairs against raters.
+"""The ratings that a study needs: expected by true mean where looks stop early, precision at n, pairs against raters.
 
 Pure functions but for `needed_text`, which puts them into words for `plumbline plan`.
 """
@@ -147,7 +147,7 @@ def measured_variation(
     question: str = "question",
     value: str = "value",
 ) -> dict[str, RatingVariation]:
-    """How ratings of a pilot, or of an imported set, vary: standard deviations of pairs, raters and noise.
+    """Return how ratings of a pilot, or of an imported set, vary: standard deviations of pairs, raters and noise.
 
     Args:
         ratings: a row each: the pair, who rated it, the question and a number.
@@ -231,7 +231,7 @@ def needed_text(  # noqa: PLR0913 (a rule, and what is assumed)
     campaigns: int = 1000,
     seed: int = 0,
 ) -> str:
-    """How many ratings the study needs, in one line, a chart and two tables.
+    """Return how many ratings the study needs, in one line, a chart and two tables.
 
     Args:
         study: whose design and prices count.
@@ -301,7 +301,7 @@ def needed_text(  # noqa: PLR0913 (a rule, and what is assumed)
 
 
 def _reached(table: pd.DataFrame, costs: Sequence[Price]) -> str:
-    """What the cheapest and the dearest true mean ask for."""
+    """Return what the cheapest and the dearest true mean ask for."""
     least, most = (int(row) for row in (table["pairs"].argmin(), table["pairs"].argmax()))
     if least == most:
         return "as many: no look may decide earlier"

@@ -1,4 +1,4 @@
-"""What raters may have seen: from before the first request on the sample is theirs, and nothing replaces it any more.
+"""What raters may have seen. From before the first request on, the sample is theirs, and nothing replaces it.
 
 `offered.json` notes each beginning: the pairs, the controls and the words that went out. Rehearsals in a crowd's
 sandbox are noted too and bind nothing.
@@ -43,7 +43,7 @@ def alone(study: Study) -> contextlib.AbstractContextManager[None]:
 
 
 def offered(records: CampaignRecords) -> str:
-    """How people may have come to see the sample, in words; empty where they cannot have.
+    """Return how people may have come to see the sample, in words; empty where they cannot have.
 
     Studies of earlier versions have no `offered.json`: there the manifest, the ledger and ratings tell.
     """
@@ -59,7 +59,7 @@ def offered(records: CampaignRecords) -> str:
 
 
 def offered_to_raters(records: CampaignRecords) -> bool:
-    """Whether raters were offered the sample by this campaign; ratings alone (`rated`) may be another's."""
+    """Return whether raters were offered the sample by this campaign; ratings alone (`rated`) may be another's."""
     return offered(records) not in ("", "rated")
 
 
@@ -94,7 +94,7 @@ def begin_offering(records: CampaignRecords, to: str, rubric: Rubric) -> None:
 
 
 def words_changed(records: CampaignRecords, to: str, rubric: Rubric) -> bool:
-    """Whether what was offered there last shows other words than the rubric has."""
+    """Return whether what was offered there last shows other words than the rubric has."""
     return any(offering.rubric_hash != rubric.identity() for offering in records.offerings if offering.to == to)
 
 
@@ -141,7 +141,7 @@ def _grown(was: str, waves: Sequence[Wave], name: str) -> set[str]:
 
 
 def is_complete(records: CampaignRecords, wave: Wave) -> bool:
-    """Whether an extension was written to its end."""
+    """Return whether an extension was written to its end."""
     return (wave.pairs_sha256, wave.controls_sha256) == (records.sha256(PAIRS), records.sha256(CONTROLS))
 
 
@@ -156,7 +156,7 @@ def _offering(records: CampaignRecords, to: str, rubric: Rubric) -> Offering:
 
 
 def ledgers(path: Path) -> list[tuple[PlatformName, Mode]]:
-    """Which platforms and modes a ledger holds campaigns of; none where there is no ledger."""
+    """Return which platforms and modes a ledger holds campaigns of; none where there is no ledger."""
     if not path.exists():
         return []
     with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
@@ -190,7 +190,7 @@ def refuse_other_prompts(records: CampaignRecords, pairs: Collection[Pair]) -> N
 
 
 def refuse_other_makers(study: Study, makers: Iterable[tuple[str, str, str]]) -> None:
-    """The same from what made the pairs: their transformations, and the hashes of generator and prompts."""
+    """Return the same from what made the pairs: their transformations, and the hashes of generator and prompts."""
     by_name = dict[str, set[tuple[str, str]]]()
     if not study.judging.transforms:
         _refuse_other_groups({name for name, *_ in makers}, study.kinds, study.file)
@@ -233,12 +233,12 @@ def _refuse_other_items(pairs: Collection[Pair], keys: Collection[str], file: Pa
 
 
 def _other(prompt_hash: str) -> str:
-    """What made a transformation's texts, where it is no longer the same; without prompts no generator did."""
+    """Return what made a transformation's texts, where it is no longer the same; without prompts no generator did."""
     return "another generator or other prompts" if prompt_hash else "another function or file of outputs"
 
 
 def _makers_in(files: Iterable[Path], command: str) -> set[tuple[Any, Any]]:
-    """Which generators and prompts made the outputs in files of `command`: pairs of their hashes."""
+    """Return which generators and prompts made the outputs in files of `command`: pairs of their hashes."""
     makers = set()
     for file in files:
         for table in read_batches(file, TransformedText, command, ["generator_hash", "prompt_hash"]):

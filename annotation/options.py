@@ -121,7 +121,7 @@ def plan(parser: argparse.ArgumentParser) -> None:
 
 
 def sample(parser: argparse.ArgumentParser) -> None:
-    """Whether a sample grows."""
+    """Return whether a sample grows."""
     parser.add_argument(
         "--extend",
         metavar="REASON",
@@ -131,14 +131,14 @@ def sample(parser: argparse.ArgumentParser) -> None:
 
 
 def preview(parser: argparse.ArgumentParser) -> None:
-    """How much is shown."""
+    """Return how much is shown."""
     parser.add_argument(
         "--pairs", type=cli.count, default=3, metavar="N", help="pairs of a queue at most (default: %(default)s)"
     )
 
 
 def collect(parser: argparse.ArgumentParser) -> None:
-    """Where answers are read."""
+    """Return where answers are read."""
     add = parser.add_argument
     add("--replace", action="store_true", help="also drop answers collected earlier that the server no longer has")
     add("--csv", metavar="FILE", type=cli.local, help="read the answers from a file instead of Argilla")
@@ -178,14 +178,14 @@ def review(parser: argparse.ArgumentParser) -> None:
 
 
 def accept(parser: argparse.ArgumentParser) -> None:
-    """Whether rules changed."""
+    """Return whether rules changed."""
     parser.add_argument(
         "--amend", metavar="REASON", help="why the rules changed after the first rating; every report shows it"
     )
 
 
 def withdraw(parser: argparse.ArgumentParser) -> None:
-    """Which pairs, and why."""
+    """Return which pairs, and why."""
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument(
         "--pair", metavar="ID", nargs="+", help="ids of pairs, or at least their first 8 characters, as `review` prints"
@@ -196,13 +196,13 @@ def withdraw(parser: argparse.ArgumentParser) -> None:
 
 
 def compare(parser: argparse.ArgumentParser) -> None:
-    """What is held beside it."""
+    """Return what is held beside it."""
     parser.add_argument("--other", metavar="FILE", help="another study that rated the same pairs")
     parser.add_argument("--other-exports", metavar="DIR", help="where that study's records are, if elsewhere")
 
 
 def export(parser: argparse.ArgumentParser) -> None:
-    """Which files, and what is in them."""
+    """Return which files, and what is in them."""
     add = parser.add_argument
     add("--licence", metavar="TEXT", default="", help="the codebook's line on the licence")
     add("--words", action="store_true", help="also write what raters wrote in their own words, which may hold names")
@@ -211,7 +211,10 @@ def export(parser: argparse.ArgumentParser) -> None:
 
 
 def serve(parser: argparse.ArgumentParser) -> None:
-    """What `serve` takes, for months of running too; the times and numbers are those of `annotation.server.backup`."""
+    """Return what `serve` takes, for months of running too.
+
+    The times and numbers are those of `annotation.server.backup`.
+    """
     add = parser.add_argument
     add("--study", metavar="FILE", help="make sure of as many annotators as this study wants for a pair")
     add("--exports", help=argparse.SUPPRESS)
@@ -232,14 +235,14 @@ def serve(parser: argparse.ArgumentParser) -> None:
 
 
 def backup(parser: argparse.ArgumentParser) -> None:
-    """Where to."""
+    """Return where to."""
     parser.add_argument(
         "--to", metavar="DIR", type=cli.local, help="folder for the backup (default: backups/ beside the database)"
     )
 
 
 def restore(parser: argparse.ArgumentParser) -> None:
-    """Which one."""
+    """Return which one."""
     parser.add_argument("file", metavar="FILE", type=cli.local, help="a file that `backup` wrote")
 
 

@@ -79,7 +79,7 @@ def task_of(  # noqa: PLR0913
     drawing: OrderDrawing | None = None,
     consent: str = "",
 ) -> dict[str, Any]:
-    """What all items of a queue or batch share: words, texts' titles, questions.
+    """Return what all items of a queue or batch share: words, texts' titles, questions.
 
     Args:
         study: gives its name, its contact and whether differences are marked.
@@ -128,7 +128,7 @@ def task_of(  # noqa: PLR0913
 
 
 def named(rubric: Rubric, queue: Queue, language: str) -> str:
-    """What people call a queue, in a language: `Formal politeness, German`."""
+    """Return what people call a queue, in a language: `Formal politeness, German`."""
     names = [
         langcodes.Language.get(code).display_name(language)
         for code in dict.fromkeys((queue.language, queue.output_language))
@@ -138,7 +138,10 @@ def named(rubric: Rubric, queue: Queue, language: str) -> str:
 
 
 def about(rubric: Rubric, language: str) -> str:
-    """What stands before the line that says what was asked of the program; of other subjects, what it is about."""
+    """Return what stands before the line that says what was asked of the program.
+
+    Of other subjects, what it is about.
+    """
     return words_in(ANSWERING_WORDS, language)["about"] if rubric.fields.shown else worded(
         rubric.fields.asked, language
     )  # fmt: skip
@@ -279,10 +282,10 @@ def _hash(source: str) -> str:
 
 
 def _packed(data: Mapping[str, Any]) -> str:
-    """What the page shows, short, and of letters that mean nothing to HTML and XML."""
+    """Return what the page shows, short, and of letters that mean nothing to HTML and XML."""
     return base64.b64encode(zlib.compress(json.dumps(data, separators=(",", ":")).encode(), 9)).decode()
 
 
 def data_of(html: str) -> Any:
-    """What a page of `hosted_html` shows: task, items, drawn, submit_to."""
+    """Return what a page of `hosted_html` shows: task, items, drawn, submit_to."""
     return json.loads(zlib.decompress(base64.b64decode(html.split('id="data">', 1)[1].split("<", 1)[0])))

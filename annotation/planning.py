@@ -1,4 +1,4 @@
-"""How many pairs and raters a study needs, what they cost, and how sure it will be: simulated campaigns.
+"""Planning by simulated campaigns: the pairs and raters that a study needs, their cost, and the certainty they give.
 
 A made-up campaign is judged by the very functions that judge a real one (`plumbline.statistics.intervals`,
 `annotation.verdicts.rules`), so that what is planned is what will be done.
@@ -57,7 +57,7 @@ _NAMED = 8  # names in a cell; of more their number is said
 
 @dataclass(frozen=True)
 class Price:
-    """What a whole study asks of its raters."""
+    """A whole study's number of ratings, hours and dollars."""
 
     pairs: int  # that are shown, controls and repeats among them; each by every rater of the pair
     ratings: int
@@ -111,7 +111,7 @@ def least_pairs(sizes: Iterable[VerdictSize], rule: RuleSpec) -> int:
 
 @dataclass(frozen=True)
 class Pricing:
-    """What a study's raters are asked, and paid for it."""
+    """A study's questions and pay, from which prices follow."""
 
     kinds: Mapping[str, VerdictUnit]
     controls: ControlDesign
@@ -169,7 +169,7 @@ def verdict_prices(sizes: Iterable[VerdictSize], raters: int, pay: PaySpec) -> l
 
 
 def verdict_lines(study: Study, texts: Texts, size: tuple[int, int], pay: PaySpec) -> list[str]:
-    """What is judged apart, on how many pairs each, and for how much: a line for each kind of verdict."""
+    """Return what is judged apart, on how many pairs each, and for how much: a line for each kind of verdict."""
     sizes = verdict_sizes(study, texts, _drawn(study.raters, size[0]))
     item, rows = study.called.item, verdict_prices(sizes, size[1], pay)
     number = sum(row.verdicts for row in rows)
@@ -196,7 +196,7 @@ def some(names: Sequence[str]) -> str:
 
 
 def _drawn(raters: RatersSpec, counting: int) -> int:
-    """How many pairs are drawn of which so many count."""
+    """Return how many pairs are drawn of which so many count."""
     return 2 * counting if raters.suggestions == "half" else counting
 
 
@@ -228,7 +228,7 @@ COLUMNS += ["ratings", "hours", "dollars"]
 
 @dataclass(frozen=True)
 class RatingVariation:
-    """How ratings vary, as standard deviations in points of the scale before they are rounded to it.
+    """The variation of ratings: standard deviations in points of the scale, before rounding to it.
 
     At a mean of 4.09 these give the standard deviation (1.04) and the AC2 (0.69; there 0.68) of HTEB's Table 2, quality
     overall; how much of it is the raters' bias the paper does not say. A label is given where what is felt is above
@@ -247,7 +247,7 @@ class RatingVariation:
 
 @dataclass(frozen=True)
 class Outlook:
-    """What campaigns of one size conclude by one rule, if the truth is `mean`: shares and averages of many."""
+    """Results of many campaigns of one size by one rule, if the truth is `mean`: shares and averages."""
 
     pairs: int
     raters: int
@@ -305,7 +305,10 @@ def outlook(
 
 
 def _by_blocks(pairs: Floats, design: Design, rule: RuleSpec, scale: Sequence[float], never: Outlook) -> Outlook:
-    """The same with looks after the design's blocks; the width is that at the last look of the first campaigns."""
+    """Return the same with looks after the design's blocks.
+
+    The width is that at the last look of the first campaigns.
+    """
     ends = ends_of(design.blocks, pairs.shape[1])
     if ends[0] < FEWEST:
         return never
@@ -417,7 +420,7 @@ def plan(
     campaigns: int = 1000,
     seed: int | None = None,
 ) -> pd.DataFrame:
-    """How sure a study of each size will be, and what it costs, by simulated campaigns.
+    """Return how sure a study of each size will be, and what it costs, by simulated campaigns.
 
     `sizes` are (pairs of each transformation, raters of each pair), `means` true means to try (of rules on labels true
     shares; each is taken by the rules on whose scale it lies; default: around the limits), `campaigns` how many are

@@ -63,7 +63,7 @@ def plan_study(options: argparse.Namespace) -> int:
 
 
 def plan_text(study: Study, options: argparse.Namespace) -> str:
-    """What `plumbline plan` prints: assumptions, a row for each size, and how to read it."""
+    """Return what `plumbline plan` prints: assumptions, a row for each size, and how to read it."""
     if study.judging.does_tasks:
         raise StudyError(
             f"{study.file}: plan is about verdicts on what is judged; of tasks that people do each says its items and"
@@ -109,7 +109,7 @@ def plan_text(study: Study, options: argparse.Namespace) -> str:
 
 
 def looks_text(study: Study, options: argparse.Namespace) -> str:
-    """How many ratings the study needs with looks after blocks. Raises StudyError for blocks that cannot be."""
+    """Return how many ratings the study needs with looks after blocks. Raises StudyError for blocks that cannot be."""
     rubric, rule = load_rubric(study), study.acceptance
     design = Design.of(study, rubric)
     scale = next(design.asked(name).scale for name in design.questions if design.asked(name).kind == "rating")
@@ -176,7 +176,7 @@ def own_size(raters: RatersSpec, pairs: int) -> tuple[int, int]:
 
 
 def _halved(counting: int, drawn: int, called: ItemNames) -> list[str]:
-    """What an experiment costs, which the rows leave out."""
+    """Return what an experiment costs, which the rows leave out."""
     judged, item = called
     return [
         f"An experiment (raters.suggestions: half): {drawn:,} {item}s of each {judged} are rated, {counting:,} count,",
@@ -190,7 +190,7 @@ def _title(rule: RuleSpec) -> str:
 
 
 def _of_rules(rule: AcceptanceSpec, item: str) -> list[str]:
-    """How to read the rows of several rules."""
+    """Return how to read the rows of several rules."""
     together = (
         "A verdict is accepted where all rules accept: less often than by the one that accepts least."
         if rule.combine == "all"

@@ -1,4 +1,4 @@
-"""What raters will see of each queue, in one file: the rating page as a trial, and what participants see before it.
+"""A preview of each queue in one file: the rating page as a trial, and the pages that participants see before it.
 
 A file and not a server: it can be opened without anything running, kept beside the study, and sent to somebody who
 reads the language.
@@ -89,7 +89,7 @@ def _training(
 
 @dataclass(frozen=True)
 class _QueueSize:
-    """How many pairs a queue has, and the first of them, in the order in which they are published."""
+    """A queue's number of pairs, and the first of them in the order of publication."""
 
     number: int
     first: Sequence[Pair]
@@ -138,7 +138,7 @@ def _section(
 
 
 def _before(records: CampaignRecords, rubric: Rubric) -> dict[Queue, str]:
-    """What participants of Prolific see before the first batch of each queue, where crowd workers are asked."""
+    """Return what participants of Prolific see before the first batch of each queue, where crowd workers are asked."""
     study = records.study
     if study.crowd is None:
         return {}

@@ -53,7 +53,7 @@ def worded(words: Mapping[str, str], language: str) -> str:
 
 @dataclass(frozen=True)
 class QuestionScale:
-    """What numbers need to know of a question."""
+    """A question's kind, scale and labels, for statistics."""
 
     name: str
     kind: Kind = "rating"
@@ -63,12 +63,12 @@ class QuestionScale:
     pools: tuple[str, ...] = ()  #: that it is asked about; empty for all
 
     def asked_in(self, pool: str) -> bool:
-        """Whether it is asked about the pairs of a pool."""
+        """Return whether it is asked about the pairs of a pool."""
         return not self.pools or pool in self.pools
 
     @property
     def has_buttons(self) -> bool:
-        """Whether Argilla shows its points as labels: its own ratings are whole numbers from 0 to 10."""
+        """Return whether Argilla shows its points as labels: its own ratings are whole numbers from 0 to 10."""
         return not all(isinstance(point, int) and 0 <= point <= MOST_RATED for point in self.scale)
 
     def wrong(self, value: Value, *, whole: bool = True) -> str:
@@ -131,7 +131,7 @@ def labels_of(answer: str) -> list[str]:
 
 
 def has_label(kind: Kind, answer: str, label: str) -> bool:
-    """Whether an answer names a label, or, of a ranking, has it first, alone or with equal ones."""
+    """Return whether an answer names a label, or, of a ranking, has it first, alone or with equal ones."""
     return ranks_of(answer).get(label) == 1 if kind == "ranking" else label in labels_of(answer)
 
 
@@ -207,7 +207,7 @@ class Question(StudyPart):
                            f" {wording[:60]!r}; word one of them otherwise")  # fmt: skip
 
     def asked(self, scale: tuple[float, ...]) -> QuestionScale:
-        """What numbers need to know of it; `scale` is the rubric's."""
+        """Return what numbers need to know of it; `scale` is the rubric's."""
         points = (self.scale or scale) if self.kind == "rating" else ()
         needed = self.kind != "text" if self.required is None else self.required
         return QuestionScale(self.name, self.kind, points, tuple(self.labels), needed, self.pools)
@@ -218,14 +218,14 @@ Right = Annotated[int | float | str | tuple[str, ...], Field(union_mode="left_to
 
 
 class Sense(StudyPart):
-    """What a question means for one pool."""
+    """A question's meaning for one pool."""
 
     hint: Words | None = Field(default=None, description="what to judge; shown before the points")
     points: dict[Point, Words] = Field(default={}, description="meanings of points that differ in this pool")
 
 
 class PoolText(StudyPart):
-    """How a pool of transformations is explained to raters."""
+    """A pool's explanation for raters."""
 
     title: Words
     asked: Words = Field(description="what the program was asked to do")
@@ -247,7 +247,7 @@ class ShownField(StudyPart):
 
 
 class FieldTitles(StudyPart):
-    """What the two texts of a pair are called, and what was asked of the program; or the fields of another subject."""
+    """Titles of the two texts of a pair and of the request to the program, or of another subject's fields."""
 
     LATER: ClassVar[frozenset[str]] = frozenset({"original", "transformed", "asked", "shown"})
 

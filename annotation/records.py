@@ -1,4 +1,4 @@
-"""What a campaign concludes: summaries of ratings, verdicts, means of pairs (`agreement.json` and others)."""
+"""Records of a campaign's conclusions: summaries of ratings, verdicts, means of pairs (`agreement.json` and others)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from plumbline.study.campaign import RuleSpec
 
 
 class JudgedMean(Record):
-    """What people and judges say together of one question of a verdict, where they decide it together."""
+    """The joint estimate of people and judges on one question of a verdict, where they decide it together."""
 
     question: str = Field(description="name of the question")
     judges: tuple[str, ...] = Field(description="the judges, whose mean counts")
@@ -39,7 +39,7 @@ Fixed = Literal["", "late", "unknown"]  # whether rules were fixed after the fir
 
 
 class Share(SparseModel, Record):
-    """How many of the answers to a question have a label, or rank it first."""
+    """The share of answers to a question that have a label, or rank it first."""
 
     LATER: ClassVar[frozenset[str]] = frozenset({"unbiased"})
 
@@ -51,7 +51,7 @@ class Share(SparseModel, Record):
 
 
 class MeanRank(Record):
-    """Where a label stands in the rankings of a question: 1 for first; equal ones share the mean of their places."""
+    """A label's mean rank in the rankings of a question: 1 for first; equal ones share the mean of their ranks."""
 
     label: str = Field(description="which label")
     rank: Estimate = Field(description="the mean of its ranks; interval over pairs")
@@ -120,7 +120,7 @@ class Group(Record):
 
 
 class Chance(Record):
-    """How sure it is that what a rule is about keeps to its limit."""
+    """The probability that a rule's quantity keeps to its limit."""
 
     probability: Number = Field(description="its P; NaN where it has none")
     reason: str = Field(default="", description="why it has none; empty where it has")
@@ -134,7 +134,7 @@ P_IS = (
 
 
 class BlockLook(Record):
-    """What a look after a block of pairs saw of one rule of a verdict."""
+    """One rule's values at a look after a block of pairs."""
 
     look: int = Field(description="its number: that of the block, from 1")
     pairs: int = Field(description="pairs that counted")
@@ -161,7 +161,7 @@ class TakenLook(Record):
 
 
 class Verdict(SparseModel, Record):
-    """Whether a transformation may be used in a language, and what that rests on (`verdicts.json`)."""
+    """The verdict on a transformation in a language, and its basis (`verdicts.json`)."""
 
     LATER: ClassVar[frozenset[str]] = frozenset(
         {
@@ -261,12 +261,12 @@ class Verdict(SparseModel, Record):
 
     @property
     def by_rule(self) -> Outcome:
-        """What the rule decides, whoever the raters are."""
+        """Return what the rule decides, whoever the raters are."""
         return self.decision_unchecked or self.decision
 
     @property
     def alone(self) -> Outcome:
-        """What people's ratings alone decide."""
+        """Return what people's ratings alone decide."""
         return self.decision_people or self.by_rule
 
 
@@ -296,7 +296,7 @@ class Sign(Record):
 
 
 class Decision(SparseModel, Record):
-    """What a person decided about a rater or a pair (`decisions.json`); later ones go before earlier ones."""
+    """A person's decision about a rater or a pair (`decisions.json`); later ones override earlier ones."""
 
     LATER: ClassVar[frozenset[str]] = frozenset({"pair_id", "answers", "answers_hash"})
 
@@ -355,7 +355,7 @@ class Wave(Record):
 
 
 class Member(Record):
-    """Who was asked to rate what when the answers were last collected (`members.json`): annotators, by dataset."""
+    """An annotator of a dataset when answers were last collected (`members.json`)."""
 
     KEY = ("rater_id", "dataset")
     rater_id: str = Field(description="pseudonym")
@@ -364,7 +364,7 @@ class Member(Record):
 
 
 class Supply(Record):
-    """What a transformation's sample in one language was drawn from (`sample.json`)."""
+    """The outputs from which a transformation's sample in one language was drawn (`sample.json`)."""
 
     KEY = ("transformation", "language")
     transformation: str = Field(description="its name")
@@ -408,7 +408,10 @@ class Review(Record):
 
 
 class Adjudication(Record):
-    """What a person decided about a pair afterwards, having seen judges' scores (`adjudications.json`): no rating."""
+    """A person's decision about a pair after the campaign, with judges' scores in sight (`adjudications.json`).
+
+    No rating.
+    """
 
     KEY = ("pair_id", "adjudicator", "question")
     pair_id: str = Field(description="which pair")
@@ -428,7 +431,7 @@ class Adjudication(Record):
 
 
 class ShownScore(Record):
-    """What judges said of one pair of an experiment on anchoring, and whether raters see it (`suggestions.json`)."""
+    """A judge's score of one pair of an experiment on anchoring, and whether raters see it (`suggestions.json`)."""
 
     KEY = ("pair_id", "question")
     pair_id: str = Field(description="which pair, of either half")

@@ -144,7 +144,7 @@ class BlockOpener:
 
 
 def early_block(open_blocks: Mapping[Place, tuple[int, int]], waiting: int, at_work: int) -> Place | None:
-    """What gets a block before its open one is complete; None while few enough raters have nothing left.
+    """Return what gets a block before its open one is complete; None while few enough raters have nothing left.
 
     `open_blocks` are what may get one: how many blocks are open there, and the answers that the first of them lacks.
     `waiting` of the raters who are `at_work` have nothing left.
@@ -190,7 +190,7 @@ class _ServedStudy:
         ]
 
     def _know(self, study: Study, unopened: Collection[str]) -> None:
-        """Which datasets there are, what is judged by their pairs, and how many of their records are checks."""
+        """Return which datasets there are, what is judged by their pairs, and how many of their records are checks."""
         names = SCOPES[study.acceptance.scope]
         for queue, pairs in queues_of(CampaignRecords.open(study).shown).items():
             keys = {tuple(str(getattr(pair, name)) for name in names) for pair in pairs if not pair.control}
@@ -199,7 +199,7 @@ class _ServedStudy:
             self.checks[queue.dataset(study.name)] = len(checks)
 
     def _due(self, argilla: Argilla, listed: Mapping[str, DatasetListing]) -> bool:
-        """Whether a block may be complete: in a dataset that changed no more records wait than are checks."""
+        """Return whether a block may be complete: in a dataset that changed no more records wait than are checks."""
         here = [name for name in self.datasets if name in listed]
         changed = [name for name in here if listed[name].last_activity_at != self.states.get(name)]
         if not self.datasets or (changed and time.monotonic() - self.collected > WHOLE_SECONDS):
@@ -208,7 +208,9 @@ class _ServedStudy:
         return any(progress.get("pending", 0) <= self.checks[name] for name, progress in waiting.items())
 
     def _early(self, study: Study, argilla: Argilla, listed: Mapping[str, DatasetListing]) -> Place | None:
-        """What is to get its next block before the open one is complete, since raters have nothing left; else None.
+        """Return what is to get its next block before the open one is complete, since raters have nothing left.
+
+        Else None.
 
         Raters' queues alone tell: what they answered plays no part, and no look comes earlier for it.
         """
@@ -234,7 +236,7 @@ class _ServedStudy:
         return early_block(open_blocks, waiting, len(at_work))
 
     def _opened(self, key: Place) -> int:
-        """How many blocks are open."""
+        """Return how many blocks are open."""
         return max(self.blocks[key].opened, self.ahead.get(key, 0))
 
 

@@ -54,7 +54,7 @@ def wrong_rules(
     pools: Sequence[str],
     used: Sequence[str],
 ) -> Iterator[str]:
-    """What rules say of questions that are not there, or cannot be judged so, and what they leave out.
+    """Return what rules say of questions that are not there, or cannot be judged so, and what they leave out.
 
     `scale` is the rubric's, empty where it has none; `pools` are those of the rubric, of which the study has those
     `used`.
@@ -97,7 +97,7 @@ def _unjudged(rule: AcceptanceSpec, questions: Sequence[QuestionScale], pools: S
 
 
 def without_effect(quality: QualitySpec, low: float, high: float) -> Iterator[str]:
-    """Which rules of `quality` would tell nothing on this scale, as they hold for every answer or for none."""
+    """Return which rules of `quality` would tell nothing on this scale, as they hold for every answer or for none."""
     most = high - low  # points between any two answers
     if quality.within >= most:
         yield f"quality.within {quality.within} makes every answer to a control right; give less than {most}"
@@ -146,7 +146,7 @@ LIMIT = 1000  # characters of a question's description that Argilla takes
 
 
 class Rubric(StudyPart):
-    """What raters are asked, and how it is explained to them."""
+    """The questions to raters, and their explanation."""
 
     name: str
     source: str
@@ -183,7 +183,7 @@ class Rubric(StudyPart):
         return [question.name for question in self.questions]
 
     def pool(self, name: str) -> PoolText:
-        """How one pool is explained. Raises StudyError if the rubric does not know it."""
+        """Return how one pool is explained. Raises StudyError if the rubric does not know it."""
         if name not in self.pools:
             raise StudyError(
                 f"rubric {self.name!r} explains no pool {name!r}; add it under `pools`, or `raters` to a"
@@ -192,7 +192,7 @@ class Rubric(StudyPart):
         return self.pools[name]
 
     def asked(self, pool: str | None = None) -> Sequence[QuestionScale]:
-        """What numbers need to know of the questions, in order: of all, or of those that a pool is asked."""
+        """Return what numbers need to know of the questions, in order: of all, or of those that a pool is asked."""
         if pool not in self._asked:
             every = (question.asked(self.scale) for question in self.questions)
             self._asked[pool] = [question for question in every if pool is None or question.asked_in(pool)]
@@ -217,7 +217,7 @@ class Rubric(StudyPart):
         return {name: questions[name].kept(value) for name, value in right.items() if questions[name].asked_in(pool)}
 
     def description(self, pool: str, question: Question, language: str) -> str:
-        """What to judge in a pool, and what each point means there; labels have their words on their buttons."""
+        """Return what to judge in a pool, and what each point means there; labels have their words on their buttons."""
         hint, points = self.meaning(pool, question, language)
         if question.kind != "rating":
             return hint
@@ -242,7 +242,10 @@ class Rubric(StudyPart):
         return "\n\n".join(parts) + "\n"
 
     def meaning(self, pool: str, question: Question, language: str) -> tuple[str, dict[float | str, str]]:
-        """What a question means in a pool: the hint (or nothing), and points of its scale in order, or each label."""
+        """Return what a question means in a pool.
+
+        The hint (or nothing), and points of its scale in order, or each label.
+        """
         sense = self.pool(pool).questions.get(question.name, Sense())
         hint = worded(sense.hint, language) if sense.hint else ""
         if question.kind != "rating":
@@ -257,7 +260,10 @@ class Rubric(StudyPart):
         return {**expected_of(pair)} if pair.control == KNOWN else {}
 
     def field_titles(self, pool: str, language: str, original: str, transformed: str) -> dict[str, str]:
-        """What the fields of a pool's pairs are called, in order; with their languages (codes) where these differ."""
+        """Return what the fields of a pool's pairs are called, in order.
+
+        With their languages (codes) where these differ.
+        """
         names = {field.name: worded(field.title, language) for field in self.fields.of(pool)}
         if original == transformed:
             return names
@@ -274,7 +280,7 @@ class Rubric(StudyPart):
 
 
 def _incomplete(rubric: Rubric) -> Iterator[str]:
-    """What a rubric lacks, or says of questions, points, labels and controls that it does not have."""
+    """Return what a rubric lacks, or says of questions, points, labels and controls that it does not have."""
     for question, scale in zip(rubric.questions, rubric.asked(), strict=True):
         if scale.kind == "rating" and not scale.scale:
             yield f"question {scale.name!r} is a rating, and there is no scale; give the rubric one, or the question"
@@ -303,7 +309,10 @@ def _incomplete(rubric: Rubric) -> Iterator[str]:
 
 
 def _describes(points: tuple[float, ...], scale: tuple[float, ...]) -> bool:
-    """Whether these points can have words on a scale: all of them, or the ends; of many points any between them."""
+    """Return whether these points can have words on a scale: all of them, or the ends.
+
+    Of many points any between them.
+    """
     ends = scale[:1] + scale[-1:]
     if is_fine(scale):
         return points[:1] + points[-1:] == ends and all(point in scale for point in points)
@@ -360,7 +369,7 @@ def load_rubric(study: Study, folder: Path | None = None, tasks: Sequence[HumanT
 
 
 def _unusable(rubric: Rubric) -> Iterator[str]:
-    """What a rubric cannot be used with. What was fixed with the rules of a study is not looked at again."""
+    """Return what a rubric cannot be used with. What was fixed with the rules of a study is not looked at again."""
     names = rubric.question_names()
     for name in names:
         if not _NAME.fullmatch(name):
@@ -418,7 +427,7 @@ def _of_another_scale(rubric: Rubric, rules: AcceptanceSpec, quality: QualitySpe
 
 
 def _usual_threshold(rubric: Rubric) -> float | None:
-    """What an unsaid threshold is: the rubric's own; where it has none, HTEB's on HTEB's scale (section 2.4)."""
+    """Return what an unsaid threshold is: the rubric's own; where it has none, HTEB's on HTEB's scale (section 2.4)."""
     if rubric.threshold is None and rubric.scale == _PAPERS_SCALES[0]:
         return float(AcceptanceSpec.model_fields["threshold"].default)
     return rubric.threshold

@@ -24,7 +24,7 @@ from plumbline.study import Study
 
 
 def keeper_of(options: argparse.Namespace) -> Keeper:
-    """What looks after the home while `serve` runs."""
+    """Return what looks after the home while `serve` runs."""
     return Keeper(home_of(options), options.backup_every, options.keep)
 
 

@@ -1,4 +1,4 @@
-"""What raters judge where it is not pairs of a transformation: the items that a study's subject gives."""
+"""Subjects other than pairs of a transformation: the items that a study's subject gives."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class SubjectItem:
 
     @property
     def text(self) -> str:
-        """What it is compared by with others, as plain text."""
+        """Return what it is compared by with others, as plain text."""
         return "\n\n".join(plain(value) for name, value in self.fields.items() if name not in self.apart)
 
     def pair(self, kind: VerdictUnit) -> Pair:
@@ -315,7 +315,7 @@ def _texts(chosen: DrawnItem) -> Iterator[str]:
 
 
 def _items(task: HumanTask, chosen: DrawnItem) -> Iterator[SubjectItem]:
-    """What stands in a record each: the item with all its candidates, or with one of them."""
+    """Return what stands in a record each: the item with all its candidates, or with one of them."""
     item = chosen.scored
     texts = [item.candidates[name] for name in chosen.shown]
     beside: list[dict[str, Value]] = [{"candidates": texts}] if texts else [{}]

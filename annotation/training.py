@@ -42,7 +42,7 @@ _TEXTS = ("original", "transformed")
 
 
 class TrainingResult(Record):
-    """What a rater made of a known pair (`training.json`)."""
+    """A rater's result on a known pair (`training.json`)."""
 
     KEY = ("rater_id", "item_id")
     rater_id: str = Field(description="pseudonym")
@@ -62,7 +62,7 @@ class TrainingItem:
 
     @property
     def languages(self) -> frozenset[str]:
-        """What its raters must read."""
+        """Return what its raters must read."""
         return Queue.of(self.pair).languages
 
 
@@ -175,14 +175,14 @@ def _right(question: QuestionScale, cell: Any, where: str) -> Value:
 
 
 def is_right(question: QuestionScale, value: Value, right: Value, within: float) -> bool:
-    """Whether an answer is right: a rating at most `within` from the right one, any other if it is equal."""
+    """Return whether an answer is right: a rating at most `within` from the right one, any other if it is equal."""
     if question.kind == "rating":
         return abs(float(value or 0) - float(right or 0)) <= within + EQUAL
     return value == right
 
 
 def training_rubric(rubric: Rubric, items: Sequence[TrainingItem]) -> Rubric:
-    """What these items' dataset asks: the rubric's own questions, each as far as any of the items is asked it.
+    """Return what these items' dataset asks: the rubric's own questions, each as far as any of the items is asked it.
 
     What a point means for one transformation alone stands in none of its words; why an answer is right does.
     """
@@ -201,7 +201,7 @@ def training_rubric(rubric: Rubric, items: Sequence[TrainingItem]) -> Rubric:
 
 @dataclass(frozen=True)
 class Solution:
-    """What is right about a known pair, and why, in a rater's language."""
+    """The right answers to a known pair, with the reason, in a rater's language."""
 
     answers: tuple[tuple[str, str], ...]  #: a question with its right answer, in words
     why: str  #: empty where nobody said
@@ -255,7 +255,10 @@ TRAINED = RecordFile("training.json", TrainingResult, "annotation collect")
 
 
 def read_trained(records: CampaignRecords) -> list[TrainingResult]:
-    """What raters made of known pairs when answers were last collected; nothing before, or where there are none."""
+    """Return what raters made of known pairs when answers were last collected.
+
+    Nothing before, or where there are none.
+    """
     return records.models(TRAINED) if records.study.training and records.has(TRAINED) else []
 
 

@@ -1,4 +1,4 @@
-"""What a rubric's file says, with what a study adds: wordings in further languages, words for what it judges.
+"""A rubric's file with a study's additions: wordings in further languages, words for its subject.
 
 Wordings in further languages stand beside the rubric (`prompts/rubrics/<rubric>/<language>.yaml`), not in it: a study
 that names none under `wordings` asks what it has always asked, and the identity of its rubric is what it was
@@ -44,7 +44,7 @@ def platform_words(name: str) -> Mapping[str, Mapping[str, str]]:
 
 
 def words_in(name: str, *languages: str) -> Mapping[str, str]:
-    """The same in the first of some languages that has any, else in English."""
+    """Return the same in the first of some languages that has any, else in English."""
     words = platform_words(name)
     return next((words[code] for code in languages if code in words), words[ENGLISH])
 
@@ -92,12 +92,12 @@ def with_wordings(rubric: Any, file: Path, languages: Iterable[str]) -> Any:
 
 
 def wording_file(rubric_file: Path, code: str) -> Path:
-    """Where a rubric's wording in a language stands."""
+    """Return where a rubric's wording in a language stands."""
     return rubric_file.with_suffix("") / f"{code}.yaml"
 
 
 def unchecked(file: Path) -> bool:
-    """Whether a file of wordings says that nobody has checked them.
+    """Return whether a file of wordings says that nobody has checked them.
 
     A language of the rubric without a file is its author's own: nothing is known of it.
     """
@@ -114,7 +114,7 @@ def unchecked_line(codes: Sequence[str]) -> str:
 
 
 class _Place:
-    """Where in a file one is, for what is said of it."""
+    """A position in a file, for messages about it."""
 
     def __init__(self, path: Path, names: tuple[str, ...] = ()) -> None:
         self.path, self.names = path, names
@@ -185,7 +185,7 @@ class _Rubric(Protocol):
 
 
 def with_groups(rubric: Any, judging: Subject, tasks_by_group: Mapping[str, str | None]) -> Any:
-    """What a rubric's file says, with the words of the subject's groups; pairs have none. Raises StudyError.
+    """Return what a rubric's file says, with the words of the subject's groups; pairs have none. Raises StudyError.
 
     `tasks_by_group` has the task of the data set that each group is named after; None for other groups.
     """
@@ -276,7 +276,9 @@ def with_own_words(rubric: Any, kinds: Mapping[str, VerdictUnit], study_file: Pa
 
 
 def addressed_lines(study: Study, rubric: _Rubric, texts: Iterable[tuple[str, str]]) -> list[str]:
-    """What is to be said of the languages that raters are addressed in; nothing where all is checked, or English.
+    """Return what is to be said of the languages that raters are addressed in.
+
+    Nothing where all is checked, or English.
 
     `texts` are languages of originals with those of their transformed texts (codes).
     """

@@ -135,7 +135,7 @@ def account_of(connection: server.Connection, name: str) -> dict[str, Any]:
 
 
 def answers_by_user(connection: server.Connection) -> Counter[str]:
-    """How many answers of any status each user has on the server."""
+    """Return how many answers of any status each user has on the server."""
     counts: Counter[str] = Counter()
     for dataset in call(connection, "GET", "me/datasets")["items"]:
         for user in call(connection, "GET", f"datasets/{dataset['id']}/users/progress")["users"]:
@@ -144,7 +144,7 @@ def answers_by_user(connection: server.Connection) -> Counter[str]:
 
 
 def languages(connection: server.Connection, home: server.Home) -> dict[str, tuple[str, ...]]:
-    """Which languages each annotator of a server reads, as far as the home was told."""
+    """Return which languages each annotator of a server reads, as far as the home was told."""
     codes_by_name: dict[str, list[str]] = _read(home).get(_server_key(connection), {})
     return {name: tuple(codes) for name, codes in codes_by_name.items()}
 
@@ -164,12 +164,12 @@ def keep_languages(connection: server.Connection, home: server.Home, name: str, 
 
 
 def languages_at(argilla: Argilla, home: server.Home) -> dict[str, tuple[str, ...]]:
-    """The same for a server that is being worked with, the home's own or one elsewhere."""
+    """Return the same for a server that is being worked with, the home's own or one elsewhere."""
     return languages(argilla.connection or server.Connection(argilla.url, ""), home)
 
 
 def languages_unasked(home: server.Home) -> dict[str, tuple[str, ...]]:
-    """The same for the server that the environment names, or the home's own, which is not asked."""
+    """Return the same for the server that the environment names, or the home's own, which is not asked."""
     url = os.environ.get("ARGILLA_API_URL", "").strip().rstrip("/")
     return {name: tuple(codes) for name, codes in _read(home).get(url or OWN_SERVER, {}).items()}
 
@@ -192,7 +192,7 @@ def _read(home: server.Home) -> dict[str, dict[str, list[str]]]:
 
 @dataclass(frozen=True)
 class Admission:
-    """Who may see what: people, simulated raters not counted."""
+    """Who has access to what: people, without simulated raters."""
 
     readers: Mapping[str, int]  #: of each workspace
     unknown: int  #: annotators of whom nobody said what they read: they are let in everywhere
@@ -279,7 +279,7 @@ def names_at(study_name: str, argilla: Argilla) -> dict[str, str]:
 
 
 def is_person(user: ArgillaUser) -> bool:
-    """Whether an account is an annotator, and no simulated one nor a crowd worker's."""
+    """Return whether an account is an annotator, and no simulated one nor a crowd worker's."""
     return user.role == "annotator" and not user.simulated and not user.username.startswith(WORKER)
 
 
@@ -304,7 +304,7 @@ _SECONDS = 3.0  # for each request; who looks at a status does not wait for a se
 
 @dataclass(frozen=True)
 class ServerAnswers:
-    """What a server that was looked at has."""
+    """The answers on a server."""
 
     url: str  #: empty where none runs on this machine and none is configured
     trouble: str = ""  #: why it could not be looked at; empty where it was
@@ -312,12 +312,12 @@ class ServerAnswers:
 
     @property
     def answers(self) -> int:
-        """How many there are."""
+        """Return how many there are."""
         return sum(self.by_account.values())
 
     @property
     def people(self) -> dict[str, int]:
-        """Those of people."""
+        """Return those of people."""
         return {name: number for name, number in self.by_account.items() if not name.startswith((SIMULATED, WORKER))}
 
 
@@ -341,7 +341,7 @@ def answered_now(study_name: str, home: server.Home, datasets: Collection[str]) 
 
 
 def _asked(url: str, key: str, study_name: str, datasets: Collection[str], *, proxies: bool) -> ServerAnswers:
-    """What the server at an address says. Raises what a server that is not Argilla's leads to."""
+    """Return what the server at an address says. Raises what a server that is not Argilla's leads to."""
     import httpx  # noqa: PLC0415 (a fifth of a second, and most commands ask no server)
 
     try:

@@ -38,7 +38,7 @@ class ArgillaUser:
 
     @property
     def simulated(self) -> bool:
-        """Whether no person stands behind it."""
+        """Return whether no person stands behind it."""
         return self.username.startswith(SIMULATED)
 
 
@@ -131,7 +131,7 @@ def connect(home: server.Home, *, existing: bool = False) -> Iterator[Argilla]:
 
 @contextlib.contextmanager
 def reach(home: server.Home, *, existing: bool = False) -> Iterator[server.Connection]:
-    """The same without the SDK, which takes a second to import."""
+    """Return the same without the SDK, which takes a second to import."""
     url = os.environ.get("ARGILLA_API_URL", "").strip()
     try:
         key = key_in("ARGILLA_API_KEY")

@@ -103,7 +103,7 @@ class _Reading:
         return parts, sorted(asked_raters, key=lambda member: (member.dataset, member.rater_id))
 
     def _is_whole(self, part: SourcePart, pseudonyms: Mapping[str, str]) -> bool:
-        """Whether what was read before is all of people and pairs that reading again would bring."""
+        """Return whether what was read before is all of people and pairs that reading again would bring."""
         raters, rated = {answer.rater_id for answer in part.answers}, {answer.pair_id for answer in part.answers}
         return raters <= set(pseudonyms.values()) and rated <= set(self.pairs)
 

@@ -85,7 +85,7 @@ _TYPES: dict[str, Kind] = {
 
 @dataclass(frozen=True)
 class QuestionForm:
-    """How one question is answered; Argilla lets nothing of it be changed in a published dataset."""
+    """How raters answer one question; Argilla allows no change of it in a published dataset."""
 
     kind: Kind
     options: tuple[tuple[Value, str], ...]  #: points (whose words stand in the description), or labels with their words
@@ -94,7 +94,7 @@ class QuestionForm:
 
     @classmethod
     def of(cls, rubric: Rubric, pool: str, question: Question, language: str) -> QuestionForm:
-        """What the raters of a pool can answer to a question; a text holds the number of a slider."""
+        """Return what the raters of a pool can answer to a question; a text holds the number of a slider."""
         scaled, (_, meanings) = question.asked(rubric.scale), rubric.meaning(pool, question, language)
         options: tuple[tuple[Value, str], ...] = tuple(meanings.items())
         if scaled.kind != "rating":
@@ -108,13 +108,13 @@ class QuestionForm:
 
     @classmethod
     def shown(cls, question: Mapping[str, Any]) -> QuestionForm:
-        """That of a question as Argilla's API describes it."""
+        """Return that of a question as Argilla's API describes it."""
         settings = question["settings"]
         options = tuple((option["value"], option.get("text", "")) for option in settings.get("options", ()))
         return cls(_TYPES[settings["type"]], options, bool(question["required"]))
 
     def too_much(self) -> str:
-        """What of it Argilla does not take, in words; empty if it takes all."""
+        """Return what of it Argilla does not take, in words; empty if it takes all."""
         values = [value for value, _ in self.options]
         if self.kind == "rating":
             return ""
@@ -171,7 +171,10 @@ class Words:
 
     @classmethod
     def of(cls, rubric: Rubric, queue: Queue, note: str = "", task: Mapping[str, Any] | None = None) -> Words:
-        """What a rubric says to the raters of a queue; `note` (Markdown) stands above and below the guidelines."""
+        """Return what a rubric says to the raters of a queue.
+
+        `note` (Markdown) stands above and below the guidelines.
+        """
         language = rubric.language_for(queue.language, queue.output_language)
         titles = rubric.field_titles(queue.pool, language, queue.language, queue.output_language)
         more = beside(rubric, queue.pool, language)
@@ -201,7 +204,7 @@ class Words:
 
     @classmethod
     def shown(cls, argilla: Argilla, dataset_id: str) -> Words:
-        """What a dataset says now. Raises ServiceError."""
+        """Return what a dataset says now. Raises ServiceError."""
         dataset = argilla.request("GET", f"/datasets/{dataset_id}")
         fields = argilla.request("GET", f"/datasets/{dataset_id}/fields")["items"]
         questions = argilla.request("GET", f"/datasets/{dataset_id}/questions")["items"]
@@ -217,7 +220,7 @@ class Words:
         )
 
     def corrects(self, shown: Words) -> str:
-        """What is said otherwise than a dataset shows it, in words; empty if nothing."""
+        """Return what is said otherwise than a dataset shows it, in words; empty if nothing."""
         if self.forms != shown.forms:
             return f"the questions and their points {from_to(shown.answers(), self.answers())}"
         changes = []
@@ -242,11 +245,11 @@ class Words:
         return "; ".join(changes)
 
     def shows_otherwise(self, shown: Words) -> bool:
-        """Whether the rating page says anything otherwise: contact, worked examples, its own words."""
+        """Return whether the rating page says anything otherwise: contact, worked examples, its own words."""
         return self.task is not None and json.loads(json.dumps(self.task)) != shown.task
 
     def too_much(self) -> str:
-        """What of it Argilla does not take, in words; empty if it takes all."""
+        """Return what of it Argilla does not take, in words; empty if it takes all."""
         for name, form in self.forms.items():
             too_fine = _TOO_FINE if form.slider and self.task is None else ""
             if what := too_fine or form.too_much():
@@ -259,7 +262,9 @@ class Words:
         return ""
 
     def fits(self, shown: Words) -> bool:
-        """Whether a dataset that shows those words can be made to show these: Argilla changes no form and no pair.
+        """Return whether a dataset that shows those words can be made to show these.
+
+        Argilla changes no form and no pair.
 
         What was asked stands with each pair, and in the guidelines, where it can be read back.
         """
@@ -285,7 +290,7 @@ def put_right(argilla: Argilla, dataset_id: str, words: Words) -> None:
 
 
 def answered(argilla: Argilla, dataset_id: str) -> bool:
-    """Whether anybody answered anything in a dataset, drafts and discards too. Raises ServiceError."""
+    """Return whether anybody answered anything in a dataset, drafts and discards too. Raises ServiceError."""
     return any(record.get("responses") for record in argilla.records(dataset_id))
 
 
@@ -322,7 +327,10 @@ def questions_of(argilla: Argilla, dataset_id: str) -> dict[str, dict[str, Any]]
 
 
 def suggestions_for(pairs: Sequence[Pair], suggestions: Suggested) -> Suggested:
-    """What each pair of a campaign shows: suggestions on the experiment's half and on repeats of it, nowhere else."""
+    """Return what each pair of a campaign shows.
+
+    Suggestions on the experiment's half and on repeats of it, nowhere else.
+    """
     half = {pair.pair_id for pair in pairs if pair.control == SUGGESTED}
     sources = {pair.pair_id: pair.repeats or pair.pair_id for pair in pairs}
     return {pair_id: suggestions[of] for pair_id, of in sources.items() if of in half and of in suggestions}
@@ -358,13 +366,13 @@ def give_task(
 
 
 def is_marked(argilla: Argilla, dataset_id: str) -> bool:
-    """Whether a dataset's orders are drawn for each rater. Raises ServiceError."""
+    """Return whether a dataset's orders are drawn for each rater. Raises ServiceError."""
     return MARK in (argilla.request("GET", f"/datasets/{dataset_id}").get("metadata") or {})
 
 
 @dataclass(frozen=True)
 class Orders:
-    """What each rater of a dataset was shown, by user id; from 1."""
+    """The orders that each rater of a dataset saw, by user id; from 1."""
 
     unknown: bool = False  #: they were drawn for each, and this server cannot say how
     drawn: bool = False  #: for each rater
@@ -374,7 +382,7 @@ class Orders:
 
     @classmethod
     def of(cls, argilla: Argilla, dataset_id: str) -> Orders:
-        """Those of a dataset; none where all raters see one order. Raises ServiceError."""
+        """Return those of a dataset; none where all raters see one order. Raises ServiceError."""
         if not is_marked(argilla, dataset_id):
             return cls()
         orders = _read(argilla, dataset_id)
@@ -383,7 +391,7 @@ class Orders:
         return cls(False, True, orders["orders"], orders["places"], orders["turns"])
 
     def of_answer(self, user_id: str, pair_id: str) -> dict[str, Any]:
-        """What an answer keeps of it (`ratings.answers.Answer`)."""
+        """Return what an answer keeps of it (`ratings.answers.Answer`)."""
         if self.unknown or (self.drawn and pair_id not in self.turns.get(user_id, {})):
             return {"order": UNKNOWN}
         index = self.places.get(user_id, {}).get(pair_id)
@@ -392,7 +400,7 @@ class Orders:
 
 
 def _read(argilla: Argilla, dataset_id: str) -> dict[str, Any] | None:
-    """What the server says of the orders; None where it draws none."""
+    """Return what the server says of the orders; None where it draws none."""
     try:
         orders: dict[str, Any] = argilla.request("GET", f"/datasets/{dataset_id}/orders")
     except ServiceError as error:
@@ -436,7 +444,7 @@ def send_pairs(  # noqa: PLR0913
 
 
 def placed(argilla: Argilla, dataset_id: str, beside: Mapping[str, str]) -> dict[str, str]:
-    """What of it a dataset has fields for. Raises ServiceError."""
+    """Return what of it a dataset has fields for. Raises ServiceError."""
     names = {shown_field["name"] for shown_field in argilla.request("GET", f"/datasets/{dataset_id}/fields")["items"]}
     return {name: text for name, text in beside.items() if name in names}
 

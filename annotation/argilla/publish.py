@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Publication:
-    """What publishing did."""
+    """The result of publishing."""
 
     new: Mapping[str, int]  #: pairs that were not there before, by dataset
     admission: Admission
@@ -69,19 +69,19 @@ class Publication:
     spared: int = 0  #: pairs of later blocks that were taken out again, since an earlier block has decided
 
     def opened(self) -> list[str]:
-        """How far the blocks of each verdict are, in lines."""
+        """Return how far the blocks of each verdict are, in lines."""
         lines = [f"{of_group(key)}: {'; '.join(group.lines())}" for key, group in self.blocks.items()]
         out = f"taken out, for a look at earlier blocks has decided: {count(self.spared, 'record')} without an answer"
         return [*lines, *([out] if self.spared else [])]
 
     def withdrawals(self) -> list[str]:
-        """What became of withdrawn pairs, in lines."""
+        """Return what became of withdrawn pairs, in lines."""
         gone = f"withdrawn pairs without an answer taken out of Argilla: {self.taken_out}"
         stay = f"withdrawn pairs that stay in Argilla, since they have answers or drafts: {self.answered}"
         return [line for line, number in ((gone, self.taken_out), (stay, self.answered)) if number]
 
     def replacements(self) -> list[str]:
-        """What became of the answers of excluded raters, in lines."""
+        """Return what became of the answers of excluded raters, in lines."""
         aside = (
             f"offered again, since their raters are excluded: the pairs of {self.aside} answers, which stay on record"
         )
@@ -210,7 +210,7 @@ class _Target:
         *,
         ours: bool,
     ) -> _Target:
-        """That of a queue's pairs, rated on our page (`ours`) or on Argilla's."""
+        """Return that of a queue's pairs, rated on our page (`ours`) or on Argilla's."""
         by_id = {pair.pair_id: pair for pair in pairs}
         per_pair, drawing = study.raters_of(queue.pool), drawing_of(study, pairs)
         workspace, name = queue.workspace(study.name), queue.dataset(study.name)
@@ -223,7 +223,10 @@ class _Target:
 
 
 def has_rating_page(study: Study, connection: Connection | None) -> bool:
-    """Whether the study's annotators rate on our page: on our own server, where they see no suggestions of judges."""
+    """Return whether the study's annotators rate on our page.
+
+    On our own server, where they see no suggestions of judges.
+    """
     here = connection is not None and connection.home is not None
     return here and study.raters.page == "plumbline" and study.raters.suggestions == "none"
 
@@ -246,7 +249,7 @@ def _take_out(argilla: Argilla, targets: Sequence[_Target], withdrawn: Collectio
 
 
 def _other_fields(rubric: Rubric, pairs: Sequence[Pair]) -> str:
-    """Which other fields the sample has than the rubric shows now; empty where they are the same."""
+    """Return which other fields the sample has than the rubric shows now; empty where they are the same."""
     for pair in pairs:
         wanted = [(shown_field.name, shown_field.kind) for shown_field in rubric.fields.of(pair.pool)]
         if [(shown_field.name, shown_field.kind) for shown_field in fields_of(pair)] != wanted:
@@ -323,7 +326,9 @@ def _fill(
 
 
 def _put_right(argilla: Argilla, dataset: DatasetListing, words: Words, *, drawn: bool) -> tuple[bool, str]:
-    """Whether a dataset can be filled up, and what was corrected: one that nobody answered says the right words then.
+    """Return whether a dataset can be filled up, and what was corrected.
+
+    One that nobody answered says the right words then.
 
     An earlier run was cut off while it made a draft: nobody has seen it, so it is made anew, as is one that asks other
     questions, which nobody has answered (`_refuse_answered`).
@@ -367,7 +372,7 @@ class ExtraField:
 
 
 def settings_of(words: Words, per_pair: int, client: Any, below: ExtraField | None = None) -> rg.Settings:
-    """What a dataset shows and asks, in Argilla's terms; `below` the texts, and above the keys, a field more."""
+    """Return what a dataset shows and asks, in Argilla's terms; `below` the texts, and above the keys, a field more."""
     import argilla as rg  # noqa: PLC0415 (takes a second)
 
     # Never Markdown: the texts are data, and a rater must see them as they are.
@@ -401,13 +406,13 @@ class _Response:
     response: Mapping[str, Any]
 
     def says(self, collected: Mapping[tuple[str, str], Answer], target: _Target, rubric: Rubric) -> bool:
-        """Whether it has the values that were collected."""
+        """Return whether it has the values that were collected."""
         answer = collected.get((self.pair_id, self.rater_id))
         now = said_in(self.response, rubric.asked(target.queue.pool))
         return answer is not None and now == (dict(answer.values), answer.comment)
 
     def comes_back(self, excluded: Collection[str], noted: Collection[tuple[str, str]]) -> bool:
-        """Whether it was set aside, and its rater counts again."""
+        """Return whether it was set aside, and its rater counts again."""
         discarded = self.response["status"] == "discarded"
         return discarded and self.rater_id not in excluded and (self.pair_id, self.rater_id) in noted
 

@@ -92,7 +92,7 @@ def _trained(
     raters: RatersSpec,
     accounts: Mapping[str, ArgillaUser],
 ) -> dict[str, list[Answer]]:
-    """What simulated raters answer to the known pairs that they have not answered, around what is right."""
+    """Return what simulated raters answer to the known pairs that they have not answered, around what is right."""
     records = [record for record in argilla.records(dataset.id) if record["external_id"] in items]
     questions = training_rubric(rubric, list(items.values())).asked(POOL)
     todo = dict[str, list[Answer]]()
@@ -121,7 +121,7 @@ def _trained(
 def answering(
     study: Study, rubric: Rubric, pairs: Sequence[Pair], *, draws: bool = False
 ) -> Callable[[SimulatedRater, str], Mapping[str, Value]]:
-    """How simulated raters answer these pairs: a function of rater and pair id; seeded, and always the same.
+    """Return how simulated raters answer these pairs: a function of rater and pair id; seeded, and always the same.
 
     Raises DataError for a pair whose output nobody rated; with `draws` its worth is drawn by the seed.
     """
@@ -170,7 +170,7 @@ def _labels(question: QuestionScale, felt: Floats) -> str:
 
 
 def _truths(study: Study, rubric: Rubric, pairs: Sequence[Pair], *, draws: bool = False) -> dict[str, dict[str, float]]:
-    """What each pair deserves, by pair id and question: the author's ratings; of controls the expected answers.
+    """Return what each pair deserves, by pair id and question: the author's ratings; of controls the expected answers.
 
     Nobody recorded labels: their first is taken for the best, and the others for less, as far as the first rating is.
     """
@@ -218,7 +218,7 @@ def _truths(study: Study, rubric: Rubric, pairs: Sequence[Pair], *, draws: bool 
 
 
 def _drawn(simulation_seed: int, key: str, questions: Sequence[QuestionScale]) -> dict[str, float]:
-    """What an item of another subject, or a pair of a bundle, deserves, good more often than bad.
+    """Return what an item of another subject, or a pair of a bundle, deserves, good more often than bad.
 
     It is of its own, so that its repeat has the same. Nobody recorded any, so it says nothing of the item.
     """
@@ -233,14 +233,14 @@ def _drawn(simulation_seed: int, key: str, questions: Sequence[QuestionScale]) -
 
 
 def _place(question: QuestionScale, expected: Value, best: float) -> float:
-    """Where among its labels the truth is: at the first that is expected, or the further on the worse it is."""
+    """Return where among its labels the truth is: at the first that is expected, or the further on the worse it is."""
     if expected is not None:
         return float(question.labels.index(labels_of(str(expected))[0]))
     return (1 - best) * (len(question.labels) - 1)
 
 
 def _meant(kind: Transformation, questions: Sequence[QuestionScale]) -> dict[str, float]:
-    """What a transformation is meant to be, where nobody rated its outputs."""
+    """Return what a transformation is meant to be, where nobody rated its outputs."""
     best = {question.name: float(question.scale[-1]) for question in questions}
     first = {question.name: float(question.scale[0]) for question in questions[:1]}
     return best if kind.meaning == "kept" else best | first
@@ -288,7 +288,7 @@ def _order(raters: Sequence[SimulatedRater], key: str) -> list[SimulatedRater]:
 def _missing(
     raters: Sequence[SimulatedRater], record: Mapping[str, Any], accounts: Mapping[str, ArgillaUser], wanted: int
 ) -> list[SimulatedRater]:
-    """Who is to answer a record until it has as many answers as are wanted."""
+    """Return who is to answer a record until it has as many answers as are wanted."""
     answered = {response["user_id"] for response in record.get("responses") or []}
     others = [rater for rater in raters if accounts[rater.name].id not in answered]
     return others[: max(0, wanted - len(answered))]

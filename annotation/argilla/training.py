@@ -117,14 +117,14 @@ def _fill(
 
 
 def training_lines(new: Mapping[str, int]) -> list[str]:
-    """What was published to learn on, in a line; nothing where there is none."""
+    """Return what was published to learn on, in a line; nothing where there is none."""
     return [f"for training, which never counts: {sum(new.values())} new known pairs in {', '.join(new)}"] if new else []
 
 
 def _fits(
     argilla: Argilla, dataset: DatasetListing, words: Words, wanted: Mapping[str, TrainingItem], present: set[str]
 ) -> bool:
-    """Whether a dataset can stay: it is as it should be, or somebody has answered in it."""
+    """Return whether a dataset can stay: it is as it should be, or somebody has answered in it."""
     if dataset.status == "draft":
         return False
     shown = Words.shown(argilla, dataset.id)
@@ -173,7 +173,10 @@ def collect_training(records: CampaignRecords, argilla: Argilla, rubric: Rubric)
 def _trained(
     rater: tuple[str, bool], item: TrainingItem, values: Mapping[str, Any] | None, rubric: Rubric, within: float
 ) -> TrainingResult:
-    """How a rater (pseudonym, whether simulated) did on a known pair; `values` are None without a submitted answer."""
+    """Return how a rater (pseudonym, whether simulated) did on a known pair.
+
+    `values` are None without a submitted answer.
+    """
     questions = {question.name: question for question in rubric.asked(item.pair.pool)}
     judged = right = 0
     for name, expected in expected_of(item.pair).items():

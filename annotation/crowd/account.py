@@ -34,7 +34,7 @@ class AccountOffer(Record):
 
 
 class AccountDecision(Record):
-    """How a submission was decided on."""
+    """The decision about a submission."""
 
     KEY = ("submission_id",)
     submission_id: str = Field(description="the submission")
@@ -72,7 +72,10 @@ class PaymentAccount:
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """What the file has; an account with nothing in it where there is none. Raises DataError for a damaged one."""
+        """Return what the file has; an account with nothing in it where there is none.
+
+        Raises DataError for a damaged one.
+        """
         advice = "bring it back from a backup: it says who was paid"
         content: dict[str, Any] = read_json(path, "annotation crowd launch", advice) if path.exists() else {}
         try:
@@ -91,7 +94,7 @@ class PaymentAccount:
 
 
 class AccountPlatform(Platform):
-    """What a platform with an account of ours does alike; who works, and on what, is said by each."""
+    """What platforms with an account of ours share; subclasses say who works, and on what."""
 
     refills = False
     longest_reason = 1024
@@ -183,7 +186,7 @@ class AccountPlatform(Platform):
         self.account.payments.setdefault(token, payment)
 
     def shows_bonus(self, submission_id: str, cents: int, reason: str) -> bool:
-        """Whether it is among the payments."""
+        """Return whether it is among the payments."""
         return any((payment.cents, payment.reason) == (cents, reason) for payment in self.bonuses(submission_id))
 
     def bonuses(self, submission_id: str) -> Sequence[Payment]:

@@ -1,4 +1,4 @@
-"""Which pairs one worker rates at a sitting: so many of a queue, with their controls and repeats.
+"""Batches: the pairs of a queue that one worker rates at a sitting, with their controls and repeats.
 
 A pair stands in one batch only, and a platform gives a worker a batch once, so nobody rates a pair twice. A repeat
 stands in the batch of the pair that it shows again, after it. Pure functions: the same sample gives the same batches;
@@ -21,7 +21,7 @@ from plumbline.study.campaign import ControlsSpec
 
 
 class Batch(Record):
-    """What one worker rates at a sitting, in the order of showing."""
+    """The pairs that one worker rates at a sitting, in the order of showing."""
 
     KEY = ("batch_id",)
     batch_id: str = Field(description="hash of its pairs")
@@ -76,7 +76,7 @@ def make_batches(
 
 
 def _shuffled(seed: int, pairs: Iterable[Pair], used: Collection[str]) -> list[Pair]:
-    """Those that are not used, in an order that the seed decides."""
+    """Return those that are not used, in an order that the seed decides."""
     rest = [pair for pair in pairs if pair.pair_id not in used]
     return sorted(rest, key=lambda pair: identity("batch-v1", seed, pair.pair_id))
 

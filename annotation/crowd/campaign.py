@@ -55,7 +55,7 @@ BONUS_REASON = "Your batch took longer than we had assumed. This bonus makes up 
 
 @dataclass(frozen=True)
 class Launch:
-    """What launching did."""
+    """The result of launching."""
 
     posted: int = 0  #: batches offered now
     extended: int = 0  #: offers opened again, or to more workers
@@ -115,7 +115,7 @@ class CrowdCampaign:
 
     @property
     def rubric(self) -> Rubric:
-        """What workers are asked, as it was fixed for them."""
+        """Return what workers are asked, as it was fixed for them."""
         return asked_rubric(self.records)
 
     def do(self, kind: Kind, subject: str, cents: int = 0, details: Mapping[str, Any] | None = None) -> str:
@@ -224,7 +224,10 @@ class CrowdCampaign:
         return works
 
     def pseudonym(self, worker: str) -> str:
-        """What a worker is called outside the ledger; in a sandbox it says that the ratings are a rehearsal's."""
+        """Return what a worker is called outside the ledger.
+
+        In a sandbox it says that the ratings are a rehearsal's.
+        """
         name = worker_pseudonym(self._key, self.study.name, self.platform.name, worker)
         return name if self.platform.mode == "live" else f"simulated-{name}"
 
@@ -319,7 +322,7 @@ class CrowdCampaign:
         self.reopen()
 
     def _most(self) -> int:
-        """How many batches one worker may do: the share of all that there are and will be, and at least one."""
+        """Return how many batches one worker may do: the share of all that there are and will be, and at least one."""
         taken = self.ledger.taken()
         to_come = next_batches(self.records, self.platform.mode, taken)
         return max(1, math.floor(self.spec.share * (len(taken) + len(to_come))))
@@ -445,5 +448,5 @@ class CrowdCampaign:
 
 
 def _valid(work: Work) -> bool:
-    """Whether work counts for its batch, decided or not."""
+    """Return whether work counts for its batch, decided or not."""
     return work.submission.state not in ("rejected", "returned")

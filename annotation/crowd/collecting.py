@@ -38,7 +38,7 @@ COUNTED = ("submitted", "approved", "rejected")  # a rejected worker's ratings s
 
 @dataclass(frozen=True)
 class Collection:
-    """What collecting brought."""
+    """The result of collecting."""
 
     ratings: pd.DataFrame  #: the sample's, of all sources
     new: int  #: submissions whose answers were read now
@@ -122,7 +122,10 @@ def forget_rehearsal(study: Study, ledger: Ledger) -> int:
 
 
 def _only_returned(ratings: pd.DataFrame, source: str, parts: Mapping[str, SourcePart], works: Sequence[Work]) -> bool:
-    """Whether ratings are missing and all of them are of work that was returned: nobody may use these any more."""
+    """Return whether ratings are missing and all of them are of work that was returned.
+
+    Nobody may use these any more.
+    """
     of_source = ratings[ratings["source"] == source]
     now = {(answer.rater_id, answer.batch) for part in parts.values() for answer in part.answers}
     missing = set(zip(of_source["rater_id"], of_source["batch"], strict=True)) - now

@@ -157,7 +157,7 @@ def campaign_of(
 
 
 def _limit(options: argparse.Namespace, platform: PlatformName, mode: Mode) -> int | None:
-    """What may be spent, in cents, after a person said yes to it; in play in the rehearsal."""
+    """Return what may be spent, in cents, after a person said yes to it; in play in the rehearsal."""
     if mode == "sandbox" and platform != "rehearsal":
         return None
     where, what = f"[{label_of(platform, mode)}]", "--live" if mode == "live" else "a rehearsal"

@@ -1,4 +1,4 @@
-"""What a person looks at before work is paid, and what follows from the decision.
+"""Review of work before it is paid, and the effects of each decision.
 
 Nothing is decided by the program. Its advice is `approve` or `ask`, never `reject` (PTEB, appendix B: rejections stay
 rare, and each keeps its reason). A rejected worker's ratings stop counting; they stay in the data.
@@ -210,7 +210,7 @@ def pay_bonuses(campaign: CrowdCampaign) -> int:
 
 
 def on_rules(judgement: SubmissionReview) -> bool:
-    """Whether a rejection follows from a rule that was fixed before the first rating: failed controls."""
+    """Return whether a rejection follows from a rule that was fixed before the first rating: failed controls."""
     return any(sign.startswith(tuple(f"{rule}:" for rule in A_PRIORI)) for sign in judgement.signs)
 
 

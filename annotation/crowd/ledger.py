@@ -44,7 +44,7 @@ class Work:
 
 @dataclass(frozen=True)
 class SubmissionReview:
-    """What a person decided about a submission, and which signs there were."""
+    """A person's decision about a submission, with the signs at that time."""
 
     submission_id: str
     decision: Literal["approve", "reject", "ask"]
@@ -325,7 +325,7 @@ class Ledger(WorkTables):
         return list(self._operations(more, values))
 
     def extensions(self, batch_id: str) -> list[Operation]:
-        """How a batch's offer was opened again or to more workers, or was to be, the oldest first."""
+        """Return how a batch's offer was opened again or to more workers, or was to be, the oldest first."""
         return list(self._operations("AND kind = 'extend' AND json_extract(details, '$.batch') = ?", (batch_id,)))
 
     def spent(self) -> int:
@@ -336,7 +336,7 @@ class Ledger(WorkTables):
         return self._spent("mode = ?", (self.mode,))
 
     def spent_here(self) -> int:
-        """The same of this platform alone."""
+        """Return the same of this platform alone."""
         return self._spent("platform = ? AND mode = ?", self._key)
 
     def _spent(self, where: str, values: tuple[str, ...]) -> int:
@@ -378,14 +378,14 @@ class Ledger(WorkTables):
 
 
 def source_of(platform: PlatformName, mode: Mode) -> str:
-    """What the ratings of a campaign say about where they come from."""
+    """Return what the ratings of a campaign say about where they come from."""
     if platform == "rehearsal":
         return REHEARSAL
     return platform if mode == "live" else f"{platform} {mode}"
 
 
 def label_of(platform: PlatformName, mode: Mode) -> str:
-    """What stands before each line of a campaign's output."""
+    """Return what stands before each line of a campaign's output."""
     return REHEARSAL if platform == "rehearsal" else f"{mode} {platform}"
 
 

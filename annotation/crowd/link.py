@@ -40,14 +40,14 @@ LISTS = "payments"  #: the folder of lists, beside the ledger
 
 
 def link_of(crowd: CrowdSpec) -> LinkSpec:
-    """What the platform's links hold. Raises StudyError where the study does not say."""
+    """Return what the platform's links hold. Raises StudyError where the study does not say."""
     if crowd.link is None:
         raise StudyError("crowd.link is missing: name a preset, such as `link: {preset: sona}` (docs/howto/links.md)")
     return crowd.link
 
 
 def signature(key: bytes, room_id: str, person: str) -> str:
-    """What a person's link to a room is signed with; nobody can make it without the home's key."""
+    """Return what a person's link to a room is signed with; nobody can make it without the home's key."""
     # The server's page (plumbline_argilla.crowd) makes the same.
     return hmac.new(key, "\0".join(("link-v1", room_id, person)).encode(), hashlib.sha256).hexdigest()[:32]
 
@@ -86,7 +86,7 @@ class LinkPlatform(AccountPlatform):
 
     @property
     def _people(self) -> list[str]:
-        """Whom the platform knows, in the order of their ids."""
+        """Return whom the platform knows, in the order of their ids."""
         return sorted(self.account.notes.get("participants", []))
 
     def confirm(self, path: Path) -> None:
@@ -166,7 +166,7 @@ class LinkPlatform(AccountPlatform):
         return work
 
     def answers(self, submission: Submission, offer: Offer) -> Sequence[Answer]:
-        """What the participant answered in our Argilla."""
+        """Return what the participant answered in our Argilla."""
         return self._rooms.answers(offer, worker_pseudonym(self._key, self._study.name, self.name, submission.worker))
 
     # Who may come

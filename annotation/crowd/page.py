@@ -1,4 +1,4 @@
-"""What crowd workers read: the words before and after the rating page, their consent, and MTurk's page.
+"""Pages for crowd workers: the words around the rating page, the consent, and MTurk's page.
 
 A worker on MTurk rates a batch on the rating page in one HTML file (`annotation.page.hosted_html`). MTurk takes it as
 an HTMLQuestion, of at most 65,535 bytes (its API reference, HTMLQuestion).
@@ -38,7 +38,7 @@ def prolific_words(language: str, *, of_pairs: bool = True) -> dict[str, str]:
 
 
 def consent_of(crowd: CrowdSpec, language: str) -> str:
-    """What workers who are addressed in a language agree to: the study's own words, or else ours."""
+    """Return what workers who are addressed in a language agree to: the study's own words, or else ours."""
     text = crowd.consent.get(language) or crowd.consent.get(ENGLISH)
     return text or str(words_of(language)["consent_text"])
 

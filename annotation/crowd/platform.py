@@ -1,4 +1,4 @@
-"""What a crowd platform is asked, the same for MTurk and Prolific, and what it answers.
+"""The interface of crowd platforms, the same for all of them.
 
 `annotation.crowd.campaign` decides and keeps the ledger; a platform only carries out. Every call that changes something
 takes a token, the same at each try: a platform that knows tokens refuses the second call, and `find_posted` and
@@ -103,7 +103,7 @@ class Platform(ABC):
 
     @cached_property
     def _rubric(self) -> Rubric:
-        """What workers are asked, as it was fixed for them."""
+        """Return what workers are asked, as it was fixed for them."""
         return asked_rubric(CampaignRecords.open(self._study))
 
     @abstractmethod
@@ -169,7 +169,7 @@ class Platform(ABC):
 
     @abstractmethod
     def answers(self, submission: Submission, offer: Offer) -> Sequence[Answer]:
-        """What was answered in a submission, without the rater.
+        """Return what was answered in a submission, without the rater.
 
         Raises DataError for answers that cannot be read (another study's, malformed, too large).
         """
@@ -219,7 +219,7 @@ class Platform(ABC):
         """Pay a bonus. A second call with the token pays nothing where the platform knows tokens."""
 
     def is_bonus_paid(self, submission: Submission, cents: int, reason: str) -> bool:
-        """Whether this bonus has been paid; where none shows yet, that is known after the platform's patience.
+        """Return whether this bonus has been paid; where none shows yet, that is known after the platform's patience.
 
         A second call would pay twice where the platform knows no tokens.
         """
@@ -233,7 +233,7 @@ class Platform(ABC):
 
     @abstractmethod
     def shows_bonus(self, submission_id: str, cents: int, reason: str) -> bool:
-        """Whether the platform shows this bonus now."""
+        """Return whether the platform shows this bonus now."""
 
     def write_lists(self) -> Sequence[Path]:
         """Write lists of the payments that a coordinator makes by hand; none where the platform pays itself."""

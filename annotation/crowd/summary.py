@@ -1,4 +1,4 @@
-"""Where a crowd campaign stands, from the ledger alone: progress, money, decisions. No worker's id leaves it.
+"""A crowd campaign's summary from the ledger alone: progress, money, decisions. No worker's id leaves it.
 
 The platform is not asked: what is told is what the ledger knew when a command last asked.
 """
@@ -180,7 +180,7 @@ def cases_text(campaign: CrowdCampaign) -> str:
 
 
 def plan_text(records: Evidence, platform: PlatformName, mode: Mode, pilot: int = 0) -> str:
-    """What the next launch would offer and what it costs: a row a batch. Nothing is created, here or there."""
+    """Return what the next launch would offer and what it costs: a row a batch. Nothing is created, here or there."""
     study, taken = records.study, list[BatchOffer]()
     spec, path, item = crowd_of(study), study.scratch / LEDGER, study.called.item
     refuse_lost_campaign(records, mode)

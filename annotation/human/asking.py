@@ -1,4 +1,4 @@
-"""What people are asked of an item of a task, and what their answers say: questions by type of task, and back.
+"""Questions about an item of a task, by type of task, and the meaning of their answers.
 
 Every answer is a label of a question, for a button with words is read at a glance and "cannot tell" can stand among
 them: points of a scale are `p0`, `p1`, ..., labels `l1`, `l2`, ... in the order of `HumanTask.labels`, clusters `c1`,
@@ -37,7 +37,7 @@ class TaskQuestion:
 
 @dataclass(frozen=True)
 class RaterAnswers:
-    """What one rater answered of one record: kept answers by question."""
+    """One rater's answers to one record, by question."""
 
     answers: Mapping[str, str]
     seconds: float = math.nan
@@ -46,7 +46,7 @@ class RaterAnswers:
     order: tuple[int, ...] | None = ()
 
     def place(self, number: int, shown: int) -> int:
-        """Where a candidate stood for this rater, by its number among those shown; 0 where nobody knows.
+        """Return where a candidate stood for this rater, by its number among those shown; 0 where nobody knows.
 
         A crowd's form may send any numbers: an order that is none of all that are `shown` says nothing.
         """
@@ -58,7 +58,7 @@ class RaterAnswers:
 
 
 def apart(task: HumanTask) -> bool:
-    """Whether each candidate has a record of its own."""
+    """Return whether each candidate has a record of its own."""
     return task.asked in ("graded", "binary") and task.candidates > TOGETHER
 
 
@@ -94,12 +94,15 @@ def _options(task: HumanTask) -> tuple[str, ...]:
 
 
 def point_name(task: HumanTask, point: int) -> str:
-    """What a point of the scale is called among a question's labels."""
+    """Return what a point of the scale is called among a question's labels."""
     return f"{'g' if task.asked == 'graded' else 'p'}{point}"
 
 
 def clusters_shown(task: HumanTask) -> int:
-    """How many numbered clusters stand to be chosen: as many as were told, else one for each item, at most 30."""
+    """Return how many numbered clusters stand to be chosen.
+
+    As many as were told, else one for each item, at most 30.
+    """
     return task.clusters_told or min(task.n_items, 30)
 
 
@@ -112,7 +115,7 @@ def answers_of(
     simulated: bool,
     kind: str = "person",
 ) -> Iterator[HumanAnswer]:
-    """What one rater said of one item (`answers_by_record`: by pair id); nothing of what was not answered.
+    """Return what one rater said of one item (`answers_by_record`: by pair id); nothing of what was not answered.
 
     An order that lacks its first question's yes is an abstention; one without an order is left out.
     """
@@ -170,7 +173,7 @@ def _ranked(
 
 
 def _one(task: HumanTask, answer: str, shown: Sequence[str] = ()) -> dict[str, object]:
-    """What one kept answer says, in the fields of `HumanAnswer`."""
+    """Return what one kept answer says, in the fields of `HumanAnswer`."""
     named = labels_of(answer)
     if not named or CANNOT_TELL in named:
         return {"abstained": True}

@@ -1,4 +1,4 @@
-"""Which items of a data set people do, and which candidates stand beside each: by a seed, balanced where asked.
+"""The items of a data set that people do, and their candidates: drawn by a seed, balanced where asked.
 
 Gold is used to draw by and left behind: what comes out for raters has texts and ids alone.
 """
@@ -254,7 +254,7 @@ def cut(value: Value, most: int) -> Value:
 
 
 def clusters_of(spec: HumanTaskSpec, items: Sequence[DrawnItem]) -> int:
-    """How many clusters raters are told of. Raises StudyError where that is another number in each language."""
+    """Return how many clusters raters are told of. Raises StudyError where that is another number in each language."""
     if not spec.tell_clusters:
         return 0
     labels = defaultdict[str, set[str]](set)

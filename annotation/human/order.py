@@ -27,7 +27,7 @@ FIELD = "candidates"  # in which they stand together
 
 @dataclass(frozen=True)
 class OrderDrawing:
-    """What is drawn for each rater of one queue."""
+    """The orders drawn for each rater of one queue."""
 
     seed: str  #: from which an order is drawn, with the rater's name
     number: int = 0  #: candidates of each item; 0 where none stand together
@@ -36,13 +36,13 @@ class OrderDrawing:
     groups: Mapping[str, str] | None = None  #: records that come one after another, by pair: 32 hexadecimal digits
 
     def of_dataset(self) -> dict[str, Any]:
-        """What a dataset of Argilla's says of it, as `plumbline_argilla.entries` reads it."""
+        """Return what a dataset of Argilla's says of it, as `plumbline_argilla.entries` reads it."""
         values = {"seed": self.seed, "number": self.number, "questions": self.questions, "options": self.options}
         values |= {"field": FIELD} if self.number else {}  # by which the rating page shows a list
         return {**values, "groups": self.groups is not None}
 
     def of_pair(self, pair: Pair) -> dict[str, Any]:
-        """What a record says of it."""
+        """Return what a record says of it."""
         if self.groups is not None:
             return {"group": self.groups[pair.pair_id]} if pair.pair_id in self.groups else {}
         (entries,) = [field.value for field in fields_of(pair) if field.name == FIELD] if self.number else [()]
@@ -50,7 +50,10 @@ class OrderDrawing:
 
 
 def drawing_of(study: Study, pairs: Sequence[Pair]) -> OrderDrawing | None:
-    """What is drawn for each rater of some pairs, which are of one queue; None for other studies than of tasks."""
+    """Return what is drawn for each rater of some pairs, which are of one queue.
+
+    None for other studies than of tasks.
+    """
     if not study.judging.does_tasks or not pairs:
         return None
     pool = pairs[0].pool

@@ -1,4 +1,4 @@
-"""What a study of the human ceiling leaves: its tasks, their items, and the answers that count."""
+"""Records of a study of the human ceiling: its tasks, their items, and the answers that count."""
 
 from __future__ import annotations
 

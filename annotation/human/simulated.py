@@ -27,7 +27,7 @@ from plumbline.study.human import CANNOT_TELL
 
 
 class Rehearsal:
-    """What simulated raters answer: a pure function of seed, rater and record."""
+    """Simulated raters' answers: a pure function of seed, rater and record."""
 
     def __init__(
         self,

@@ -112,12 +112,12 @@ def order_of(labels: Sequence[str]) -> tuple[str, ...]:
 
 
 def is_number(label: str) -> bool:
-    """Whether a label is a number and nothing else, such as 3, -1 or 0.5."""
+    """Return whether a label is a number and nothing else, such as 3, -1 or 0.5."""
     return bool(_NUMBER.fullmatch(label.strip()))
 
 
 def reworded(files: InstructionFiles, spec: HumanTaskSpec, drawn: HumanTask) -> bool:
-    """Whether a study's own instructions, or its languages, changed since a task was drawn.
+    """Return whether a study's own instructions, or its languages, changed since a task was drawn.
 
     Plumbline's change with its version, and the task keeps those that it was drawn with. Records of versions that kept
     a hash alone do not tell whose changed.
@@ -321,7 +321,7 @@ def _measure(spec: HumanTaskSpec, drawn: TaskDrawing) -> None:
 
 
 def settings_of(spec: HumanTaskSpec, seed: int) -> dict[str, Any]:
-    """What a study says of a task, with its sample's seed: with other settings it would be another one."""
+    """Return what a study says of a task, with its sample's seed: with other settings it would be another one."""
     return {**spec.model_dump(mode="json"), "seed": seed}
 
 
@@ -376,7 +376,7 @@ def refuse_other_tasks(study: Study, now: Sequence[HumanTask]) -> None:
 
 
 def rubric_of(study: Study, tasks: Sequence[HumanTask] | None = None) -> dict[str, Any]:
-    """What the raters of a study's tasks are asked, as a rubric's file says it.
+    """Return what the raters of a study's tasks are asked, as a rubric's file says it.
 
     `tasks` are by default those that were drawn last, or, before that, what would be drawn.
     """

@@ -42,16 +42,16 @@ class InstructionFiles:
 
     @classmethod
     def of(cls, study: Study) -> InstructionFiles:
-        """Those of a study."""
+        """Return those of a study."""
         return cls(study.file, study.resolve, study.wordings)
 
     @property
     def general(self) -> dict[str, Any]:
-        """What stands for all tasks, with its wordings in the further languages."""
+        """Return what stands for all tasks, with its wordings in the further languages."""
         return self._read(human_file(HUMAN_GENERAL))
 
     def of_task(self, spec: HumanTaskSpec, task_type: str) -> dict[str, Any]:
-        """What a task's file says, with its wordings in the further languages."""
+        """Return what a task's file says, with its wordings in the further languages."""
         return self._read(self.resolve(spec.instructions) if spec.instructions else human_file(f"{task_type}.yaml"))
 
     def hash_of(self, spec: HumanTaskSpec, task_type: str) -> str:
@@ -59,7 +59,7 @@ class InstructionFiles:
         return identity("instructions-v1", self.general, self.of_task(spec, task_type))
 
     def words(self, spec: HumanTaskSpec, task_type: str) -> TaskInstructions:
-        """What a task's raters would be addressed from if it was drawn now."""
+        """Return what a task's raters would be addressed from if it was drawn now."""
         every, task_words = as_recorded(self.general), as_recorded(self.of_task(spec, task_type))
         return TaskInstructions(general=every, own=task_words, wordings=tuple(sorted(self.languages)))
 
@@ -77,7 +77,7 @@ class InstructionFiles:
 
 
 def as_recorded(words: dict[str, Any]) -> dict[str, Any]:
-    """What a file of instructions says, as records have it."""
+    """Return what a file of instructions says, as records have it."""
     plain: dict[str, Any] = json.loads(json.dumps(words))  # whose keys are text, points of a scale too
     return plain
 
@@ -150,7 +150,7 @@ def _question(
 
 
 def _words(every: Mapping[str, Any], task_words: Mapping[str, Any], task: HumanTask, name: str) -> Words:
-    """What stands on a button."""
+    """Return what stands on a button."""
     if name in (CANNOT_TELL, NONE):
         return dict(every[name])
     if name in (YES, NO):

@@ -1,4 +1,4 @@
-"""What raters answered, question by question: on which scale, with which labels, and what is no answer to it."""
+"""Raters' answers, question by question: their scale, their labels, and cells that are no answer."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def _wording(texts: Iterable[str], scale: AskedScale | None) -> Sequence[Sequenc
 
 
 def _is_numeric(texts: Mapping[str, int], numbers: Mapping[str, float]) -> bool:
-    """Whether answers are numbers, but for few, or for one or two wordings such as "not applicable"."""
+    """Return whether answers are numbers, but for few, or for one or two wordings such as "not applicable"."""
     share = sum(texts[text] for text in numbers) / sum(texts.values())
     if len(numbers) == len(texts) and set(numbers.values()) == {0.0, 1.0}:
         return False
@@ -260,7 +260,10 @@ def _labelled(title: str, name: str, texts: Mapping[str, int], wrong: dict[str, 
 
 
 def _mark(texts: Iterable[str]) -> str:
-    """What stands between several labels in one cell: what makes fewer labels of the texts; empty where none does."""
+    """Return what stands between several labels in one cell: what makes fewer labels of the texts.
+
+    Empty where none does.
+    """
     several = {mark: {part for text in texts for part in _parts(text, mark)} for mark in (AND_ALSO, ";", "|", ", ")}
     number = len(set(texts))
     return next(
@@ -285,7 +288,7 @@ def affirmative(question: ImportedQuestion) -> str:
 
 
 def says_yes(question: ImportedQuestion) -> bool:
-    """Whether one of the labels is known to say yes."""
+    """Return whether one of the labels is known to say yes."""
     return any(words.casefold() in _YES for words in question.labels.values())
 
 

@@ -1,4 +1,4 @@
-"""What each column of a file holds: proposed by its content first and its name second, shown, corrected.
+"""The role of each column of a file: proposed by content, then by name; shown; corrected by the user.
 
 A column's part is one of ROLES. Where two columns could be the same thing, or none is what is needed, the proposal has
 a doubt, and nothing is imported before somebody has named the column.
@@ -84,7 +84,7 @@ _ENDING = re.compile(r"^(?P<before>.*?)[ _.-]*(?P<rater>\d{1,3}|(?<=[ _.-])[A-Za
 
 @dataclass(frozen=True)
 class Proposal:
-    """What each column is taken for, why, and what somebody must say first."""
+    """The proposed role of each column, the reason, and what the user must decide first."""
 
     roles: Mapping[str, str]
     reasons: Mapping[str, str]
@@ -93,12 +93,12 @@ class Proposal:
 
     @property
     def has_answers(self) -> bool:
-        """Whether the table holds answers, and not only what is said of items."""
+        """Return whether the table holds answers, and not only what is said of items."""
         return bool({"answer", "by_rater", "by_item"} & set(self.roles.values()))
 
     @property
     def rates(self) -> bool:
-        """Whether the table says who rated."""
+        """Return whether the table says who rated."""
         return bool({"rater", "by_rater"} & set(self.roles.values()))
 
     def named(self, role: str) -> list[str]:
@@ -111,7 +111,10 @@ class Proposal:
 
 
 def propose(table: CellTable, corrections: Mapping[str, str]) -> Proposal:
-    """What the columns of a table are; `corrections` are the user's, by column. Raises StudyError for strange ones."""
+    """Return what the columns of a table are; `corrections` are the user's, by column.
+
+    Raises StudyError for strange ones.
+    """
     columns = [str(name) for name in table.cells.columns]
     for column, role in corrections.items():
         if column not in columns:
@@ -287,7 +290,7 @@ class _Proposer:
         return "comment" not in self._has_roles() and self._cells[name].notna().mean() < 1
 
     def _fixed_by(self, name: str, keys: Sequence[str]) -> bool:
-        """Whether rows that are alike in the keys are alike in a column."""
+        """Return whether rows that are alike in the keys are alike in a column."""
         both = self._cells[[*keys, name]].drop_duplicates()
         return len(both) == len(both.drop_duplicates(list(keys)))
 
@@ -366,7 +369,7 @@ class _Proposer:
         )
 
     def _take_crossed(self) -> None:
-        """Who rated where no name says it: the only column in which no item has the same twice."""
+        """Return who rated where no name says it: the only column in which no item has the same twice."""
         keys = self._item_keys()
         if {"rater", "by_rater", "by_item"} & self._has_roles() or not keys or not self._repeated(keys):
             return
@@ -394,7 +397,7 @@ class _Proposer:
         return [name for name, role in self._roles.items() if role in ("original", "output", "text", "item", "system")]
 
     def _repeated(self, keys: Sequence[str]) -> bool:
-        """Whether several rows are about one item."""
+        """Return whether several rows are about one item."""
         return len(self._cells[list(keys)].drop_duplicates()) * 2 <= len(self._cells)
 
     def _like_an_id(self, name: str) -> bool:
@@ -409,7 +412,7 @@ class _Proposer:
         return any("." in value for value in self._few(name)) and self._numeric(name)
 
     def _adds_to_items(self, name: str) -> bool:
-        """Whether an id tells items apart that the columns so far do not, and not single answers."""
+        """Return whether an id tells items apart that the columns so far do not, and not single answers."""
         keys = self._item_keys()
         if self._fixed_by(name, keys):
             return False
@@ -488,7 +491,7 @@ class _Proposer:
             )
 
     def _spread_over(self, names: Sequence[str]) -> bool:
-        """Whether columns have answers that differ in kind: none that the most of them have."""
+        """Return whether columns have answers that differ in kind: none that the most of them have."""
         shared = set.intersection(*(set(self._values[name]) for name in names))
         return 2 * len(shared) < min(len(self._values[name]) for name in names)
 
@@ -504,7 +507,7 @@ def hints(name: str) -> list[str]:
 
 
 def _time_order(name: str) -> int:
-    """Which of several times says best when somebody answered."""
+    """Return which of several times says best when somebody answered."""
     order = ("submit", "answered", "finish", "complet", "end", "updated", "time", "date", "created")
     return next((number for number, word in enumerate(order) if word in name.casefold()), len(order))
 

@@ -43,7 +43,7 @@ _READ = 200  # texts by which the language is told
 
 @dataclass(frozen=True)
 class ImportRequest:
-    """What a user wants of an import."""
+    """The options of an import."""
 
     out: Path
     exports: str | None = None
@@ -184,7 +184,7 @@ def _import(request: ImportRequest, home: Home, material: Material, say: Callabl
 
 
 def _of_table(columns: Mapping[str, str], table: CellTable, tables: Sequence[CellTable]) -> dict[str, str]:
-    """What the user says of a table's columns: by name, as FILE:NAME, or as `column 3`."""
+    """Return what the user says of a table's columns: by name, as FILE:NAME, or as `column 3`."""
     names = list(map(str, table.cells.columns))
     titles = {f"column {number}": name for number, name in enumerate(names, 1) if f"column {number}" not in names}
     titles |= {name: name for name in names} | {f"{table.path.name}:{name}": name for name in names}
@@ -214,7 +214,7 @@ def _doubt_of_raters(tables: Sequence[CellTable], proposals: Sequence[Proposal])
 
 
 def _settings(options: argparse.Namespace) -> dict[str, Any]:
-    """What the user says of columns, scales and language: in a file, and in options, which go first."""
+    """Return what the user says of columns, scales and language: in a file, and in options, which go first."""
     content = read_yaml(Path(options.columns)) if options.columns else {}
     if not isinstance(content, dict):
         raise StudyError(f"{options.columns}: is no mapping; `plumbline import` writes such a file")

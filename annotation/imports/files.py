@@ -19,7 +19,7 @@ JSON = (".json", ".jsonl", ".ndjson")
 
 
 def read_file(path: Path, sheet: str = "") -> list[CellTable]:
-    """What a file holds. Raises DataError for one that cannot be read."""
+    """Return what a file holds. Raises DataError for one that cannot be read."""
     if not path.exists():
         raise DataError(f"{path}: there is no such file")
     kind = path.suffix.lower()
@@ -60,7 +60,7 @@ def with_the_same_names(tables: Iterable[CellTable]) -> list[CellTable]:
 
 
 def _begins_like_json(path: Path) -> bool:
-    """Whether a file of any name holds JSON: its first sign is a bracket that no header begins with."""
+    """Return whether a file of any name holds JSON: its first sign is a bracket that no header begins with."""
     with path.open("rb") as file:
         start = file.read(200).removeprefix(b"\xef\xbb\xbf").lstrip()
     return start[:2] in (b'{"', b"[{", b"[\n", b"[\r") or start[:1] == b"{"

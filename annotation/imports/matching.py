@@ -33,7 +33,7 @@ JOINT = " | "  # between the parts of an item's id
 
 @dataclass(frozen=True)
 class Material:
-    """What files hold: items, a row each, and answers to questions about them, a row each."""
+    """The content of files: items, a row each, and answers about them, a row each."""
 
     items: pd.DataFrame  #: system, item, original, output, text, language, truth and `beside:NAME`
     answers: pd.DataFrame  #: item (row of `items`), rater, question, cell, at, seconds, comment, status, file, line

@@ -1,4 +1,4 @@
-"""What annotation tools export as JSON, as rows: a row for each answer, or for each rater and item.
+"""JSON exports of annotation tools as rows: one for each answer, or for each rater and item.
 
 Which tool it was shows in the keys. What is nobody's answer to a question (spans, boxes, relations) is listed.
 """

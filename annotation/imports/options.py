@@ -32,7 +32,7 @@ ROLES = {
 
 
 def add_import_options(parser: argparse.ArgumentParser) -> None:
-    """Which files, what their columns are, and where the study goes."""
+    """Return which files, what their columns are, and where the study goes."""
     add = parser.add_argument
     add("files", metavar="FILE", type=cli.local, nargs="+", help="what was exported: ratings, and texts or right"
         " answers by the same ids")  # fmt: skip
@@ -54,7 +54,7 @@ def add_import_options(parser: argparse.ArgumentParser) -> None:
 
 @dataclass(frozen=True)
 class AskedScale:
-    """What a user says of a question's scale; `text` is how."""
+    """A question's scale as the user gives it; `text` is the option."""
 
     text: str
     low: float = 0

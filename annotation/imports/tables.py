@@ -215,7 +215,7 @@ def _encoding(path: Path) -> tuple[str, tuple[str, ...]]:
 
 
 def _separator(path: Path, encoding: str) -> str:
-    """What stands between cells: what gives most of the first rows as many cells as the header."""
+    """Return what stands between cells: what gives most of the first rows as many cells as the header."""
     with path.open(encoding=encoding, newline="") as file:
         head = list(itertools.islice(file, _HEAD))
     best, most = ",", (0, 0)
@@ -232,7 +232,7 @@ def _separator(path: Path, encoding: str) -> str:
 
 
 def _has_bare_quotes(path: Path, encoding: str, separator: str) -> bool:
-    """Whether each line has as many cells as the header only where quotation marks are letters like others."""
+    """Return whether each line has as many cells as the header only where quotation marks are letters like others."""
     if separator != "\t":
         return False
     with path.open(encoding=encoding, newline="") as file:

@@ -28,7 +28,7 @@ _EPOCH = re.compile(r"1\d{9}(\d{3})?(\.\d+)?")
 
 
 def looks_like_times(values: Sequence[str]) -> bool:
-    """Whether texts are times of day or days."""
+    """Return whether texts are times of day or days."""
     some = [value for value in values[:50] if value]
     return bool(some) and sum(_as_iso(value, day_first=True) != "" for value in some) >= 0.9 * len(some)
 
@@ -49,7 +49,7 @@ def as_times(values: Sequence[str], where: str) -> list[pd.Timestamp | None]:
 
 
 def month_unsure(values: Iterable[str]) -> bool:
-    """Whether times have slashes, and no day above 12 tells which number is the month."""
+    """Return whether times have slashes, and no day above 12 tells which number is the month."""
     slashed = [match for value in values if (match := _SLASHED.fullmatch(value)) and match["mark"] == "/"]
     return bool(slashed) and all(int(match["first"]) <= 12 and int(match["second"]) <= 12 for match in slashed)
 
@@ -136,6 +136,6 @@ def _seconds(value: str) -> float:
 
 
 def coarse(times: pd.Series) -> bool:
-    """Whether times are of days or minutes alone, from which nobody can tell how long an answer took."""
+    """Return whether times are of days or minutes alone, from which nobody can tell how long an answer took."""
     filled = times.dropna()
     return bool(len(filled)) and bool((filled.dt.second == 0).all()) and bool((filled.dt.microsecond == 0).all())

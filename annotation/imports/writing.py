@@ -49,7 +49,7 @@ _UNIT = ("original", "model", "axis", "transformation", "texts", "total", "overa
 
 @dataclass(frozen=True)
 class Layout:
-    """Where an import's files go, and what its systems are called."""
+    """The files of an import, and the names of its systems."""
 
     file: Path
     name: str
@@ -95,7 +95,7 @@ def _unit_name(name: str) -> str:
 
 
 def has_records(study: Study) -> bool:
-    """Whether ratings were imported into the study, or its pairs were drawn."""
+    """Return whether ratings were imported into the study, or its pairs were drawn."""
     return bool((study.folder / PAIRS.name).exists())
 
 
@@ -237,7 +237,7 @@ def _written(points: tuple[float, ...]) -> Any:
 
 
 def everybody_asked(question: ImportedQuestion, material: Material) -> bool:
-    """Whether a question was answered with most items."""
+    """Return whether a question was answered with most items."""
     counts = material.answers["question"].value_counts()
     if int((counts > 0).sum()) == 1:
         return True
@@ -245,7 +245,7 @@ def everybody_asked(question: ImportedQuestion, material: Material) -> bool:
 
 
 def answer_sets(material: Material) -> int:
-    """How many times a rater answered about an item, be it one question or several."""
+    """Return how many times a rater answered about an item, be it one question or several."""
     return int(_raters_of_items(material).sum())
 
 
@@ -285,7 +285,7 @@ def _study(layout: Layout, material: Material, questions: Sequence[ImportedQuest
 
 
 def _raters_of_items(material: Material) -> np.ndarray:
-    """How many people answered about each item."""
+    """Return how many people answered about each item."""
     raters = material.answers["rater"].array
     size = len(raters.categories) + 1
     together = pd.unique(material.answers["item"].to_numpy(np.int64) * size + raters.codes)
@@ -495,7 +495,7 @@ def _ratings(
 
 
 def _comments(comments: pd.Series, pseudonyms: Mapping[str, str]) -> np.ndarray:
-    """What raters wrote, with pseudonyms where a word of it is a rater's id of four letters or more."""
+    """Return what raters wrote, with pseudonyms where a word of it is a rater's id of four letters or more."""
     ids = {name.casefold(): shown for name, shown in pseudonyms.items() if len(name) > 3 and not name.isdigit()}
     texts = comments.astype(object).fillna("").map(readable)
     return texts.map(lambda text: _WORD.sub(lambda word: ids.get(word[0].casefold(), word[0]), text)).to_numpy()
@@ -505,7 +505,10 @@ _WORD = re.compile(r"\w[\w@.+-]*\w")  # addresses and ids with dots or hyphens t
 
 
 def _seconds(answers: pd.DataFrame, coarse_times: bool) -> np.ndarray:
-    """How long each answer took: as the file says, else since the rater's answer before; NaN where nobody knows."""
+    """Return how long each answer took: as the file says, else since the rater's answer before.
+
+    NaN where nobody knows.
+    """
     seconds = answers["seconds"].to_numpy(float)
     if not np.isnan(seconds).all() or coarse_times or answers["at"].isna().all():
         return seconds

@@ -1,4 +1,4 @@
-"""What language models that do people's tasks are asked: what raters read of an item, rendered as a message.
+"""Messages to language models that do people's tasks: an item as raters read it.
 
 Guidelines, what is asked, questions, answers and texts are those of the study's rubric, in the language in which raters
 read them. A message is of one record (`pairs.parquet`); of clustering it has all texts of a language at once, since
@@ -46,7 +46,7 @@ class AnnotatorPrompt(Prompt):
 
 @dataclass(frozen=True)
 class AnswerForm:
-    """What an answer must be: each option's name by what may be written for it, and how many are numbered."""
+    """The permitted answers: each option's name by its spellings, and the number of numbered options."""
 
     kind: str  #: one, several, each or order
     options: Mapping[str, str]
@@ -67,7 +67,7 @@ class AnnotatorMessage:
 
     @property
     def message(self) -> str:
-        """What the model reads; made when it is asked."""
+        """Return what the model reads; made when it is asked."""
         return self.render()
 
 
@@ -80,12 +80,12 @@ def as_asked(task: HumanTask, spec: AnnotatorSpec) -> HumanTask:
 
 
 def does(spec: AnnotatorSpec, task: HumanTask) -> bool:
-    """Whether a model does a task."""
+    """Return whether a model does a task."""
     return not spec.questions or task.task in spec.questions
 
 
 class Instructions:
-    """What the models of a study are told; `rubric` is that of the tasks as they are asked."""
+    """The instructions of a study's models; `rubric` is that of the tasks."""
 
     def __init__(self, rubric: Rubric, path: Path = PROMPT) -> None:
         self._rubric, self._prompt = rubric, read_prompt(path, AnnotatorPrompt)
@@ -185,7 +185,10 @@ def lines_of(task: HumanTask, labels: Mapping[str, str]) -> dict[str, str]:
 
 
 def spellings(task: HumanTask, labels: Mapping[str, str]) -> dict[str, str]:
-    """What may be written for each answer: its words, and its number where it has one; nothing that means two."""
+    """Return what may be written for each answer: its words, and its number where it has one.
+
+    Nothing that means two.
+    """
     lines, names_by_words, twice = lines_of(task, labels), dict[str, str](), set[str]()
     for name, words in labels.items():
         for spelling in dict.fromkeys(filter(None, (words, lines[name], _number(task, name)))):

@@ -66,7 +66,7 @@ class RecordedAnswers:
         return cls(recorded)
 
     async def answer(self, asking: AnnotatorMessage, attempt: Attempt) -> Completion:
-        """What was recorded. Raises TextUnansweredError where nothing was."""
+        """Return what was recorded. Raises TextUnansweredError where nothing was."""
         task = asking.task
         candidate = asking.candidates[0] if apart(task) else ""
         answers = {item: self.recorded.get((task.task, item, candidate)) for item in asking.items}
@@ -86,7 +86,7 @@ _Client = RecordedAnswers | JudgeChatClient
 
 
 class Annotating(PromptedAnswers[AnnotatorMessage, ModelAnswer]):
-    """What one model has answered of the study's tasks, and has yet to answer. Raises StudyError or DataError."""
+    """One model's answers to the study's tasks, and what it has yet to answer. Raises StudyError or DataError."""
 
     spec: AnnotatorSpec
 
@@ -106,7 +106,7 @@ class Annotating(PromptedAnswers[AnnotatorMessage, ModelAnswer]):
         return identity("annotator-v1", self.hash, asking.prompt_hash, *(pair.pair_id for pair in asking.pairs))
 
     def answers(self, items: Sequence[HumanItem]) -> Iterator[HumanAnswer]:
-        """What it answered, as a rater's answers are written."""
+        """Return what it answered, as a rater's answers are written."""
         by_task: dict[str, dict[str, RaterAnswers]] = {task.task: {} for task in self.tasks}
         for _, row in self.frame().query("status == 'ok'").iterrows():
             row_answers = json.loads(row["answers"])

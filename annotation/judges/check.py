@@ -1,4 +1,4 @@
-"""How far a study's judges can be trusted: held against its people, order, length and each other, and beside verdicts.
+"""Checks of a study's judges: against its people, order, length and each other, and beside verdicts.
 
 Everything is shown after the verdicts were reached, so that what is seen here is no look that nobody noted.
 """
@@ -32,7 +32,7 @@ Flag = Literal["both", "any"]
 
 @dataclass(frozen=True)
 class JudgeCheck:
-    """What was found, as tables by name; a table without rows is left out."""
+    """The checks' tables by name, without empty ones."""
 
     tables: Mapping[str, pd.DataFrame]
     warnings: tuple[str, ...]  #: a line for each verdict that would be another with the judges
@@ -49,7 +49,10 @@ def check(evidence: Evidence, epsilon: float = CROWD, flag: Flag = "both") -> Ju
 
 
 def checked(evidence: Evidence, outcome: JudgedOutcome, epsilon: float = CROWD, flag: Flag = "both") -> JudgeCheck:
-    """The same of what was read before. Where the rules let no judge speak of verdicts, it is of agreement alone."""
+    """Return the same of what was read before.
+
+    Where the rules let no judge speak of verdicts, it is of agreement alone.
+    """
     design, judging = evidence.design, outcome.judging
     counting = counting_ratings(evidence.collected.sample_ratings, design.per_pair)
     rated = counting[[design.asked(str(name)).kind == "rating" for name in counting["question"]]]
@@ -164,7 +167,10 @@ _SHOWN: Mapping[str, tuple[str, dict[str, str]]] = {
 
 
 def beside_text(outcome: JudgedOutcome) -> str:
-    """What stands beside verdicts, for `annotation accept`: what is recorded, decisions, and what they rest on."""
+    """Return what stands beside verdicts, for `annotation accept`.
+
+    What is recorded, decisions, and what they rest on.
+    """
     title, columns = _DECISIONS
     lines = [title, who_decides(decides=outcome.decides), *_recorded(outcome.recorded)]
     lines += [SIMULATED] if outcome.simulated else []
@@ -173,7 +179,7 @@ def beside_text(outcome: JudgedOutcome) -> str:
 
 
 def who_decides(*, decides: bool) -> str:
-    """Whose the verdicts are."""
+    """Return whose the verdicts are."""
     if decides:
         return "Verdicts are those of people and judges together (acceptance.judges: decide)."
     return "Verdicts are people's; judges decide nothing."
@@ -184,7 +190,7 @@ def _recorded(judges: Sequence[str]) -> list[str]:
 
 
 def saved_lines(saved: pd.DataFrame | None) -> list[str]:
-    """What judges have saved so far, in a line; none where they are refused everywhere."""
+    """Return what judges have saved so far, in a line; none where they are refused everywhere."""
     if saved is None:
         return []
     usable = saved[saved["reason"] == ""]
@@ -219,7 +225,7 @@ def check_text(name: str, checked: JudgeCheck) -> str:
 
 
 def basis_lines(decided: pd.DataFrame) -> list[str]:
-    """What the decisions with judges rest on, and why there are none: a line for all that have the same."""
+    """Return what the decisions with judges rest on, and why there are none: a line for all that have the same."""
     lines = []
     for column, none in (("rests_on", ""), ("why_not", "no judges, ")):
         for value, verdicts in decided[decided[column] != ""].groupby(column, sort=False):

@@ -24,7 +24,7 @@ def add_judge_actions(judging: argparse.ArgumentParser) -> None:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The same by themselves, for a GPU host, where nothing of Argilla is installed."""
+    """Return the same by themselves, for a GPU host, where nothing of Argilla is installed."""
     alone = cli.Parser(prog="plumbline judge", description=TEXT, epilog=_examples(),
                                     formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
     _add_actions(alone)

@@ -1,4 +1,4 @@
-"""What the study's rule would decide with the judges' help, beside what people's ratings alone decide."""
+"""The decision of the study's rule on people and judges together, beside that on people alone."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ FILE = "verdicts_with_judges.json"
 
 @dataclass(frozen=True)
 class JudgedOutcome:
-    """What the study's rule would decide of people and judges, and what that rests on."""
+    """The decision of the study's rule on people and judges together, and its basis."""
 
     judging: Judging
     together: pd.DataFrame  #: `powered_means`
@@ -150,7 +150,7 @@ class JudgedOutcome:
         return identity("beside-v1", keys, sorted(self.judging.withdrawn), self.judging.refused)
 
     def of(self, verdict: Verdict) -> tuple[JudgedMean, ...]:
-        """What people and judges say together of a verdict's questions, or why judges are refused."""
+        """Return what people and judges say together of a verdict's questions, or why judges are refused."""
         rows, late = of_verdict(verdict, self.together).to_dict("records"), of_verdict(verdict, self._late)["question"]
         return tuple(
             judged_mean(row, self.recorded, self.judgements, int((late == row["question"]).sum())) for row in rows
@@ -170,14 +170,17 @@ class JudgedOutcome:
 
 
 def judged(study: Study) -> bool:
-    """Whether anything can stand beside verdicts: the rules let it, and one of the study's judges has spoken."""
+    """Return whether anything can stand beside verdicts: the rules let it, and one of the study's judges has spoken."""
     if not study.judges or study.acceptance.judges == "none":
         return False
     return any((study.judgements / f"{spec.name}.parquet").exists() for spec in study.judges)
 
 
 def read_judging(records: CampaignRecords) -> Judging:
-    """What judges were given and said. Raises DataError where some have said nothing yet, or a table is damaged."""
+    """Return what judges were given and said.
+
+    Raises DataError where some have said nothing yet, or a table is damaged.
+    """
     try:
         from annotation.judges.pool import read_judged, undrawn  # noqa: PLC0415 (these take the extra `generation`)
         from annotation.judges.run import read_judgements  # noqa: PLC0415
@@ -205,7 +208,7 @@ def read_judging(records: CampaignRecords) -> Judging:
 
 
 def judging_of(outputs: pd.DataFrame, judgements: pd.DataFrame, collected: CampaignData, refused: str) -> Judging:
-    """The same from frames: all judges that said anything count together; `refused` says why they may not."""
+    """Return the same from frames: all judges that said anything count together; `refused` says why they may not."""
     return Judging(
         outputs,
         judgements,
@@ -217,7 +220,7 @@ def judging_of(outputs: pd.DataFrame, judgements: pd.DataFrame, collected: Campa
 
 
 def beside(evidence: Evidence, verdicts: Sequence[Verdict], judging: Judging) -> JudgedOutcome:
-    """What the rule that reached these verdicts would decide with the judges' help, from the same ratings."""
+    """Return what the rule that reached these verdicts would decide with the judges' help, from the same ratings."""
     design, collected = evidence.design, evidence.collected
     counting = counting_ratings(collected.sample_ratings, design.per_pair)
     names = {"pair_id", "pool", "language", "task_type", "wave"}
@@ -273,13 +276,16 @@ def _records(verdicts: Sequence[Verdict], outcome: JudgedOutcome) -> list[Beside
 
 
 def judged_means(evidence: Evidence, verdicts: Sequence[Verdict]) -> Mapping[Unit, Sequence[JudgedMean]]:
-    """What people and judges say together of each verdict's questions. Raises DataError where judges' records lack."""
+    """Return what people and judges say together of each verdict's questions.
+
+    Raises DataError where judges' records lack.
+    """
     outcome = beside(evidence, verdicts, read_judging(evidence))
     return of_verdicts(outcome, verdicts)
 
 
 def of_verdicts(outcome: JudgedOutcome, verdicts: Sequence[Verdict]) -> dict[Unit, tuple[JudgedMean, ...]]:
-    """The same from what stands beside the verdicts."""
+    """Return the same from what stands beside the verdicts."""
     return {unit_of(verdict): outcome.of(verdict) for verdict in verdicts}
 
 

@@ -1,4 +1,4 @@
-"""What judges do beside judging: prefer themselves, heed an order or a length, and differ from each other."""
+"""Judges' biases: self-preference, order, length; and their distance from each other."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def additive_fit(cells: pd.DataFrame) -> Effects:
 
 
 def order_effects(judgements: pd.DataFrame, first: str, second: str) -> pd.DataFrame:
-    """How far scores move with the order in which a judge read the scale (or two texts), by judge and question.
+    """Return how far scores move with the order in which a judge read the scale (or two texts), by judge and question.
 
     Columns: judge, question, n (outputs judged in both orders), difference (mean of `first` - `second`) with low and
     high (95%, t over outputs), mean_absolute, large (share that moves by a point or more), reason.
@@ -102,7 +102,7 @@ def mean_with_interval(values: Floats, none: str) -> Estimate:
 
 
 def length_slope(scores: Floats, ratios: Floats) -> Estimate:
-    """How scores rise with length: the least-squares slope on the natural logarithm of the length ratio.
+    """Return how scores rise with length: the least-squares slope on the natural logarithm of the length ratio.
 
     `scores` are judge minus people, or the judge's alone (of which a part may be deserved); `ratios` are words of the
     output over words of the original, above 0. The interval has HC3 errors (MacKinnon and White 1985, J. Econometrics
@@ -127,7 +127,7 @@ def length_slope(scores: Floats, ratios: Floats) -> Estimate:
 
 
 def between_judges(judgements: pd.DataFrame, scale: Sequence[float]) -> pd.DataFrame:
-    """How far every two judges agree on the outputs that both judged, by question.
+    """Return how far every two judges agree on the outputs that both judged, by question.
 
     Columns: question, first, second, n, pearson, spearman, ac2 (of scores rounded to the scale), mean_absolute,
     difference (mean of first - second).

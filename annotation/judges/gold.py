@@ -1,4 +1,4 @@
-"""Which judge: how far each reproduces the gold scores of pairs of texts (PTEB, section 2 and 3.2.1).
+"""Choice of a judge: how closely each one reproduces the gold scores of pairs of texts (PTEB, section 2 and 3.2.1).
 
 Judges rate pairs of texts that people gave a score. Gold scores of another scale (`gold_scale` of a data set) are
 mapped linearly to the judges'. Of the tables: the frame of judgements has dataset, and its `pair_id` names a pair of
@@ -194,7 +194,7 @@ class GoldPair(JudgedPair):
 
 
 class GoldRow(Record):
-    """How a judge agrees with gold scores on some pairs (`gold.json`)."""
+    """A judge's agreement with gold scores on some pairs (`gold.json`)."""
 
     table: Literal["spearman", "error", "words"] = Field(
         description="Spearman's rho by data set, mean absolute error by gold score, or Spearman's rho by length"
@@ -263,7 +263,7 @@ def _rows(judgements: pd.DataFrame, pairs: Sequence[GoldPair], scale: Sequence[f
 
 
 def gold_questions(study: Study, names: Sequence[str] = ()) -> tuple[list[Questionnaire], list[GoldPair]]:
-    """What each judge of a study (or each of these) is asked about two texts, and about which."""
+    """Return what each judge of a study (or each of these) is asked about two texts, and about which."""
     rubric, questionnaires = load_rubric(study), []
     for spec in named(study.judges, names, study.file):
         of_gold = {"prompt": spec.gold_prompt, "questions": (), "orders": ("up",), "score": None}

@@ -1,4 +1,4 @@
-"""How far people bear a judge out: agreement, error, gap and calibration against their ratings of the same outputs.
+"""Judges against people's ratings of the same outputs: agreement, error, gap and calibration.
 
 `ratings` are of one question or several (pair_id, rater_id, question, value, transformation), and those count of which
 columns of a study's `ratings.parquet` say nothing else (`plumbline.frames.that_count`);
@@ -70,7 +70,9 @@ def pair_means(ratings: pd.DataFrame) -> pd.Series:
 
 
 def calibrated(scores: Floats, people: Floats, seed: int, folds: int = FOLDS) -> Floats:
-    """What people would say, by the judge's scores: an isotonic curve, fitted each time on the other folds' pairs.
+    """Return what people would say, by the judge's scores.
+
+    An isotonic curve, fitted each time on the other folds' pairs.
 
     `people` are the pairs' mean ratings. Out of fold, so that a curve tells of pairs that it has not seen; it never
     stands in for ratings. NaN where a score is NaN, and for fewer than 2 pairs in a fold's rest.
@@ -212,7 +214,9 @@ def result_of(differences: Mapping[str, tuple[Floats, Floats]], epsilon: float) 
 
 
 def benjamini_yekutieli(p_values: Floats, q: float = FALSE_DISCOVERIES) -> np.ndarray:
-    """Which hypotheses are rejected at a false discovery rate of q, whatever their dependence: True or False each.
+    """Return which hypotheses are rejected at a false discovery rate of q, whatever their dependence.
+
+    True or False each.
 
     Those up to the largest p_(k) with p_(k) <= k q / (m sum(1/i)).
     """

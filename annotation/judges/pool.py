@@ -1,4 +1,4 @@
-"""Which pairs judges rate: those of the sample, and further ones that are drawn on from where the sample ends.
+"""The pairs that judges rate: the sample's, and further ones drawn from where the sample ends.
 
 Strata and order are the sample's. No sample has two near-duplicates, and it rather has one of many than of few: so
 outputs that have as many are a stratum, and what a sample could not have, which `judge_pool: all` judges too, stands in
@@ -67,7 +67,7 @@ def read_judged(study: Study) -> list[JudgedPair]:
 
 
 def undrawn(records: CampaignRecords, judged: Sequence[JudgedPair]) -> int:
-    """How many judged outputs no sample could have had though their strata say nothing of it.
+    """Return how many judged outputs no sample could have had though their strata say nothing of it.
 
     Earlier versions drew near-duplicates into a pool of `all` as if people could have rated them.
     """
@@ -110,7 +110,7 @@ def _drawn(source: SampleSource, members: Sequence[str], sample: Sequence[Pair])
 def _near_duplicates(
     text_of: Callable[[Pair], tuple[list[Hashable], frozenset[str]]], drawn: Sequence[Pair], more: Sequence[Candidate]
 ) -> Counter[str]:
-    """How many of the other candidates are near-duplicates of each drawn pair, by its key."""
+    """Return how many of the other candidates are near-duplicates of each drawn pair, by its key."""
     seen = DuplicateIndex()
     for pair in drawn:
         seen.add(*text_of(pair))
@@ -119,7 +119,7 @@ def _near_duplicates(
 
 
 def _class(near: int) -> str:
-    """What a stratum adds for outputs that have near-duplicates: 1, 2 to 3, 4 to 7 of them and so on."""
+    """Return what a stratum adds for outputs that have near-duplicates: 1, 2 to 3, 4 to 7 of them and so on."""
     return f"/near {near.bit_length()}" if near else ""
 
 
@@ -132,7 +132,7 @@ class _SourceCache:
     candidates: Mapping[str, list[Candidate]]
 
     def of(self, name: str) -> list[Candidate]:
-        """What was read."""
+        """Return what was read."""
         return self.candidates[name]
 
 

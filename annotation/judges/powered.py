@@ -50,7 +50,7 @@ LEAN = 0.8  # how sure, to one side, people's ratings alone must be of what judg
 
 @dataclass(frozen=True)
 class Judging:
-    """What judges were given, and what they said."""
+    """The outputs given to judges, and their judgements."""
 
     judged: pd.DataFrame  #: a row an output: pair_id, transformation, pool, language, task_type, stratum, wave
     judgements: pd.DataFrame  #: `annotation.judges.records`
@@ -156,7 +156,7 @@ def _row(part: _Part) -> tuple[object, ...]:
 def _bounded(
     estimate: PoweredMean, rated: RatedPairs, scale: Sequence[float], whole: Answers, over_raters: bool
 ) -> PoweredMean:
-    """The same where most pairs have one mean, so that a t interval knows too little (`intervals.bounded`)."""
+    """Return the same where most pairs have one mean, so that a t interval knows too little (`intervals.bounded`)."""
     raters = effective_raters(whole.totals(whole.rater)[1]) if over_raters else math.inf
     people, mean = (
         bounded(mean, rated.sums, rated.counts, (float(scale[0]), float(scale[-1])), raters)
@@ -228,7 +228,9 @@ def _anytime(part: _Part, estimate: PoweredMean) -> tuple[_Ends, _Ends]:
 
 
 def partners(outputs: pd.DataFrame, sample: Collection[str], seed: int) -> dict[str, list[str]]:
-    """Which outputs beyond the sample stand beside each of its pairs in a bet: of its stratum, and beside no other.
+    """Return which outputs beyond the sample stand beside each of its pairs in a bet.
+
+    Of its stratum, and beside no other.
 
     The outputs of a stratum, in the sample's own random order, are dealt out in equal parts to its pairs, in theirs;
     the rest of a division stands beside none. Neither ratings nor scores play a part.
@@ -275,7 +277,7 @@ def savings(
 
 
 def _by_rule(rule: AcceptanceSpec) -> list[str]:
-    """What the study's rule makes of it."""
+    """Return what the study's rule makes of it."""
     if rule.stop == "anytime":
         return [
             "With stop: anytime half of the bets are people's alone, and less is saved: decisions that took 96, 90 and",

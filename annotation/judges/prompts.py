@@ -1,4 +1,4 @@
-"""What judges are asked, and their replies as scores, or why they are none.
+"""Prompts of judges, and their replies read as scores.
 
 A prompt of `prompts/judges/` has `{variables}`: the rubric's (guidelines, asked, question, points, lowest, highest) and
 the texts' (`texts`: all fields with their titles; original and transformed, which PTEB's prompts call sentence1 and
@@ -91,7 +91,7 @@ class JudgeMessage:
 
     @property
     def message(self) -> str:
-        """What the judge reads; made when it is asked, since there may be very many."""
+        """Return what the judge reads; made when it is asked, since there may be very many."""
         return self.render()
 
 
@@ -106,7 +106,10 @@ def load_judge_prompt(path: Path, spec: JudgeSpec, where: str) -> JudgePrompt:
 
 
 class Questionnaire:
-    """What one judge is asked about the pairs of a study. Raises StudyError where it cannot be asked that."""
+    """The questions to one judge about the pairs of a study.
+
+    Raises StudyError for questions that it cannot be asked.
+    """
 
     def __init__(self, spec: JudgeSpec, rubric: Rubric, resolve: Callable[[str], Path], where: str) -> None:
         """`resolve` gives the path of a file that the study names in `where`, such as the judge's prompt."""
@@ -164,7 +167,7 @@ class Questionnaire:
         return Scale(points[0], points[-1], points=() if isinstance(points, Continuous) else points)
 
     def _words(self, pair: Pair, question: str, order: Order) -> dict[str, str]:
-        """What the rubric says, in the language in which a rater of this pair reads it."""
+        """Return what the rubric says, in the language in which a rater of this pair reads it."""
         language = self._rubric.language_for(pair.language, pair.output_language)
         key = (pair.pool, language, question, order)
         if key not in self._said:
@@ -343,11 +346,11 @@ class RecordedJudgements:
 
     @classmethod
     def read(cls, path: Path) -> RecordedJudgements:
-        """Those of a file. Raises as `load_recorded`."""
+        """Return those of a file. Raises as `load_recorded`."""
         return cls(load_recorded(path))
 
     async def answer(self, asking: JudgeMessage, attempt: Attempt, *, labels: bool) -> Completion:
-        """What was recorded. Raises TextUnansweredError where nothing was."""
+        """Return what was recorded. Raises TextUnansweredError where nothing was."""
         pair = asking.pair
         key = pair.fields or _pair(pair.original, pair.transformed), asking.question, asking.order
         answer = self.recorded.get(key)

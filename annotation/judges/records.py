@@ -1,4 +1,4 @@
-"""What judges leave: one judgement of an output by one judge, on one question, with the scale in one order."""
+"""Records of judges: one judgement of an output by one judge, on one question, with the scale in one order."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ class SelectedPair(Record):
 
 
 class Selection(Record):
-    """What `judge select` chose, from what and by which rule (`judge_select/selection.json`)."""
+    """The choice of `judge select`, with its candidates and rule (`judge_select/selection.json`)."""
 
     study: str = Field(description="the study's name")
     question: str = Field(description="the question by whose answers was chosen")

@@ -52,7 +52,7 @@ _WAITING = 8  # batches in flight: one whose answers are a token long ends all a
 
 
 class _PromptHolder(Protocol):
-    """What is asked: `prompt_hash` is of all that is said but the texts."""
+    """A prompt; `prompt_hash` covers all of it but the texts."""
 
     @property
     def prompt_hash(self) -> str: ...
@@ -62,7 +62,7 @@ class _PromptHolder(Protocol):
 
 
 class _Client(Protocol):
-    """Who answers."""
+    """A client that answers."""
 
     @property
     def concurrency(self) -> int: ...
@@ -76,7 +76,7 @@ C = TypeVar("C", bound=_Client)
 
 
 class PromptedAnswers(AnswerTable[Q, R]):
-    """What a model has answered and has yet to answer."""
+    """A model's answers, and its open prompts."""
 
     spec: JudgeSpec | AnnotatorSpec
 
@@ -106,17 +106,20 @@ class PromptedAnswers(AnswerTable[Q, R]):
         return JudgeRun(self.spec.name, self.spec.model, self.spec.kind, counts, share)
 
     def forecast(self, tokens: int) -> JudgeForecast:
-        """What is there and left; the answers that are left have about so many tokens."""
+        """Return what is there and left; the answers that are left have about so many tokens."""
         characters, recorded = sum(len(asking.message) for asking in self.jobs()), self.spec.kind == "recorded"
         return JudgeForecast(self.spec.name, self.wanted - self.todo, self.todo, characters, tokens, recorded)
 
     def jobs(self) -> Iterator[Q]:
-        """What is left to ask: prompts that begin alike one after another, so that the beginning is read once."""
+        """Return what is left to ask.
+
+        Prompts that begin alike one after another, so that the beginning is read once.
+        """
         return iter(sorted(super().jobs(), key=lambda question: question.prompt_hash))
 
 
 class JudgeProgress(PromptedAnswers[JudgeMessage, Judgement]):
-    """What one judge has said and has yet to say about pairs, in a table of a folder of the study's records."""
+    """One judge's judgements of pairs, and its open ones, in a table of the study's records."""
 
     spec: JudgeSpec
 
@@ -160,11 +163,11 @@ class JudgeChatClient:
         return self.chat.concurrency
 
     async def answer(self, asking: JudgeMessage, attempt: Attempt, *, labels: bool) -> Completion:
-        """What the model says to a question about a pair."""
+        """Return what the model says to a question about a pair."""
         return await self.chat_answer(asking.message, attempt, asking.scale.labels if labels else ())
 
     async def chat_answer(self, message: str, attempt: Attempt, labels: Sequence[str] = ()) -> Completion:
-        """What the model says to a message."""
+        """Return what the model says to a message."""
         answer = await self.chat.ask(message, attempt, labels)
         if answer.cached is not None:
             self.sent, self.cached = self.sent + answer.sent, self.cached + answer.cached
@@ -181,7 +184,7 @@ JudgeClient = RecordedJudgements | JudgeChatClient
 async def start(
     study: Study, spec: JudgeSpec | AnnotatorSpec, recorded: Callable[[Path], C], labels: Sequence[str] = ()
 ) -> C | JudgeChatClient:
-    """Who answers for a model, ready; for a recorded one what `recorded` makes of its file.
+    """Return who answers for a model, ready; for a recorded one what `recorded` makes of its file.
 
     `labels` are the points whose probabilities will be asked for; none are for text. Says on the terminal what it
     cannot do. Raises StudyError for a label that is several tokens, ServiceError where there is nobody to ask.
@@ -259,7 +262,7 @@ def _say(name: str, as_text: object, thinking: bool) -> None:
 
 @dataclass(frozen=True)
 class JudgeRun:
-    """What became of one judge's run."""
+    """The result of one judge's run."""
 
     judge: str
     model: str
@@ -268,7 +271,7 @@ class JudgeRun:
     cached: float  #: share of the prompts' tokens that were computed before; NaN where it is not told
 
     def line(self, what: str) -> str:
-        """The same in a line; `what` it gave, such as judgements."""
+        """Return the same in a line; `what` it gave, such as judgements."""
         counts = self.counts
         parts = f"{counts['ok']} {what}, {counts['failed']} failed, {counts['unanswered']} unanswered"
         line = f"{self.judge} ({self.model}): {parts}, {counts['reused']} were there"
@@ -288,7 +291,10 @@ def named(specs: Sequence[JudgeSpec], names: Sequence[str], file: Path) -> list[
 
 
 def questionnaires(study: Study, names: Sequence[str] = ()) -> list[Questionnaire]:
-    """What each judge of a study (or each of these) is asked. Raises StudyError where it cannot be asked that."""
+    """Return what each judge of a study (or each of these) is asked.
+
+    Raises StudyError where it cannot be asked that.
+    """
     chosen, rubric = named(study.judges, names, study.file), load_rubric(study)
     return [Questionnaire(spec, rubric, study.resolve, f"{study.file}: judge {spec.name!r}") for spec in chosen]
 
@@ -321,7 +327,7 @@ def progress_of(
     study: Study, asked_judges: Sequence[Questionnaire], pairs: Sequence[JudgedPair], folder: Path, *,
     again: bool = False,
 ) -> Iterator[JudgeProgress]:  # fmt: skip
-    """What each judge has said of pairs, and has yet to say; opened when its turn comes, as it may be large."""
+    """Return what each judge has said of pairs, and has yet to say; opened when its turn comes, as it may be large."""
     for questionnaire in asked_judges:
         yield JudgeProgress(study, questionnaire, pairs, folder, again=again)
 
@@ -381,7 +387,7 @@ async def ask_one(progress: JudgeProgress, client: JudgeClient, asking: JudgeMes
 
 @dataclass(frozen=True)
 class JudgeForecast:
-    """What one model has answered, and what is left: `out` is about how many tokens its answers have."""
+    """One model's answered and open prompts; `out` is the approximate number of tokens of its answers."""
 
     name: str
     answered: int

@@ -157,7 +157,10 @@ _OF_PAIR = {"pair_id", "key", "original", "transformed"}
 
 
 def _places(by: Study) -> pd.DataFrame:
-    """Where each output of a generator stands: key, sample (an item of a data set), text_id (a place within it)."""
+    """Return where each output of a generator stands.
+
+    Key, sample (an item of a data set), text_id (a place within it).
+    """
     plan = Plan(by)
     names = [name for name, kind in plan.kinds.items() if kind.made_by == "generator"]
     rows = []
@@ -191,7 +194,7 @@ def _seconds(by: Study) -> float:
 
 
 def _is_generator(judge: JudgeSpec, generator: EngineSpec) -> bool:
-    """Whether a judge is the model that generated: of the same revision, where both say theirs."""
+    """Return whether a judge is the model that generated: of the same revision, where both say theirs."""
     revisions = {revision for revision in (judge.revision, generator.revision) if revision}
     return judge.model == generator.model and len(revisions) < 2
 
@@ -217,7 +220,7 @@ OFTEN = 0.05  # share of judgements that may be left out before the choice is do
 
 @dataclass(frozen=True)
 class GeneratorSelection:
-    """What was found, as tables by name; without a choice those on error rates alone."""
+    """The tables of a selection by name; without a choice only those on error rates."""
 
     question: str
     tables: Mapping[str, pd.DataFrame]
@@ -341,7 +344,7 @@ def _cross_check(judgements: pd.DataFrame, seed: int) -> pd.DataFrame:
 
 
 def _doubts(material: SelectionMaterial, common: CrossJudgements, tables: Mapping[str, pd.DataFrame]) -> list[str]:
-    """What makes the choice doubtful, gravest first."""
+    """Return what makes the choice doubtful, gravest first."""
     doubts = []
     if material.recorded:
         doubts.append(f"recorded, nobody was asked: {', '.join(material.recorded)}")

@@ -1,4 +1,4 @@
-"""What `plumbline judge select` prints and writes: the choice in one sentence, and its tables."""
+"""The output of `plumbline judge select`: the choice in one sentence, and its tables."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ _SHOWN: Mapping[str, tuple[str, dict[str, str]]] = {
 
 
 def headline(selection: GeneratorSelection) -> str:
-    """Which generator, how sure, and what is doubtful, in one sentence."""
+    """Return which generator, how sure, and what is doubtful, in one sentence."""
     if selection.why_none:
         return f"No generator can be chosen by {selection.question} yet: {selection.why_none}."
     ranked, pairs = selection.tables["ranking"], selection.tables["comparisons"]

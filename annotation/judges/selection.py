@@ -1,4 +1,6 @@
-"""Which generator: those that err least are judged by each other, sample by sample (HTEB, A.2 and A.3, Tables 5 to 7).
+"""Choice of a generator.
+
+Those with the lowest error rates judge each other, sample by sample (HTEB, A.2, A.3, Tables 5 to 7).
 
 Every mean here is over the same judgements for all generators: where one of them lacks a judgement (its output failed,
 or a judge's answer did), that judgement is left out for all, and it is said how many that are.
@@ -172,7 +174,7 @@ def table_seven(judgements: CrossJudgements) -> pd.DataFrame:
 
 
 def self_preference(judgements: CrossJudgements, seed: int, resamples: int = 10_000) -> pd.DataFrame:
-    """How much better a model judges its own outputs than the additive fit expects, with a 95% interval.
+    """Return how much better a model judges its own outputs than the additive fit expects, with a 95% interval.
 
     The fit (`annotation.judges.effects.additive_fit`) is linear in the cells, so that its mean over source samples is
     that of the means; the interval is the percentile bootstrap over the samples that all judges judged. A part of it
@@ -244,7 +246,9 @@ def compared(judgements: pd.DataFrame, texts: pd.DataFrame) -> pd.DataFrame:
 def cross_checked(
     judgements: pd.DataFrame, seed: int, unit: Sequence[str] = ("pair_id",), resamples: int = 1000
 ) -> pd.DataFrame:
-    """What several judges say of one generator's outputs: mean, Hodges-Lehmann's centre, interval (PTEB, Table 5).
+    """Return what several judges say of one generator's outputs.
+
+    Mean, Hodges-Lehmann's centre, interval (PTEB, Table 5).
 
     `unit` are the columns within which scores are averaged first; the paper does not say over what its centre is, and
     (dataset,) is another reading. The centre is the median of all means of two units, the interval a percentile

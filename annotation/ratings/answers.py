@@ -54,7 +54,7 @@ class Answer:
 
     @property
     def simulated(self) -> bool:
-        """Whether no person gave it."""
+        """Return whether no person gave it."""
         return self.rater_id.startswith("simulated-")
 
 
@@ -92,7 +92,7 @@ def check(answer: Answer, where: str, rubric: Rubric, pairs: Mapping[str, Pair],
 
 
 def of_file(command: Callable[[str], str]) -> str:
-    """What to do where a file has answers to a pair that is not the study's, as `check` takes it.
+    """Return what to do where a file has answers to a pair that is not the study's, as `check` takes it.
 
     `command` is `Study.command`.
     """
@@ -199,7 +199,7 @@ def _frame(source: str, answers: Sequence[Answer], pairs: Mapping[str, Pair]) ->
 
 
 def _seconds(answers: Sequence[Answer]) -> list[float]:
-    """How long each answer took: from the rater's answer before, of any status, to this one.
+    """Return how long each answer took: from the rater's answer before, of any status, to this one.
 
     NaN for a rater's first answer, after more than PAUSE, where several answers have one time (a file without times, a
     form with many pairs: how long each took is unknown), and for simulated raters, who need no time.
@@ -253,7 +253,10 @@ def _refuse_loss(before: pd.DataFrame, now: pd.DataFrame, source: str) -> None:
 
 
 def _said(answer: Answer) -> dict[str, Any]:
-    """What an answer says; what came later and says nothing is left out, so that equal answers have equal hashes."""
+    """Return what an answer says.
+
+    What came later and says nothing is left out, so that equal answers have equal hashes.
+    """
     return {name: value for name, value in vars(answer).items() if value or name not in ("order", "turn")}
 
 

@@ -79,17 +79,20 @@ def excluded_raters(decisions: Sequence[Decision]) -> dict[str, str]:
 
 
 def asked_again(ratings: pd.DataFrame) -> pd.Series:
-    """Which ratings are of excluded raters whose pairs were offered again; none in frames without a word of that."""
+    """Return which ratings are of excluded raters whose pairs were offered again.
+
+    None in frames without a word of that.
+    """
     return ratings["again"].astype(bool) if "again" in ratings else pd.Series(False, ratings.index)
 
 
 def stays(ratings: pd.DataFrame) -> pd.Series:
-    """Which ratings are of pairs that nobody withdrew; frames without a word of that are."""
+    """Return which ratings are of pairs that nobody withdrew; frames without a word of that are."""
     return ratings["withdrawn"] == "" if "withdrawn" in ratings else pd.Series(True, ratings.index)
 
 
 def untimed(ratings: pd.DataFrame) -> pd.Series:
-    """Which ratings are of a file that gives all its answers the same time: when they were given is unknown.
+    """Return which ratings are of a file that gives all its answers the same time: when they were given is unknown.
 
     A crowd's batches are none: their pages measure the time on each pair.
     """
@@ -103,7 +106,7 @@ def untimed(ratings: pd.DataFrame) -> pd.Series:
 
 @dataclass(frozen=True)
 class Dealt:
-    """What an anytime rule need not wait for (`verdicts.counted`)."""
+    """Pairs that an anytime rule need not wait for (`verdicts.counted`)."""
 
     raters: Mapping[str, int] = field(default_factory=dict)  #: how many are done with each pair
     withdrawn: Collection[str] = ()  #: pairs that people withdrew
@@ -186,7 +189,7 @@ def kept_hash(decisions: Sequence[Decision]) -> str:
 
 
 def is_marked(records: CampaignRecords, ratings: pd.DataFrame) -> bool:
-    """Whether ratings carry what was decided: who decided may have been cut off before they were marked."""
+    """Return whether ratings carry what was decided: who decided may have been cut off before they were marked."""
     decisions = records.decided
     if not decisions:
         return not (ratings["excluded"] != "").any() and bool(stays(ratings).all())
@@ -284,7 +287,7 @@ def _says(decision: Decision | None, exclude: bool, reason: str) -> bool:
 
 
 def answered(ratings: pd.DataFrame) -> dict[str, int]:
-    """How many pairs each rater has answered, controls among them."""
+    """Return how many pairs each rater has answered, controls among them."""
     pairs = ratings.loc[ratings["status"] == "submitted", ["rater_id", "pair_id"]].drop_duplicates()
     return {str(rater): int(number) for rater, number in pairs["rater_id"].value_counts().items() if number}
 

@@ -123,7 +123,7 @@ def review_text(
 
 
 def waiting_text(verdicts: Sequence[Verdict], names: Mapping[str, str]) -> str:
-    """Which verdicts wait for a look at which raters, and why; empty where none does."""
+    """Return which verdicts wait for a look at which raters, and why; empty where none does."""
     rows = [
         [
             verdict.transformation,

@@ -160,7 +160,7 @@ def _repeats(
 
 
 def _of_raters(rows: pd.DataFrame, texts: Iterable[str]) -> dict[str, list[str]]:
-    """What stands in `texts` of each row, by the row's rater."""
+    """Return what stands in `texts` of each row, by the row's rater."""
     by_rater: dict[str, list[str]] = {}
     for rater, line in zip(rows["rater_id"], texts, strict=True):
         by_rater.setdefault(str(rater), []).append(line)
@@ -215,7 +215,7 @@ def _too_fast(submitted: pd.DataFrame, rules: QualitySpec, pairs: pd.DataFrame) 
 
 
 def _most_words(texts: pd.Series) -> np.ndarray:
-    """How many words texts of such lengths have at most: a character each, and in ASCII a space between two."""
+    """Return how many words texts of such lengths have at most: a character each, and in ASCII a space between two."""
     length = texts.str.len().to_numpy(np.int64)
     return np.where(texts.str.isascii(), (length + 1) // 2, length)
 
@@ -323,7 +323,7 @@ def _answers(ratings: pd.DataFrame, pairs: pd.DataFrame, expected: Expected) -> 
 
 
 def _numbers(answers: pd.DataFrame) -> Iterator[tuple[tuple[str, str], int]]:
-    """How many controls are among answers, by rater and kind."""
+    """Return how many controls are among answers, by rater and kind."""
     once = answers.drop_duplicates("answer")
     for key, number in once.groupby(["rater_id", "control"], observed=True).size().items():
         rater, kind = map(str, typing.cast("tuple[str, str]", key))

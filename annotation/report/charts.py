@@ -28,7 +28,9 @@ _INK = "#1f2430"
 
 
 def rating_shares(shares: pd.DataFrame, scale: Sequence[float]) -> alt.LayerChart:
-    """How often each point of the scale was given for one question: a bar a transformation, from lowest to highest.
+    """Return how often each point of the scale was given for one question.
+
+    A bar a transformation, from lowest to highest.
 
     `shares` has the columns transformation, value, share (0 to 1) and total (ratings), a row for each transformation
     and point (or fifth of a scale with many), in the order in which they are shown.
@@ -174,7 +176,7 @@ def _point_colours(number_of_points: int) -> list[tuple[int, int, int]]:
 
 
 def _is_dark(colour: tuple[int, int, int]) -> bool:
-    """Whether white letters are easier to read on it than black ones (by the weights of ITU-R BT.601)."""
+    """Return whether white letters are easier to read on it than black ones (by the weights of ITU-R BT.601)."""
     red, green, blue = colour
     return 0.299 * red + 0.587 * green + 0.114 * blue < 110
 

@@ -179,7 +179,7 @@ def missing_agreement(groups: Sequence[Group]) -> list[str]:
 
 
 def shares_frame(material: CampaignMaterial) -> pd.DataFrame:
-    """How often each point was given: a row a question, transformation and point, of the ratings that count.
+    """Return how often each point was given: a row a question, transformation and point, of the ratings that count.
 
     Of a scale with many points, or none, it is how often each fifth was.
     """
@@ -213,7 +213,7 @@ def means_frame(verdicts: Sequence[Verdict]) -> pd.DataFrame:
 
 
 def looks_exhibit(material: CampaignMaterial) -> Exhibit:
-    """What looks after blocks saw: a row a verdict, rule and look."""
+    """Return what looks after blocks saw: a row a verdict, rule and look."""
     full = looks_frame(material.verdicts)
     printed = pd.DataFrame(
         [
@@ -251,7 +251,7 @@ def unbiased_exhibit(material: CampaignMaterial) -> Exhibit:
 
 
 def _limit(verdict: Verdict, question: str) -> float:
-    """What the mean of a question must reach, or not pass; NaN where no rule is about it."""
+    """Return what the mean of a question must reach, or not pass; NaN where no rule is about it."""
     limits = [rule.limit for rule in verdict.rules if rule.question == question and rule.statistic == "mean"]
     return limits[0] if limits else verdict.threshold
 
@@ -344,7 +344,7 @@ def decisions_exhibit(material: CampaignMaterial) -> Exhibit:
 
 
 def exclusions_exhibit(material: CampaignMaterial) -> Exhibit:
-    """How many single ratings count, and how many do not, by reason; together all that were collected."""
+    """Return how many single ratings count, and how many do not, by reason; together all that were collected."""
     status, excluded = material.ratings["status"], material.excluded.groupby("excluded", sort=True)
     withdrawn, item = material.withdrawn.groupby("withdrawn", sort=True), material.study.called.item
     parts = [
@@ -412,7 +412,7 @@ def usual_rules_exhibit(material: CampaignMaterial) -> Exhibit:
 
 
 def wording_exhibit(material: CampaignMaterial) -> Exhibit:
-    """What raters read, in their languages: a row a pool, language and part (guidelines or question)."""
+    """Return what raters read, in their languages: a row a pool, language and part (guidelines or question)."""
     rubric, rows = material.asked, []
     shown = dict.fromkeys(
         (pair.pool, rubric.language_for(pair.language, pair.output_language)) for pair in material.pairs
@@ -482,7 +482,7 @@ def hashes_exhibit(material: CampaignMaterial) -> Exhibit:
 
 
 def _maker(verdict: Verdict) -> str:
-    """What `verdict.model` is."""
+    """Return what `verdict.model` is."""
     return "generator" if verdict.prompt_hash else verdict.generator_kind
 
 

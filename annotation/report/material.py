@@ -65,7 +65,7 @@ class CampaignMaterial:
 
     @property
     def simulated(self) -> bool:
-        """Whether any rating is simulated, be it one that does not count."""
+        """Return whether any rating is simulated, be it one that does not count."""
         return bool(self.ratings["simulated"].any() or self.control_ratings["simulated"].any())
 
     @property
@@ -80,12 +80,12 @@ class CampaignMaterial:
 
     @property
     def excluded(self) -> pd.DataFrame:
-        """Those whose raters a person excluded, of pairs that stay."""
+        """Return those whose raters a person excluded, of pairs that stay."""
         return self.submitted[(self.submitted["excluded"] != "") & (self.submitted["withdrawn"] == "")]
 
     @property
     def withdrawn(self) -> pd.DataFrame:
-        """Those whose pairs a person withdrew, whoever gave them."""
+        """Return those whose pairs a person withdrew, whoever gave them."""
         return self.submitted[self.submitted["withdrawn"] != ""]
 
     @property
@@ -96,7 +96,10 @@ class CampaignMaterial:
 
     @property
     def surplus(self) -> pd.DataFrame:
-        """Those that came when their pair had enough: told from what counts, since the mark is that of collecting."""
+        """Return those that came when their pair had enough.
+
+        Told from what counts, since the mark is that of collecting.
+        """
         elsewhere = [*self.counting.index, *self.excluded.index, *self.withdrawn.index]
         return self.submitted[~self.submitted.index.isin(elsewhere)]
 
@@ -117,7 +120,7 @@ class CampaignMaterial:
 
     @property
     def asked(self) -> Rubric:
-        """What raters were asked, as they read it; the study's rubric where an earlier version fixed none."""
+        """Return what raters were asked, as they read it; the study's rubric where an earlier version fixed none."""
         held = seen(self.rules, self.first)
         return (rubric_of(held) if held else None) or self.rubric
 
@@ -151,7 +154,7 @@ def read_material(evidence: Evidence, read_at: datetime | None = None) -> Campai
 
 
 def campaign_material(evidence: Evidence, read_at: datetime | None = None) -> CampaignMaterial:
-    """The same before there are verdicts: what is known of pairs, ratings and raters."""
+    """Return the same before there are verdicts: what is known of pairs, ratings and raters."""
     study, collected = evidence.study, evidence.read_whole().collected
     return CampaignMaterial(
         study=study,

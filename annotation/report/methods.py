@@ -1,4 +1,4 @@
-"""What a paper says about a campaign: sentences made from records, each true for this study or left out."""
+"""The methods section of a paper: sentences made from records, each true for this study or left out."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from plumbline.study.campaign import AcceptanceSpec, QualitySpec
 
 
 def controls_told(material: CampaignMaterial) -> str:
-    """Which stood beside the sample, and how many were answered wrongly."""
+    """Return which stood beside the sample, and how many were answered wrongly."""
     counts = Counter[str](pair.control for pair in material.controls)
     kinds = {
         "positive": ("positive control", "almost identical texts"),
@@ -63,7 +63,7 @@ def controls_told(material: CampaignMaterial) -> str:
 
 
 def careless_told(material: CampaignMaterial) -> list[str]:
-    """Which answers to controls and repeats are signs."""
+    """Return which answers to controls and repeats are signs."""
     within, kinds_asked = material.study.quality.within, {question.kind for question in material.rubric.asked()}
     kinds = {pair.control for pair in material.controls}
     checks = [_checks(material)] if kinds & set(CHECKS) else []
@@ -76,7 +76,7 @@ def careless_told(material: CampaignMaterial) -> list[str]:
 
 
 def _checks(material: CampaignMaterial) -> str:
-    """What tells about raters, and is no repeat."""
+    """Return what tells about raters, and is no repeat."""
     return material.study.called.known
 
 
@@ -93,7 +93,7 @@ def looked_at(verdicts: Sequence[Verdict], rules: QualitySpec) -> str:
 
 
 def items_sampled(material: CampaignMaterial) -> list[str]:
-    """What was drawn, of what, and how."""
+    """Return what was drawn, of what, and how."""
     counts, judging = Counter(pair.transformation for pair in material.pairs), material.study.judging
     if not counts:
         return []
@@ -155,7 +155,7 @@ def methods(material: CampaignMaterial) -> list[str]:
 
 
 def _items_imported(material: CampaignMaterial) -> list[str]:
-    """Which items came in with their ratings: nobody knows how they were chosen."""
+    """Return which items came in with their ratings: nobody knows how they were chosen."""
     names = list(dict.fromkeys(display(pair.transformation, pooled=False) for pair in material.pairs))
     of_groups = f" of {len(names)} {material.study.judging.groups}" if names[1:] else ""
     return [
@@ -260,7 +260,7 @@ def _raters(material: CampaignMaterial) -> list[str]:
 
 
 def rated_by(material: CampaignMaterial) -> str:
-    """How many raters, and whether they are people."""
+    """Return how many raters, and whether they are people."""
     made_up = material.counting.groupby("rater_id")["simulated"].any()
     simulated = int(made_up.sum())
     people = len(made_up) - simulated
@@ -269,7 +269,7 @@ def rated_by(material: CampaignMaterial) -> str:
 
 
 def collected_from(material: CampaignMaterial) -> str:
-    """Where ratings were given; files are not named, since their names may be a rater's."""
+    """Return where ratings were given; files are not named, since their names may be a rater's."""
     sources = {_source(source) for source in material.counting["source"].unique()}
     names = [name for source, name in SOURCE_NAMES.items() if source in sources]
     files = len(sources - {*SOURCE_NAMES})
@@ -328,7 +328,7 @@ def _exclusions(material: CampaignMaterial) -> str:
 
 
 def _withdrawals(material: CampaignMaterial) -> list[str]:
-    """What of pairs that people withdrew; nothing where there are none."""
+    """Return what of pairs that people withdrew; nothing where there are none."""
     out = len(material.pairs) - len(material.staying)
     if not out:
         return []
@@ -385,7 +385,7 @@ _SPENDING = {
 
 
 def _blocks(material: CampaignMaterial) -> str:
-    """How looks after blocks were planned, and what they make of means; empty without blocks."""
+    """Return how looks after blocks were planned, and what they make of means; empty without blocks."""
     study = material.study
     if not study.raters.blocks:
         return ""
@@ -402,7 +402,7 @@ def _blocks(material: CampaignMaterial) -> str:
 
 
 def _intervals(rule: AcceptanceSpec, shown: str, item: str) -> str:
-    """What the intervals are of what is judged; `LABELS` tells the source of those of shares."""
+    """Return what the intervals are of what is judged; `LABELS` tells the source of those of shares."""
     statistics = {criterion.statistic for criterion in rule.rules} or {"mean"}
     if rule.stop != "fixed":
         judged = " and ".join(f"{name}s" for name in ("mean", "share") if name in statistics)
@@ -417,7 +417,7 @@ def _intervals(rule: AcceptanceSpec, shown: str, item: str) -> str:
 
 
 def _looks(material: CampaignMaterial) -> str:
-    """How often verdicts were reached on other ratings or by other rules than the time before."""
+    """Return how often verdicts were reached on other ratings or by other rules than the time before."""
     if len(material.looks) < 2:
         return ""
     first, last = material.looks[0], material.looks[-1]

@@ -117,7 +117,7 @@ def examples_exhibit(material: CampaignMaterial) -> Exhibit:
 
 
 def examples(material: CampaignMaterial) -> pd.DataFrame:
-    """The same with all digits and whole texts: why, pair_id, transformation, language, question, mean, sd, ...
+    """Return the same with all digits and whole texts: why, pair_id, transformation, language, question, mean, sd, ...
 
     `sd` is the sample standard deviation of the pair's ratings; `texts` what raters read, field by field.
     """
@@ -237,7 +237,7 @@ def all_tables(material: CampaignMaterial) -> dict[str, Exhibit]:
 
 
 def figure_frames(material: CampaignMaterial) -> dict[str, pd.DataFrame]:
-    """What the figures show, by file; nothing where nothing is rated on a scale."""
+    """Return what the figures show, by file; nothing where nothing is rated on a scale."""
     if not material.questions:
         return {}
     return {SHARES: shares_frame(material), MEANS: means_frame(material.verdicts)}
@@ -246,7 +246,7 @@ def figure_frames(material: CampaignMaterial) -> dict[str, pd.DataFrame]:
 def sections(
     material: CampaignMaterial, tables: Mapping[str, Exhibit], drawn: Mapping[str, pd.DataFrame]
 ) -> list[Section]:
-    """What the page says, in order."""
+    """Return what the page says, in order."""
     return [
         _about(material),
         _doubtful(material),
@@ -369,7 +369,7 @@ def _figures(material: CampaignMaterial, drawn: Mapping[str, pd.DataFrame]) -> l
 
 
 def _share_figures(material: CampaignMaterial, shares: pd.DataFrame) -> list[Figure]:
-    """How often each point was given: a figure a question."""
+    """Return how often each point was given: a figure a question."""
     scales = {question: material.rubric.scale_of(question) for question in material.questions}
     return [
         Figure(

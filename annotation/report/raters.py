@@ -154,7 +154,7 @@ def severity_chart(raters: pd.DataFrame) -> alt.LayerChart:
 
 
 def reliability_sections(material: CampaignMaterial, tables: Mapping[str, Exhibit]) -> list[Section]:
-    """What the report says of it, as far as there is something."""
+    """Return what the report says of it, as far as there is something."""
     parts: list[Section] = []
     if "reliability" in tables:
         parts.append(Section("Reliability", [_ABOUT, tables["reliability"].table()]))
@@ -233,7 +233,7 @@ def crowd_decisions_exhibit(material: CampaignMaterial) -> Exhibit:
 
 
 def paragraphs(material: CampaignMaterial) -> list[str]:
-    """What a paper says about the crowd: a sentence or two for each campaign."""
+    """Return what a paper says about the crowd: a sentence or two for each campaign."""
     return [_paragraph(material, campaign) for campaign in material.crowd]
 
 
@@ -306,7 +306,7 @@ def judges_section(material: CampaignMaterial, tables: Sequence[Exhibit]) -> lis
 
 
 def made_up(outcome: JudgedOutcome) -> list[str]:
-    """Who the judges are, and what of judges and ratings is no model's and no person's: a line each."""
+    """Return who the judges are, and what of judges and ratings is no model's and no person's: a line each."""
     models = outcome.judging.judgements.drop_duplicates("judge").sort_values("judge")
     named = [f"{model['judge']} ({model['model']})" for model in models.to_dict("records")]
     recorded = f" Recorded, nobody was asked: {', '.join(outcome.recorded)}." if outcome.recorded else ""

@@ -42,7 +42,7 @@ def listed(things: Sequence[str]) -> str:
 
 
 def made_by(material: CampaignMaterial) -> list[str]:
-    """Which generator and prompts made the texts, what no generator made, and what is not HTEB's."""
+    """Return which generator and prompts made the texts, what no generator made, and what is not HTEB's."""
     generated = [verdict for verdict in material.verdicts if verdict.prompt_hash]
     makers = {(verdict.model, verdict.generator_hash) for verdict in generated}
     if not makers:
@@ -61,7 +61,7 @@ def made_by(material: CampaignMaterial) -> list[str]:
 
 
 def _others(material: CampaignMaterial) -> list[str]:
-    """What no generator made, and what of the transformations is not HTEB's."""
+    """Return what no generator made, and what of the transformations is not HTEB's."""
     sentences = [
         _MADE_BY.get(kind, _FILE).format(
             name=display(name, pooled=False), lower=display(name, pooled=False).lower(), model=model, digest=digest
@@ -134,7 +134,7 @@ def other_questions(rubric: Rubric, plain: Collection[str], tasks: Sequence[Huma
 
 
 def _asked(task: HumanTask, rubric: Rubric) -> str:
-    """What is asked in a task; of candidates, or of their order, once."""
+    """Return what is asked in a task; of candidates, or of their order, once."""
     title = next(question.title["en"] for question in rubric.questions if question.name == task.task)
     *names, last = answers_of(task)
     more = ", several of which may be chosen" if task.asked == "labels" else ""

@@ -1,1 +1,1 @@
-"""Which pairs people see: the sample, controls and repeats, and the queues that they stand in."""
+"""The pairs that people see: the sample, controls and repeats, and the queues that they stand in."""

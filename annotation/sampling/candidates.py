@@ -76,11 +76,14 @@ class DuplicateIndex:
         self._number = 0
 
     def near(self, groups: Iterable[Hashable], words: frozenset[str]) -> bool:
-        """Whether one of these groups holds a near-duplicate."""
+        """Return whether one of these groups holds a near-duplicate."""
         return self.first(groups, words) is not None
 
     def first(self, groups: Iterable[Hashable], words: frozenset[str]) -> int | None:
-        """Which text of one of these groups, counted from 0 as they were put in, is a near-duplicate; None: none is."""
+        """Return which text of one of these groups, counted from 0 as they were put in, is a near-duplicate; None.
+
+        None is.
+        """
         places = [(group, word) for group in groups for word in _rarest(words)]
         texts = (entry for key in places for entry in self._texts.get(key, {}).items())
         return next((number for text, number in texts if overlap(words, text) >= NEAR), None)
@@ -143,7 +146,7 @@ class Strata:
 
     @classmethod
     def of(cls, plan: Plan, texts: Iterable[Text], lengths: Lengths, transformation: str, seed: int) -> Strata:
-        """Those of a unit."""
+        """Return those of a unit."""
         index_of: dict[Stratum, int] = {}
         numbers = array("i")
 
@@ -159,7 +162,7 @@ class Strata:
         return cls(wanted, np.asarray(numbers, np.int32)[firsts], list(index_of))
 
     def find(self, keys: Packed) -> Iterator[Stratum | None]:
-        """Those of some outputs; None for one that is not wanted."""
+        """Return those of some outputs; None for one that is not wanted."""
         if not len(self.keys):
             yield from [None] * len(keys)
             return
@@ -183,7 +186,10 @@ def flagged_supply(supplies: Iterable[Supply]) -> list[FlagCount]:
 
 @dataclass(frozen=True)
 class Candidate:
-    """What may be drawn; in order, a later one of its stratum is less: a heap has the last one first."""
+    """A candidate for the sample.
+
+    Within a stratum later candidates compare as less, so that a heap has the last one first.
+    """
 
     rank: int
     stratum: Stratum
@@ -200,16 +206,16 @@ class Candidate:
 
 
 class SampleSource(Protocol):
-    """What a sample is drawn from; `supply` grows with each that was read."""
+    """The outputs from which a sample is drawn; `supply` grows with each that was read."""
 
     @property
     def study(self) -> Study:
-        """Whose sample it is."""
+        """Return whose sample it is."""
         ...
 
     @property
     def supply(self) -> list[Supply]:
-        """What was read."""
+        """Return what was read."""
         ...
 
     def of(self, name: str) -> list[Candidate]:
@@ -443,6 +449,6 @@ class Groups:
 
 
 def _seen(item: SubjectItem) -> Hashable:
-    """What raters read of an item, by which it is the same to them: without capitals and the width of blanks."""
+    """Return what raters read of an item, by which it is the same to them: without capitals and the width of blanks."""
     texts = (unicodedata.normalize("NFKC", plain(value)).casefold().split() for value in item.fields.values())
     return item.language, item.output_language, tuple(" ".join(words) for words in texts)

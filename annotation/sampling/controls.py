@@ -46,7 +46,7 @@ class Donor:
 
 @dataclass(frozen=True)
 class ControlDesign:
-    """How many controls and repeats there are to be, and of which kinds."""
+    """The number of controls and repeats, by kind."""
 
     sample: SampleSpec
     rubric: Rubric
@@ -59,15 +59,15 @@ class ControlDesign:
         return cls(study.sample, rubric, study.judging, study.crowd is not None)
 
     def batches(self, pairs: int) -> int:
-        """How many batches so many pairs of a queue are; a batch that is not full counts as one."""
+        """Return how many batches so many pairs of a queue are; a batch that is not full counts as one."""
         return -(-pairs // self.sample.batch) + self.pilot
 
     def spares(self, queue: Queue, pairs: int) -> int:
-        """How many originals that are not in the sample the controls of a queue with so many pairs take."""
+        """Return how many originals that are not in the sample the controls of a queue with so many pairs take."""
         return self._of_rubric(queue.pool) * self.batches(pairs)
 
     def beside(self, pool: str) -> int:
-        """How many controls and repeats a batch of a pool has, as far as there are texts to make them of."""
+        """Return how many controls and repeats a batch of a pool has, as far as there are texts to make them of."""
         n_known = self.sample.controls.known if self.judging.known_questions else 0
         n_made = self._of_rubric(pool) if self.judging.transforms else 0
         return n_known + n_made + self.sample.repeats

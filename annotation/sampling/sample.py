@@ -1,4 +1,4 @@
-"""Which pairs people rate: a seeded, stratified random sample of each transformation's outputs without near-duplicates.
+"""The sample: a seeded, stratified random sample of each transformation's outputs without near-duplicates.
 
 An output that is added later moves few of the others: those of its own stratum at most by one place, others only where
 a near-duplicate of theirs came or went.
@@ -114,7 +114,7 @@ def _draw(records: CampaignRecords) -> list[Pair]:
 
 @dataclass(frozen=True)
 class SampleDrawing:
-    """What was drawn, and of what."""
+    """A drawn sample, and its supply."""
 
     pairs: Sequence[Pair]
     controls: Sequence[Pair]
@@ -124,7 +124,7 @@ class SampleDrawing:
 
 
 def draw(study: Study, before: Sequence[Pair] = ()) -> SampleDrawing:
-    """What a study's sample should be; with `before`, the pairs and controls that there are, what it lacks."""
+    """Return what a study's sample should be; with `before`, the pairs and controls that there are, what it lacks."""
     if study.judging.does_tasks:
         return _of_tasks(study)
     rubric = load_rubric(study)  # a rule that the scale cannot hold is refused before anybody rates
@@ -173,7 +173,7 @@ def _of_tasks(study: Study) -> SampleDrawing:
 
 
 def sample_settings(sample: SampleSpec, judging: Subject, blocks: Sequence[int] = ()) -> dict[str, Any]:
-    """What a study says of its sample: with other settings it would be another one."""
+    """Return what a study says of its sample: with other settings it would be another one."""
     settings = judging.settings()
     subject = {"subject": settings} if settings else {}
     by_blocks = {"blocks": list(blocks)} if blocks else {}
@@ -181,7 +181,7 @@ def sample_settings(sample: SampleSpec, judging: Subject, blocks: Sequence[int] 
 
 
 def all_settings(study: Study) -> dict[str, Any]:
-    """The same, with what the study says that the sample is drawn from."""
+    """Return the same, with what the study says that the sample is drawn from."""
     drawn_from = {"transformations": list(study.kinds), "seeds": list(study.seeds)}
     return {
         **sample_settings(study.sample, study.judging, study.raters.blocks),
@@ -258,7 +258,10 @@ def compared(apart: Collection[str], pair: Pair) -> tuple[list[Hashable], frozen
 
 
 def _stays(records: CampaignRecords, pairs: Sequence[Pair]) -> bool:
-    """Whether the sample on disk is one that raters may have seen. Raises StudyError where `pairs` are others."""
+    """Return whether the sample on disk is one that raters may have seen.
+
+    Raises StudyError where `pairs` are others.
+    """
     how = offered(records)
     if not records.has(PAIRS) or not how:
         return False
@@ -286,7 +289,7 @@ def _refuse_other_settings(records: CampaignRecords) -> None:
 
 
 def _texts(pairs: Iterable[Pair]) -> set[tuple[str, ...]]:
-    """What raters see of pairs, by id: an output may be another under the same key."""
+    """Return what raters see of pairs, by id: an output may be another under the same key."""
     return {(pair.pair_id, pair.control, *(field.text for field in fields_of(pair))) for pair in pairs}
 
 

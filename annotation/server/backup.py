@@ -52,7 +52,7 @@ _MISFITS = (ValueError, KeyError, TypeError, AttributeError)  # a manifest that 
 
 @dataclass(frozen=True)
 class BackupManifest:
-    """What a backup says of itself."""
+    """A backup's description of itself."""
 
     format: int  #: of the file; this code reads FORMAT
     made: str  #: ISO 8601, UTC
@@ -262,7 +262,7 @@ class Keeper:
                 self.tell(f"Warning: the scheduled backup failed: {error}")
 
     def due(self, now: datetime, every: timedelta) -> bool:
-        """Whether the last scheduled backup (of an earlier start, too) is older than the schedule allows.
+        """Return whether the last scheduled backup (of an earlier start, too) is older than the schedule allows.
 
         Times that are yet to come are those of a clock that was wrong: nobody waits for them.
         """
@@ -278,7 +278,7 @@ class Keeper:
 
 
 def disk_trouble(home: Home) -> str | None:
-    """What is wrong with the room on the home's disk, or None; a backup needs a copy and a packed one."""
+    """Return what is wrong with the room on the home's disk, or None; a backup needs a copy and a packed one."""
     size = home.database.stat().st_size if home.database.exists() else 0
     free = shutil.disk_usage(home.path).free
     least = max(LEAST_FREE, 2 * size)

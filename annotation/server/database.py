@@ -67,7 +67,7 @@ def address_of(home: Home) -> str | None:
 
 
 def has_database(home: Home) -> bool:
-    """Whether a server has run on this home. Raises what `address_of` raises."""
+    """Return whether a server has run on this home. Raises what `address_of` raises."""
     return home.database.exists() or address_of(home) is not None
 
 
@@ -84,7 +84,7 @@ def checked(address: str, where: str) -> str:
 
 
 def named(address: str) -> str:
-    """What to call a database on a console: no user, no password."""
+    """Return what to call a database on a console: no user, no password."""
     values = variables(address)
     return f"PostgreSQL database {values['PGDATABASE']} on {values.get('PGHOST', 'this machine')}"
 
@@ -124,12 +124,12 @@ def program(address: str, command: Sequence[str], input_text: str | None = None)
 
 
 def missing(name: str) -> ServiceError:
-    """What to say when PostgreSQL's programs are not installed."""
+    """Return what to say when PostgreSQL's programs are not installed."""
     return ServiceError(f"{name} is not installed; on Debian and Ubuntu: sudo apt install postgresql-client")
 
 
 def failed(address: str, name: str, stderr: str) -> ServiceError:
-    """What to say when one of them failed."""
+    """Return what to say when one of them failed."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     return ServiceError(f"{named(address)}: {name} failed ({lines[-1] if lines else 'it said nothing'})")
 

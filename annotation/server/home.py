@@ -52,7 +52,7 @@ class Credentials:
 
 @dataclass(frozen=True)
 class Home:
-    """Where one server keeps everything. Two servers never share a home; a lock held by the server sees to it."""
+    """The folder of one server. Two servers never share a home; a lock held by the server prevents it."""
 
     path: Path = field(default_factory=lambda: working(".argilla"))  #: made when first used, mode 0700
 
@@ -83,17 +83,17 @@ class Home:
 
     @property
     def backups(self) -> Path:
-        """Where backups go unless told otherwise; mode 0700."""
+        """Return where backups go unless told otherwise; mode 0700."""
         return self.path / "backups"
 
     @property
     def secret_file(self) -> Path:
-        """What signs the web pages' sessions; kept, so that a restart signs nobody out; mode 0600."""
+        """Return what signs the web pages' sessions; kept, so that a restart signs nobody out; mode 0600."""
         return self.path / "secret"
 
     @property
     def log(self) -> Path:
-        """What the server says; the one before it, once it has grown, is `server.log.1`."""
+        """Return what the server says; the one before it, once it has grown, is `server.log.1`."""
         return self.path / "server.log"
 
     @property
@@ -161,7 +161,7 @@ def new_user(username: str, api_key: str | None = None) -> User:
 
 
 def credentials(home: Home) -> Credentials:
-    """Who has an account here, read from the home's file. Raises DataError when it is missing or damaged."""
+    """Return who has an account here, read from the home's file. Raises DataError when it is missing or damaged."""
     path = home.credentials_file
     try:
         content: Any = read_json(path)
@@ -229,7 +229,7 @@ class Connection:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether `host` can only be reached from this machine."""
+    """Return whether `host` can only be reached from this machine."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -242,7 +242,7 @@ def find(home: Home) -> Connection | None:
 
 
 def is_locked(home: Home) -> bool:
-    """Whether a server, ready or not, holds `home`."""
+    """Return whether a server, ready or not, holds `home`."""
     try:
         with open(home.lock, "a", opener=private) as stream:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -283,7 +283,7 @@ class Child:
         raise ServiceError(f"the Argilla server did not answer within {START_SECONDS:.0f} s; see {self.home.log}")
 
     def has_state(self) -> bool:
-        """Whether the state file is this child's, and not one that a killed server left behind."""
+        """Return whether the state file is this child's, and not one that a killed server left behind."""
         try:
             state: Any = read_json(self.home.state)
         except (OSError, DataError):
@@ -327,7 +327,7 @@ SUPPORTED = ((3, 11), (3, 13))
 
 
 def location() -> Path:
-    """Where the environment is: PLUMBLINE_ARGILLA_ENV, else `.venv-argilla` in the checkout; homes share it.
+    """Return where the environment is: PLUMBLINE_ARGILLA_ENV, else `.venv-argilla` in the checkout; homes share it.
 
     Installed from a wheel it is in the user's cache, and named after what it is made of: two versions of Plumbline
     on one machine do not replace each other's under a server that runs.
@@ -369,7 +369,7 @@ def ensure_environment(progress: Callable[[str], None] = print) -> Path:
 
 
 def stamp() -> str:
-    """What an environment is made of: the constraints' hash and the Python that it was made for."""
+    """Return what an environment is made of: the constraints' hash and the Python that it was made for."""
     try:
         digest = hashlib.sha256(CONSTRAINTS.read_bytes()).hexdigest()
     except OSError as error:
@@ -380,7 +380,7 @@ def stamp() -> str:
 
 
 def is_made(folder: Path, wanted: str) -> bool:
-    """Whether `folder` holds a finished environment of this stamp whose interpreter is still there."""
+    """Return whether `folder` holds a finished environment of this stamp whose interpreter is still there."""
     marker = folder / STAMP
     return marker.is_file() and marker.read_text(encoding="utf-8") == wanted and (folder / "bin" / "python").exists()
 

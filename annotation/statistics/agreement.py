@@ -1,4 +1,4 @@
-"""How well raters agree on one question: Gwet's AC2, Krippendorff's alpha, weighted kappa, raw agreement.
+"""Agreement of raters on one question: Gwet's AC2, Krippendorff's alpha, weighted kappa, raw agreement.
 
 Each is an `Estimate` with a 95% interval over pairs. What cannot be told is NaN with a reason: ratings that never vary,
 or a single pair, would give a 1 that nobody earned.
@@ -73,12 +73,12 @@ class Answers:
 
     @property
     def pairs(self) -> int:
-        """How many pairs there are."""
+        """Return how many pairs there are."""
         return int(self.pair.max(initial=-1)) + 1
 
     @property
     def raters(self) -> int:
-        """How many raters there are."""
+        """Return how many raters there are."""
         return int(self.rater.max(initial=-1)) + 1
 
     def counts(self) -> Integers:
@@ -150,7 +150,7 @@ def corrected(answers: Answers, weights: Floats, per_pair: Floats) -> Estimate:
 
 
 def _ordinal_weights(points: int) -> Floats:
-    """How far two points agree: 1 on the diagonal, 0 between the ends of the scale."""
+    """Return how far two points agree: 1 on the diagonal, 0 between the ends of the scale."""
     apart = np.abs(np.subtract.outer(np.arange(points), np.arange(points)))
     weights: Floats = 1 - (apart + 1) * apart / (points * (points - 1))
     return weights
@@ -269,7 +269,7 @@ def kinds(rows: Integers) -> tuple[Integers, Integers]:
 
 
 def all_agree(answers: Answers) -> bool:
-    """Whether no two ratings of a pair differ."""
+    """Return whether no two ratings of a pair differ."""
     first = np.zeros(answers.pairs, np.int64)
     first[answers.pair] = answers.point
     return bool((answers.point == first[answers.pair]).all())
@@ -295,7 +295,9 @@ def band(value: float) -> str:
 
 
 def at_least(summary: Summary) -> str:
-    """What AC2 and alpha both show of agreement, in a word: the band of the lower of their intervals' lower ends.
+    """Return what AC2 and alpha both show of agreement, in a word.
+
+    The band of the lower of their intervals' lower ends.
 
     AC2 alone is high wherever nearly all ratings are the same, whoever gave them. A dash where either has no interval.
     """

@@ -178,7 +178,7 @@ def shares(
     level: float | None = None,
     within_bounds: bool = True,
 ) -> tuple[Share, ...]:
-    """How often each label was given, or ranked first, with the interval of the rule; none of texts.
+    """Return how often each label was given, or ranked first, with the interval of the rule; none of texts.
 
     `level` is the one-sided level of a look after a block. `within_bounds`: shares over raters that do not vary have
     the interval of a bounded mean (`intervals.bounded`).

@@ -1,4 +1,4 @@
-"""How far raters and ratings can be relied on: whether raters read, reliability, whom to believe about labels.
+"""Reliability of raters and ratings: attention, intraclass correlation, and the truth of labels.
 
 Simulated error rates of what tells whether raters read stand in docs/method/verdicts.md
 (`tests/annotation/verdicts/test_held.py`).
@@ -27,7 +27,7 @@ _NOTHING = 1e-9  # a sum of squares below is one of rounding
 
 
 def misses_too_many(controls: Mapping[str, tuple[int, int]], attentive: float) -> bool:
-    """Whether controls are missed more often than an attentive rater misses them, by kind: (missed, asked).
+    """Return whether controls are missed more often than an attentive rater misses them, by kind: (missed, asked).
 
     One-sided binomial tests against the rate `attentive`, all kinds together at 5%, and each of several at 5% over
     their number: whoever always gives the best point misses one kind alone.
@@ -48,7 +48,7 @@ def _probability(missed: int, n: int, rate: float) -> float:
 
 
 def vary(answers: Answers) -> bool:
-    """Whether ratings vary so much that agreement can show: of all twos 20% are half of the scale apart."""
+    """Return whether ratings vary so much that agreement can show: of all twos 20% are half of the scale apart."""
     values = np.sort(answers.value)
     half = (answers.scale[-1] - answers.scale[0]) / 2
     apart = 2 * int(np.searchsorted(values, values - half, side="right").sum())
@@ -89,7 +89,7 @@ def _means(values: Floats, by: NDArray[np.int64]) -> Floats:
 
 
 def _groups(pair: NDArray[np.int64], rater: NDArray[np.int64], pairs: int, raters: int) -> int:
-    """How many groups of raters share no pair with each other."""
+    """Return how many groups of raters share no pair with each other."""
     from scipy.sparse import coo_array  # noqa: PLC0415 (takes a while)
     from scipy.sparse.csgraph import connected_components  # noqa: PLC0415
 

@@ -42,7 +42,7 @@ _LEFT_OUT = Estimate.undefined("not computed: no decision rests on it")
 
 @dataclass(frozen=True)
 class Design:
-    """What a study asks, of how many, and by what rule it judges; HTEB's (section 2.4) where nothing is said."""
+    """A study's questions, numbers of raters and rule; HTEB's (section 2.4) by default."""
 
     questions: tuple[str, ...] = ("quality", "fluency")
     scale: tuple[float, ...] = HTEB_SCALE  #: of ratings that have none of their own; empty where there is no such
@@ -88,7 +88,7 @@ class Design:
         return cls(names, rubric.scale, per_pair, study.acceptance, study.sample.seed, others, pools, blocks=blocks)
 
     def asked(self, question: str) -> QuestionScale:
-        """What there is to know of a question."""
+        """Return what there is to know of a question."""
         return self.others.get(question) or QuestionScale(question, scale=self.scale)
 
     def pool_of(self, transformation: str) -> str:
@@ -193,7 +193,10 @@ def _of_labels(
     anytime: bool,
     level: float | None,
 ) -> Summary:
-    """The same of answers that are no points of a scale: labels, and where they are ranked; texts are but counted."""
+    """Return the same of answers that are no points of a scale: labels, and where they are ranked.
+
+    Texts are but counted.
+    """
     what = "texts are read, not counted" if question.kind == "text" else f"a {question.kind.replace('_', '-')} has none"
     none, interval, ranking = Estimate.undefined(what), design.rule.interval, question.kind == "ranking"
     return Summary.model_validate(

@@ -1,1 +1,1 @@
-"""Where a study stands: `plumbline status`."""
+"""The status of a study: `plumbline status`."""

@@ -1,4 +1,4 @@
-"""How far a campaign is, by transformation and language and by rater, and which stages it has been through.
+"""A campaign's progress, by transformation and language and by rater, and the stages that it has completed.
 
 An answer is what one rater gave to one pair, on all questions.
 
@@ -45,7 +45,7 @@ _RATER = ["rater_id", "simulated", "answers", "open", *_STATES]
 
 @dataclass(frozen=True)
 class Workload:
-    """What was asked of whom."""
+    """The numbers of pairs and raters that were asked for."""
 
     datasets: Mapping[str, str]  #: of each pair that raters see, by id: controls and repeats too
     members: Sequence[Member]
@@ -165,7 +165,7 @@ def by_rater(ratings: pd.DataFrame, workload: Workload, signs: Sequence[Sign]) -
 
 
 def _left(answers: pd.DataFrame, workload: Workload) -> dict[str, Counter[str]]:
-    """How many pairs each member could still answer, by dataset: wanting, and neither answered nor discarded."""
+    """Return how many pairs each member could still answer, by dataset: wanting, and neither answered nor discarded."""
     got = answers.loc[(answers["status"] == "submitted") & ~answers["again"], "pair_id"].value_counts()
     wanted = [workload.fewer.get(workload.datasets.get(pair_id, ""), workload.per_pair) for pair_id in got.index]
     complete = [*got.index[got >= wanted], *(pair_id for pair_id in workload.withdrawn if pair_id in workload.datasets)]
@@ -217,7 +217,7 @@ def _last(submitted: pd.DataFrame) -> dict[Any, datetime]:
 
 
 def _counts(frame: pd.DataFrame, by: str | list[str]) -> Counter[Any]:
-    """How many rows there are, by what stands in one column or in several."""
+    """Return how many rows there are, by what stands in one column or in several."""
     return Counter(frame.groupby(by, observed=True).size().to_dict())
 
 
@@ -251,12 +251,12 @@ class _StageHistory:
         return datetime.fromisoformat(self.entries[command]["finished_at"]) if command in self.entries else None
 
     def _place(self, name: str) -> Path:
-        """Where a file stands that a command read: among the records, or below the study file."""
+        """Return where a file stands that a command read: among the records, or below the study file."""
         path = self.study.folder / name
         return path if path.exists() else self.study.file.parent / name
 
     def changed(self, command: str) -> list[str]:
-        """Which of the files that a command read are others now."""
+        """Return which of the files that a command read are others now."""
         outputs = self.entries.get("generation", {}).get("outputs", {})
         inputs = self.entries.get(command, {}).get("inputs", {})
         now = {name: self.hash_of(self._place(name)) for name in inputs if name not in _LARGE}
@@ -355,7 +355,7 @@ def _sampled(noted: _StageHistory, records: CampaignRecords, mismatched: str) ->
 
 
 def _drawn_by(settings: dict[str, Any]) -> dict[str, Any]:
-    """What a sample was drawn by; earlier versions noted the models that do people's tasks too."""
+    """Return what a sample was drawn by; earlier versions noted the models that do people's tasks too."""
     subject = settings.get("subject", {})
     if subject.get("kind") != HUMAN:
         return settings

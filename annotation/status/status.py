@@ -1,4 +1,4 @@
-"""Where a study stands, from what lies on disk: no server is asked and nothing is written.
+"""The status of a study from its records: asks no server and writes nothing.
 
 With `stop: fixed` no decision is computed here while answers are still to come: who looks early and stops when it suits
 breaks the rule. With `stop: anytime` looking is allowed, so what is decided already is said.
@@ -48,7 +48,7 @@ _RESTS_ON = dict.fromkeys(("pairs_sha256", "ratings_sha256", "rule_id"), "")  # 
 
 @dataclass(frozen=True)
 class Status:
-    """Where a study stands."""
+    """The status of a study."""
 
     study: Study
     now: datetime
@@ -155,12 +155,15 @@ def _pairs(evidence: Evidence) -> pd.DataFrame:
 
 
 def _of_blocks(evidence: Evidence, verdicts: Sequence[Verdict]) -> dict[str, Any]:
-    """What a status says of a rule by blocks."""
+    """Return what a status says of a rule by blocks."""
     return {"looks": looks_frame(verdicts), "blocks": tuple(_blocks(evidence))}
 
 
 def _blocks(evidence: Evidence) -> Iterator[str]:
-    """How far the blocks of each verdict are, then what was saved so far in answers and money; nothing without any."""
+    """Return how far the blocks of each verdict are, then what was saved so far in answers and money.
+
+    Nothing without any.
+    """
     study, saved = evidence.study, 0
     for key, group in evidence.blocks.items():
         yield f"{of_group(key)}: {'; '.join([group.decision, *group.lines()])}"
@@ -182,7 +185,7 @@ def _blocks(evidence: Evidence) -> Iterator[str]:
 
 
 def _wording_notes(evidence: Evidence, pairs: pd.DataFrame) -> list[str]:
-    """Which wordings nobody has checked or somebody has changed, and which signs could not be looked at."""
+    """Return which wordings nobody has checked or somebody has changed, and which signs could not be looked at."""
     return [
         *addressed_lines(evidence.study, evidence.rubric, _languages(pairs)),
         *reworded_lines(evidence.study),
@@ -207,7 +210,7 @@ MEMBERS = RecordFile("members.json", Member, "annotation collect")
 
 
 def read_members(records: CampaignRecords) -> list[Member]:
-    """Who was asked to rate what when answers were last collected from Argilla; none before."""
+    """Return who was asked to rate what when answers were last collected from Argilla; none before."""
     return records.models(MEMBERS) if records.has(MEMBERS) else []
 
 
@@ -290,7 +293,7 @@ def _progress(
 
 
 def _verdict(decisions: Sequence[str], missing: int, never: str, *, fresh: bool, ready: bool) -> str:
-    """What is decided about one transformation and language, and how many answers are to come.
+    """Return what is decided about one transformation and language, and how many answers are to come.
 
     `never` is what it cannot come to have enough of.
     """
@@ -321,7 +324,10 @@ def _asked(evidence: Evidence, stages: dict[str, Stage], now: datetime) -> Workl
 
 
 def status_now(study: Study, home: server.Home) -> Status:
-    """Where a study stands now, by its records and by the server that runs. Raises DataError for damaged records."""
+    """Return where a study stands now, by its records and by the server that runs.
+
+    Raises DataError for damaged records.
+    """
     evidence = Evidence.open(study)
     return with_server(read_status(evidence, datetime.now(UTC)), evidence.collected, home)
 
@@ -341,7 +347,7 @@ def with_server(status: Status, collected: CampaignData, home: server.Home) -> S
 
 
 def server_line(status: Status) -> str:
-    """What the server has, in a sentence; empty where it was not looked at."""
+    """Return what the server has, in a sentence; empty where it was not looked at."""
     on_server = status.server
     if on_server is None:
         return ""

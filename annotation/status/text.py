@@ -52,12 +52,12 @@ def status_text(status: Status, arguments: str, names: Mapping[str, str] = Mappi
 
 
 def _warnings(status: Status) -> list[str]:
-    """What stands above everything: made-up ratings, and verdicts by rules that are later than the ratings."""
+    """Return what stands above everything: made-up ratings, and verdicts by rules that are later than the ratings."""
     return [*([SIMULATED] if status.simulated else []), *([LATE[status.rules_fixed]] if status.rules_fixed else [])]
 
 
 def next_step(status: Status, arguments: str) -> str:
-    """What to do next, in one line with its command."""
+    """Return what to do next, in one line with its command."""
     if status.rules_changed and status.sources:
         return f'plumbline accept {arguments} --amend "reason", or undo the change of the rules'
     came_whole = bool(status.sources) and status.stages["transformations"].state == "not yet"
@@ -67,7 +67,7 @@ def next_step(status: Status, arguments: str) -> str:
 
 
 def _before_scores(status: Status, arguments: str) -> str:
-    """What an import still lacks of verdicts and report; empty where only scores are left."""
+    """Return what an import still lacks of verdicts and report; empty where only scores are left."""
     stages = {name: stage for name, stage in status.stages.items() if name in ("verdicts", "report")}
     step = _after(replace(status, stages=stages), arguments)
     return step or (_judge(status, arguments) if status.stages["scores"].state == "done" else "")
@@ -94,7 +94,7 @@ def _make(status: Status, arguments: str) -> str:
 
 
 def _never(status: Status) -> str:
-    """What to do where no answers can decide any group that is not decided; empty where some can."""
+    """Return what to do where no answers can decide any group that is not decided; empty where some can."""
     groups, study = status.undecided, status.study
     if not groups or not all(group.lacks(study.acceptance) for group in groups):
         return ""
@@ -119,7 +119,7 @@ def _draw(status: Status, arguments: str, *, begun: bool) -> str:
 
 
 def _may_crowd(status: Status) -> bool:
-    """Whether crowd workers may still be asked instead of annotators."""
+    """Return whether crowd workers may still be asked instead of annotators."""
     return status.study.crowd is not None and not status.sources
 
 
@@ -140,7 +140,7 @@ def _rate(status: Status, arguments: str) -> str:
 
 
 def _first(status: Status, arguments: str) -> str:
-    """What to do as long as nothing was collected, or what was is not of what raters see now."""
+    """Return what to do as long as nothing was collected, or what was is not of what raters see now."""
     collect, annotators = _collect(status, arguments), status.stages["published"].annotators
     if status.sources or annotators is None:
         return collect
@@ -158,7 +158,7 @@ def _find(status: Status, arguments: str) -> str:
 
 
 def _wait(status: Status, arguments: str) -> str:
-    """What to do for the answers that are still to come and can decide something; empty if there are none."""
+    """Return what to do for the answers that are still to come and can decide something; empty if there are none."""
     if step := _never(status):
         return step
     if status.again:
@@ -177,7 +177,7 @@ def _wait(status: Status, arguments: str) -> str:
 
 
 def _nobody_left(status: Status) -> bool:
-    """Whether no rater can still answer, as far as is known: who was let in since the last `collect` can."""
+    """Return whether no rater can still answer, as far as is known: who was let in since the last `collect` can."""
     raters, published, collected = status.raters, status.stages["published"], status.stages["collected"]
     if raters.empty:
         return True
@@ -205,7 +205,7 @@ def _review(status: Status, arguments: str) -> str:
 
 
 def _look(status: Status, arguments: str) -> str:
-    """What ends that verdicts wait for a look at raters."""
+    """Return what ends that verdicts wait for a look at raters."""
     raters = " ".join(raters_named(status.to_look_at))
     return (
         f"plumbline review {arguments}, then the same with --exclude {raters} or --keep {raters}, and"
@@ -290,7 +290,7 @@ def _progress_text(status: Status) -> str:
 
 
 def _blocks_text(status: Status) -> list[str]:
-    """How far the blocks are, and the path of each mean; nothing of a rule without blocks."""
+    """Return how far the blocks are, and the path of each mean; nothing of a rule without blocks."""
     lines = "\n".join(status.blocks)
     return [*([lines] if lines else []), *([looks_text(status.looks)] if len(status.looks) else [])]
 
@@ -338,7 +338,7 @@ def _remarks(simulated: bool, excluded: bool, out: bool, behind: str) -> list[st
 
 
 def ago(then: datetime, now: datetime) -> str:
-    """How long ago, in the largest unit of which there are two: `3 days ago`, `47 h ago`."""
+    """Return how long ago, in the largest unit of which there are two: `3 days ago`, `47 h ago`."""
     minutes = int((now.astimezone(UTC) - then).total_seconds() // 60)
     if minutes < 2:
         return "just now"
@@ -385,7 +385,10 @@ def in_short(answer: str, doubts: Sequence[str], step: str) -> tuple[str, ...]:
 
 
 def decided(verdicts: Sequence[Verdict]) -> str:
-    """Which transformations were accepted, rejected and left undecided; with languages and tasks where these differ."""
+    """Return which transformations were accepted, rejected and left undecided.
+
+    With languages and tasks where these differ.
+    """
     if not verdicts:
         return "Nothing is decided: there are no verdicts that hold."
     of: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))

@@ -53,7 +53,7 @@ Judged = Callable[[Evidence, Sequence[Verdict]], Mapping[Unit, Sequence[JudgedMe
 
 @dataclass(frozen=True)
 class Acceptance:
-    """What accepting found, as it was written."""
+    """The result of accepting, as it was written."""
 
     groups: Sequence[Group]  #: Table 2
     verdicts: Sequence[Verdict]
@@ -105,7 +105,7 @@ def accept(study: Study, amend: str | None = None, judged: Judged | None = None)
 
 
 def _evidence(study: Study) -> Evidence:
-    """What verdicts rest on, with what was decided about raters and pairs marked in the ratings."""
+    """Return what verdicts rest on, with what was decided about raters and pairs marked in the ratings."""
     evidence = Evidence.open(study)
     refuse_other_sample(evidence)
     evidence.read_whole()
@@ -183,7 +183,7 @@ def answers_lines(done: Acceptance) -> list[str]:
 
 
 def _left(ratings: pd.DataFrame, counting: pd.DataFrame) -> Iterator[tuple[str, int]]:
-    """How many raters' answers to a record do not count, by reason."""
+    """Return how many raters' answers to a record do not count, by reason."""
 
     def number(frame: pd.DataFrame) -> int:
         return len(frame.drop_duplicates(["pair_id", "rater_id"]))

@@ -1,4 +1,4 @@
-"""What imported ratings decide by each of the usual rules, for their study's were fixed when the ratings were there."""
+"""Decisions of imported ratings by each of the usual rules, since their study's rules were fixed after the ratings."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def by_usual_rules(
 
 
 def printed_rules(frame: pd.DataFrame) -> pd.DataFrame:
-    """The same as people read it."""
+    """Return the same as people read it."""
     rows = [
         [scoped(row["transformation"], row["language"], row["task_type"]), chance(row["probability"]),
          *(row[name] for name in USUAL)]
@@ -77,6 +77,6 @@ def printed_rules(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def usual_rules_text(frame: pd.DataFrame) -> str:
-    """The same for a terminal."""
+    """Return the same for a terminal."""
     printed = printed_rules(frame)
     return f"{ABOUT}\n\n{columns(list(printed.columns), printed.to_numpy().tolist())}"

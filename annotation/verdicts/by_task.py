@@ -37,7 +37,7 @@ def verdicts_by_task(tasks: Sequence[HumanTask], verdicts: Sequence[Verdict]) ->
 
 
 def answers_of(task: HumanTask) -> list[str]:
-    """What stands to be chosen in a task's first question, by name."""
+    """Return what stands to be chosen in a task's first question, by name."""
     return list(dict.fromkeys(_name(task, label) for label in questions_of(task)[0].labels))
 
 
@@ -61,7 +61,7 @@ def _taken_together(tasks: Sequence[HumanTask], summaries: Iterable[Summary]) ->
 
 
 def _shares(task: HumanTask, summaries: Sequence[Summary]) -> Iterator[Share]:
-    """How often each label was given, by its name, of the answers to all questions of a task."""
+    """Return how often each label was given, by its name, of the answers to all questions of a task."""
     total = sum(summary.n_ratings for summary in summaries)
     parts: dict[str, list[tuple[int, Estimate]]] = {}
     for summary in summaries:
@@ -77,7 +77,7 @@ def _shares(task: HumanTask, summaries: Sequence[Summary]) -> Iterator[Share]:
 
 
 def _name(task: HumanTask, label: str) -> str:
-    """What a label stands for; yes, no, none and cannot_tell stand for themselves."""
+    """Return what a label stands for; yes, no, none and cannot_tell stand for themselves."""
     kind, number = label[0], label[1:]
     if not number.isdigit():
         return label

@@ -33,7 +33,7 @@ Place = tuple[str, ...]  # the key of one group that is judged apart
 
 @dataclass(frozen=True)
 class SequenceProgress:
-    """How far the sequence of an anytime rule has come, in one group that is judged apart."""
+    """The progress of an anytime rule's sequence, in one group that is judged apart."""
 
     complete: int  #: pairs that have all their ratings, wherever they stand in the order
     counted: int  #: pairs of the sequence: before each of them nothing is missing
@@ -43,7 +43,7 @@ class SequenceProgress:
     withdrawn: int = 0  #: pairs of the whole order that people withdrew; it passes them over
 
     def lines(self, name: str, min_raters: int) -> tuple[str, ...]:
-        """What a reader must know beside the decision; `name` is that of the pair that holds the others up."""
+        """Return what a reader must know beside the decision; `name` is that of the pair that holds the others up."""
         lines = []
         if self.passed:
             lines.append(
@@ -62,7 +62,7 @@ class SequenceProgress:
 
 @dataclass(frozen=True)
 class Basis:
-    """What verdicts rest on."""
+    """The pairs and ratings that verdicts rest on."""
 
     ratings: pd.DataFrame  #: of the pairs that count; unless `stop: fixed` also `turn`, the pairs' place in the order
     standings: Mapping[Place, SequenceProgress]  #: by group; empty unless `stop: anytime`
@@ -127,7 +127,7 @@ def sequence(
 
 
 def answers(ratings: pd.DataFrame, design: Design) -> pd.Series:
-    """How many answers each pair has, on the question that needs one where it has the fewest.
+    """Return how many answers each pair has, on the question that needs one where it has the fewest.
 
     `ratings` are those that count. Questions that need no answer, or are not asked about a pair, play no part.
     """
@@ -166,7 +166,7 @@ _NAMED = 3  # verdicts that a line names
 
 @dataclass(frozen=True)
 class Ahead:
-    """What one group that is judged apart can come to."""
+    """The largest numbers that one group can reach."""
 
     key: Place
     names: tuple[str, ...]  #: as people read them, with language and task
@@ -176,13 +176,13 @@ class Ahead:
     anew: int = 0  #: that could be asked for again, since their raters are excluded
 
     def lacks(self, rule: AcceptanceSpec) -> str:
-        """What it will never have enough of; empty where it may."""
+        """Return what it will never have enough of; empty where it may."""
         least = max(rule.min_pairs, FEWEST if rule.stop == "blocks" else 0)  # a look at fewer decides nothing
         return f"{self.pairs} of {least}" if self.pairs < least else ""
 
 
 def ahead(pairs: pd.DataFrame, rule: AcceptanceSpec) -> list[Ahead]:
-    """What each group can come to; `pairs` has a row a pair of the sample.
+    """Return what each group can come to; `pairs` has a row a pair of the sample.
 
     Its columns: transformation, pool, language, task_type, `counting` (answers), `open` (that raters are still asked
     for), `could` (whether enough count, or still could) and `most` (how many count, or could).
@@ -208,7 +208,7 @@ def ahead(pairs: pd.DataFrame, rule: AcceptanceSpec) -> list[Ahead]:
 
 
 def ahead_of_sample(pairs: Sequence[Pair], rule: AcceptanceSpec, raters_of: Callable[[str], int]) -> list[Ahead]:
-    """What each group can come to before anybody has answered; `raters_of` says how many raters an item has."""
+    """Return what each group can come to before anybody has answered; `raters_of` says how many raters an item has."""
     names = ("transformation", "pool", "language", "task_type")
     frame = pd.DataFrame([[getattr(pair, name) for name in names] for pair in pairs], columns=list(names))
     raters = frame["transformation"].map(raters_of) if len(frame) else pd.Series(dtype=int)
@@ -239,7 +239,7 @@ def never_lines(study: Study, groups: Sequence[Ahead], *, offered: bool) -> list
 
 
 def size_line(groups: Sequence[Ahead], item: str, rule: AcceptanceSpec) -> str:
-    """How many verdicts there will be, and on how many pairs each can rest; empty where there is no sample."""
+    """Return how many verdicts there will be, and on how many pairs each can rest; empty where there is no sample."""
     sizes = sorted(group.pairs for group in groups)
     if not sizes:
         return ""

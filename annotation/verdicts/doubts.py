@@ -1,4 +1,4 @@
-"""What is doubtful about a study's verdicts, from what is loaded: said wherever the verdicts are.
+"""Doubts about a study's verdicts, printed wherever the verdicts are.
 
 Nothing here decides anything. A verdict may follow from its rule to the letter and rest on raters who failed every
 control: who reads only the verdict would not know.
@@ -59,7 +59,7 @@ def doubts_of(evidence: Evidence, verdicts: Sequence[Verdict], signs: Sequence[S
 
 
 def looked_for(judging: Subject) -> str:
-    """What was looked at, as a sentence."""
+    """Return what was looked at, as a sentence."""
     return LOOKED_FOR if judging.transforms else LOOKED_FOR_IN_ITEMS
 
 
@@ -115,7 +115,7 @@ def _exclusions(verdicts: Sequence[Verdict]) -> Iterator[str]:
 
 
 def withdrawn_lines(evidence: Evidence) -> list[str]:
-    """How many pairs are withdrawn, a line for each reason."""
+    """Return how many pairs are withdrawn, a line for each reason."""
     last = {decision.pair_id: decision for decision in evidence.withdrawals}
     reasons = Counter(decision.reason for decision in last.values() if decision.exclude)
     return [
@@ -219,7 +219,10 @@ def _probability(verdict: Verdict) -> float:
 
 
 def _agreement(verdicts: Sequence[Verdict]) -> Iterator[str]:
-    """Where AC2 looks fair and alpha does not: raters agree on what is frequent, and tell pairs apart hardly or not."""
+    """Return where AC2 looks fair and alpha does not.
+
+    Raters agree on what is frequent, and tell pairs apart hardly or not.
+    """
     places: dict[str, None] = {}
     for verdict in verdicts:
         for summary in rated(verdict.questions):

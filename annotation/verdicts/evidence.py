@@ -34,22 +34,25 @@ class Evidence(CampaignRecords):
 
     @classmethod
     def read(cls, study: Study) -> Self:
-        """What lies in the study's folder, or is not there yet. Raises DataError for damaged and replaced files."""
+        """Return what lies in the study's folder, or is not there yet.
+
+        Raises DataError for damaged and replaced files.
+        """
         return cls.open(study).read_all()
 
     def read_all(self) -> Self:
-        """The same records, with all read that may be there. Raises as `read`."""
+        """Return the same records, with all read that may be there. Raises as `read`."""
         for name in ("decided", "collected", "rubric", "rules", "supply", "waves", "looks", "offered"):
             getattr(self, name)
         return self
 
     @classmethod
     def whole(cls, study: Study) -> Self:
-        """The same, all of it there: where a file is missing, the error names the command that makes it."""
+        """Return the same, all of it there: where a file is missing, the error names the command that makes it."""
         return cls.open(study).read_whole()
 
     def read_whole(self) -> Self:
-        """The same records, all of them read. Raises as `whole`."""
+        """Return the same records, all of them read. Raises as `whole`."""
         self.read_all()
         self.need(PAIRS, RATINGS)
         self.need(SUPPLY)
@@ -57,7 +60,7 @@ class Evidence(CampaignRecords):
 
     @functools.cached_property
     def offered(self) -> bool:
-        """Whether this campaign offered the sample to raters; taken for granted where nothing is imported."""
+        """Return whether this campaign offered the sample to raters; taken for granted where nothing is imported."""
         return not imported(self.collected.ratings).any() or offered_to_raters(self)
 
     @functools.cached_property
@@ -67,7 +70,7 @@ class Evidence(CampaignRecords):
 
     @property
     def design(self) -> Design:
-        """What the study asks, and by what rule it judges, as the version had it that fixed the rules."""
+        """Return what the study asks, and by what rule it judges, as the version had it that fixed the rules."""
         design = design_under(self.rules, self.first, Design.of(self.study, self.rubric))
         return replace(design, taken=tuple(self.block_looks)) if design.blocks else design
 
@@ -78,7 +81,7 @@ class Evidence(CampaignRecords):
 
     @property
     def rules_fixed(self) -> tuple[Fixed, str]:
-        """Whether the rules were fixed after the first rating, and what is doubtful about that in words."""
+        """Return whether the rules were fixed after the first rating, and what is doubtful about that in words."""
         return rules_fixed(self.rules, self.collected.ratings, offered=self.offered)
 
     @functools.cached_property
@@ -92,7 +95,7 @@ class Evidence(CampaignRecords):
 
     @functools.cached_property
     def unlooked(self) -> Sequence[str]:
-        """By which rules raters could not be looked at, a line each, as `not_looked_at` says it."""
+        """Return by which rules raters could not be looked at, a line each, as `not_looked_at` says it."""
         staying = self.collected.ratings[stays(self.collected.ratings)]
         if staying.empty:
             return ()
@@ -100,7 +103,7 @@ class Evidence(CampaignRecords):
 
     @functools.cached_property
     def blocks(self) -> Mapping[Place, BlockProgress]:
-        """How far the blocks of each group that is judged apart have come; nothing of a rule without blocks."""
+        """Return how far the blocks of each group that is judged apart have come; nothing of a rule without blocks."""
         data, design = self.collected, self.design
         if not design.blocks or data.sample.empty:
             return {}
@@ -136,7 +139,7 @@ class Evidence(CampaignRecords):
 
     @property
     def spared(self) -> frozenset[str]:
-        """Those of them that raters need not get any more, since a look at earlier blocks has decided."""
+        """Return those of them that raters need not get any more, since a look at earlier blocks has decided."""
         decided = {key: group.opened for key, group in self.blocks.items() if group.decision != "undecided"}
         return self._beyond(decided)
 
@@ -146,7 +149,7 @@ class Evidence(CampaignRecords):
         return block_numbers(self.study, self.pairs, self.controls)
 
     def _beyond(self, opened: Mapping[Place, int]) -> frozenset[str]:
-        """What lies beyond so many blocks of each of these groups, and beyond their last one."""
+        """Return what lies beyond so many blocks of each of these groups, and beyond their last one."""
         if not opened:
             return frozenset()
         numbers, names = self.block_numbers, SCOPES[self.study.acceptance.scope]

@@ -34,7 +34,7 @@ Missed = Mapping[str, Mapping[str, tuple[int, int]]]  # by rater, by kind of con
 
 @dataclass(frozen=True)
 class Checks:
-    """What is known of raters beside their ratings of the sample."""
+    """Checks of raters beside their ratings of the sample."""
 
     missed: Missed = field(default_factory=dict)
     looked_at: Collection[str] = ()  #: raters whom a person looked at and keeps
@@ -48,12 +48,12 @@ class Checks:
         return cls(missed, kept_raters(evidence.decisions, collected.ratings), rules)
 
     def fails(self, rater: str) -> bool:
-        """Whether a rater misses more controls than an attentive one."""
+        """Return whether a rater misses more controls than an attentive one."""
         return rater in self.missed and misses_too_many(self.missed[rater], self.rules.attentive)
 
 
 def checks_raters(evidence: Evidence) -> bool:
-    """Whether verdicts wait for a look at raters; rules that an earlier version fixed know nothing of it."""
+    """Return whether verdicts wait for a look at raters; rules that an earlier version fixed know nothing of it."""
     holds = binding(evidence.rules, evidence.first)
     chosen = evidence.study.acceptance.protocol == "checked" and not evidence.study.judging.does_tasks
     return chosen and (holds is None or checks_known(holds))

@@ -1,4 +1,4 @@
-"""What people and judges decide together, where the rules let them (`acceptance.judges: {use: decide}`).
+"""Joint decisions of people and judges, where the rules allow them (`acceptance.judges: {use: decide}`).
 
 The rule is the study's own on means and intervals of people and judges. What they would accept or reject stands only
 where people's ratings alone lean the same way; judges that are refused decide nothing, and neither do people then.
@@ -19,12 +19,12 @@ Unit = tuple[str, str, str]
 
 
 def unit_of(verdict: Verdict) -> Unit:
-    """What a verdict is about: transformation, language and task."""
+    """Return what a verdict is about: transformation, language and task."""
     return verdict.transformation, verdict.language, verdict.task_type
 
 
 def worth_in_words(n_rated: int, n_judged: int, worth: float) -> str:
-    """What a number rests on, for its row: `people + judges: 100 rated, 900 judged, worth 179`."""
+    """Return what a number rests on, for its row: `people + judges: 100 rated, 900 judged, worth 179`."""
     value = "" if math.isnan(worth) else f", worth {worth:,.0f}"
     return f"people + judges: {n_rated:,} rated, {n_judged:,} judged{value}"
 

@@ -35,7 +35,7 @@ WHY_UNBIASED = (
 
 @dataclass(frozen=True)
 class BlockProgress:
-    """How far the blocks of one group that is judged apart have come."""
+    """The progress of the blocks of one group that is judged apart."""
 
     ends: tuple[int, ...]  #: pairs after each block, withdrawn ones among them
     counting: tuple[str, ...]  #: pairs that count: of the blocks up to the last look, in their order
@@ -50,11 +50,11 @@ class BlockProgress:
 
     @property
     def n_looks(self) -> int:
-        """How many looks there were, up to the one that decided."""
+        """Return how many looks there were, up to the one that decided."""
         return max((look.look for look in self.looks), default=0)
 
     def lines(self) -> tuple[str, ...]:
-        """What a reader must know beside the decision."""
+        """Return what a reader must know beside the decision."""
         if self.decision != "undecided":
             spared = self.ends[-1] - self.ends[self.opened - 1]
             saved = f": {count(spared, 'pair')} need no ratings" if spared else ""
@@ -150,14 +150,14 @@ def _specs(pool: str, design: Design) -> Sequence[RuleSpec]:
 
 
 def _criterion(spec: RuleSpec, design: Design) -> Criterion:
-    """What a rule asks for."""
+    """Return what a rule asks for."""
     scale = (0.0, 1.0) if spec.label else design.asked(spec.question).scale
     side: Side = "at_least" if spec.at_least is not None else "at_most"
     return Criterion(spec.limit, (float(scale[0]), float(scale[-1])), side)
 
 
 def _pair_means(ratings: pd.DataFrame, spec: RuleSpec, design: Design, n_pairs: int) -> Floats:
-    """What a rule is about in each pair, in their order; NaN where nobody has answered."""
+    """Return what a rule is about in each pair, in their order; NaN where nobody has answered."""
     of_question = ratings[ratings["question"] == spec.question]
     if of_question.empty:
         return np.full(n_pairs, math.nan)
@@ -169,7 +169,7 @@ def _pair_means(ratings: pd.DataFrame, spec: RuleSpec, design: Design, n_pairs: 
 
 
 def _may_decide(ratings: pd.DataFrame, pair_ids: Sequence[str], design: Design, pool: str) -> bool:
-    """Whether a look at these pairs has what any decision needs beside its numbers."""
+    """Return whether a look at these pairs has what any decision needs beside its numbers."""
     if len(pair_ids) < design.rule.min_pairs or design.rule.min_ac2 is None:
         return len(pair_ids) >= design.rule.min_pairs
     of_look = compact(ratings[ratings["pair_id"].isin(pair_ids)])
@@ -195,7 +195,7 @@ _NUMBERS = ("mean", "low", "high", "level", "above", "below")  # as a path has t
 
 
 def _seen(looks: Looks, specs: Sequence[RuleSpec]) -> Iterator[BlockLook]:
-    """What each look saw of each rule."""
+    """Return what each look saw of each rule."""
     for row in looks.frame().to_dict("records"):
         spec = specs[int(row["question"])]
         numbers = {name: row[name] for name in ("look", "pairs", "level", "mean", "low", "high")}

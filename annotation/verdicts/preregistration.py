@@ -38,7 +38,7 @@ _SPECS: dict[str, type[StudyPart]] = {"acceptance": AcceptanceSpec, "quality": Q
 
 
 def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """What differs: `acceptance.threshold 3.0, now 2.5`, `rubric.questions.quality is gone`.
+    """Return what differs: `acceptance.threshold 3.0, now 2.5`, `rubric.questions.quality is gone`.
 
     What the earlier set does not know at all (the rubric, which earlier versions did not fix; a rule that they did not
     have, where it has its default) is no change.
@@ -106,7 +106,7 @@ JUDGE_COMMAND = "annotation judge run"
 
 
 class _OutputIdentity(Record):
-    """What of an output that judges rate tells which it is, and where it was drawn."""
+    """The columns that identify an output that judges rate, and its stratum."""
 
     pair_id: str = Field(description="which output")
     stratum: str = Field(description="where it was drawn from")
@@ -177,7 +177,7 @@ CHECKED = ("attentive", "failing")  # of `quality`: by these a verdict waits for
 
 
 def rules_of(study: Study, rubric: Rubric, judges: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """What the study says about judging ratings and raters, and what these are asked.
+    """Return what the study says about judging ratings and raters, and what these are asked.
 
     `rubric` is the study's; `judges` are those of `fixed_judges`, and among the rules where they decide.
     """
@@ -219,7 +219,7 @@ def binding(fixed: Sequence[RuleSet], first: datetime | None) -> RuleSet | None:
 
 
 def checks_known(rules: RuleSet) -> bool:
-    """Whether rules say when raters fail: those that an earlier version fixed do not, and stay as they are."""
+    """Return whether rules say when raters fail: those that an earlier version fixed do not, and stay as they are."""
     return set(CHECKED) <= set(rules.rules.get("quality", {}))
 
 
@@ -229,25 +229,28 @@ def seen(fixed: Sequence[RuleSet], first: datetime | None) -> RuleSet | None:
 
 
 def asked_rubric(records: CampaignRecords) -> Rubric:
-    """What raters are asked, word for word as it was fixed before they began; the study's rubric where none was."""
+    """Return what raters are asked, word for word as it was fixed before they began.
+
+    The study's rubric where none was.
+    """
     first = first_rating(records.all_ratings) if len(records.rules) > 1 else None
     held = seen(records.rules, first)
     return records.rubric if held is None else rubric_of(held) or records.rubric
 
 
 def rubric_to_ask(records: CampaignRecords) -> tuple[Rubric, bool]:
-    """What raters are to be asked now (the study's rubric until a rating was collected), and whether one was."""
+    """Return what raters are to be asked now (the study's rubric until a rating was collected), and whether one was."""
     begun = first_rating(records.all_ratings) is not None
     return (asked_rubric(records) if begun else records.rubric), begun
 
 
 def rubric_of(rules: RuleSet) -> Rubric | None:
-    """What raters were asked under a set of rules; None where an earlier version did not fix it."""
+    """Return what raters were asked under a set of rules; None where an earlier version did not fix it."""
     return Rubric.model_validate(rules.rules["rubric"]) if "rubric" in rules.rules else None
 
 
 def other_rules(now: Mapping[str, Any], fixed: Sequence[RuleSet], ratings: pd.DataFrame) -> list[str]:
-    """What a study's rules say `now` otherwise than those of the `fixed` ones that hold.
+    """Return what a study's rules say `now` otherwise than those of the `fixed` ones that hold.
 
     `ratings` are all that were collected. Where an earlier version fixed them without the rubric, a question is missed
     by the answers that it got.
@@ -365,7 +368,7 @@ def fixed_text(fixed: Sequence[RuleSet], first: datetime | None) -> str:
 
 
 def imported(ratings: pd.DataFrame) -> pd.Series:
-    """Which ratings are of a file, and not of the study's own campaign."""
+    """Return which ratings are of a file, and not of the study's own campaign."""
     return ~ratings["source"].astype(str).str.removesuffix(SANDBOX).isin(SOURCES)
 
 

@@ -28,7 +28,7 @@ _UNCHECKED = (
 
 @dataclass(frozen=True)
 class RuleValue:
-    """What a rule is about, as it was found in one group of ratings."""
+    """A rule's quantity in one group of ratings."""
 
     rule: RuleSpec
     value: float
@@ -101,7 +101,7 @@ def outcomes(value: Floats, low: Floats, high: Floats, rule: RuleSpec) -> NDArra
 
 
 def rule_values(summaries: Sequence[Summary], rule: AcceptanceSpec, rules: Iterable[RuleSpec] = ()) -> list[RuleValue]:
-    """What the rules are about: `rules`, or without any the one threshold on each rated question."""
+    """Return what the rules are about: `rules`, or without any the one threshold on each rated question."""
     by_name = {summary.question: summary for summary in summaries}
     specs = list(rules)
     if not rule.rules:
@@ -152,7 +152,7 @@ def decide(
 def lacking(
     summaries: Sequence[Summary], n_pairs: int, rule: AcceptanceSpec, rules: Sequence[RuleSpec] = ()
 ) -> list[str]:
-    """What is missing for any decision; arguments as of `decide`."""
+    """Return what is missing for any decision; arguments as of `decide`."""
     judged = rule_values(summaries, rule, rules)
     if n_pairs < rule.min_pairs:
         which = f"with at least {rule.min_raters} raters"
@@ -192,7 +192,7 @@ def earlier(decision: str, probability: float, n_pairs: int, rule: AcceptanceSpe
 
 
 def unchecked(verdicts: Iterable[Verdict]) -> str:
-    """What nobody looked at, where a verdict would not have waited for a look at raters who fail; else empty."""
+    """Return what nobody looked at, where a verdict would not have waited for a look at raters who fail; else empty."""
     return "" if all(verdict.checked for verdict in verdicts) else _UNCHECKED
 
 

@@ -95,7 +95,7 @@ def _severity(ratings: pd.DataFrame, places: pd.Series) -> tuple[pd.DataFrame, p
 
 
 def _decisions(verdict: Verdict, design: Design, adjusted: dict[str, float]) -> tuple[str, str]:
-    """What the rule says of a verdict's means, and of these means moved to the adjusted ones."""
+    """Return what the rule says of a verdict's means, and of these means moved to the adjusted ones."""
     rules = rules_for(verdict.pool, design.rule)
     moved = [_moved(summary, adjusted.get(summary.question, math.nan)) for summary in verdict.questions]
     plain, now = (decide(summaries, verdict.n_pairs, design.rule, rules)[0] for summaries in (verdict.questions, moved))

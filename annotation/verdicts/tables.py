@@ -75,7 +75,10 @@ def rule_chances(verdict: Verdict) -> list[tuple[str, Chance]]:
 
 
 def rated(summaries: Iterable[Summary]) -> list[Summary]:
-    """Those of questions that are answered with a point of a scale: of these alone there are means, AC2 and kappa."""
+    """Return those of questions that are answered with a point of a scale.
+
+    Of these alone there are means, AC2 and kappa.
+    """
     return [summary for summary in summaries if summary.kind == "rating"]
 
 
@@ -233,7 +236,7 @@ def verdict_text(verdicts: Sequence[Verdict], called: ItemNames = PAIRS) -> str:
 
 
 def looks_frame(verdicts: Iterable[Verdict]) -> pd.DataFrame:
-    """What looks after blocks saw: a row a verdict, rule and look.
+    """Return what looks after blocks saw: a row a verdict, rule and look.
 
     Columns: verdict (in words, with its decision), transformation, language, task_type, decision, question, label,
     look, pairs, mean, low, high (ends of the interval that holds at all looks together), limit, most (pairs at the
@@ -257,7 +260,10 @@ _OF_LOOKS = ("question", "label", "look", "pairs", "mean", "low", "high", "limit
 
 
 def looks_text(frame: pd.DataFrame) -> str:
-    """The same for a terminal, a line a verdict and rule: the path of its mean, with the interval of each look."""
+    """Return the same for a terminal, a line a verdict and rule.
+
+    The path of its mean, with the interval of each look.
+    """
     paths = frame.groupby(["verdict", "question", "label"], sort=False)
     rows = [
         [
@@ -301,7 +307,7 @@ def unbiased_frame(verdicts: Iterable[Verdict]) -> pd.DataFrame:
 
 
 def unbiased_text(frame: pd.DataFrame) -> str:
-    """The same for a terminal."""
+    """Return the same for a terminal."""
     rows = [
         [
             scoped(row["transformation"], row["language"], row["task_type"]),
@@ -361,13 +367,16 @@ def display(name: str, *, pooled: bool = True) -> str:
 
 
 def scoped(transformation: str, language: str, task_type: str = "") -> str:
-    """What a verdict is about as people read it: `Style change (en)`; with its task where verdicts are for tasks."""
+    """Return what a verdict is about as people read it: `Style change (en)`.
+
+    With its task where verdicts are for tasks.
+    """
     where = ", ".join(filter(None, (language, task_type.replace("_", " "))))
     return f"{display(transformation, pooled=False)} ({where})"
 
 
 def of_group(key: Sequence[str]) -> str:
-    """What is judged apart, by its pool as people read it, with language and task where the scope has them."""
+    """Return what is judged apart, by its pool as people read it, with language and task where the scope has them."""
     pool, *rest = key
     where = ", ".join(part.replace("_", " ") for part in rest)
     return f"{display(pool)} ({where})" if where else display(pool)
@@ -379,7 +388,7 @@ def count(number: float, word: str, several: str = "") -> str:
 
 
 def wrong(within: float, kinds: Collection[str]) -> str:
-    """What answers are called that are not the right ones, by the kinds of questions that are asked."""
+    """Return what answers are called that are not the right ones, by the kinds of questions that are asked."""
     off = f"off by more than {count(within, 'point')}"
     if set(kinds) <= {"rating", "text"}:
         return off

@@ -52,7 +52,7 @@ def chances(ratings: pd.DataFrame, rules: Sequence[RuleSpec], design: Design) ->
 
 
 def overall(summaries: Sequence[Summary], rule_chances: Sequence[Chance], rule: AcceptanceSpec) -> float:
-    """How close a verdict was: the least P of what must hold together, the greatest of what may hold alone.
+    """Return how close a verdict was: the least P of what must hold together, the greatest of what may hold alone.
 
     Without rules of their own that is the least P(mean >= threshold) of the questions. NaN if any is, or none is there.
     """
@@ -116,7 +116,7 @@ def _own_decisions(ratings: pd.DataFrame, design: Design) -> pd.Series:
 
 
 def _keeps(ratings: pd.DataFrame, rule: RuleSpec) -> pd.Series:
-    """Which pairs keep to a rule by their own number: the mean of their ratings, or the share of a label."""
+    """Return which pairs keep to a rule by their own number: the mean of their ratings, or the share of a label."""
     of_question = ratings[ratings["question"] == rule.question]
     value = of_question["value"].astype(float)
     if rule.label:
@@ -257,14 +257,17 @@ def with_supply(verdicts: Sequence[Verdict], supplies: Sequence[Supply]) -> list
 
 
 def sample_frame(pairs: Sequence[Pair]) -> pd.DataFrame:
-    """What verdicts need of the sample: a row a pair."""
+    """Return what verdicts need of the sample: a row a pair."""
     texts = ["pair_id", "transformation", "axis", "pool", "language", "output_language", "task_type", "wave"]
     names = [*texts, *_MAKER]
     return pd.DataFrame(map(operator.attrgetter(*names), pairs), columns=names)
 
 
 def _judged(sample: pd.DataFrame, rests: Basis, design: Design, seed: int | None) -> dict[Place, dict[str, object]]:
-    """What was found about each group that the rule's scope judges apart: its verdicts' fields, by the group's key."""
+    """Return what was found about each group that the rule's scope judges apart.
+
+    Its verdicts' fields, by the group's key.
+    """
     rule, key = design.rule, SCOPES[design.rule.scope]
     facts = sample.set_index("pair_id")
     ratings = rests.ratings
@@ -328,7 +331,7 @@ def _waves(waves: pd.Series, counted: pd.Series) -> tuple[int, ...]:
 
 
 def _sequence(rests: Basis, group: Place, facts: pd.DataFrame, min_raters: int) -> tuple[str, ...]:
-    """What holds up the sequence of an anytime rule, and what it passed over, in words."""
+    """Return what holds up the sequence of an anytime rule, and what it passed over, in words."""
     standing = rests.standings.get(group)
     if standing is None:
         return ()

@@ -1,4 +1,4 @@
-"""Whether records that were computed still say what follows from the ratings: nobody's hand may decide for raters.
+"""Verification of computed records against the ratings: no edit by hand decides for raters.
 
 Verdicts, means of pairs and Table 2 are computed again, without what is resampled (intervals of agreement, which decide
 nothing); what differs is named. Records of another version of the program may differ too: its advice is the same.
@@ -90,7 +90,7 @@ def refuse_other_file(records: CampaignRecords) -> None:
 
 
 def _other_verdicts(verdicts: Sequence[Verdict], follow: Sequence[Verdict]) -> Iterator[str]:
-    """What verdicts say otherwise than those that follow, the decisions first."""
+    """Return what verdicts say otherwise than those that follow, the decisions first."""
     numbers, right = Counter(map(unit_of, verdicts)), {unit_of(verdict): verdict for verdict in follow}
     for unit, number in numbers.items():
         if unit not in right:
@@ -108,7 +108,7 @@ def _other_verdicts(verdicts: Sequence[Verdict], follow: Sequence[Verdict]) -> I
 
 
 def _other_means(means: pd.DataFrame, follow: pd.DataFrame) -> Iterator[str]:
-    """What pairs' means say otherwise: the first difference in each column."""
+    """Return what pairs' means say otherwise: the first difference in each column."""
     key = list(PairMean.KEY)
     written, due = (frame.sort_values(key, ignore_index=True) for frame in (means, follow))
     keys, right = (list(zip(*(frame[name] for name in key), strict=True)) for frame in (written, due))
@@ -125,7 +125,7 @@ def _other_means(means: pd.DataFrame, follow: pd.DataFrame) -> Iterator[str]:
 
 
 def _other_groups(groups: Sequence[Group], follow: Sequence[Group]) -> Iterator[str]:
-    """What rows of Table 2 say otherwise."""
+    """Return what rows of Table 2 say otherwise."""
     right = {(group.level, group.name): group for group in follow}
     if [(group.level, group.name) for group in groups] != list(right):
         yield "its rows are not those of the ratings"
@@ -137,7 +137,7 @@ def _other_groups(groups: Sequence[Group], follow: Sequence[Group]) -> Iterator[
 
 
 def _said(record: Verdict | Group) -> dict[str, Any]:
-    """What a record says of ratings, by the names of its fields: `decision`, `questions.quality.mean`."""
+    """Return what a record says of ratings, by the names of its fields: `decision`, `questions.quality.mean`."""
     whole = record.model_dump(exclude={*_REST, "questions", "probabilities", "judged"})
     if isinstance(record, Verdict):
         sure = zip(map(in_words, record.rules), record.probabilities, strict=False)
@@ -182,7 +182,7 @@ def _words(what: str, value: Any) -> str:
 
 
 def same(first: Any, second: Any) -> bool:
-    """Whether two values are the same, but for what other versions of libraries may make of a number."""
+    """Return whether two values are the same, but for what other versions of libraries may make of a number."""
     if _number(first) and _number(second):
         return math.isclose(first, second, rel_tol=_NEAR, abs_tol=_NEAR) or (math.isnan(first) and math.isnan(second))
     return bool(first == second)

@@ -160,7 +160,7 @@ class MTurk(Platform):
         return hit
 
     def _hit_type(self, offer: Offer) -> dict[str, Any]:
-        """What HITs of one queue and reward share. MTurk gives equal ones the same id."""
+        """Return what HITs of one queue and reward share. MTurk gives equal ones the same id."""
         queue = offer.batch.queue
         rubric, pool = self._rubric, self._rubric.pool(queue.pool)
         title, instruction = worded(pool.title, ENGLISH), worded(pool.asked, ENGLISH)
@@ -178,7 +178,10 @@ class MTurk(Platform):
         }
 
     def _requirements(self, queue: Queue) -> list[dict[str, Any]]:
-        """Who may take a HIT. In the sandbox nobody has had a thousand tasks approved: no such thing is asked there."""
+        """Return who may take a HIT. In the sandbox nobody has had a thousand tasks approved.
+
+        No such thing is asked there.
+        """
         wanted: list[tuple[str, str, dict[str, Any]]] = [
             (LOCALE, "In", {"LocaleValues": [{"Country": code} for code in countries_of(self._crowd, queue)]}),
             (self._qualification, "DoesNotExist", {}),
@@ -208,7 +211,7 @@ class MTurk(Platform):
         return submission_of(self._assignment(submission_id), [cents for cents, _ in self._bonuses(submission_id)])
 
     def answers(self, submission: Submission, offer: Offer) -> Sequence[Answer]:
-        """What was answered in an assignment. Raises DataError for answers that cannot be read."""
+        """Return what was answered in an assignment. Raises DataError for answers that cannot be read."""
         where = f"assignment {submission.submission_id}"
         assignment = self._assignment(submission.submission_id)
         if submission.submitted_at is None or not assignment.get("Answer"):
@@ -244,7 +247,7 @@ class MTurk(Platform):
         )
 
     def shows_bonus(self, submission_id: str, cents: int, reason: str) -> bool:
-        """Whether a bonus of this amount and reason was paid: MTurk does not say with which token."""
+        """Return whether a bonus of this amount and reason was paid: MTurk does not say with which token."""
         return (cents, reason) in self._bonuses(submission_id)
 
     def _bonuses(self, submission_id: str) -> list[tuple[int, str]]:
@@ -292,12 +295,12 @@ class MTurk(Platform):
 
 
 def submit_address(site: str) -> str:
-    """Where a page sends its answers."""
+    """Return where a page sends its answers."""
     return f"{site.rstrip('/')}/mturk/externalSubmit"
 
 
 def countries_of(crowd: CrowdSpec, queue: Queue) -> tuple[str, ...]:
-    """Where workers are looked for who read both languages: where the rarer one is read.
+    """Return where workers are looked for who read both languages: where the rarer one is read.
 
     Raises StudyError for a language without a list, and for more countries than MTurk takes.
     """
@@ -359,7 +362,7 @@ def translated(error: Exception, operation: str) -> ServiceError | None:
 
 
 def _answered(answer: dict[str, Any], operation: str) -> ServiceError:
-    """What an error of the service's own means."""
+    """Return what an error of the service's own means."""
     code, message = str(answer["Error"].get("Code", "")), str(answer["Error"].get("Message", ""))
     status = answer.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     if code in _BAD_KEYS:
@@ -382,7 +385,7 @@ def _answered(answer: dict[str, Any], operation: str) -> ServiceError:
 
 
 def _refused(answer: dict[str, Any], operation: str, message: str) -> ServiceError:
-    """What a RequestError means, by its TurkErrorCode."""
+    """Return what a RequestError means, by its TurkErrorCode."""
     turk = str(answer.get("TurkErrorCode", "")).rpartition(".")[2]
     if turk.endswith("AlreadyExists") or "has already been processed" in message:
         return DoneBeforeError(f"MTurk, {operation}: {message}")

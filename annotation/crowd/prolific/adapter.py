@@ -173,7 +173,9 @@ class Prolific(Platform):
         return choices
 
     def _filters(self, offer: Offer) -> list[dict[str, Any]]:
-        """Who may take part: in the languages' countries, fluent in all, approved often, not in the study's group.
+        """Return who may take part.
+
+        In the languages' countries, fluent in all, approved often, not in the study's group.
 
         Countries that Prolific does not offer are left out. Raises StudyError where it offers none of them, or not the
         language.
@@ -200,7 +202,7 @@ class Prolific(Platform):
         return wanted
 
     def _study_body(self, offer: Offer, room: Room, token: str, wanted: list[dict[str, Any]]) -> dict[str, Any]:
-        """What Prolific is sent to make a study; `token` is its internal name, `wanted` its filters."""
+        """Return what Prolific is sent to make a study; `token` is its internal name, `wanted` its filters."""
         name, description = self._shown(offer)
         hours = pay.assumed_hours([pair.transformation for pair in offer.pairs], self._crowd.pay)
         minutes = max(1, math.ceil(hours * 60))
@@ -272,7 +274,7 @@ class Prolific(Platform):
         return posted_id
 
     def preview(self, posted_id: str) -> str:
-        """Where a coordinator sees what participants will see, with made-up ids."""
+        """Return where a coordinator sees what participants will see, with made-up ids."""
         address = str(self._study_at(posted_id).get("external_study_url", ""))
         for name in ("PROLIFIC_PID", "STUDY_ID", "SESSION_ID"):
             address = address.replace("{{%" + name + "%}}", "0" * 24)
@@ -334,7 +336,7 @@ class Prolific(Platform):
         return submission_of(answer, str(answer.get("study_id", "")))
 
     def answers(self, submission: Submission, offer: Offer) -> Sequence[Answer]:
-        """What the participant answered in our Argilla."""
+        """Return what the participant answered in our Argilla."""
         return self._rooms.answers(offer, worker_pseudonym(self._key, self._study.name, self.name, submission.worker))
 
     def send_decision(self, submission_id: str, decision: Decision, reason: str) -> None:
@@ -367,7 +369,7 @@ class Prolific(Platform):
         self._api.change("POST", f"bulk-bonus-payments/{payment['id']}/pay/")
 
     def shows_bonus(self, submission_id: str, cents: int, reason: str) -> bool:
-        """Whether the submission shows a bonus of this amount."""
+        """Return whether the submission shows a bonus of this amount."""
         return cents in self.submission(submission_id).bonuses
 
     def keep_out(self, worker: str) -> None:

@@ -66,7 +66,7 @@ class Api:
         self._http.close()
 
     def get(self, path: str, params: Mapping[str, str | int] | None = None) -> dict[str, Any]:
-        """What is at a path. Tried a few times; raises ServiceError."""
+        """Return what is at a path. Tried a few times; raises ServiceError."""
         return self._tried("GET", path, params=dict(params or {}))
 
     def harmless(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -158,7 +158,7 @@ def _words(answer: httpx.Response) -> str:
 
 
 def shortened(message: object) -> str:
-    """What somebody said, in one short line without ids."""
+    """Return what somebody said, in one short line without ids."""
     text = " ".join(re.sub(r"[{}\[\]'\"]", " ", str(message)).split())
     return re.sub(r"\b[0-9a-fA-F]{24}\b", "...", text)[:WORDS]
 

@@ -54,7 +54,7 @@ ADMITTED = "admitted.json"  #: beside the file of rooms
 
 @dataclass(frozen=True)
 class Room:
-    """Where a batch is worked on."""
+    """The page where a batch is rated."""
 
     room_id: str  #: batch and mode
     address: str  #: of the page where participants enter
@@ -64,7 +64,7 @@ class Room:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a participant is."""
+    """A participant's progress."""
 
     answered: int  #: pairs that are submitted or discarded
     rated: int  #: of these submitted
@@ -74,19 +74,19 @@ class Progress:
 
     @property
     def done(self) -> bool:
-        """Whether the completion code is earned."""
+        """Return whether the completion code is earned."""
         return self.pairs > 0 and self.answered >= self.pairs and self.rated >= self.pairs / 2
 
 
 class Rooms(Protocol):
-    """Where participants work; the tests of campaigns have a simpler one."""
+    """The place where participants work; tests of campaigns use a simpler one."""
 
     def open(self, offer: Offer) -> Room:
         """See that a batch can be worked on; may be called at any time."""
         ...
 
     def answers(self, offer: Offer, pseudonym: str) -> Sequence[Answer]:
-        """What one participant answered to a batch so far, in the order of answering."""
+        """Return what one participant answered to a batch so far, in the order of answering."""
         ...
 
     def admit(
@@ -99,7 +99,7 @@ class Rooms(Protocol):
         ...
 
     def progress(self, batch_id: str) -> Mapping[str, Progress]:
-        """How far each participant of a batch is, by pseudonym."""
+        """Return how far each participant of a batch is, by pseudonym."""
         ...
 
 
@@ -146,7 +146,7 @@ class ArgillaRooms:
 
     @cached_property
     def _rubric(self) -> Rubric:
-        """What participants are asked, as it was fixed for them."""
+        """Return what participants are asked, as it was fixed for them."""
         return asked_rubric(CampaignRecords.open(self._study))
 
     def open(self, offer: Offer) -> Room:
@@ -168,7 +168,10 @@ class ArgillaRooms:
         return room
 
     def answers(self, offer: Offer, pseudonym: str) -> Sequence[Answer]:
-        """What a participant submitted or discarded. Raises DataError for answers to what the batch does not show."""
+        """Return what a participant submitted or discarded.
+
+        Raises DataError for answers to what the batch does not show.
+        """
         room = room_of(self._study.name, self._crowd.address, self._mode, self._key, offer.batch.batch_id)
         name = self._name(room)
         dataset = self._argilla.datasets().get((name, name))
@@ -192,7 +195,10 @@ class ArgillaRooms:
         return timed(answers)
 
     def progress(self, batch_id: str) -> Mapping[str, Progress]:
-        """How far each participant of a batch is, by pseudonym: from Argilla and the server's book of consents."""
+        """Return how far each participant of a batch is, by pseudonym.
+
+        From Argilla and the server's book of consents.
+        """
         name = self._name(room_of(self._study.name, self._crowd.address, self._mode, self._key, batch_id))
         dataset = self._argilla.datasets().get((name, name))
         if dataset is None:
@@ -249,7 +255,7 @@ class ArgillaRooms:
         return create_dataset(self._argilla, shown, (name, name), ENOUGH)
 
     def _task(self, offer: Offer, name: str) -> dict[str, Any] | None:
-        """What the rating page shows of a batch; None where participants rate on Argilla's own."""
+        """Return what the rating page shows of a batch; None where participants rate on Argilla's own."""
         if self._study.raters.page == "argilla":
             return None
         drawing = drawing_of(self._study, offer.pairs)
@@ -286,7 +292,7 @@ class ArgillaRooms:
 
 
 def shown_first(crowd: CrowdSpec, rubric: Rubric, queue: Queue, pairs: int) -> dict[str, Any]:
-    """What participants are shown before a batch of so many pairs, in the raters' language."""
+    """Return what participants are shown before a batch of so many pairs, in the raters' language."""
     language = rubric.language_for(queue.language, queue.output_language)
     return {
         "records": pairs,
@@ -301,7 +307,10 @@ def shown_first(crowd: CrowdSpec, rubric: Rubric, queue: Queue, pairs: int) -> d
 
 
 def rooms_file(home: server.Home) -> Path:
-    """Where the server reads which rooms there are; it holds the key of pseudonyms, so only its user can read it."""
+    """Return where the server reads which rooms there are.
+
+    It holds the key of pseudonyms, so only its user can read it.
+    """
     return home.path / "crowd" / "rooms.json"
 
 
@@ -335,7 +344,10 @@ def _moment(text: str) -> datetime:
 
 
 def read_admitted(file: Path) -> dict[str, dict[str, Any]]:
-    """Whom Prolific knows, by room; nobody where the file is not there or damaged: the next call writes it anew."""
+    """Return whom Prolific knows, by room; nobody where the file is not there or damaged.
+
+    The next call writes it anew.
+    """
     try:
         rooms = json.loads(file.read_text(encoding="utf-8"))["rooms"]
     except (OSError, ValueError, KeyError, TypeError):
