@@ -27,6 +27,7 @@ PTEB_COUNTRIES: dict[str, tuple[str, ...]] = {
     "tr": ("TR",),
 }
 _PARAMETER = r"^([A-Za-z_][A-Za-z0-9_.-]{0,63})?$"  # of an address
+TASK_BUILDER = "task_builder"  # in an address's place: Prolific's own page
 _ANY = "en"  # a text that stands in for languages without one
 _GROUPS = ("EU", "EZ", "UN", "ZZ")  # codes of CLDR that are no countries
 
@@ -187,7 +188,9 @@ class CrowdSpec(StudyPart):
         default=(), max_length=5, description="asked before the first pair (Prolific, link)"
     )
     address: str = Field(
-        default="", description="https address of the started Argilla server that participants open (Prolific, link)"
+        default="",
+        description="https address of the started Argilla server that participants open (Prolific, link);"
+        f" `{TASK_BUILDER}` instead: Prolific's own page, without a server",
     )
 
     @field_validator("consent", mode="before")
@@ -207,9 +210,14 @@ class CrowdSpec(StudyPart):
     @field_validator("address")
     @classmethod
     def _reachable(cls, value: str) -> str:
-        if value:
+        if value and value != TASK_BUILDER:
             refuse_no_address(value, "https://argilla.example.org")
         return value.rstrip("/")
+
+    @property
+    def on_task_builder(self) -> bool:
+        """Whether Prolific's participants work on its own page."""
+        return self.address == TASK_BUILDER
 
     def countries_of(self, language: str) -> tuple[str, ...]:
         """Where readers of a language (code) are looked for. Raises StudyError where nobody said."""

@@ -1,4 +1,6 @@
-"""Prolific: a study there for each batch, whose participants work in our own Argilla (docs.prolific.com/api-reference).
+"""Prolific: a study there for each batch, its submissions and its money (docs.prolific.com/api-reference).
+
+Participants work in our own Argilla (`Prolific`), or on Prolific's page (`task_builder`).
 
 Prolific has no sandbox: in that mode studies are made as drafts, which cost nothing and which nobody sees, and are
 never published. A study carries its operation's token as its internal name, which participants do not see, so that one
@@ -12,6 +14,7 @@ import math
 import os
 import time
 import unicodedata
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -33,7 +36,7 @@ from annotation.crowd.platform import (
     found_or_made,
 )
 from annotation.crowd.prolific.api import Api, plain, shortened, submission_of
-from annotation.crowd.prolific.workspaces import Room, Rooms, crowd_with_address
+from annotation.crowd.prolific.workspaces import Rooms, crowd_with_address
 from annotation.names import worker_pseudonym
 from annotation.offering import Mode
 from annotation.questions import ENGLISH, worded
@@ -55,20 +58,21 @@ OTHER_LANGUAGES = {"zh": ("mandarin", "chinese mandarin"), "fa": ("farsi",), "el
 PARAMETERS = "PROLIFIC_PID={{%PROLIFIC_PID%}}&STUDY_ID={{%STUDY_ID%}}&SESSION_ID={{%SESSION_ID%}}"
 
 
-class Prolific(Platform):
-    """Prolific in one mode (`platform.Platform`)."""
+class ProlificStudies(Platform):
+    """Prolific in one mode (`platform.Platform`), wherever participants do the work."""
 
+    where = "You work on our own pages. At the end you get a completion code there."
+    consent = "You will be asked to agree to this:"
     name: PlatformName = "prolific"
     title = "Prolific"
     refills = True
     patience = 900.0  # a bonus is paid "in the following minutes", and its call is not idempotent
 
-    def __init__(  # noqa: PLR0913
+    def __init__(
         self,
         study: Study,
         mode: Mode,
         key: bytes,
-        rooms: Rooms,
         *,
         address: str | None = None,
         token: str | None = None,
@@ -79,8 +83,7 @@ class Prolific(Platform):
         Raises ServiceError or StudyError where these, or the study's crowd settings, cannot be used.
         """
         super().__init__(study, mode)
-        self._key, self._rooms, self.pause = key, rooms, pause
-        self._crowd = crowd_with_address(study, mode)
+        self._key, self.pause = key, pause
         self._api = Api(token, address, pause)
 
     def close_connections(self) -> None:
@@ -142,26 +145,29 @@ class Prolific(Platform):
     # Offers
 
     def check(self, offer: Offer) -> None:
-        """Raise StudyError for a language or countries that Prolific cannot look for, or questions too fine for it."""
+        """Raise StudyError for a language or countries that Prolific cannot look for, or what the page cannot show."""
         self._filters(offer)
-        ours: dict[str, Any] | None = {} if self._study.raters.page == "plumbline" else None
-        if what := Words.of(self._rubric, offer.batch.queue, task=ours).too_much():
-            raise StudyError(f"{self._study.file}: rubric {self._rubric.name!r} is too much for its page: {what}")
+        self.refuse_unshowable(offer)
+
+    @abstractmethod
+    def refuse_unshowable(self, offer: Offer) -> None:
+        """Raise StudyError for questions that the page where participants work cannot show."""
+
+    @abstractmethod
+    def workplace(self, offer: Offer) -> dict[str, Any]:
+        """See that a batch can be worked on; what its study says of where."""
 
     def send_offer(self, offer: Offer, token: str) -> str:
         """Make a study for the batch, and publish it if the campaign is live."""
-        wanted = self._filters(offer)
-        answer = self._api.change("POST", "studies/", self._study_body(offer, self._rooms.open(offer), token, wanted))
+        self.refuse_unshowable(offer)
+        body = self._study_body(offer, token, self._filters(offer)) | self.workplace(offer)
+        answer = self._api.change("POST", "studies/", body)
         posted_id = answer.get("id")
         if not isinstance(posted_id, str):
             raise UncertainError("Prolific did not say which study it made; run again")
-        self._rooms.admit(offer.batch.batch_id, posted_id, ())  # before anybody can come
+        self.admit(offer.batch.batch_id, posted_id, ())  # before anybody can come
         self._publish(posted_id)
         return posted_id
-
-    def admit(self, batch_id: str, posted_id: str, pseudonyms: Sequence[str]) -> None:
-        """Tell the batch's room which study its participants come from, and who of them Prolific knows."""
-        self._rooms.admit(batch_id, posted_id, pseudonyms)
 
     @cached_property
     def _choices(self) -> dict[str, dict[str, str]]:
@@ -201,23 +207,15 @@ class Prolific(Platform):
         wanted.append({"filter_id": LEAVE_OUT, "selected_values": [self._group]})
         return wanted
 
-    def _study_body(self, offer: Offer, room: Room, token: str, wanted: list[dict[str, Any]]) -> dict[str, Any]:
-        """Return what Prolific is sent to make a study; `token` is its internal name, `wanted` its filters."""
+    def _study_body(self, offer: Offer, token: str, wanted: list[dict[str, Any]]) -> dict[str, Any]:
+        """What a study says but for where the work is done; `token` is its internal name, `wanted` its filters."""
         name, description = self._shown(offer)
         hours = pay.assumed_hours([pair.transformation for pair in offer.pairs], self._crowd.pay)
         minutes = max(1, math.ceil(hours * 60))
-        return_reason = "You did not consent, or missed a question about the instructions twice."
-        returning = {"action": "REQUEST_RETURN", "return_reason": return_reason}
         body = {
             "name": name,
             "internal_name": token,
             "description": description,
-            "external_study_url": f"{room.address}?{PARAMETERS}",
-            "prolific_id_option": "url_parameters",
-            "completion_codes": [
-                {"code": room.code, "code_type": "COMPLETED", "actions": [{"action": "MANUALLY_REVIEW"}]},
-                {"code": room.return_code, "code_type": "OTHER", "actions": [returning]},
-            ],
             "total_available_places": offer.places,
             "estimated_completion_time": minutes,
             "maximum_allowed_time": max(math.ceil(self._crowd.hours * 60), 2 * minutes + 5),
@@ -247,8 +245,8 @@ class Prolific(Platform):
         consent = consent_of(self._crowd, rubric.language_for(batch.language, batch.output_language))
         parts = [
             work,
-            "You work on our own pages. At the end you get a completion code there.",
-            f"You will be asked to agree to this: {consent}",
+            self.where,
+            f"{self.consent} {consent}",
             *([f"Questions: {self._crowd.contact}"] if self._crowd.contact else []),
         ]
         return name, "".join(f"<p>{html.escape(part)}</p>" for part in parts)
@@ -273,13 +271,6 @@ class Prolific(Platform):
         self._publish(posted_id)
         return posted_id
 
-    def preview(self, posted_id: str) -> str:
-        """Return where a coordinator sees what participants will see, with made-up ids."""
-        address = str(self._study_at(posted_id).get("external_study_url", ""))
-        for name in ("PROLIFIC_PID", "STUDY_ID", "SESSION_ID"):
-            address = address.replace("{{%" + name + "%}}", "0" * 24)
-        return address
-
     def posted(self, posted_id: str) -> PlatformOffer:
         """A study as it is now; Prolific's do not end by themselves."""
         study = self._study_at(posted_id)
@@ -300,7 +291,7 @@ class Prolific(Platform):
         states = [submission.state for submission in self.submissions(posted_id)]
         rejected, valid = states.count("rejected"), sum(state not in ("rejected", "returned") for state in states)
         if int(study["total_available_places"]) < places - rejected:
-            self._api.change("PATCH", f"studies/{posted_id}/", {"total_available_places": places - rejected})
+            self._api.change("PATCH", f"studies/{posted_id}/", self.widened(places - rejected))
             study = self._study_at(posted_id)
         if study["status"] == "UNPUBLISHED":
             self._publish(posted_id)
@@ -311,6 +302,10 @@ class Prolific(Platform):
                 f"study {posted_id} was stopped on Prolific, which is final there; close the campaign, or leave it so"
             )
         return self._study_at(posted_id) != before
+
+    def widened(self, places: int) -> dict[str, Any]:
+        """What a study says that is open to so many participants."""
+        return {"total_available_places": places}
 
     def close(self, posted_id: str) -> None:
         """Let nobody begin any more; those at work may finish."""
@@ -334,10 +329,6 @@ class Prolific(Platform):
         """One submission as it is now."""
         answer = self._api.get(f"submissions/{submission_id}/")
         return submission_of(answer, str(answer.get("study_id", "")))
-
-    def answers(self, submission: Submission, offer: Offer) -> Sequence[Answer]:
-        """Return what the participant answered in our Argilla."""
-        return self._rooms.answers(offer, worker_pseudonym(self._key, self._study.name, self.name, submission.worker))
 
     def send_decision(self, submission_id: str, decision: Decision, reason: str) -> None:
         """Approve, which pays the reward, or reject; the participant reads the reason, who decided, what can be done.
@@ -375,6 +366,55 @@ class Prolific(Platform):
     def keep_out(self, worker: str) -> None:
         """Put the worker into the group that all studies of this campaign leave out, also those that are open."""
         self._api.change("POST", f"participant-groups/{self._group}/participants/", {"participant_ids": [worker]})
+
+
+def completed(code: str) -> dict[str, Any]:
+    """The completion code of who has done all; a person decides then."""
+    return {"code": code, "code_type": "COMPLETED", "actions": [{"action": "MANUALLY_REVIEW"}]}
+
+
+class Prolific(ProlificStudies):
+    """Prolific's participants in our own Argilla."""
+
+    def __init__(self, study: Study, mode: Mode, key: bytes, rooms: Rooms, **access: Any) -> None:
+        """`rooms` are where they work; `access` is that of `ProlificStudies`, and so are the errors."""
+        super().__init__(study, mode, key, **access)
+        self._rooms, self._crowd = rooms, crowd_with_address(study, mode)
+
+    def refuse_unshowable(self, offer: Offer) -> None:
+        """Raise StudyError for questions that are too much for the page."""
+        ours: dict[str, Any] | None = {} if self._study.raters.page == "plumbline" else None
+        if what := Words.of(self._rubric, offer.batch.queue, task=ours).too_much():
+            raise StudyError(f"{self._study.file}: rubric {self._rubric.name!r} is too much for its page: {what}")
+
+    def workplace(self, offer: Offer) -> dict[str, Any]:
+        """Open the batch's room; its address and codes."""
+        room = self._rooms.open(offer)
+        return_reason = "You did not consent, or missed a question about the instructions twice."
+        returning = {"action": "REQUEST_RETURN", "return_reason": return_reason}
+        return {
+            "external_study_url": f"{room.address}?{PARAMETERS}",
+            "prolific_id_option": "url_parameters",
+            "completion_codes": [
+                completed(room.code),
+                {"code": room.return_code, "code_type": "OTHER", "actions": [returning]},
+            ],
+        }
+
+    def admit(self, batch_id: str, posted_id: str, pseudonyms: Sequence[str]) -> None:
+        """Tell the batch's room which study its participants come from, and who of them Prolific knows."""
+        self._rooms.admit(batch_id, posted_id, pseudonyms)
+
+    def preview(self, posted_id: str) -> str:
+        """Where a coordinator sees what participants will see, with made-up ids."""
+        address = str(self._study_at(posted_id).get("external_study_url", ""))
+        for name in ("PROLIFIC_PID", "STUDY_ID", "SESSION_ID"):
+            address = address.replace("{{%" + name + "%}}", "0" * 24)
+        return address
+
+    def answers(self, submission: Submission, offer: Offer) -> Sequence[Answer]:
+        """What the participant answered in our Argilla."""
+        return self._rooms.answers(offer, worker_pseudonym(self._key, self._study.name, self.name, submission.worker))
 
 
 def _matching(choices: Mapping[str, str], names: Iterable[str]) -> list[str]:
