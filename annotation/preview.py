@@ -140,7 +140,7 @@ def _section(
 def _before(records: CampaignRecords, rubric: Rubric) -> dict[Queue, str]:
     """Return what participants of Prolific see before the first batch of each queue, where crowd workers are asked."""
     study = records.study
-    if study.crowd is None:
+    if study.crowd is None or study.crowd.on_task_builder:
         return {}
     pairs, controls = (
         [pair for pair in shown if pair.pair_id not in records.withdrawn] for shown in (records.pairs, records.controls)

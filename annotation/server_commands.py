@@ -43,7 +43,8 @@ def serve(options: argparse.Namespace) -> int:
     """Run the server until Ctrl-C, or while a command runs; its exit status."""
     words = _words_of(options.during) if options.during else []
     study = cli.study_of(options) if options.study else None
-    of_crowd = [study.crowd.address] if study is not None and study.crowd is not None and study.crowd.address else []
+    crowd = study.crowd if study is not None else None
+    of_crowd = [crowd.address] if crowd is not None and crowd.address and not crowd.on_task_builder else []
     addresses = [*options.address, *of_crowd]
     if words:
         home, url, hosts = home_of(options), options.database_url, (options.host, *addresses)

@@ -250,6 +250,11 @@ def _paragraph(material: CampaignMaterial, campaign: CrowdSummary) -> str:
         f"Crowd workers of {SOURCE_NAMES[campaign.platform]} were offered {campaign.posted} batches; {approved}"
         f" submissions were approved and {rejected} rejected."
     ]
+    if campaign.platform == "prolific" and crowd and crowd.on_task_builder:
+        parts.append(
+            "They read and answered on Prolific's own page (Task Builder) and not on this study's rating page, so what"
+            " they saw looked otherwise."
+        )
     if not math.isnan(campaign.hourly):
         pay = f"${campaign.hourly:.2f} an hour, bonuses included"
         parts.append(f"The median submission took {campaign.minutes:.0f} minutes and was paid {pay}.")

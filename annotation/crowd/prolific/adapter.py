@@ -165,9 +165,19 @@ class ProlificStudies(Platform):
         posted_id = answer.get("id")
         if not isinstance(posted_id, str):
             raise UncertainError("Prolific did not say which study it made; run again")
+        self._refuse_other_places(answer, offer.places)
         self.admit(offer.batch.batch_id, posted_id, ())  # before anybody can come
-        self._publish(posted_id)
+        self.publish(posted_id)
         return posted_id
+
+    def _refuse_other_places(self, study: Mapping[str, Any], wanted: object) -> None:
+        """Raise RefusedError where a draft is for other than so many participants, and would cost accordingly."""
+        if wanted is not None and study.get("total_available_places") != wanted:
+            raise RefusedError(
+                f"Prolific counts {shortened(study.get('total_available_places'))} places in a study that was made for"
+                f" {shortened(wanted)}; it was not published: its way of counting has changed, and this program must"
+                " follow"
+            )
 
     @cached_property
     def _choices(self) -> dict[str, dict[str, str]]:
@@ -251,7 +261,7 @@ class ProlificStudies(Platform):
         ]
         return name, "".join(f"<p>{html.escape(part)}</p>" for part in parts)
 
-    def _publish(self, posted_id: str) -> None:
+    def publish(self, posted_id: str) -> None:
         """Publish a draft, in live mode; nothing where it is published."""
         if self.mode != "live" or self._study_at(posted_id)["status"] != "UNPUBLISHED":
             return
@@ -268,7 +278,7 @@ class ProlificStudies(Platform):
             return None
         # A published one goes before drafts; of drafts all runs take the first.
         posted_id = str(min(studies, key=lambda item: (item.get("status") == "UNPUBLISHED", str(item["id"])))["id"])
-        self._publish(posted_id)
+        self.publish(posted_id)
         return posted_id
 
     def posted(self, posted_id: str) -> PlatformOffer:
@@ -294,7 +304,7 @@ class ProlificStudies(Platform):
             self._api.change("PATCH", f"studies/{posted_id}/", self.widened(places - rejected))
             study = self._study_at(posted_id)
         if study["status"] == "UNPUBLISHED":
-            self._publish(posted_id)
+            self.publish(posted_id)
         elif study["status"] == "PAUSED":
             self._api.change("POST", f"studies/{posted_id}/transition/", {"action": "START"})
         elif study["status"] not in RUNNING and valid < places - rejected:

@@ -54,7 +54,7 @@ class Api:
             proxy_for(parts.scheme, parts.netloc)
         except ValueError as error:
             raise ServiceError(f"{ADDRESS_VARIABLE}: {error}") from None
-        if not (parts.scheme == "https" or (parts.scheme == "http" and server.is_loopback(parts.hostname or ""))):
+        if not _is_private(parts.scheme, parts.hostname):
             raise ServiceError(f"{ADDRESS_VARIABLE} is {address!r}, which is not an https address; leave it out")
         self._pause = pause
         self._http = httpx.Client(
@@ -84,6 +84,27 @@ class Api:
         if answer.status_code in _PASSING or answer.is_server_error:
             raise UncertainError(f"Prolific answered {answer.status_code} to {_what(method, path)}; run again later")
         return _content(answer, method, path)
+
+    def upload(self, address: str, content: bytes, content_type: str) -> None:
+        """Put a file at an address that Prolific gave for it, without the token. Tried a few times.
+
+        Raises ServiceError.
+        """
+        parts = urlsplit(address)
+        if not _is_private(parts.scheme, parts.hostname):
+            raise ServiceError("Prolific gave no https address for a file; nothing was sent there, run again later")
+        trouble = ""
+        for attempt in range(TRIES):
+            try:
+                answer = httpx.put(address, content=content, headers={"Content-Type": content_type}, timeout=60.0)
+                if answer.is_success:
+                    return
+                trouble = f"answered {answer.status_code}"
+            except httpx.HTTPError as error:
+                trouble = f"did not answer ({_named(error)})"
+            if attempt < TRIES - 1:
+                self._pause(float(2**attempt))
+        raise ServiceError(f"where Prolific takes files {trouble}, {TRIES} times; run again later")
 
     def pages(self, path: str, params: Mapping[str, str | int] | None = None) -> Iterator[dict[str, Any]]:
         """All items of a list, every page. Raises ServiceError, also where some came or went meanwhile."""
@@ -121,6 +142,11 @@ class Api:
             if attempt < TRIES - 1:
                 self._pause(min(wait, LONGEST_PAUSE))
         raise ServiceError(f"Prolific {trouble} to {_what(method, path)}, {TRIES} times; run again later")
+
+
+def _is_private(scheme: str, host: str | None) -> bool:
+    """Whether what is sent there can be read on the way by nobody."""
+    return scheme == "https" or (scheme == "http" and server.is_loopback(host or ""))
 
 
 def _content(answer: httpx.Response, method: str, path: str) -> dict[str, Any]:

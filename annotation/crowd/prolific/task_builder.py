@@ -1,0 +1,153 @@
+"""Prolific's participants on its own page, Task Builder, for whoever has no server that they could reach.
+
+A batch of ours is a data set and a batch there (`task_pages`), which cost nothing and which nobody sees before a study
+names them. So these are made first, and a half-made one that a crash left is finished or left behind; the study itself
+is made, published and paid as for rooms.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from annotation.crowd.mturk.form import Sheet
+from annotation.crowd.platform import Offer, RefusedError, Submission, UncertainError, found_or_made
+from annotation.crowd.prolific.adapter import ProlificStudies, completed
+from annotation.crowd.prolific.api import shortened
+from annotation.crowd.prolific.task_pages import (
+    details_of,
+    fields_of_responses,
+    pages_of,
+    question_ids,
+    row_of,
+    schema_of,
+    unshowable,
+)
+from annotation.crowd.prolific.workspaces import room_of
+from annotation.ratings.answers import Answer
+from plumbline.errors import DataError, StudyError
+from plumbline.identity import identity
+
+DATASETS, BATCHES = "data-collection/datasets", "data-collection/batches"
+PEOPLES_PAGES = "https://app.prolific.com/researcher/studies"
+FILE, CONTENT_TYPE = "batch.jsonl", "application/x-ndjson"
+POLL, LOOKS = 3.0, 200  # seconds between two looks whether Prolific is done; after so many it is asked another day
+
+
+class TaskBuilder(ProlificStudies):
+    """Prolific's participants on Prolific's page."""
+
+    where = "You work on Prolific's own pages."
+    consent = "By taking part you agree to this:"
+
+    def refuse_unshowable(self, offer: Offer) -> None:
+        """Raise StudyError for what Task Builder cannot show."""
+        if what := unshowable(self._study, self._rubric, offer):
+            raise StudyError(
+                f"{self._study.file}: Prolific's Task Builder cannot show {what}; take it out, or give crowd.address"
+                " the https address of a server of your own (docs/howto/prolific.md)"
+            )
+
+    def workplace(self, offer: Offer) -> dict[str, Any]:
+        """See that the batch is ready on Prolific; what a study says that is on it."""
+        code = room_of(self._study.name, "", self.mode, self._key, offer.batch.batch_id).code
+        return {
+            "data_collection_method": "AI_TASK_BUILDER_BATCH",
+            "data_collection_id": self._ready_batch(offer),
+            "prolific_id_option": "not_required",
+            "completion_codes": [completed(code)],
+            **self.widened(offer.places),
+        }
+
+    def widened(self, places: int) -> dict[str, Any]:
+        """What a study says that is open to so many participants: with one task, each annotator is a participant."""
+        return {"data_collection_metadata": {"annotators_per_task": places}}
+
+    def publish(self, posted_id: str) -> None:
+        """Publish a draft, in live mode. RefusedError where Prolific counts other places than were asked for."""
+        study = self._study_at(posted_id)
+        self._refuse_other_places(study, (study.get("data_collection_metadata") or {}).get("annotators_per_task"))
+        super().publish(posted_id)
+
+    def preview(self, posted_id: str) -> str:
+        """Where a coordinator sees the study, with a preview of what participants see."""
+        return f"{PEOPLES_PAGES}/{posted_id}"
+
+    def _ready_batch(self, offer: Offer) -> str:
+        """The id of the batch on Prolific: found by its name, which has a hash of all that it shows, or made."""
+        row, pages = row_of(offer.pairs), pages_of(self._rubric, offer)
+        details = details_of(self._crowd, self._rubric, offer.batch.queue)
+        shown = identity("task-builder-v1", self.mode, json.dumps([row, pages, details], sort_keys=True))
+        name = f"Plumbline {self._study.name} {self.mode} {offer.batch.batch_id} {shown[:16]}"
+
+        def find() -> str | None:  # a crash can leave two: all runs take the first
+            batches = self._api.pages(BATCHES, {"workspace_id": self._workspace})
+            usable = [item for item in batches if item.get("name") == name and item.get("status") != "ERROR"]
+            return min((str(item["id"]) for item in usable), default=None)
+
+        def make() -> str | None:
+            body = {"name": name, "workspace_id": self._workspace, "dataset_id": self._dataset(name, row)}
+            made = self._api.change("POST", BATCHES, body | {"task_details": details, "batch_items": pages})
+            return made["id"] if isinstance(made.get("id"), str) else None
+
+        batch_id = found_or_made(find, make, "Prolific has made a Task Builder batch")
+        if self._api.get(f"{BATCHES}/{batch_id}/status").get("status") == "UNINITIALISED":
+            self._api.change("POST", f"{BATCHES}/{batch_id}/setup", {"tasks_per_group": 1})
+        self._wait(f"{BATCHES}/{batch_id}/status", "READY")
+        tasks = self._api.get(f"{BATCHES}/{batch_id}").get("total_task_count")
+        if tasks != 1:
+            raise RefusedError(
+                f"Prolific made {shortened(tasks)} tasks of batch {offer.batch.batch_id} instead of 1, so that"
+                " participants would be dealt parts of it; nothing was offered"
+            )
+        return batch_id
+
+    def _dataset(self, name: str, row: dict[str, str]) -> str:
+        """A new data set with one row, read in by Prolific; one that a crash left is never used and costs nothing."""
+        body = {"name": name, "workspace_id": self._workspace, "schema": schema_of(row)}
+        dataset_id = self._api.harmless(DATASETS, body).get("id")
+        upload = self._api.get(f"{DATASETS}/{dataset_id}/upload-url/{FILE}")
+        # JSON and not CSV: line breaks and quotes in texts come as they are, and nothing reads a text as a formula.
+        content = json.dumps(row, ensure_ascii=False).encode() + b"\n"
+        self._api.upload(str(upload.get("upload_url")), content, str(upload.get("content_type") or CONTENT_TYPE))
+        self._wait(f"{DATASETS}/{dataset_id}/imports/{upload.get('import_id')}", "COMPLETE")
+        return str(dataset_id)
+
+    def _wait(self, path: str, wanted: str) -> None:
+        """Wait until what is at a path is done. RefusedError where it failed, UncertainError where it takes long."""
+        for look in range(LOOKS):
+            if look:
+                self.pause(POLL)
+            status = str(self._api.get(path).get("status")).upper()
+            if status == wanted:
+                return
+            if status in ("ERROR", "FAILED", "PARTIAL"):
+                raise RefusedError(
+                    f"Prolific could not read a batch's texts ({status}); nothing was offered, run again"
+                )
+        raise UncertainError(
+            f"Prolific is still busy with a batch's texts ({shortened(status)}); nothing was offered, run again later"
+        )
+
+    def answers(self, submission: Submission, offer: Offer) -> Sequence[Answer]:
+        """What the participant answered on Prolific's page. Raises DataError for answers that cannot be read."""
+        where = f"submission {submission.submission_id}"
+        batch_id = self._study_at(submission.posted_id).get("data_collection_id")
+        if not isinstance(batch_id, str):
+            raise DataError(
+                f"{where}: its batch was not offered on Task Builder; give crowd.address the address of its launch"
+            )
+        responses = [
+            response
+            for response in self._api.pages(f"{BATCHES}/{batch_id}/responses")
+            if response.get("participant_id") == submission.worker
+            and response.get("submission_id") in (None, "", submission.submission_id)
+        ]
+        if not responses or submission.submitted_at is None:
+            raise DataError(f"{where}: Prolific has no answers of it")
+        ids = question_ids(self._rubric, offer, self._api.get(f"{BATCHES}/{batch_id}").get("batch_items"), where)
+        fields = fields_of_responses(responses, ids, where)
+        pools = {pair.pair_id: pair.pool for pair in offer.pairs}
+        sheet = Sheet(self._study.name, self._rubric, pools, where)
+        return sheet.answers(fields, offer.batch.pair_ids, submission.submitted_at.isoformat())

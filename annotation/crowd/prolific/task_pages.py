@@ -1,0 +1,178 @@
+"""A batch as Prolific's Task Builder shows it, and its answers back (docs.prolific.com/api-reference/task-builder).
+
+The whole batch is one row of data: Task Builder makes one task of a row and deals out tasks, so that every participant
+gets this one, with the pages in our order. The first page has the guidelines, each other one a pair and its questions.
+Prolific names each question by an id when the batch is made; an answer names that id, and so its pair.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from annotation.crowd.page import COMMENT, DISCARDED, ORDER, SECONDS, TURN, consent_of
+from annotation.crowd.platform import Offer
+from annotation.human.order import drawing_of
+from annotation.page import rating_words
+from annotation.questions import AND, Question, worded
+from annotation.rubric import Rubric
+from annotation.sampling.queues import Queue
+from plumbline.errors import DataError
+from plumbline.fields import fields_of
+from plumbline.records import Pair
+from plumbline.scales import is_fine
+from plumbline.study import Study
+from plumbline.study.crowd import CrowdSpec
+
+UNABLE = "cannot judge"  # no label and no point is called so: it has a space
+_SHOWN = ("dataset_field", "rich_text", "image")  # items of a page that ask nothing
+Json = dict[str, Any]
+
+
+def unshowable(study: Study, rubric: Rubric, offer: Offer) -> str:
+    """What of a batch Task Builder cannot show; empty where it can show all."""
+    taken = (COMMENT, SECONDS, DISCARDED, ORDER, TURN)  # what a form's fields are called beside questions
+    questions = [question.asked(rubric.scale) for question in rubric.asked_questions(offer.batch.pool)]
+    reasons = {
+        "orders that are drawn for each rater": drawing_of(study, offer.pairs) is not None,
+        "the words in which two texts differ (raters.difference)": study.raters.difference,
+        "known pairs that raters learn on (training)": bool(study.training),
+        "questions before the first pair (crowd.comprehension)": bool(study.crowd and study.crowd.comprehension),
+        **{f"the ranking {question.name!r}": question.kind == "ranking" for question in questions},
+        **{f"the slider {question.name!r}": is_fine(question.scale) for question in questions},
+        **{f"a question that is called {question.name!r}": question.name in taken for question in questions},
+    }
+    return next((what for what, holds in reasons.items() if holds), "")
+
+
+def row_of(pairs: Iterable[Pair]) -> dict[str, str]:
+    """A batch's texts, by the names of the data set's fields."""
+    return {
+        _name(number, place): field.text
+        for number, pair in enumerate(pairs, 1)
+        for place, field in enumerate(fields_of(pair), 1)
+    }
+
+
+def schema_of(row: Mapping[str, str]) -> Json:
+    """What the data set says of its fields."""
+    return {"strict": True, "fields": {name: {"type": "text"} for name in row}}
+
+
+def details_of(crowd: CrowdSpec, rubric: Rubric, queue: Queue) -> dict[str, str]:
+    """What a participant reads of the whole task, as HTML in which every text is data."""
+    language, pool = rubric.language_for(queue.language, queue.output_language), rubric.pool(queue.pool)
+    return {
+        "task_name": worded(pool.title, language),
+        "task_introduction": f"<p>{html.escape(consent_of(crowd, language))}</p>",
+        "task_steps": f"<p>{html.escape(worded(pool.asked, language))}</p>",
+    }
+
+
+def pages_of(rubric: Rubric, offer: Offer) -> list[Json]:
+    """The pages of a batch (`batch_items`)."""
+    queue = offer.batch.queue
+    language = rubric.language_for(queue.language, queue.output_language)
+    titles = rubric.field_titles(queue.pool, language, queue.language, queue.output_language)
+    cannot = rating_words(language, of_pairs=not rubric.fields.shown)["cannot"]
+    questions = [
+        [_asked(rubric, queue.pool, question, language, cannot)] for question in rubric.asked_questions(queue.pool)
+    ]
+    guidelines = rubric.guidelines_for(queue.pool, language)
+    pages = [_page([[[{"type": "rich_text", "content": guidelines, "content_format": "markdown"}]]])]
+    for number, pair in enumerate(offer.pairs, 1):
+        texts = [
+            [_title(titles[field.name]), {"type": "dataset_field", "field": _name(number, place)}]
+            for place, field in enumerate(fields_of(pair), 1)
+        ]
+        beside = [texts] if len(texts) == 2 else [[text] for text in texts]
+        pages.append(_page([*beside, *([question] for question in questions)]))
+    return pages
+
+
+def _name(number: int, place: int) -> str:
+    return f"pair_{number}_text_{place}"
+
+
+def _page(rows: Sequence[Sequence[Sequence[Json]]]) -> Json:
+    """A page of rows of columns of items."""
+    return {"rows": [{"columns": [{"items": list(items)} for items in columns]} for columns in rows]}
+
+
+def _title(text: str) -> Json:
+    return {"type": "rich_text", "content": f"<p><strong>{html.escape(text)}</strong></p>"}
+
+
+def _asked(rubric: Rubric, pool: str, question: Question, language: str, cannot: str) -> Json:
+    """A question as Task Builder asks it; each choice can be answered by saying that one cannot judge."""
+    hint, meanings = rubric.meaning(pool, question, language)
+    scaled = question.asked(rubric.scale)
+    description = f"{worded(question.title, language)} {hint}".strip()
+    if scaled.kind == "text":
+        return {"type": "free_text", "description": description}
+    if scaled.kind == "rating":
+        words = {point: f"{point}: {meanings[point]}" if meanings.get(point) else str(point) for point in scaled.scale}
+    else:
+        words = {name: meanings[name] for name in scaled.labels}
+    options = [{"label": label, "value": str(value)} for value, label in words.items()]
+    return {
+        "type": "multiple_choice",
+        "description": description,
+        "answer_limit": len(options) if scaled.kind == "multi_label" else 1,
+        "options": [*options, {"label": cannot, "value": UNABLE}],
+    }
+
+
+def fields_of_responses(responses: Iterable[Json], ids: Mapping[str, tuple[str, str]], where: str) -> dict[str, str]:
+    """One participant's responses as the fields of a form (`mturk.form`); `ids` has the pair and question of each id.
+
+    Raises DataError for an answer to another question, and for a question that is answered twice.
+    """
+    fields: dict[str, str] = {}
+    answered: set[str] = set()
+    for response in responses:
+        content = response.get("response")
+        content = content if isinstance(content, dict) else {}
+        question_id = str(content.get("instruction_id"))
+        if question_id not in ids or question_id in answered:
+            what = "twice" if question_id in answered else "that its batch does not have"
+            raise DataError(f"{where}: answers a question {what}")
+        answered.add(question_id)
+        pair_id, question = ids[question_id]
+        chosen = [str(entry.get("value")) for entry in content.get("answer") or () if isinstance(entry, dict)]
+        if UNABLE in chosen:
+            fields[f"{pair_id}.{DISCARDED}"] = "yes"
+        else:
+            text = content.get("text")
+            fields[f"{pair_id}.{question}"] = AND.join(chosen) or (text if isinstance(text, str) else "")
+    return fields
+
+
+def question_ids(rubric: Rubric, offer: Offer, pages: object, where: str) -> dict[str, tuple[str, str]]:
+    """The pair and the question of each id in a batch's pages as Prolific gives them back.
+
+    Raises DataError for other pages than the batch's.
+    """
+    questions = rubric.asked_questions(offer.batch.pool)
+    try:
+        asked = [
+            [
+                (str(item["id"]), item["type"])
+                for row in page["rows"]
+                for column in row["columns"]
+                for item in column["items"]
+                if item["type"] not in _SHOWN
+            ]
+            for page in pages  # type: ignore[attr-defined]  # anything may have come
+        ]
+    except (TypeError, KeyError):
+        asked = []
+    kinds = ["free_text" if question.kind == "text" else "multiple_choice" for question in questions]
+    if [[kind for _, kind in page] for page in asked] != [[], *(kinds for _ in offer.pairs)]:
+        raise DataError(f"{where}: its batch on Prolific has other pages than this program made; was it changed there?")
+    return {
+        question_id: (pair.pair_id, question.name)
+        for pair, page in zip(offer.pairs, asked[1:], strict=True)
+        for (question_id, _), question in zip(page, questions, strict=True)
+    }
