@@ -90,13 +90,16 @@ class Api:
 
         Raises ServiceError.
         """
-        parts = urlsplit(address)
-        if not _is_private(parts.scheme, parts.hostname):
+        try:
+            parts = httpx.URL(address)
+        except httpx.InvalidURL:
+            parts = httpx.URL("")
+        if not _is_private(parts.scheme, parts.host):
             raise ServiceError("Prolific gave no https address for a file; nothing was sent there, run again later")
         trouble = ""
         for attempt in range(TRIES):
             try:
-                answer = httpx.put(address, content=content, headers={"Content-Type": content_type}, timeout=60.0)
+                answer = httpx.put(parts, content=content, headers={"Content-Type": content_type}, timeout=60.0)
                 if answer.is_success:
                     return
                 trouble = f"answered {answer.status_code}"

@@ -87,9 +87,14 @@ class TaskBuilder(ProlificStudies):
             return min((str(item["id"]) for item in usable), default=None)
 
         def make() -> str | None:
-            body = {"name": name, "workspace_id": self._workspace, "dataset_id": self._dataset(name, row)}
-            made = self._api.change("POST", BATCHES, body | {"task_details": details, "batch_items": pages})
-            return made["id"] if isinstance(made.get("id"), str) else None
+            body: dict[str, Any] = {
+                "name": name,
+                "workspace_id": self._workspace,
+                "dataset_id": self._dataset(name, row),
+            }
+            body |= {"task_details": details, "batch_items": pages}
+            new_id = self._api.change("POST", BATCHES, body).get("id")
+            return new_id if isinstance(new_id, str) else None
 
         batch_id = found_or_made(find, make, "Prolific has made a Task Builder batch")
         if self._api.get(f"{BATCHES}/{batch_id}/status").get("status") == "UNINITIALISED":
@@ -138,7 +143,7 @@ class TaskBuilder(ProlificStudies):
             raise DataError(
                 f"{where}: its batch was not offered on Task Builder; give crowd.address the address of its launch"
             )
-        responses = [
+        responses = [  # whose they are is said by both ids in Prolific's own client (github.com/prolific-oss/cli)
             response
             for response in self._api.pages(f"{BATCHES}/{batch_id}/responses")
             if response.get("participant_id") == submission.worker

@@ -49,9 +49,9 @@ def unshowable(study: Study, rubric: Rubric, offer: Offer) -> str:
 def row_of(pairs: Iterable[Pair]) -> dict[str, str]:
     """A batch's texts, by the names of the data set's fields."""
     return {
-        _name(number, place): field.text
+        _name(number, index): field.text
         for number, pair in enumerate(pairs, 1)
-        for place, field in enumerate(fields_of(pair), 1)
+        for index, field in enumerate(fields_of(pair), 1)
     }
 
 
@@ -83,16 +83,16 @@ def pages_of(rubric: Rubric, offer: Offer) -> list[Json]:
     pages = [_page([[[{"type": "rich_text", "content": guidelines, "content_format": "markdown"}]]])]
     for number, pair in enumerate(offer.pairs, 1):
         texts = [
-            [_title(titles[field.name]), {"type": "dataset_field", "field": _name(number, place)}]
-            for place, field in enumerate(fields_of(pair), 1)
+            [_title(titles[field.name]), {"type": "dataset_field", "field": _name(number, index)}]
+            for index, field in enumerate(fields_of(pair), 1)
         ]
         beside = [texts] if len(texts) == 2 else [[text] for text in texts]
         pages.append(_page([*beside, *([question] for question in questions)]))
     return pages
 
 
-def _name(number: int, place: int) -> str:
-    return f"pair_{number}_text_{place}"
+def _name(number: int, index: int) -> str:
+    return f"pair_{number}_text_{index}"
 
 
 def _page(rows: Sequence[Sequence[Sequence[Json]]]) -> Json:
@@ -113,9 +113,9 @@ def _asked(rubric: Rubric, pool: str, question: Question, language: str, cannot:
         return {"type": "free_text", "description": description}
     if scaled.kind == "rating":
         words = {point: f"{point}: {meanings[point]}" if meanings.get(point) else str(point) for point in scaled.scale}
+        options = [{"label": label, "value": str(point)} for point, label in words.items()]
     else:
-        words = {name: meanings[name] for name in scaled.labels}
-    options = [{"label": label, "value": str(value)} for value, label in words.items()]
+        options = [{"label": meanings[name], "value": name} for name in scaled.labels]
     return {
         "type": "multiple_choice",
         "description": description,
@@ -140,7 +140,9 @@ def fields_of_responses(responses: Iterable[Json], ids: Mapping[str, tuple[str, 
             raise DataError(f"{where}: answers a question {what}")
         answered.add(question_id)
         pair_id, question = ids[question_id]
-        chosen = [str(entry.get("value")) for entry in content.get("answer") or () if isinstance(entry, dict)]
+        entries = content.get("answer")
+        entries = entries if isinstance(entries, list) else []
+        chosen = [str(entry.get("value")) for entry in entries if isinstance(entry, dict)]
         if UNABLE in chosen:
             fields[f"{pair_id}.{DISCARDED}"] = "yes"
         else:
@@ -156,7 +158,7 @@ def question_ids(rubric: Rubric, offer: Offer, pages: object, where: str) -> dic
     """
     questions = rubric.asked_questions(offer.batch.pool)
     try:
-        asked = [
+        items = [
             [
                 (str(item["id"]), item["type"])
                 for row in page["rows"]
@@ -167,12 +169,12 @@ def question_ids(rubric: Rubric, offer: Offer, pages: object, where: str) -> dic
             for page in pages  # type: ignore[attr-defined]  # anything may have come
         ]
     except (TypeError, KeyError):
-        asked = []
+        items = []
     kinds = ["free_text" if question.kind == "text" else "multiple_choice" for question in questions]
-    if [[kind for _, kind in page] for page in asked] != [[], *(kinds for _ in offer.pairs)]:
+    if [[kind for _, kind in page] for page in items] != [[], *(kinds for _ in offer.pairs)]:
         raise DataError(f"{where}: its batch on Prolific has other pages than this program made; was it changed there?")
     return {
         question_id: (pair.pair_id, question.name)
-        for pair, page in zip(offer.pairs, asked[1:], strict=True)
+        for pair, page in zip(offer.pairs, items[1:], strict=True)
         for (question_id, _), question in zip(page, questions, strict=True)
     }
