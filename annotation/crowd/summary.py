@@ -25,6 +25,7 @@ from annotation.crowd.ledger import (
 from annotation.crowd.mturk.adapter import SITES, countries_of, submit_address
 from annotation.crowd.page import question_xml
 from annotation.crowd.platform import Offer, crowd_of
+from annotation.crowd.prolific.task_pages import refuse_unshowable
 from annotation.offering import LEDGER, Mode, ledgers
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.tables import count
@@ -191,12 +192,14 @@ def plan_text(records: Evidence, platform: PlatformName, mode: Mode, pilot: int 
     new = next_batches(records, mode, taken, pilot)
     rows, total, hours = [], 0, 0.0
     for offer in new:  # what `launch` would refuse is said now, not when money is about to be spent
+        texts = tuple(records.shown_by_id[pair_id] for pair_id in offer.batch.pair_ids)
+        shown = Offer(offer.batch, texts, offer.places, offer.reward)
         if platform == "mturk":
-            texts = tuple(records.shown_by_id[pair_id] for pair_id in offer.batch.pair_ids)
-            shown = Offer(offer.batch, texts, offer.places, offer.reward)
             question_xml(study, records.rubric, shown, submit_address(SITES[mode]))
             countries_of(spec, offer.batch.queue)
         elif platform == "prolific":
+            if spec.on_task_builder:
+                refuse_unshowable(study, records.rubric, shown)
             for language in sorted(offer.batch.queue.languages):
                 spec.countries_of(language)
     for offer in new:

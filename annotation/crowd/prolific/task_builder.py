@@ -20,13 +20,13 @@ from annotation.crowd.prolific.task_pages import (
     fields_of_responses,
     pages_of,
     question_ids,
+    refuse_unshowable,
     row_of,
     schema_of,
-    unshowable,
 )
 from annotation.crowd.prolific.workspaces import room_of
 from annotation.ratings.answers import Answer
-from plumbline.errors import DataError, StudyError
+from plumbline.errors import DataError
 from plumbline.identity import identity
 
 DATASETS, BATCHES = "data-collection/datasets", "data-collection/batches"
@@ -43,11 +43,7 @@ class TaskBuilder(ProlificStudies):
 
     def refuse_unshowable(self, offer: Offer) -> None:
         """Raise StudyError for what Task Builder cannot show."""
-        if what := unshowable(self._study, self._rubric, offer):
-            raise StudyError(
-                f"{self._study.file}: Prolific's Task Builder cannot show {what}; take it out, or give crowd.address"
-                " the https address of a server of your own (docs/howto/prolific.md)"
-            )
+        refuse_unshowable(self._study, self._rubric, offer)
 
     def workplace(self, offer: Offer) -> dict[str, Any]:
         """See that the batch is ready on Prolific; what a study says that is on it."""

@@ -18,7 +18,7 @@ from annotation.page import rating_words
 from annotation.questions import AND, Question, worded
 from annotation.rubric import Rubric
 from annotation.sampling.queues import Queue
-from plumbline.errors import DataError
+from plumbline.errors import DataError, StudyError
 from plumbline.fields import fields_of
 from plumbline.records import Pair
 from plumbline.scales import is_fine
@@ -30,8 +30,8 @@ _SHOWN = ("dataset_field", "rich_text", "image")  # items of a page that ask not
 Json = dict[str, Any]
 
 
-def unshowable(study: Study, rubric: Rubric, offer: Offer) -> str:
-    """What of a batch Task Builder cannot show; empty where it can show all."""
+def refuse_unshowable(study: Study, rubric: Rubric, offer: Offer) -> None:
+    """Raise StudyError for what of a batch Task Builder cannot show."""
     taken = (COMMENT, SECONDS, DISCARDED, ORDER, TURN)  # what a form's fields are called beside questions
     questions = [question.asked(rubric.scale) for question in rubric.asked_questions(offer.batch.pool)]
     reasons = {
@@ -43,7 +43,11 @@ def unshowable(study: Study, rubric: Rubric, offer: Offer) -> str:
         **{f"the slider {question.name!r}": is_fine(question.scale) for question in questions},
         **{f"a question that is called {question.name!r}": question.name in taken for question in questions},
     }
-    return next((what for what, holds in reasons.items() if holds), "")
+    if what := next((what for what, holds in reasons.items() if holds), ""):
+        raise StudyError(
+            f"{study.file}: Prolific's Task Builder cannot show {what}; take it out, or give crowd.address the https"
+            " address of a server of your own (docs/howto/prolific.md)"
+        )
 
 
 def row_of(pairs: Iterable[Pair]) -> dict[str, str]:

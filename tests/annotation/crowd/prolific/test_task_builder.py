@@ -168,6 +168,16 @@ def test_a_batch_that_prolific_would_deal_out_in_parts_or_count_otherwise_is_not
     assert not site.paid
 
 
+def test_texts_are_sent_to_no_address_that_others_could_read(
+    live: TaskBuilder, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for address in ("http://files.example.org/a", "ftp://a", "http://[", "None"):
+        monkeypatch.setattr(site, "upload_url", lambda *_, given=address: {"upload_url": given, "import_id": "a"})
+        with pytest.raises(ServiceError, match="gave no https address for a file; nothing was sent there"):
+            live.post(texts_in(), TOKEN)
+    assert "put_file" not in site.calls
+
+
 def test_places_are_added_and_a_rejected_one_is_offered_again(live: TaskBuilder, site: Site) -> None:
     posted_id = live.post(texts_in(1), TOKEN)
     live.extend(posted_id, places=2, token=TOKEN)
@@ -298,7 +308,7 @@ def test_the_commands_need_no_server_and_links_need_one(
     monkeypatch.setenv("PROLIFIC_TOKEN", site.token)
     monkeypatch.setenv("PROLIFIC_ADDRESS", site.url)
 
-    def crowd(name: str, *words: str) -> tuple[int, str]:
+    def crowd(name: str, *words: str, study: Study = study) -> tuple[int, str]:
         options = ["--study", str(study.file), "--exports", str(study.folder.parent), "--data", str(tmp_path / "home")]
         monkeypatch.setattr(sys, "argv", ["annotation", "crowd", name, *options, *words])
         with pytest.raises(SystemExit) as ended:
@@ -311,5 +321,8 @@ def test_the_commands_need_no_server_and_links_need_one(
     status, said = crowd("launch", "--platform", "prolific")
     assert status == 0 and "try batch" in said and "https://app.prolific.com/researcher/studies/" in said, said
     assert {one["status"] for one in site.studies.values()} == {"UNPUBLISHED"}
+    changed = campaigns.drawn(variant, name="marked", crowd=CROWD, raters={"difference": True})
+    status, said = crowd("plan", "--platform", "prolific", study=changed)
+    assert status == 2 and "Task Builder cannot show the words in which two texts differ" in said
     status, said = crowd("launch", "--platform", "link")
     assert status == 2 and "crowd.address is task_builder, which only `--platform prolific` has" in said
