@@ -155,7 +155,7 @@ class ProlificStudies(Platform):
 
     @abstractmethod
     def workplace(self, offer: Offer) -> dict[str, Any]:
-        """See that a batch can be worked on; what its study says of where."""
+        """See that a batch can be worked on; return what its study says of where."""
 
     def send_offer(self, offer: Offer, token: str) -> str:
         """Make a study for the batch, and publish it if the campaign is live."""
@@ -218,7 +218,7 @@ class ProlificStudies(Platform):
         return wanted
 
     def _study_body(self, offer: Offer, token: str, wanted: list[dict[str, Any]]) -> dict[str, Any]:
-        """What a study says but for where the work is done; `token` is its internal name, `wanted` its filters."""
+        """Return a study without where its work is done; `token` is its internal name, `wanted` its filters."""
         name, description = self._shown(offer)
         hours = pay.assumed_hours([pair.transformation for pair in offer.pairs], self._crowd.pay)
         minutes = max(1, math.ceil(hours * 60))
@@ -314,7 +314,7 @@ class ProlificStudies(Platform):
         return self._study_at(posted_id) != before
 
     def widened(self, places: int) -> dict[str, Any]:
-        """What a study says that is open to so many participants."""
+        """Return what a study says that is open to so many participants."""
         return {"total_available_places": places}
 
     def close(self, posted_id: str) -> None:
@@ -416,14 +416,14 @@ class Prolific(ProlificStudies):
         self._rooms.admit(batch_id, posted_id, pseudonyms)
 
     def preview(self, posted_id: str) -> str:
-        """Where a coordinator sees what participants will see, with made-up ids."""
+        """Return where a coordinator sees what participants will see, with made-up ids."""
         address = str(self._study_at(posted_id).get("external_study_url", ""))
         for name in ("PROLIFIC_PID", "STUDY_ID", "SESSION_ID"):
             address = address.replace("{{%" + name + "%}}", "0" * 24)
         return address
 
     def answers(self, submission: Submission, offer: Offer) -> Sequence[Answer]:
-        """What the participant answered in our Argilla."""
+        """Return what the participant answered in our Argilla."""
         return self._rooms.answers(offer, worker_pseudonym(self._key, self._study.name, self.name, submission.worker))
 
 

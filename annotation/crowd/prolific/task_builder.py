@@ -46,7 +46,7 @@ class TaskBuilder(ProlificStudies):
         refuse_unshowable(self._study, self._rubric, offer)
 
     def workplace(self, offer: Offer) -> dict[str, Any]:
-        """See that the batch is ready on Prolific; what a study says that is on it."""
+        """See that the batch is ready on Prolific; return what a study says that is on it."""
         code = room_of(self._study.name, "", self.mode, self._key, offer.batch.batch_id).code
         return {
             "data_collection_method": "AI_TASK_BUILDER_BATCH",
@@ -57,7 +57,7 @@ class TaskBuilder(ProlificStudies):
         }
 
     def widened(self, places: int) -> dict[str, Any]:
-        """What a study says that is open to so many participants: with one task, each annotator is a participant."""
+        """Return what opens a study to so many participants: with one task, each is an annotator of it."""
         return {"data_collection_metadata": {"annotators_per_task": places}}
 
     def publish(self, posted_id: str) -> None:
@@ -67,7 +67,7 @@ class TaskBuilder(ProlificStudies):
         super().publish(posted_id)
 
     def preview(self, posted_id: str) -> str:
-        """Where a coordinator sees the study, with a preview of what participants see."""
+        """Return where a coordinator sees the study, with a preview of what participants see."""
         return f"{PEOPLES_PAGES}/{posted_id}"
 
     def _ready_batch(self, offer: Offer) -> str:
@@ -132,7 +132,7 @@ class TaskBuilder(ProlificStudies):
         )
 
     def answers(self, submission: Submission, offer: Offer) -> Sequence[Answer]:
-        """What the participant answered on Prolific's page. Raises DataError for answers that cannot be read."""
+        """Return what the participant answered on Prolific's page. Raises DataError for answers that cannot be read."""
         where = f"submission {submission.submission_id}"
         batch_id = self._study_at(submission.posted_id).get("data_collection_id")
         if not isinstance(batch_id, str):

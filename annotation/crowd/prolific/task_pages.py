@@ -60,12 +60,12 @@ def row_of(pairs: Iterable[Pair]) -> dict[str, str]:
 
 
 def schema_of(row: Mapping[str, str]) -> Json:
-    """What the data set says of its fields."""
+    """Return what the data set says of its fields."""
     return {"strict": True, "fields": {name: {"type": "text"} for name in row}}
 
 
 def details_of(crowd: CrowdSpec, rubric: Rubric, queue: Queue) -> dict[str, str]:
-    """What a participant reads of the whole task, as HTML in which every text is data."""
+    """Return what a participant reads of the whole task, as HTML in which every text is data."""
     language, pool = rubric.language_for(queue.language, queue.output_language), rubric.pool(queue.pool)
     return {
         "task_name": worded(pool.title, language),
