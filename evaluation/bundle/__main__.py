@@ -32,8 +32,11 @@ def main() -> int:
     )
     cli.add_study_options(export)
     export.add_argument("--out", required=True, metavar="FILE", help="the bundle's file, such as demo.plumb, or folder")
-    formats = "a bundle, or a folder of Parquet files with its data card, for the `datasets` library (default: bundle)"
-    export.add_argument("--format", choices=("bundle", "parquet"), default="bundle", help=formats)
+    formats = (
+        "a bundle; or a folder: of Parquet files with a data card, for the `datasets` library; of data sets and tasks"
+        " for mteb (default: bundle)"
+    )
+    export.add_argument("--format", choices=("bundle", "parquet", "mteb"), default="bundle", help=formats)
     export.add_argument("--comments", action="store_true", help="let raters' free words travel too")
     inspect = _command(commands, "inspect", "inspect", "what is in a bundle, and whether it holds", "demo.plumb")
     _add_bundle(inspect)

@@ -59,10 +59,10 @@ def card(bundle: Bundle, configurations: Sequence[Configuration], archive: str) 
     front = yaml.safe_dump(_front(bundle, configurations), sort_keys=False, allow_unicode=True)
     manifest = bundle.manifest
     parts = [
-        f"---\n{front}---\n\n# {_plain(manifest.study)}, edition {_plain(manifest.edition)}",
+        f"---\n{front}---\n\n# {plain(manifest.study)}, edition {plain(manifest.edition)}",
         *(f"**{line}**" for line in report.warnings(bundle)),
         f"Bundle {bundle.identity}.",
-        *map(_plain, report.claims(bundle)),
+        *map(plain, report.claims(bundle)),
         "Texts that a program transformed, ratings of a sample of them, and what followed: which transformations may be"
         " used in which languages.",
         '```python\nfrom datasets import load_dataset\n\nload_dataset("FOLDER", "outputs", split="test")\n```',
@@ -70,17 +70,17 @@ def card(bundle: Bundle, configurations: Sequence[Configuration], archive: str) 
         " computes agreement and verdicts again from the ratings. These tables are a copy of it for reading.",
         "Evaluate on a transformation only where `verdicts` accepts it, for the language of the originals.",
         "## Where the texts are from",
-        _table(
+        table(
             ["data set", "task", "languages", "texts", "licence", "from"],
             [
                 [s.name, s.task, ", ".join(s.languages), s.n_texts, s.licence, s.reference or s.revision]
                 for s in manifest.datasets
             ],
         ),
-        f"Outputs and ratings: {_plain(manifest.licence) or 'no licence is named; ask before you share them'}. Outputs"
+        f"Outputs and ratings: {plain(manifest.licence) or 'no licence is named; ask before you share them'}. Outputs"
         " are made of the originals: look at their licences too.",
         "## Verdicts",
-        _table(
+        table(
             ["transformation", "language", "decision", "pairs", "why"],
             [[v.transformation, v.language, v.decision, v.n_pairs, "; ".join(v.reasons)] for v in bundle.verdicts],
         ),
@@ -159,13 +159,13 @@ def _sources(manifest: BundleManifest) -> dict[str, list[str]]:
 
 
 def _section(configuration: Configuration) -> str:
-    columns = _table(
+    columns = table(
         ["column", "type", "meaning"],
         [[f.name, _type(f.type), configuration.meanings[f.name]] for f in configuration.schema],
     )
     files = ", ".join(f"`{file}` ({split})" for split, file in configuration.splits.items())
     key = f" A row is named by {', '.join(configuration.key)}." if configuration.key else ""
-    what = _plain(configuration.what[0].upper() + configuration.what[1:])
+    what = plain(configuration.what[0].upper() + configuration.what[1:])
     return f"### {configuration.name}\n\n{what}. {configuration.rows:,} rows in {files}.{key}\n\n{columns}"
 
 
@@ -173,12 +173,13 @@ def _type(kind: pa.DataType) -> str:
     return f"list of {kind.value_type}" if pa.types.is_list(kind) else str(kind)
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    lines = [head, ["---"] * len(head), *([_plain(str(cell)) for cell in row] for row in rows)]
+def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """A table in Markdown; cells are words that others wrote."""
+    lines = [head, ["---"] * len(head), *([plain(str(cell)) for cell in row] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Words that others wrote as one line that Markdown shows as it is."""
     return "".join(
         f"\\{mark}" if mark in "\\`*_[]|#" else mark for mark in html.escape(" ".join(text.split()), quote=False)

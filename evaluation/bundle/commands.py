@@ -10,12 +10,14 @@ from tqdm import tqdm
 
 from annotation.comparison import CampaignRatings
 from annotation.verdicts.rules import late_lines
+from annotation.verdicts.tables import count
 from evaluation.bundle import report
 from evaluation.bundle.bundle import Bundle, check_signature
 from evaluation.bundle.check import faults, open_checked, steps
+from evaluation.bundle.contribution import export_tasks
 from evaluation.bundle.evaluate import EvaluationRequest, evaluate_bundle, models_of, scores_in, specs
 from evaluation.bundle.export import export
-from evaluation.bundle.folder import export_folder, lacking_line
+from evaluation.bundle.folder import CARD, export_folder, lacking_line
 from evaluation.bundle.records import Fault
 from evaluation.bundle.report import compared, difference
 from evaluation.bundle.source import study_again
@@ -25,7 +27,7 @@ from plumbline.commands import as_called
 from plumbline.errors import DataError, ServiceError, StudyError
 from plumbline.resources import installing, working
 from plumbline.store import is_remote
-from plumbline.study import load_study
+from plumbline.study import Study, load_study
 from plumbline.study.places import place
 
 
@@ -33,8 +35,10 @@ def export_study(options: argparse.Namespace) -> int:
     """The command `export`: write a study's bundle, or its tables as a folder."""
     study, out = cli.study_of(options), place(options.out, "--out")
     folder, lacking, bundles = options.format == "parquet", list[str](), list[Bundle]()
-    if folder and is_remote(out):
+    if options.format != "bundle" and is_remote(out):
         raise StudyError(f"--out {out}: the `datasets` library reads a folder of this machine; name one, and copy it")
+    if options.format == "mteb":
+        return _export_tasks(study, out, comments=options.comments)
     if not folder and out.is_dir():
         raise StudyError(f"--out {out}: a folder is there; name a file, such as {out / study.name}.plumb")
     units = len(study.transformations) * len(study.seeds)
@@ -56,6 +60,16 @@ def export_study(options: argparse.Namespace) -> int:
         print(f"{study.name}: {len(bundle.manifest.members)} members, read back and checked{simulated} -> {out}")
         last = f"bundle {bundle.identity}" + ("" if is_remote(out) else f"; to sign it: minisign -Sm {out}")
     print(*late_lines(bundle.verdicts), last, *lacking_line(lacking, study.file), sep="\n")
+    return 0
+
+
+def _export_tasks(study: Study, out: Path, *, comments: bool) -> int:
+    with tqdm(unit="task", desc="exporting", delay=1, leave=False) as bar:
+        written = export_tasks(study, out, comments=comments, step=bar.update)
+    simulated = ", its ratings SIMULATED" if written.bundle.manifest.simulated else ""
+    print(f"{study.name}: {count(len(written.tasks), 'task')} for mteb, loaded and scored{simulated} -> {out}")
+    print(*(f"left out: {line}" for line in written.left_out), sep="\n", end="\n" * bool(written.left_out))
+    print(*late_lines(written.bundle.verdicts), f"nothing was sent anywhere; what to do next: {out / CARD}", sep="\n")
     return 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import shutil
@@ -37,14 +38,8 @@ def export_folder(
 
     Raises StudyError where something is there already, and as `export` does.
     """
-    if out.exists() and not (out.is_dir() and not any(out.iterdir())):
-        raise StudyError(f"--out {out}: there is something already; name a folder that is not there, or is empty")
-    make_folder(out.parent)
-    clear_left(out)
-    temporary = out.with_name(f".{out.name}.{os.getpid()}.tmp")
     archive = f"{study.name}.plumb"
-    temporary.mkdir(exist_ok=True)  # for others to read, as all that is in it
-    try:
+    with new_folder(out) as temporary:
         export(study, temporary / archive, comments=comments, check=open_checked)
         bundle = open_checked(temporary / archive)
         written = write_tables(bundle, temporary, step)
@@ -54,10 +49,23 @@ def export_folder(
         metadata, lacking = croissant(bundle, written, files)
         (temporary / CROISSANT).write_bytes(json_bytes(metadata))
         bundle.archive.close()
+    return Bundle.open(out / archive), lacking
+
+
+@contextlib.contextmanager
+def new_folder(out: Path) -> Iterator[Path]:
+    """A folder to write to, which becomes `out` once it is whole. Raises StudyError where something is there."""
+    if out.exists() and not (out.is_dir() and not any(out.iterdir())):
+        raise StudyError(f"--out {out}: there is something already; name a folder that is not there, or is empty")
+    make_folder(out.parent)
+    clear_left(out)
+    temporary = out.with_name(f".{out.name}.{os.getpid()}.tmp")
+    temporary.mkdir(exist_ok=True)  # for others to read, as all that is in it
+    try:
+        yield temporary
         temporary.replace(out)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-    return Bundle.open(out / archive), lacking
 
 
 _COPIED: dict[str, tuple[str, type[Record], str]] = {

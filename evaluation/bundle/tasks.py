@@ -164,19 +164,19 @@ def _tasks(bundle: Bundle, files: Mapping[str, str | Path], *, include_rejected:
     source = BundleSource(bundle, study, {name: Path(file) for name, file in files.items()})
     units = plan_units(source, bundle.verdicts, source.pairs(), include_rejected=include_rejected)
     sources, tasks = {dataset.name: dataset for dataset in bundle.manifest.datasets}, []
-    for dataset, transformation, of_place in _grouped(units):
+    for dataset, transformation, of_place in grouped(units):
         if any(unit.decision.status == "left_out" for unit in of_place):
             continue
         kind = study.transforming.get(transformation)
         subsets = {"default" if len(of_place) == 1 else str(unit.seed): unit for unit in of_place}
-        metadata = _metadata(bundle, source, sources[dataset], of_place, list(subsets))
+        metadata = metadata_of(bundle, source, sources[dataset], of_place, list(subsets))
         tasks.append(task_of(metadata, subsets, study.evaluation.protocol, kind.axis if kind else ORIGINAL))
     if not tasks:
         raise DataError(f"{bundle.path}: no verdict in it accepts anything, so there is nothing to evaluate on")
     return tasks
 
 
-def _grouped(units: Sequence[ScoreUnit]) -> Iterator[tuple[str, str, list[ScoreUnit]]]:
+def grouped(units: Sequence[ScoreUnit]) -> Iterator[tuple[str, str, list[ScoreUnit]]]:
     """The units of each data set and transformation, its seeds."""
     by_place: dict[tuple[str, str], list[ScoreUnit]] = {}
     for unit in units:
@@ -184,7 +184,7 @@ def _grouped(units: Sequence[ScoreUnit]) -> Iterator[tuple[str, str, list[ScoreU
     yield from ((*key, of_place) for key, of_place in by_place.items())
 
 
-def _metadata(
+def metadata_of(
     bundle: Bundle,
     source: BundleSource,
     dataset_source: DatasetSource,

@@ -128,7 +128,7 @@ def evaluate_task(
     task = make_task(dataset, protocol)
     settle(task, dataset.task)
     prepare(task)
-    with _silent_mteb():
+    with silent_mteb():
         # No cache: mteb's would lie in the home folder and give all copies of a task the first one's result.
         (result,) = mteb.evaluate(
             searcher(encoder, dataset.task),
@@ -154,7 +154,7 @@ def main_score(dataset: Dataset, result: Any) -> float:
 
 
 @contextlib.contextmanager
-def _silent_mteb() -> Iterator[None]:
+def silent_mteb() -> Iterator[None]:
     """Keep mteb's talk off the screen: its log, progress bars, and warnings that are expected here.
 
     Those are that logistic regression stopped after the protocol's 100 steps, that precision (which mteb computes

@@ -1,0 +1,232 @@
+"""Which tasks of mteb's a bundle becomes, in memory: their items, data, metadata, and people's verdicts in words.
+
+All tasks of a data set have the same items, at most `MOST`, so that their scores compare.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mteb.abstasks.task_metadata import TaskMetadata
+
+from annotation.records import Summary, Verdict
+from evaluation.bundle.bundle import Bundle
+from evaluation.bundle.records import DatasetSource
+from evaluation.bundle.source import BundleSource
+from evaluation.bundle.tasks import grouped, metadata_of
+from evaluation.tasks.protocols import METRICS
+from evaluation.tasks.scoring import make_task, unusable
+from evaluation.texts import transformed
+from evaluation.units import ScoreUnit, plan_units
+from generation.datasets.dataset import Dataset
+from plumbline.errors import DataError, StudyError
+from plumbline.records import Text
+from plumbline.statistics.estimates import stream
+from plumbline.transformations import ORIGINAL
+
+MOST = 2048  # examples of a task: mteb's check list for new tasks
+SHORTEST = 4  # characters of a text: mteb's test of new tasks refuses shorter ones
+
+
+@dataclass(frozen=True)
+class TaskDraft:
+    """A task before it is written: mteb's task with the data in it, and what the module says of it."""
+
+    unit: ScoreUnit
+    task: Any
+    metadata: TaskMetadata
+    n_items: int
+    verdict: str
+
+
+def drafts_of(bundle: Bundle) -> tuple[list[TaskDraft], list[str]]:
+    """(the tasks of a bundle, what is none and why)."""
+    study = bundle.study([{"name": "whatever mteb brings"}])
+    source = BundleSource(bundle, study)
+    hidden = {dataset.name for dataset in bundle.manifest.datasets if dataset.texts == "reference"}
+    shared = [dataset for dataset in bundle.manifest.datasets if dataset.name not in hidden]
+    left_out = [f"{name}: its texts may not be handed on" for name in sorted(hidden)]
+    units = plan_units(source, bundle.verdicts, source.pairs(), include_rejected=False)
+    drafts: list[TaskDraft] = []
+    for dataset in shared:
+        of_dataset, without = _units_of(dataset.name, units)
+        left_out += without
+        drafts += _of_dataset(bundle, source, dataset, of_dataset, left_out)
+    if not any(draft.unit.transformation != ORIGINAL for draft in drafts):
+        reasons = "; ".join(left_out) or "no verdict accepts anything"
+        raise DataError(f"{bundle.path}: there is no task to write of it: {reasons}")
+    names = [draft.metadata.name for draft in drafts]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise StudyError(f"two tasks would have the name {twice[0]}; give the study's data sets names that differ more")
+    return drafts, left_out
+
+
+def _units_of(name: str, units: Sequence[ScoreUnit]) -> tuple[list[ScoreUnit], list[str]]:
+    """(a data set's accepted units, of each transformation the first seed's; what is left out)."""
+    chosen, left_out = list[ScoreUnit](), list[str]()
+    for dataset, transformation, of_place in grouped(units):
+        if dataset != name:
+            continue
+        first = of_place[0]
+        if first.task == "instruction_reranking":
+            return [], [f"{name}: mteb has no class for instruction reranking without code of its own"]
+        if any(unit.decision.status == "left_out" for unit in of_place):
+            left_out.append(f"{name}, {transformation}: {first.decision.reason}")
+        else:
+            chosen.append(first)
+    return chosen, left_out
+
+
+def _of_dataset(
+    bundle: Bundle, source: BundleSource, dataset: DatasetSource, units: Sequence[ScoreUnit], left_out: list[str]
+) -> Iterator[TaskDraft]:
+    """The tasks of a data set; what is none is added to `left_out`."""
+    if not units:
+        return
+    items = SharedItems.of(units, source.study.sample.seed)
+    if items.n_flawed:
+        left_out.append(
+            f"{dataset.name}: {items.n_flawed} items whose text, in one of the tasks, has fewer than {SHORTEST}"
+            " characters, stands twice, or stands in the train split too"
+        )
+    if items.n_drawn_from > MOST:
+        left_out.append(f"{dataset.name}: {items.n_drawn_from - MOST} items that were not drawn")
+    for unit in units:
+        data = items.data(unit)
+        if reason := unusable(data, "paper"):
+            left_out.append(f"{unit.name}, {unit.transformation}: {reason}")
+            continue
+        task = make_task(data, "mteb")
+        verdict = _verdict(bundle.verdicts, unit)
+        metadata = _metadata(bundle, source, dataset, unit, task, verdict)
+        yield TaskDraft(unit, task, metadata, sum(data.sizes().values()), verdict)
+
+
+@dataclass(frozen=True)
+class SharedItems:
+    """The items of a data set that all of its tasks have: good in each of them, and at most `MOST`.
+
+    `lost` are texts (ids) whose outputs failed in one of them.
+    """
+
+    chosen: frozenset[str]
+    lost: frozenset[str]
+    n_flawed: int
+    n_drawn_from: int
+
+    @classmethod
+    def of(cls, units: Sequence[ScoreUnit], seed: int) -> SharedItems:
+        """Those of a data set's units."""
+        dataset = units[0].dataset
+        lost = frozenset().union(*(unit.lost for unit in units))
+        texts = [text for text in dataset.texts() if text.field != "passage" and text.text_id not in lost]
+        incomplete = {
+            _item(text) for text in dataset.texts() if text.text_id in lost and _is_scored(text) and not _nested(text)
+        }
+        names = list(dict.fromkeys(_item(text) for text in texts if _is_scored(text)))
+        whole = [name for name in names if name not in incomplete]
+        flawed = frozenset().union(*(_flawed(texts, unit) for unit in units))
+        good = [name for name in whole if name not in flawed]
+        positions = stream(seed, "mteb", units[0].name).permutation(len(good))[:MOST]
+        return cls(frozenset(good[position] for position in positions), lost, len(whole) - len(good), len(good))
+
+    def data(self, unit: ScoreUnit) -> Dataset:
+        """The data set of a unit with these items alone."""
+        narrowed = unit.dataset.replaced(lambda text, cell: cell if self._keeps(text) else None)
+        return narrowed if unit.outputs is None else transformed(narrowed, unit.outputs)
+
+    def _keeps(self, text: Text) -> bool:
+        if text.text_id in self.lost:
+            return False
+        return text.field == "passage" or not _is_scored(text) or _item(text) in self.chosen
+
+
+def _is_scored(text: Text) -> bool:
+    return text.split == "test"
+
+
+def _nested(text: Text) -> bool:
+    """Whether it is one of a list of texts in a row."""
+    return re.search(rf"/{re.escape(text.field)}/\d+$", text.item) is not None
+
+
+def _item(text: Text) -> str:
+    """What it is an example of: its row, or itself where a row is a set of texts to be clustered."""
+    return text.item if text.task_type == "clustering" else re.sub(rf"/{re.escape(text.field)}/\d+$", "", text.item)
+
+
+def _flawed(texts: Sequence[Text], unit: ScoreUnit) -> set[str]:
+    """The items that mteb's test of new tasks finds fault with: short texts, repeated ones, and those of training."""
+    change = (lambda _, cell: cell) if unit.outputs is None else unit.outputs.change
+    trained = {change(text, text.text) for text in texts if not _is_scored(text)}
+    by_item: dict[str, list[str]] = {}
+    for text in texts:
+        if _is_scored(text):
+            by_item.setdefault(_item(text), []).append(change(text, text.text) or "")
+    flawed, seen = set[str](), set[tuple[str, ...]]()
+    for item, words in by_item.items():
+        if any(len(word) < SHORTEST for word in words) or tuple(words) in seen or trained.intersection(words):
+            flawed.add(item)
+        seen.add(tuple(words))
+    return flawed
+
+
+def _metadata(
+    bundle: Bundle, source: BundleSource, dataset: DatasetSource, unit: ScoreUnit, task: Any, verdict: str
+) -> TaskMetadata:
+    """All that mteb asks to know of a task, filled in. Raises StudyError where the study does not say it."""
+    reference = dataset.reference or bundle.manifest.reference
+    if not reference:
+        raise StudyError(
+            f"mteb asks for the address of a page about each data set, and nothing names one for {dataset.name!r}; add"
+            f" `reference` to its part of `bundle.datasets` in the study, or to `bundle`"
+        )
+    of_bundle = metadata_of(bundle, source, dataset, [unit], ["default"])
+    name = identifier(dataset.name) + ("" if unit.transformation == ORIGINAL else identifier(unit.transformation))
+    several = set(task.dataset) != {"default"}
+    changes: dict[str, Any] = {
+        "name": name,
+        "description": f"{of_bundle.description} {verdict}" if verdict else _untransformed(bundle, dataset),
+        "dataset": {"path": name, "revision": bundle.identity},
+        "reference": reference,
+        "bibtex_citation": of_bundle.bibtex_citation or "",
+        "main_score": METRICS[unit.task],
+        "adapted_from": [task.metadata.name] if dataset.kind == "mteb" else None,
+        "domains": of_bundle.domains or [],
+    }
+    if several:
+        changes["eval_langs"] = {name: task.metadata.hf_subsets_to_langscripts[name] for name in task.dataset}
+    return TaskMetadata.model_validate(of_bundle.model_dump() | changes)
+
+
+def _untransformed(bundle: Bundle, dataset: DatasetSource) -> str:
+    return f"{dataset.name} as it is, with the items of the transformed tasks of {bundle.manifest.study}."
+
+
+def _verdict(verdicts: Sequence[Verdict], unit: ScoreUnit) -> str:
+    """What people said of a transformation, in words."""
+    return " ".join(
+        f"Verdict of {'simulated raters' if verdict.simulated else 'people'} on {verdict.language}: {verdict.decision};"
+        f" {', '.join(_mean(summary) for summary in verdict.questions)};"
+        f" {verdict.n_pairs} pairs, {verdict.n_ratings} ratings."
+        for verdict in verdicts
+        if verdict.transformation == unit.transformation
+        and verdict.decision == "accepted"
+        and verdict.language in unit.languages
+        and verdict.task_type in ("", unit.task)
+    )
+
+
+def _mean(summary: Summary) -> str:
+    agreement = f", AC2 {summary.ac2.value:.2f}" if summary.ac2.value == summary.ac2.value else ""
+    return f"{summary.question} {summary.mean:.2f} (95% interval {summary.low:.2f} to {summary.high:.2f}{agreement})"
+
+
+def identifier(name: str) -> str:
+    """A name as mteb writes those of tasks: `sample_sts` is SampleSts."""
+    words = [word for word in re.split(r"[^A-Za-z0-9]+", name) if word]
+    joined = "".join(word[0].upper() + word[1:] for word in words)
+    return joined if joined[:1].isalpha() else f"Set{joined}"
