@@ -80,14 +80,13 @@ def export_tasks(
         export(study, temporary / archive, comments=comments, check=open_checked)
         bundle = open_checked(temporary / archive)
         drafts, left_out = drafts_of(bundle)
-        for draft in drafts:
-            _write_data(temporary / "data" / draft.metadata.name, draft)
-        module = temporary / f"{identifier(study.name).lower()}_tasks.py"
-        module.write_text(module_of(drafts, bundle), encoding="utf-8")
+        manifest = bundle.manifest
+        title = f"Tasks of {manifest.study}, edition {manifest.edition}, bundle {bundle.identity}"
+        module = write_tasks(temporary, f"{identifier(study.name).lower()}_tasks", drafts, title, warnings(bundle))
         scores = _measure(temporary, module, drafts, step)
         tasks = [
             ContributedTask(
-                draft.metadata.name, draft.unit.name, draft.unit.transformation, draft.n_items, draft.verdict,
+                draft.metadata.name, draft.dataset, draft.transformation, draft.n_items, draft.verdict,
                 scores[draft.metadata.name],
             )
             for draft in drafts
@@ -97,12 +96,24 @@ def export_tasks(
     return Contribution(Bundle.open(out / archive), tasks, left_out)
 
 
+def write_tasks(folder: Path, module: str, drafts: Sequence[TaskDraft], title: str, notes: Sequence[str] = ()) -> Path:
+    """Write the data of tasks below a folder, and the module that has them, in which title and notes stand.
+
+    Returns the module's file.
+    """
+    for draft in drafts:
+        _write_data(folder / "data" / draft.metadata.name, draft)
+    file = folder / f"{module}.py"
+    file.write_text(_module_of(module, drafts, title, notes), encoding="utf-8")
+    return file
+
+
 def _write_data(folder: Path, draft: TaskDraft) -> None:
     """A task's data as a repository of the hub: Parquet files, and a card that says which is what."""
     folder.mkdir(parents=True)
     configs = []
     for subset, parts in draft.task.dataset.items():
-        tables = _search_tables if draft.unit.task in SEARCHES else _row_tables
+        tables = _search_tables if draft.kind in SEARCHES else _row_tables
         for config, splits in tables(draft, subset, parts).items():
             files = []
             for split, rows in splits.items():
@@ -115,7 +126,7 @@ def _write_data(folder: Path, draft: TaskDraft) -> None:
 
 
 def _row_tables(draft: TaskDraft, subset: str, parts: Mapping[str, Any]) -> dict[str, dict[str, pa.Table]]:
-    task, kind = draft.task, draft.unit.task
+    task, kind = draft.task, draft.kind
     columns = [*text_columns(task, kind), gold_column(task, kind)]
     if kind == "summarisation":
         columns.append(task.text_column_name)
@@ -158,7 +169,7 @@ def _write_card(folder: Path, data: DatasetCardData) -> None:
 _HEAD = '''"""{title}.
 
 For mteb {version}: `mteb.evaluate(model, {module}.TASKS)`. The data stand in the folder `data` beside this
-file; on the hub, `DATA` is the organisation, and each task's revision the commit of its repository.{warning}
+file; on the hub, `DATA` is the organisation, and each task's revision the commit of its repository.{notes}
 """
 
 from pathlib import Path
@@ -170,28 +181,19 @@ DATA = Path(__file__).resolve().parent / "data"
 '''
 
 
-def module_of(drafts: Sequence[TaskDraft], bundle: Bundle) -> str:
+def _module_of(name: str, drafts: Sequence[TaskDraft], title: str, notes: Sequence[str]) -> str:
     """The module's text. What others wrote stands in it as literals alone."""
-    manifest = bundle.manifest
     bases = {base.__name__: base.__module__ for base in (_base(draft.task) for draft in drafts)}
-    title = _plain(f"Tasks of {manifest.study}, edition {manifest.edition}, bundle {bundle.identity}")
-    warning = "".join(f"\n{_plain(line)}" for line in warnings(bundle))
-    parts = [
-        _HEAD.format(
-            title=title,
-            version=mteb.__version__,
-            module=f"{identifier(manifest.study).lower()}_tasks",
-            warning=f"\n{warning}" if warning else "",
-            imports="\n".join(f"from {module} import {name}" for name, module in sorted(bases.items())),
-        )
-    ]
+    imports = "\n".join(f"from {module} import {base}" for base, module in sorted(bases.items()))
+    notes = "".join(f"\n\n{_unquoted(line)}" for line in notes)
+    parts = [_HEAD.format(title=_unquoted(title), version=mteb.__version__, module=name, notes=notes, imports=imports)]
     parts += [_class(draft) for draft in drafts]
     names = [draft.metadata.name for draft in drafts]
     parts.append(f"__all__ = {names!r}\nTASKS = [{', '.join(f'{name}()' for name in names)}]\n")
     return "\n\n".join(parts)
 
 
-def _plain(text: str) -> str:
+def _unquoted(text: str) -> str:
     """Words that others wrote, in a docstring."""
     return "".join(sign for sign in text if sign.isprintable() and sign not in '"\\')
 
@@ -230,12 +232,13 @@ def _settings(draft: TaskDraft) -> dict[str, Any]:
         for name, value in vars(kind).items()
         if not name.startswith("_") and name not in _OF_LOADING and _is_literal(value)
     }
-    if draft.unit.task in ("sts", "str") and "min_score" not in settings:  # of no consequence for ranks
+    if draft.kind in ("sts", "str") and "min_score" not in settings:  # of no consequence for ranks
         gold = [score for parts in task.dataset.values() for score in parts[task.eval_splits[0]]["score"]]
         settings |= {"min_score": min(gold), "max_score": max(gold)}
-    if draft.unit.task == "clustering":
-        settings |= {"max_fraction_of_documents_to_embed": None, "max_document_to_embed": MOST}
-    if draft.unit.task in TRAINED:
+    if draft.kind == "clustering":
+        of_draws = {"max_document_to_embed": MOST, "max_documents_per_cluster": MOST}
+        settings |= {"max_fraction_of_documents_to_embed": None, **of_draws}
+    if draft.kind in TRAINED:
         settings["train_split"] = "train"
     return settings
 

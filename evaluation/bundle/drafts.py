@@ -25,6 +25,7 @@ from generation.datasets.dataset import Dataset
 from plumbline.errors import DataError, StudyError
 from plumbline.records import Text
 from plumbline.statistics.estimates import stream
+from plumbline.study.datasets import TaskType
 from plumbline.transformations import ORIGINAL
 
 MOST = 2048  # examples of a task: mteb's check list for new tasks
@@ -35,11 +36,13 @@ SHORTEST = 4  # characters of a text: mteb's test of new tasks refuses shorter o
 class TaskDraft:
     """A task before it is written: mteb's task with the data in it, and what the module says of it."""
 
-    unit: ScoreUnit
+    dataset: str
+    transformation: str
+    kind: TaskType
     task: Any
     metadata: TaskMetadata
-    n_items: int
-    verdict: str
+    n_items: int = 0
+    verdict: str = ""  #: in words; empty for the untransformed texts
 
 
 def drafts_of(bundle: Bundle) -> tuple[list[TaskDraft], list[str]]:
@@ -55,7 +58,7 @@ def drafts_of(bundle: Bundle) -> tuple[list[TaskDraft], list[str]]:
         of_dataset, without = _units_of(dataset.name, units)
         left_out += without
         drafts += _of_dataset(bundle, source, dataset, of_dataset, left_out)
-    if not any(draft.unit.transformation != ORIGINAL for draft in drafts):
+    if not any(draft.transformation != ORIGINAL for draft in drafts):
         reasons = "; ".join(left_out) or "no verdict accepts anything"
         raise DataError(f"{bundle.path}: there is no task to write of it: {reasons}")
     names = [draft.metadata.name for draft in drafts]
@@ -102,7 +105,8 @@ def _of_dataset(
         task = make_task(data, "mteb")
         verdict = _verdict(bundle.verdicts, unit)
         metadata = _metadata(bundle, source, dataset, unit, task, verdict)
-        yield TaskDraft(unit, task, metadata, sum(data.sizes().values()), verdict)
+        n_items = sum(data.sizes().values())
+        yield TaskDraft(unit.name, unit.transformation, unit.task, task, metadata, n_items, verdict)
 
 
 @dataclass(frozen=True)
