@@ -189,7 +189,7 @@ def _metadata(
             f" `reference` to its part of `bundle.datasets` in the study, or to `bundle`"
         )
     of_bundle = metadata_of(bundle, source, dataset, [unit], ["default"])
-    name = identifier(dataset.name) + ("" if unit.transformation == ORIGINAL else identifier(unit.transformation))
+    name = identifier(dataset.name) + identifier(unit.transformation)  # of no task of mteb, where originals may be one
     several = set(task.dataset) != {"default"}
     changes: dict[str, Any] = {
         "name": name,

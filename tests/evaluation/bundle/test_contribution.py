@@ -85,6 +85,7 @@ def test_plain_mteb_loads_and_scores_the_tasks_without_plumbline(folder: Path, p
     filed = {file.stem: TaskResult.from_disk(file).get_score() for file in results.glob("*/Sample*.json")}
     assert len(filed) == 6 and {name: facts["score"] for name, facts in plain.items()} == pytest.approx(filed, abs=1e-6)
     assert all(facts["filled"] for facts in plain.values())
+    assert "SampleStsOriginal" in plain and not set(plain).intersection(task.metadata.name for task in mteb.get_tasks())
     assert plain["SampleStsTranslation"]["languages"] == ["spa-Latn"]
     assert "Verdict of simulated raters on en: accepted; quality 4.67" in plain["SampleStsTranslation"]["description"]
 
