@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import io
+import json
 import os
 import shutil
 import subprocess
@@ -36,6 +38,24 @@ pytestmark = pytest.mark.timeout(900)  # ten commands, on a busy machine
 def build(tree: Path, hook: str, target: Path) -> None:
     """One half of what `python -m build` does, without the network."""
     subprocess.run([sys.executable, "-c", BUILD, hook, str(target)], cwd=tree, check=True, capture_output=True)
+
+
+def release_before() -> str:
+    """The newest tag before this commit, or the commit that PLUMBLINE_UPGRADE_FROM names; empty where there is none."""
+    command = ["git", "describe", "--tags", "--abbrev=0", "--match", "v*", "HEAD^"]
+    tag = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+    return os.environ.get("PLUMBLINE_UPGRADE_FROM", tag)
+
+
+def archives(tree: Path, target: Path) -> tuple[Path, Path]:
+    """A source distribution of a tree, and the wheel of that."""
+    build(tree, "build_sdist", target)
+    [source] = target.glob("*.tar.gz")
+    with tarfile.open(source) as archive:
+        archive.extractall(target, filter="data")
+    build(target / source.name.removesuffix(".tar.gz"), "build_wheel", target)
+    [wheel] = target.glob("*.whl")
+    return source, wheel
 
 
 def requirements(found: metadata.Distribution, extras: set[str]) -> Iterator[Requirement]:
@@ -115,13 +135,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     for name in FILES:
         shutil.copyfile(ROOT / name, tree / name)
     (tree / "studies" / "mine.yaml").write_text("name: mine\n", encoding="utf-8")
-    build(tree, "build_sdist", folder)
-    [source] = folder.glob("*.tar.gz")
-    with tarfile.open(source) as archive:
-        archive.extractall(folder, filter="data")
-    build(folder / source.name.removesuffix(".tar.gz"), "build_wheel", folder)
-    [wheel] = folder.glob("*.whl")
-    return Installed(folder, wheel)
+    return Installed(folder, archives(tree, folder)[1])
 
 
 @pytest.fixture(scope="module")
@@ -158,29 +172,68 @@ def test_the_same_files_make_the_same_archives_whenever_and_with_whatever_umask(
         target = installed.folder / f"again-{seconds}"
         before = os.umask(0o077 if mode == 0o600 else 0o022)
         try:
-            build(tree, "build_sdist", target)
-            [source] = target.glob("*.tar.gz")
-            with tarfile.open(source) as archive:
-                archive.extractall(target, filter="data")
-            build(target / source.name.removesuffix(".tar.gz"), "build_wheel", target)
+            files = archives(tree, target)
         finally:
             os.umask(before)
-        sums.append(
-            {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in target.glob("*.*") if file.is_file()}
-        )
-    assert len(sums[0]) == 2 and sums[0] == sums[1]
+        sums.append([hashlib.sha256(file.read_bytes()).hexdigest() for file in files])
+    assert sums[0] == sums[1]
+
+
+def rate(installed: Installed) -> None:
+    """Three raters answer all pairs of one transformation, which verdicts then accept."""
+    pairs = pd.read_parquet(installed.work / "exports" / "demo" / "pairs.parquet")
+    pairs = pairs[pairs["transformation"] == "paraphrasing"]  # one is evaluated as eight are
+    answers = pd.DataFrame({"pair": pairs["pair_id"], "rater": "ada", "quality": 4, "fluency": 4})
+    raters = [answers.assign(rater=name) for name in ("ada", "grace", "mary")]
+    pd.concat(raters).to_csv(installed.work / "answers.csv", index=False)
+    columns = "pair=pair,rater=rater,quality=quality,fluency=fluency"
+    installed.done("annotation", "collect", *STUDY, "--csv", "answers.csv", "--columns", columns)
+    assert "paraphrasing" in installed.done("annotation", "accept", *STUDY).lower()
+
+
+@pytest.mark.skipif(not release_before(), reason="no release before this one; PLUMBLINE_UPGRADE_FROM names a commit")
+def test_a_study_of_the_release_before_goes_on_without_anything_made_anew(installed: Installed, tmp_path: Path) -> None:
+    tree, target = tmp_path / "tree", tmp_path / "old"
+    tree.mkdir()
+    target.mkdir()
+    packed = subprocess.run(["git", "archive", release_before()], cwd=ROOT, capture_output=True, check=True).stdout
+    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+        archive.extractall(tree, filter="data")
+    old = Installed(target, archives(tree, target)[1])
+    old.done("", "studies")
+    old.done("generation", "generate", *STUDY)
+    old.done("annotation", "sample", *STUDY)
+    rate(old)
+    models = ",".join(("evaluation", *MODELS))
+    old.done(models, "evaluate", *STUDY)
+    records = old.work / "exports" / "demo"
+    names = [*records.glob("transformations/*/*.parquet"), records / "pairs.parquet", records / "ratings.parquet"]
+    assert len(names) > 3
+    before = {file: file.read_bytes() for file in names}
+    verdicts = json.loads((records / "verdicts.json").read_text(encoding="utf-8"))
+    scores = pd.read_parquet(records / "scores.parquet")
+
+    for extras, *words in (
+        ("generation", "generate", *STUDY),
+        ("annotation", "status", *STUDY),
+        ("annotation", "accept", *STUDY),
+        (models, "evaluate", *STUDY),
+        ("annotation,report", "campaign-report", *STUDY),
+    ):
+        ended = installed.run(extras, "plumbline", *words, cwd=old.work)
+        assert ended.returncode == 0, f"{words[0]}: {ended.stderr}"
+    assert {file: file.read_bytes() for file in names} == before
+    assert json.loads((records / "verdicts.json").read_text(encoding="utf-8")) == verdicts
+    pd.testing.assert_frame_equal(pd.read_parquet(records / "scores.parquet"), scores)
+
+
+def test_the_citation_names_this_version() -> None:
+    assert yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))["version"] == VERSION
 
 
 def test_the_sample_study_runs_where_one_stands_and_each_stage_with_its_extra_alone(studied: Installed) -> None:
     folder = studied.work / "exports" / "demo"
-    pairs = pd.read_parquet(folder / "pairs.parquet")
-    pairs = pairs[pairs["transformation"] == "paraphrasing"]  # one is evaluated as eight are
-    answers = pd.DataFrame({"pair": pairs["pair_id"], "rater": "ada", "quality": 4, "fluency": 4})
-    raters = [answers.assign(rater=name) for name in ("ada", "grace", "mary")]
-    pd.concat(raters).to_csv(studied.work / "answers.csv", index=False)
-    columns = "pair=pair,rater=rater,quality=quality,fluency=fluency"
-    studied.done("annotation", "collect", *STUDY, "--csv", "answers.csv", "--columns", columns)
-    assert "paraphrasing" in studied.done("annotation", "accept", *STUDY).lower()
+    rate(studied)
     studied.done("annotation,report", "campaign-report", *STUDY)
     assert "next" in studied.done("annotation", "status", *STUDY).lower()
     studied.done(",".join(("evaluation", *MODELS)), "evaluate", *STUDY)
