@@ -29,7 +29,6 @@ from plumbline.environments import clean, finish, make_venv  # noqa: E402
 from plumbline.errors import PlumblineError  # noqa: E402
 
 PIN = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;\\]+)", re.MULTILINE)
-NAME = re.compile(r"[A-Za-z0-9._-]+(\[[^\]]+\])?")
 _OURS = "plumbline-embeddings"
 
 
@@ -68,12 +67,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def unpinned() -> list[str]:
-    """The names of all that pyproject.toml asks for with the extras of `make setup`, without versions."""
+    """All that pyproject.toml asks for with the extras of `make setup`, each from its lowest version on.
+
+    Without a lowest version pip may find a set that fits by going back years.
+    """
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
     lines = [*project["dependencies"], *(line for extra in [*EXTRAS.split(","), "s3"] for line in extras[extra])]
-    names = {name[0] for line in lines if (name := NAME.match(line))}
-    return sorted(name for name in names if name.partition("[")[0] != _OURS)
+    return sorted({line.replace("==", ">=").partition(",")[0] for line in lines if not line.startswith(_OURS)})
 
 
 def pip(python: Path, *words: str) -> str:

@@ -17,6 +17,7 @@ from plumbline import cli
 from plumbline.errors import StudyError
 from plumbline.resources import installing
 from plumbline.study_files import FOLDER, put_samples
+from plumbline.versions import DISTRIBUTION
 
 if TYPE_CHECKING:
     from plumbline.study import Study
@@ -73,7 +74,9 @@ def main() -> int:
 
 def _refuse_incomplete() -> None:
     if not all(map(find_spec, NEEDED)):
-        raise StudyError(f"the demo needs more than is installed: {installing('demo')}")
+        by_pipx = Path("".join(sys.orig_argv[1:2])).name == DISTRIBUTION  # or uvx
+        how = f"pipx run '{DISTRIBUTION}[demo]' demo" if by_pipx else installing("demo")
+        raise StudyError(f"the demo needs more than is installed: {how}")
 
 
 def _call(*words: str) -> list[str]:

@@ -277,6 +277,7 @@ def test_what_is_not_installed_is_named_with_the_extra_that_brings_it(installed:
         assert ended.stderr.endswith(f": {hint(extra)}\n") and ended.stderr.count("\n") == 1
     demo = installed.run("", "plumbline", "demo").stderr
     assert demo.endswith(f": {hint('demo')}\n") and demo.count("\n") == 1
+    assert installed.run("", NAME, "demo").stderr.endswith(f": pipx run '{NAME}[demo]' demo\n")
 
 
 def test_modules_and_the_python_api_name_what_is_not_installed_too(installed: Installed) -> None:
