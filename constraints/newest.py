@@ -44,6 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     python = options.folder.absolute() / "bin" / "python"
     try:
         make_venv(options.folder, "--clear")
+        pip(python, "install", "--quiet", "--upgrade", "pip")  # an older one finds fewer sets that fit
         pip(python, "install", "--quiet", "--upgrade", *index, *unpinned())
         pip(python, "install", "--quiet", "--no-deps", "--editable", str(ROOT))
         pip(python, "install", "--quiet", "--no-deps", "-r", str(CONSTRAINTS / "no-deps.txt"))
