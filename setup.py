@@ -2,12 +2,18 @@
 
 They stand at the top of the checkout, where people look for them, and in a wheel below `plumbline/data/`
 (`plumbline.resources` knows both). An installation in place (`pip install -e`) reads the checkout's own.
+
+Same files, same bytes: nothing in the archives tells when, by whom or with which umask they were made (`make dist`).
 """
 
+import gzip
+import os
+import tarfile
 from pathlib import Path
 
 from setuptools import setup
 from setuptools.command.build_py import build_py
+from setuptools.command.sdist import sdist
 
 #: Named, so that a study of somebody who builds the wheel does not travel in it.
 CARRIED = [
@@ -50,4 +56,35 @@ class BuildPy(build_py):
         return [*super().get_outputs(include_bytecode), *self._carried()]
 
 
-setup(cmdclass={"build_py": BuildPy})
+class Sdist(sdist):
+    """A source distribution whose bytes follow from its files: setuptools keeps their times, modes and owners."""
+
+    def make_archive(
+        self,
+        base_name: str,
+        format: str,  # noqa: A002 (setuptools' names)
+        root_dir: str | None = None,
+        base_dir: str | None = None,
+        owner: str | None = None,
+        group: str | None = None,
+    ) -> str:
+        """Write the archive, with the time that SOURCE_DATE_EPOCH gives."""
+        time = int(os.environ.get("SOURCE_DATE_EPOCH", "315532800"))  # 1980, as wheels have it: zip knows no earlier
+
+        def plain(member: tarfile.TarInfo) -> tarfile.TarInfo:
+            member.mode = 0o755 if member.isdir() else 0o644
+            member.mtime, member.uid, member.gid, member.uname, member.gname = time, 0, 0, "", ""
+            return member
+
+        target = Path(f"{base_name}.tar.gz")
+        with (
+            target.open("wb") as file,
+            gzip.GzipFile("", "wb", fileobj=file, mtime=time) as packed,
+            tarfile.open(fileobj=packed, mode="w") as archive,
+        ):
+            archive.add(str(base_dir), filter=plain)  # in the order of names
+        return str(target)
+
+
+os.umask(0o022)
+setup(cmdclass={"build_py": BuildPy, "sdist": Sdist})

@@ -16,6 +16,7 @@ from annotation.campaign_records import CampaignRecords
 from annotation.sampling.sample import draw_sample
 from annotation.verdicts.acceptance import accept
 from benchmarks.browser import appear, browser, dashboard, read, settle
+from benchmarks.memory import memory
 from benchmarks.registry import Measurement, benchmark
 from generation.production import generate
 from plumbline.identity import identity
@@ -65,7 +66,7 @@ def large() -> Iterator[Measurement]:
             _open(page, address)
             slowest = max(_change(page, name) for name in PAGES)
             yield Measurement("dashboard.page_seconds_100k", slowest, "s", at_most=2.5)
-            yield Measurement("dashboard.memory_gigabytes_100k", _peak(server), "GB", at_most=1)
+            yield Measurement("dashboard.memory_gigabytes_100k", memory("VmHWM", server) * 2**20 / 1e9, "GB", at_most=1)
 
 
 def large_study(folder: Path) -> Study:
@@ -179,10 +180,3 @@ def _change(page: Page, name: str) -> float:
     if name not in ("texts", "rankings", "preview"):
         appear(page, _FIGURE)
     return time.perf_counter() - start
-
-
-def _peak(process: int) -> float:
-    """The most memory that a process ever held, in GB."""
-    lines = Path(f"/proc/{process}/status").read_text(encoding="utf-8").splitlines()
-    kilobytes = next(line.split()[1] for line in lines if line.startswith("VmHWM"))
-    return int(kilobytes) * 1024 / 1e9

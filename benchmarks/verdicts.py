@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import resource
 import subprocess
 import sys
 import time
@@ -14,6 +13,7 @@ import pandas as pd
 
 from annotation.statistics.summaries import Design
 from annotation.verdicts.verdicts import conclude
+from benchmarks.memory import memory
 from benchmarks.registry import Measurement, benchmark
 from plumbline.identity import identity
 from plumbline.records import Pair
@@ -55,7 +55,7 @@ def measure() -> None:
     seconds = time.perf_counter() - start
     if sum(one.n_ratings for one in groups[-1].questions) != RATINGS or len(means) != 2 * len(pairs):
         raise RuntimeError("not all ratings were judged")
-    gigabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
+    gigabytes = memory("VmHWM") * 2**20 / 1e9
     numbers = {"seconds": seconds, "gigabytes": gigabytes, "verdicts": len(found), "ratings": len(ratings)}
     print(json.dumps(numbers))
 

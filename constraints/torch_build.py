@@ -9,6 +9,7 @@ runs before any environment is complete.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,13 +56,15 @@ def choose(wish: str, version: str, versions: Callable[[Sequence[str]], Sequence
 
     `wish` "cpu" takes no other build and raises ServiceError where there is none; "cuda" takes the one without a mark;
     "auto" prefers the CPU's. A CPU build that pip's own settings give goes before PyTorch's index: it is the same, and
-    nothing outside those settings is asked.
+    nothing outside those settings is asked. macOS has one build, without a mark and without CUDA.
     """
     marked = f"{version}+cpu"
     own = set(versions(()))
+    if sys.platform == "darwin" and version in own and wish != "cuda":
+        return Build("cpu", f"torch=={version}", (), "the only one for macOS")
     others = [name for name in own - {marked} if name.partition("+")[0] == version]
     if wish == "cuda":
-        if others:
+        if others and sys.platform != "darwin":
             return Build("cuda", f"torch=={version},!={marked}", (), "as asked for")
     elif marked in own:
         return Build("cpu", f"torch=={marked}", (), "from pip's settings")

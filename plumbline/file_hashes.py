@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
-import importlib.metadata
 import sys
 import time
 from collections.abc import Callable
@@ -24,6 +23,7 @@ from plumbline.reading import refuse_no_file
 from plumbline.resources import user_cache
 from plumbline.store import json_bytes, read_json, write_json
 from plumbline.study import Study
+from plumbline.versions import installed_versions
 
 _MOST_FACTS = 50_000  # findings that are kept
 _CODE = ("evaluation", "generation", "plumbline")
@@ -96,9 +96,8 @@ def _code() -> str:
     for file in sorted(file for name in _CODE for file in (here / name).rglob("*.py")):
         digest.update(f"{file.relative_to(here)}\0".encode() + file.read_bytes())
     digest.update(sys.version.encode())
-    for package in _PACKAGES:
-        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            digest.update(f"{package} {importlib.metadata.version(package)}\0".encode())
+    for package, version in installed_versions(_PACKAGES).items():
+        digest.update(f"{package} {version}\0".encode())
     return digest.hexdigest()
 
 

@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 
-from plumbline.interrupt import PACKAGES, started_module
+from plumbline.interrupt import PACKAGES, SCRIPTS, started_module
 
 HERE = Path(__file__).resolve().parents[1]
 
@@ -54,7 +54,7 @@ def _is_command() -> bool:
     """Whether this process is a command of ours. Who imports plumbline for other ends calls packages as they like."""
     module = started_module(sys.orig_argv)
     script = "".join(sys.argv[:1]).rpartition(os.sep)[2]
-    return script == "plumbline" or module.partition(".")[0] in PACKAGES
+    return script in SCRIPTS or module.partition(".")[0] in PACKAGES
 
 
 def _stranger(name: str) -> str:

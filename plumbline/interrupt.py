@@ -16,6 +16,7 @@ LINE = "interrupted; what was written stays, run the same command to go on"
 
 
 PACKAGES = ("plumbline", "generation", "annotation", "evaluation", "streamlit_app")
+SCRIPTS = ("plumbline", "plumbline-embeddings")  # one command, also as `pipx run` and `uvx` call it
 _COMMANDS = (*PACKAGES, "benchmarks")
 _state = {"command": False}  # whether this process is one of our commands
 
@@ -26,7 +27,7 @@ def arm() -> None:
     # is in; that may be somebody else's, who imports us. An interrupt that is ignored (`nohup`, `&` in a script) stays
     # so.
     by_module = sys.argv[:1] == ["-m"] and started_module(sys.orig_argv).split(".")[0] in _COMMANDS
-    ours = by_module or "".join(sys.argv[:1]).rpartition(os.sep)[2] == "plumbline"
+    ours = by_module or "".join(sys.argv[:1]).rpartition(os.sep)[2] in SCRIPTS
     if ours and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _leave)
         _state["command"] = True

@@ -20,7 +20,7 @@ from pydantic_core import from_json
 from plumbline.errors import DataError
 from plumbline.reading import MalformedError, parse_json, refuse_no_file, text_lines
 from plumbline.records import Record
-from plumbline.store import make_folder
+from plumbline.store import make_folder, to_disk
 from plumbline.study.base import first_complaint
 
 R = TypeVar("R", bound=Record)
@@ -66,7 +66,7 @@ class Journal:
             # A handle of its own: the file may be closed meanwhile, and nobody waits for the disk to append.
             handle, end = os.dup(self._file.fileno()), self._end
         try:
-            os.fdatasync(handle)
+            to_disk(handle, data_alone=True)
         except OSError as error:
             error.filename = str(self.path)
             raise
@@ -107,7 +107,7 @@ class Journal:
             _end_last_line(file, self.path)
             shutil.copyfileobj(lines, file)
             file.flush()
-            os.fsync(file.fileno())
+            to_disk(file.fileno())
         path.unlink()
 
     def close(self) -> None:

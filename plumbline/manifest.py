@@ -9,7 +9,6 @@ import contextlib
 import copy
 import fcntl
 import functools
-import importlib.metadata
 import json
 import platform
 import time
@@ -42,6 +41,7 @@ from plumbline.store import (
 from plumbline.study import Study, file_hash
 from plumbline.study.base import first_complaint
 from plumbline.study.places import FileState, file_state
+from plumbline.versions import installed_versions
 
 M = TypeVar("M", bound=BaseModel)
 T = TypeVar("T")
@@ -319,11 +319,7 @@ def _identity(content: Any) -> str:
 
 def versions() -> dict[str, str]:
     """Versions of Python and of the packages that make the numbers; packages that are not installed are left out."""
-    releases = {"python": platform.python_version()}
-    for package in _PACKAGES:
-        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            releases[package] = importlib.metadata.version(package)
-    return releases
+    return {"python": platform.python_version(), **installed_versions(_PACKAGES)}
 
 
 def _hashes(bases: Sequence[Path], paths: Iterable[Path]) -> dict[str, str]:

@@ -6,11 +6,11 @@ The former is in the checkout, or, where Plumbline is installed from a wheel, in
 from __future__ import annotations
 
 import os
-import re
 import shlex
 from pathlib import Path
 
 from plumbline.errors import StudyError
+from plumbline.versions import DISTRIBUTION, version_of
 
 ROOT = Path(__file__).resolve().parents[1]
 _CARRIED = Path(__file__).resolve().parent / "data"
@@ -45,28 +45,10 @@ def in_checkout_alone(name: str) -> bool:
 
 
 def installing(extras: str) -> str:
-    """The command that installs what parts of Plumbline need; never the other project of this name on PyPI."""
+    """The command that installs what parts of Plumbline need, and leaves the version that is there."""
     if IN_CHECKOUT:
         return shlex.join(["pip", "install", "-e", f"{'.' if working('.').resolve() == ROOT else ROOT}[{extras}]"])
-    return shlex.join(["pip", "install", *requirements(extras)])
-
-
-def requirements(extras: str) -> list[str]:
-    """What the extras of the installed Plumbline ask for, and what these ask of its other extras."""
-    from importlib import metadata  # noqa: PLC0415 (only where something is missing)
-
-    by_extra: dict[str, list[str]] = {}
-    for line in metadata.requires("plumbline") or ():
-        need, _, marker = line.partition(";")
-        by_extra.setdefault("".join(re.findall(r"extra == ['\"]([^'\"]+)", marker)), []).append(need.strip())
-    waiting, needs = extras.split(","), list[str]()
-    for extra in waiting:
-        for need in by_extra.get(extra, ()):
-            if inner := re.fullmatch(r"plumbline\[(.+)\]", need):
-                waiting.extend(inner[1].split(","))
-            elif need not in needs:
-                needs.append(need)
-    return needs
+    return shlex.join(["pip", "install", f"{DISTRIBUTION}[{extras}]=={version_of('plumbline')}"])
 
 
 def missing(feature: str, error: ModuleNotFoundError, extras: str) -> StudyError:

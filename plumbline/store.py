@@ -75,12 +75,33 @@ def clear_left(path: Path) -> None:
     """Remove what killed processes left of their writing of a file or a folder: `.NAME.PROCESS.tmp` beside it."""
     for leftover in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
         writer = leftover.name.rsplit(".", 2)[1]
-        if not writer.isdecimal() or Path("/proc", writer).exists():
+        if not writer.isdecimal() or is_running(int(writer)):
             continue
         if leftover.is_dir():
             shutil.rmtree(leftover, ignore_errors=True)
         else:
             leftover.unlink(missing_ok=True)
+
+
+def is_running(process: int) -> bool:
+    """Whether this machine has a process of this number, whoever's it is."""
+    try:
+        os.kill(process, 0)  # tells nothing to it; /proc is Linux's alone
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def to_disk(descriptor: int, *, data_alone: bool = False) -> None:
+    """Hand a file's content to the disk itself; with `data_alone` its times may follow later. Raises OSError."""
+    if (full := getattr(fcntl, "F_FULLFSYNC", None)) is not None:  # macOS, whose fsync ends at the drive's cache
+        with contextlib.suppress(OSError):  # a volume that has no such call
+            fcntl.fcntl(descriptor, full)
+            return
+    sync = getattr(os, "fdatasync", os.fsync) if data_alone else os.fsync  # macOS has no fdatasync
+    sync(descriptor)
 
 
 @contextlib.contextmanager
@@ -132,7 +153,7 @@ def atomic(path: Path, wanted: Callable[[Path], bool] = lambda _: True, *, publi
             let_in(file, path, public=public)
             yield file
             file.flush()
-            os.fsync(file.fileno())
+            to_disk(file.fileno())
         if not wanted(temporary):
             return
         temporary.replace(path)

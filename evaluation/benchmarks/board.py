@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from evaluation.benchmarks.scores import Scores, closed, read, slash
-from evaluation.benchmarks.selection_files import PACKAGES, package_version
+from evaluation.benchmarks.selection_files import PACKAGES
 from evaluation.display import board_notes, board_rows, hundred, short_names
 from evaluation.records import EvaluationRecords
 from evaluation.tables.comparisons import board
@@ -23,6 +23,7 @@ from plumbline.exhibits.table import Exhibit, csv_bytes, json_file, reasons, wri
 from plumbline.identity import identity
 from plumbline.study import load_study
 from plumbline.study.places import output_folder
+from plumbline.versions import installed_versions
 
 NAME, SUMMARY = "board", "board.json"
 _OF_STUDY = (
@@ -106,7 +107,7 @@ def write(folder: Path, ranked: RankedModels, source: str) -> None:
             "task_list": identity("task-list-v1", list(ranked.types)),
         },
         "seed": ranked.seed,
-        "versions": {name: package_version(name) for name in PACKAGES},
+        "versions": dict.fromkeys(PACKAGES) | installed_versions(PACKAGES),
     }
     write_files(
         folder,

@@ -7,7 +7,6 @@ import json
 import math
 import tempfile
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +38,7 @@ from plumbline.identity import identity
 from plumbline.statistics.estimates import Estimate
 from plumbline.study import load_study
 from plumbline.study.places import output_folder
+from plumbline.versions import installed_versions
 
 _NAMES = {"agreement": "Chosen for agreement", "backward": "MMTEB's backward", "random": "Random (median)"}
 _COLOURS = [COLOURS["lexical_stylistic"], COLOURS["length"], NEUTRAL]
@@ -321,16 +321,8 @@ def _summary(selection: BenchmarkSelection, source: str, lines: list[str]) -> di
             "task_list": identity("task-list-v1", _names(selection)),
         },
         "seed": request.seed,
-        "versions": {name: package_version(name) for name in PACKAGES},
+        "versions": dict.fromkeys(PACKAGES) | installed_versions(PACKAGES),
     }
-
-
-def package_version(package: str) -> str | None:
-    """The version of an installed package; None where it is not there."""
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
 
 
 def _benchmark(tasks: dict[str, Any], name: str, selection: BenchmarkSelection) -> str:

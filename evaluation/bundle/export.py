@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import importlib.metadata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -43,6 +42,7 @@ from plumbline.study.base import StudyPart
 from plumbline.study.datasets import DatasetSpec
 from plumbline.study.engines import SETTINGS, EngineSpec
 from plumbline.study.evaluation import RightsSpec
+from plumbline.versions import version_of
 from plumbline.words import trim
 
 WITHHELD = "(not in the bundle)"  # what stands for raters' free words
@@ -239,7 +239,7 @@ class _Content:
         times = ratings.loc[ratings["status"] == "submitted", "submitted_at"]
         facts = ("edition", "licence", "citation", "contact", "creators", "reference", "published")
         return BundleManifest(
-            made_with=importlib.metadata.version("plumbline"),
+            made_with=version_of("plumbline"),
             study=study.name,
             description=study.description,
             **{name: getattr(spec, name) for name in facts},

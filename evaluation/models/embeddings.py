@@ -37,7 +37,7 @@ from annotation.verdicts.tables import count
 from plumbline.errors import DataError, StudyError
 from plumbline.frames import same_index
 from plumbline.statistics.estimates import Floats
-from plumbline.store import make_folder, writing
+from plumbline.store import make_folder, to_disk, writing
 
 Embeddings = NDArray[np.float32]
 
@@ -109,7 +109,7 @@ class EmbeddingStore:
         self._file.seek(first * width * 4)
         self._file.write(rows.tobytes())
         self._file.flush()
-        os.fdatasync(self._file.fileno())
+        to_disk(self._file.fileno(), data_alone=True)
         places, checksums = range(first, first + len(keys)), digests(self._model, keys, rows).tolist()
         self._keys.executemany(
             "INSERT OR REPLACE INTO keys VALUES (?, ?, ?)", zip(keys, places, checksums, strict=True)

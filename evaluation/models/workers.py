@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.metadata
 import pickle
 import queue
 import threading
@@ -19,6 +18,7 @@ from evaluation.models.encoder import Encoder, ModelHost, PromptingModel
 from evaluation.models.in_process import IN_TORCH, gpu_of
 from plumbline.errors import StudyError
 from plumbline.study.evaluation import ModelSpec
+from plumbline.versions import installed_versions
 
 
 @dataclass(frozen=True)
@@ -158,11 +158,7 @@ class Due:
 
 def due_of(host: ModelHost, spec: ModelSpec) -> Due:
     """What this machine has. What is built for (`+cpu`, `+cu128`) is none of a version: machines differ in that."""
-    due = {}
-    for package in _RUN if spec.kind in IN_TORCH else ():
-        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            due[package] = importlib.metadata.version(package).partition("+")[0]
-    return Due(host.model_id(spec), due)
+    return Due(host.model_id(spec), installed_versions(_RUN if spec.kind in IN_TORCH else (), builds=False))
 
 
 class EncodingWorker:

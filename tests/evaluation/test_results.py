@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import math
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from plumbline.errors import DataError, StudyError
 from plumbline.records import Score, TransformedText
 from plumbline.store import read_frame, write_json, write_table
 from plumbline.study import Study
+from plumbline.versions import version_of
 
 from .conftest import (
     FakeModel,
@@ -69,7 +69,7 @@ def test_a_score_says_what_it_rests_on(study: Study, loader: Loader) -> None:
     }
     assert set(found["protocol"] + " " + found["precision"]) == {"paper float32"}
     packages = ("plumbline", "mteb", "sentence-transformers", "torch")
-    assert set(found["versions"]) == {", ".join(f"{name} {importlib.metadata.version(name)}" for name in packages)}
+    assert set(found["versions"]) == {", ".join(f"{name} {version_of(name)}" for name in packages)}
 
 
 def test_a_verdict_that_is_reached_anew_is_noted_without_encoding(study: Study, loader: Loader) -> None:

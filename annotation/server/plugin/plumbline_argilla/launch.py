@@ -113,6 +113,7 @@ def scratch(home: Path) -> Iterator[None]:
 def listen(host: str, port: int, number: int = 1) -> list[socket.socket]:
     """So many sockets on one port, among which the system divides connections; port 0 takes a free one.
 
+    Linux alone divides them (SO_REUSEPORT): elsewhere they are one socket, from which any process takes the next.
     Raises StartError.
     """
     try:
@@ -120,6 +121,8 @@ def listen(host: str, port: int, number: int = 1) -> list[socket.socket]:
         first = socket.create_server((host, port), family=family, backlog=BACKLOG)
         if number == 1:
             return [first]
+        if sys.platform != "linux":
+            return [first, *(first.dup() for _ in range(number - 1))]
         port = first.getsockname()[1]
         first.close()  # it has shown that nobody else listens there
         return [
