@@ -258,7 +258,7 @@ def test_a_study_with_rules_is_planned_rule_by_rule(variant: Callable[..., Study
 
 def test_tasks_that_people_do_have_no_plan_and_are_told_what_says_their_cost() -> None:
     done = here("annotation", "plan", "--study", "studies/human.yaml")
-    assert done.returncode == 2 and "annotation crowd plan --study studies/human.yaml` then says" in done.stderr
+    assert done.returncode == 2 and "plumbline crowd plan --study studies/human.yaml` then says" in done.stderr
 
 
 def test_a_mean_off_the_scale_is_refused() -> None:

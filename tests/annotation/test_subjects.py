@@ -129,7 +129,7 @@ def test_a_plan_counts_what_a_queue_of_all_groups_is_asked(make: Callable[..., A
 def test_labels_are_not_compared_and_the_refusal_says_what_is_there(make: Callable[..., Any]) -> None:
     study = make()
     draw_sample(study)
-    with pytest.raises(StudyError, match=r"agreement by kind \(`.*annotation report --study"):
+    with pytest.raises(StudyError, match=r"agreement by kind \(`plumbline .*report --study"):
         comparison_text(study)
 
 

@@ -111,7 +111,7 @@ def test_adjudicators_see_what_judges_and_people_said_and_give_no_rating(
     publish(study, argilla)
     simulate(study, argilla)
     collect(study, argilla)
-    with pytest.raises(DataError, match="annotation accept"):  # what judges said is seen after the verdicts
+    with pytest.raises(DataError, match="plumbline accept"):  # what judges said is seen after the verdicts
         DisputedPairs.of(Evidence.open(study))
     accept(study)
     with pytest.raises(StudyError, match="'settle-eva' has no annotator's account.* did you mean 'settle-eve'"):
@@ -169,7 +169,7 @@ def test_half_of_an_experiment_shows_judges_scores_and_enters_no_verdict(
     parts = {"raters": {**raters, "suggestions": "half"}, "acceptance": {"min_pairs": 2}}
     study = far(judged(variant, "anchor", tmp_path, **parts))
     half = {pair.pair_id for pair in CampaignRecords.open(study).controls}
-    with pytest.raises(StudyError, match="and there are none; run `.*annotation judge run"):
+    with pytest.raises(StudyError, match="and there are none; run `plumbline judge run"):
         publish(study, argilla)
     shown = suggestions_to_show(study)
     noted = {(one.pair_id, one.shown) for one in CampaignRecords.open(study).models(SHOWN)}

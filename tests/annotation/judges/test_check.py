@@ -122,7 +122,7 @@ def test_the_sample_studys_judges_are_held_against_its_raters(generated: Study, 
     rated(generated, tmp_path)
     judge(generated)
     early = here("annotation", "judge", "check", *where)
-    assert early.returncode == 2 and "annotation accept" in early.stderr
+    assert early.returncode == 2 and "plumbline accept" in early.stderr
     beside_people(generated, where)
     done = here("annotation", "judge", "check", *where, "--flag", "any")
     assert done.returncode == 0, done.stderr

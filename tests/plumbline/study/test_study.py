@@ -116,7 +116,7 @@ def test_a_command_that_is_advised_can_be_pasted(tmp_path: Path) -> None:
     file = write_study(tmp_path / "my studies", candidates=[other])
     study = load_study(file, tmp_path / "records")
     options = ["--study", str(file), "--exports", str(tmp_path / "records")]
-    assert shlex.split(study.command("annotation accept")) == ["python", "-m", "annotation", "accept", *options]
+    assert shlex.split(study.command("annotation accept")) == ["plumbline", "accept", *options]
     by = study.by(study.candidates[0])
     assert shlex.split(by.command("generation.run")) == [
         "python", "-m", "generation.run", *options, "--generator", "other model",
