@@ -12,6 +12,7 @@ from typing import Any
 
 from annotation import options
 from plumbline import cli
+from plumbline.commands import as_called
 
 
 def _judge(parser: argparse.ArgumentParser) -> None:
@@ -159,7 +160,7 @@ def _parser() -> argparse.ArgumentParser:
         title="commands, in the order of a campaign", metavar="COMMAND", required=True, parser_class=_CommandParser
     )
     for command in _COMMANDS:
-        called = f"plumbline {command.name}"
+        called = as_called(f"python -m annotation {command.name}")
         commands.add_parser(
             command.name, command=command, prog=called, help=command.text, description=command.text,
             epilog=f"example: {called} {command.example}",

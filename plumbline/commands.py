@@ -67,7 +67,7 @@ SECTIONS = {
         _annotation("accept", "agreement and verdicts"),
         _annotation("compare-campaigns", "waves of a campaign, or two campaigns on the same pairs", "compare"),
         _annotation("export", "the ratings as CSV files, or Argilla's, with a codebook"),
-        _annotation("campaign-report", "the report on raters, agreement and verdicts", "report", "annotation,report"),
+        _annotation("ratings-report", "the report on raters, agreement and verdicts", "report", "annotation,report"),
         _annotation(
             "sheet", "HEDS 3.0, ARR's checklist D, a datasheet and Methods, from records", extra="annotation,report"
         ),
@@ -77,7 +77,11 @@ SECTIONS = {
     "accepted transformations -> scores": (
         Command("evaluate", "scores and drift of what people accepted", "evaluation.run", extra="evaluation"),
         Command(
-            "report", "the report on scores and drift: tables and figures", "evaluation.report", "", "evaluation,report"
+            "scores-report",
+            "the report on scores and drift: tables and figures",
+            "evaluation.report",
+            "",
+            "evaluation,report",
         ),
         Command(
             "human-report",
@@ -132,6 +136,8 @@ SECTIONS = {
     ),
     "to look at": (Command("dashboard", "all of it in a browser, until Ctrl-C", "streamlit_app", "", "dashboard"),),
 }
+#: Names of an earlier version: they work until the next release, with a line of advice.
+RENAMED = {"campaign-report": "ratings-report", "report": "scores-report"}
 COMMANDS = {command.name: command for section in SECTIONS.values() for command in section}
 _BY_SPELLING = {command.spelled: f"plumbline {command.name}" for command in COMMANDS.values()}
 _BY_SPELLING["python -m annotation"] = "plumbline"

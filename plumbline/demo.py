@@ -63,9 +63,9 @@ def main() -> int:
         **generation,
         f"annotation: {'tasks -> items' if human else 'transformations -> pairs'} -> Argilla -> ratings":
             [_call("sample", *study), _call("judge", "run", *study), _call("serve", "--during", rehearsal)],
-        "annotation: ratings -> verdicts": [_call("accept", *study), _call("campaign-report", *study)],
+        "annotation: ratings -> verdicts": [_call("accept", *study), _call("ratings-report", *study)],
         f"evaluation: accepted {'answers' if human else 'transformations'} -> scores":
-            [_call("evaluate", *study), _call("human-report" if human else "report", *study)],
+            [_call("evaluate", *study), _call("human-report" if human else "scores-report", *study)],
         **bundle,
     }  # fmt: skip
     print(f"The study {loaded.name}: {TAKES if options.study == STUDY else 'its own size'}, in {loaded.folder}")

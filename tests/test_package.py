@@ -218,7 +218,7 @@ def test_a_study_of_the_release_before_goes_on_without_anything_made_anew(instal
         ("annotation", "status", *STUDY),
         ("annotation", "accept", *STUDY),
         (models, "evaluate", *STUDY),
-        ("annotation,report", "campaign-report", *STUDY),
+        ("annotation,report", "ratings-report", *STUDY),
     ):
         ended = installed.run(extras, "plumbline", *words, cwd=old.work)
         assert ended.returncode == 0, f"{words[0]}: {ended.stderr}"
@@ -234,11 +234,11 @@ def test_the_citation_names_this_version() -> None:
 def test_the_sample_study_runs_where_one_stands_and_each_stage_with_its_extra_alone(studied: Installed) -> None:
     folder = studied.work / "exports" / "demo"
     rate(studied)
-    studied.done("annotation,report", "campaign-report", *STUDY)
+    studied.done("annotation,report", "ratings-report", *STUDY)
     assert "next" in studied.done("annotation", "status", *STUDY).lower()
     studied.done(",".join(("evaluation", *MODELS)), "evaluate", *STUDY)
     assert len(pd.read_parquet(folder / "scores.parquet"))
-    studied.done("evaluation,report", "report", *STUDY)
+    studied.done("evaluation,report", "scores-report", *STUDY)
 
 
 def test_the_dashboards_extra_brings_what_its_pages_import(installed: Installed) -> None:

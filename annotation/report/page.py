@@ -1,4 +1,4 @@
-"""`plumbline campaign-report`: one HTML page for readers and reviewers, and its tables as CSV, in `report/`.
+"""`plumbline ratings-report`: one HTML page for readers and reviewers, and its tables as CSV, in `report/`.
 
 Raters are in it by pseudonym. Their comments are not: people write names into them.
 """

@@ -21,8 +21,8 @@ PRINTED = {
 @pytest.mark.parametrize(
     ("study", "commands"),
     [
-        ("demo", ["generate", "sample", "judge", "serve", "accept", "campaign-report", "evaluate", "report"]),
-        ("human", ["sample", "judge", "serve", "accept", "campaign-report", "evaluate", "human-report"]),
+        ("demo", ["generate", "sample", "judge", "serve", "accept", "ratings-report", "evaluate", "report"]),
+        ("human", ["sample", "judge", "serve", "accept", "ratings-report", "evaluate", "human-report"]),
     ],
 )
 def test_what_a_study_needs_is_run_and_nothing_else(

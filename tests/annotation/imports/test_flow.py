@@ -109,7 +109,7 @@ def test_the_report_comes_next_and_says_of_pairs_only_what_is_known(place: Workp
     write_csv(place.folder / "ratings.csv", ["original", "output", "system", "rater", "meaning"], rows)
     shown = place.take("ratings.csv").out
     assert f"{original(0)[:23]}…" in shown and f"  {original(0)[:24]}  " not in shown
-    assert "Next: plumbline campaign-report" in place.run("annotation", "accept", *STUDY).out
+    assert "Next: plumbline ratings-report" in place.run("annotation", "accept", *STUDY).out
     place.run("annotation", "report", *STUDY)
     html = (place.study.folder / "report" / "index.html").read_text(encoding="utf-8")
     assert "came in with their ratings; how they were chosen is not known" in html

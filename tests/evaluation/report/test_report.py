@@ -501,7 +501,7 @@ def test_help_has_an_example(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
     monkeypatch.setattr(sys, "argv", ["report", "--help"])
     with pytest.raises(SystemExit, match="^0$"):
         __main__.main()
-    assert "example: plumbline report --study studies/demo.yaml" in capsys.readouterr().out
+    assert "example: plumbline scores-report --study studies/demo.yaml" in capsys.readouterr().out
 
 
 @pytest.mark.browser
