@@ -68,7 +68,7 @@ def alpha(
 
     Pairs with one rating do not count. Equal ratings and seeds have equal intervals.
 
-    Source: Krippendorff (2019), Content Analysis, 4th ed., chapter 12, by the package krippendorff. The example is C of
+    Source: Krippendorff (2019), Content Analysis, 4th ed., chapter 12, as the package krippendorff. The example is C of
     Krippendorff (2011), Computing Krippendorff's Alpha-Reliability, which prints 0.815.
 
     >>> import pandas as pd
