@@ -15,6 +15,7 @@ from typing import Literal
 
 import numpy as np
 import pandas as pd
+import scipy  # noqa: F401 (its parts are imported where they are used; who lacks it is told at once)
 
 from annotation.statistics.agreement import Answers, gwet_ac2, krippendorff_alpha, mean_kappa
 from annotation.statistics.summaries import HTEB_SCALE, mean_of
