@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import langcodes
 import pandas as pd
 
 from annotation import server
@@ -40,7 +39,7 @@ from annotation.verdicts.tables import count
 from annotation.wordings import platform_words, words_in
 from plumbline import cli
 from plumbline.errors import StudyError
-from plumbline.languages import language_name
+from plumbline.languages import display_name, language_name
 from plumbline.study import Study, load_study
 from plumbline.study.crowd import PaySpec
 from plumbline.study.transformations import Transformation
@@ -243,7 +242,7 @@ def _text(
         (words["password"], account["password"] or words["kept"]),
     ]
     if codes:
-        names = [langcodes.Language.get(code).display_name(code_of_words) for code in codes]
+        names = [display_name(code, code_of_words) for code in codes]
         rows.append((words["languages"], ", ".join(names)))
     title, *about = opening
     lines = [words["title"].format(study=title), *about, ""]

@@ -17,7 +17,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
-import langcodes
 import yaml
 
 from annotation.human.asking import YES
@@ -30,6 +29,7 @@ from annotation.training import WORDS, TrainingItem, solution
 from annotation.wordings import CROWD_WORDS, words_in
 from plumbline.errors import StudyError
 from plumbline.fields import SECOND, fields_of
+from plumbline.languages import display_name, usual_script
 from plumbline.records import Pair
 from plumbline.scales import Continuous, is_fine
 from plumbline.study import Study
@@ -45,7 +45,7 @@ _STEPS = 100  # of a slider on a scale without points
 
 def direction(language: str) -> str:
     """`rtl` for a language (code) whose usual script runs from right to left, otherwise `ltr`."""
-    return "rtl" if langcodes.Language.get(language).maximize().script in RIGHT_TO_LEFT else "ltr"
+    return "rtl" if usual_script(language) in RIGHT_TO_LEFT else "ltr"
 
 
 def rating_words(language: str, *, of_pairs: bool = True) -> dict[str, str]:
@@ -129,10 +129,7 @@ def task_of(  # noqa: PLR0913
 
 def named(rubric: Rubric, queue: Queue, language: str) -> str:
     """Return what people call a queue, in a language: `Formal politeness, German`."""
-    names = [
-        langcodes.Language.get(code).display_name(language)
-        for code in dict.fromkeys((queue.language, queue.output_language))
-    ]
+    names = [display_name(code, language) for code in dict.fromkeys((queue.language, queue.output_language))]
     comma = "، " if direction(language) == "rtl" else ", "
     return f"{worded(rubric.pool(queue.pool).title, language)}{comma}{' – '.join(names)}"
 

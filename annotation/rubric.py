@@ -10,7 +10,6 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
-import langcodes
 from pydantic import Field, PrivateAttr, ValidationError, field_validator, model_validator
 
 from annotation.human.records import HumanTask
@@ -38,6 +37,7 @@ from annotation.wordings import (
 from plumbline.errors import DataError, StudyError, nearest
 from plumbline.fields import SECOND, expected_of
 from plumbline.identity import identity
+from plumbline.languages import display_name
 from plumbline.reading import read_yaml
 from plumbline.records import Pair
 from plumbline.scales import Continuous, Scale, is_fine
@@ -267,7 +267,7 @@ class Rubric(StudyPart):
         names = {field.name: worded(field.title, language) for field in self.fields.of(pool)}
         if original == transformed:
             return names
-        first, second = (langcodes.Language.get(code).display_name(language) for code in (original, transformed))
+        first, second = (display_name(code, language) for code in (original, transformed))
         return {name: f"{title} ({second if name in SECOND else first})" for name, title in names.items()}
 
     def identity(self) -> str:

@@ -10,11 +10,12 @@ from __future__ import annotations
 import difflib
 import functools
 import re
-
-import langcodes
-from langcodes.data_dicts import LANGUAGE_ALPHA3
+from typing import TYPE_CHECKING
 
 from plumbline.errors import StudyError
+
+if TYPE_CHECKING:
+    from langcodes import Language
 
 # code: (English name, ISO 639-3 codes that mean it)
 _TABLE: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -81,7 +82,7 @@ def language_code(text: str) -> str:
         raise StudyError(f"language {text!r} is not known; {_hint(text, subtag)}")
     if name.endswith(" Arabic"):
         return "ar"
-    code = langcodes.Language.get(langcodes.standardize_tag(subtag, macro=True)).language or subtag
+    code = _macrolanguage(subtag) or subtag
     return _CODE.get(code, code)
 
 
@@ -107,7 +108,7 @@ def iso639_3(code: str) -> str:
     """The ISO 639-3 code of a language, as mteb names it: `iso639_3("en") == "eng"`."""
     standard = language_code(code)
     if standard not in _TABLE:
-        return langcodes.Language.get(standard).to_alpha3()
+        return _language(standard).to_alpha3()
     aliases = _TABLE[standard][1]
     return aliases[0] if aliases else standard
 
@@ -118,8 +119,36 @@ def with_script(code: str) -> str:
     >>> with_script("en"), with_script("zh"), with_script("sr-Latn")
     ('eng-Latn', 'zho-Hans', 'srp-Latn')
     """
-    script = langcodes.Language.get(code).maximize().script
-    return f"{iso639_3(code)}-{script or 'Zyyy'}"  # ISO 15924: undetermined
+    return f"{iso639_3(code)}-{usual_script(code) or 'Zyyy'}"  # ISO 15924: undetermined
+
+
+def usual_script(code: str) -> str:
+    """The script that a language is most often written in, by ISO 15924; empty where none is known."""
+    return _language(code).maximize().script or ""
+
+
+def display_name(code: str, language: str = "en") -> str:
+    """What a language is called in another: `display_name("de", "fr") == "allemand"`."""
+    return _language(code).display_name(language)
+
+
+def territory_name(code: str) -> str:
+    """The English name of a country by its code of ISO 3166-1: `territory_name("DE") == "Germany"`."""
+    from langcodes import Language  # noqa: PLC0415 (as in `_language`)
+
+    return Language.make(territory=code).territory_name("en")
+
+
+def _language(code: str) -> Language:
+    from langcodes import Language  # noqa: PLC0415 (its tables take 0.06 s, and HTEB's languages do without them)
+
+    return Language.get(code)
+
+
+def _macrolanguage(subtag: str) -> str:
+    from langcodes import standardize_tag  # noqa: PLC0415 (as in `_language`)
+
+    return _language(standardize_tag(subtag, macro=True)).language or ""
 
 
 @functools.cache
@@ -127,15 +156,17 @@ def _english_name(subtag: str) -> str:
     """CLDR's English name of a code of two or three letters; empty if it has none."""
     if subtag in _NO_LANGUAGE or not re.fullmatch(r"[a-z]{2,3}", subtag):
         return ""
-    code = langcodes.Language.get(langcodes.standardize_tag(subtag, macro=True)).language
-    name = langcodes.Language.get(code or subtag).display_name()
+    name = display_name(_macrolanguage(subtag) or subtag)
     return "" if name.startswith("Unknown language") else name
 
 
 def _hint(text: str, subtag: str) -> str:
     """What somebody may have meant: a language by its name, or the nearest code."""
+    from langcodes import find  # noqa: PLC0415 (as in `_language`)
+    from langcodes.data_dicts import LANGUAGE_ALPHA3  # noqa: PLC0415
+
     try:
-        return f"did you mean {langcodes.find(text).language!r}?"
+        return f"did you mean {find(text).language!r}?"
     except LookupError:
         near = difflib.get_close_matches(subtag, [*_CODE, *LANGUAGE_ALPHA3, *LANGUAGE_ALPHA3.values()], n=1, cutoff=0.5)
     return f"did you mean {near[0]!r}?" if near else "use a BCP 47 code such as 'en' or 'de'"

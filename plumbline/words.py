@@ -7,6 +7,7 @@ groups are ours: about the length of a word, and no more is needed for limits su
 
 from __future__ import annotations
 
+import functools
 import re
 
 HAN_AND_KANA = (
@@ -17,10 +18,7 @@ THAI_LAO_KHMER_MYANMAR = (
     "\u0e01-\u0e3e\u0e40-\u0e5b\u0e80-\u0eff\u1000-\u109f\u1780-\u17ff\u19e0-\u19ff\ua9e0-\ua9ff\uaa60-\uaa7f"
 )
 
-_UNSPACED = re.compile(f"[{HAN_AND_KANA}{THAI_LAO_KHMER_MYANMAR}]")
-_PART = re.compile(
-    f"[{HAN_AND_KANA}]{{1,2}}|[{THAI_LAO_KHMER_MYANMAR}]{{1,4}}|[^{HAN_AND_KANA}{THAI_LAO_KHMER_MYANMAR}]+"
-)
+_PART = f"[{HAN_AND_KANA}]{{1,2}}|[{THAI_LAO_KHMER_MYANMAR}]{{1,4}}|[^{HAN_AND_KANA}{THAI_LAO_KHMER_MYANMAR}]+"
 
 _BLANK = (
     "\u200b\u2060\ufeff"  # invisible, and no white space for Python: zero width space, word joiner, byte order mark
@@ -37,6 +35,12 @@ _STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u206f\u
 _IN_NO_FILE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff]")  # nulls end texts, others belong to terminals
 
 
+@functools.cache
+def unspaced() -> re.Pattern[str]:
+    """A character of a script that is written without spaces; compiled where it is first asked for."""
+    return re.compile(f"[{HAN_AND_KANA}{THAI_LAO_KHMER_MYANMAR}]")
+
+
 def count_words(text: str) -> int:
     """The number of words of a text: 0 for a blank one, otherwise at least 1.
 
@@ -45,20 +49,20 @@ def count_words(text: str) -> int:
     or Myanmar, and so is what stands between them, if it holds a letter or a digit.
     """
     pieces = text.split()
-    if text.isascii() or not _UNSPACED.search(text):
+    if text.isascii() or not unspaced().search(text):
         return len(pieces)
     return sum(_words_of(piece) for piece in pieces)
 
 
 def _words_of(piece: str) -> int:
     """The words of a piece without white space."""
-    if not _UNSPACED.search(piece):
+    if not unspaced().search(piece):
         return 1
-    return sum(any(map(_counts, part)) for part in _PART.findall(piece))
+    return sum(any(map(_counts, part)) for part in re.findall(_PART, piece))
 
 
 def _counts(character: str) -> bool:
-    return character.isalnum() or _UNSPACED.match(character) is not None
+    return character.isalnum() or unspaced().match(character) is not None
 
 
 def trim(text: str) -> str:

@@ -283,7 +283,7 @@ def test_what_is_not_installed_is_named_with_the_extra_that_brings_it(installed:
 def test_modules_and_the_python_api_name_what_is_not_installed_too(installed: Installed) -> None:
     for extra, module, *words in (
         ("generation", "generation.run", "--study", "studies/demo.yaml"),
-        ("annotation", "annotation", "status", "--study", "studies/demo.yaml"),
+        ("annotation", "annotation", "publish", "--study", "studies/demo.yaml"),
         ("evaluation", "evaluation.run", "--study", "studies/demo.yaml"),
     ):
         ended = installed.run("", "python", "-m", module, *words)

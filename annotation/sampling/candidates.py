@@ -40,11 +40,10 @@ from plumbline.records import Pair, Text, TransformedText
 from plumbline.store import as_record, read_batches
 from plumbline.study import Study
 from plumbline.study.transformations import Transformation
-from plumbline.words import HAN_AND_KANA, THAI_LAO_KHMER_MYANMAR, count_words
+from plumbline.words import count_words, unspaced
 
 NEAR = 0.8  # the least Jaccard index of near-duplicates
 _EDGES = re.compile(r"^[\W_]+|[\W_]+$")
-_UNSPACED = re.compile(f"[{HAN_AND_KANA}{THAI_LAO_KHMER_MYANMAR}]")
 
 
 def words_of(text: str) -> frozenset[str]:
@@ -56,7 +55,7 @@ def words_of(text: str) -> frozenset[str]:
     words: set[str] = set()
     for piece in unicodedata.normalize("NFKC", text).casefold().split():
         word = _EDGES.sub("", piece)
-        if len(word) > 1 and _UNSPACED.search(word):
+        if len(word) > 1 and unspaced().search(word):
             words.update(word[i : i + 2] for i in range(len(word) - 1))
         elif word:
             words.add(word)

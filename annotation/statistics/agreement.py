@@ -12,7 +12,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import krippendorff
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -43,10 +42,17 @@ class Answers:
     distinct: tuple[float, ...] = ()  #: of a continuous scale the numbers that were given, in order
 
     @classmethod
-    def of(cls, ratings: pd.DataFrame, scale: Sequence[float]) -> Answers:
-        """From a frame with the columns pair_id, rater_id and value, whose values are points of the scale."""
-        pair, rater = (pd.factorize(ratings[name])[0].astype(np.int64) for name in ("pair_id", "rater_id"))
-        return cls.of_values(pair, rater, ratings["value"].to_numpy(np.float64), scale)
+    def of(cls, ratings: pd.DataFrame, scale: Sequence[float], rows: NDArray[np.bool_] | None = None) -> Answers:
+        """From a frame with the columns pair_id, rater_id and value, whose values are points of the scale.
+
+        `rows` says which of its rows count (default: all).
+        """
+        names = ("pair_id", "rater_id", "value")
+        pair_ids, rater_ids, values = (
+            ratings[name].array if rows is None else ratings[name].array[rows] for name in names
+        )
+        pair, rater = (pd.factorize(ids)[0] for ids in (pair_ids, rater_ids))
+        return cls.of_values(pair, rater, np.asarray(values, np.float64), scale)
 
     @classmethod
     def of_values(cls, pair: Integers, rater: Integers, values: Floats, scale: Sequence[float]) -> Answers:
@@ -54,7 +60,8 @@ class Answers:
         distinct = tuple(np.unique(values).tolist()) if isinstance(scale, Continuous) else ()
         point = np.searchsorted(np.array(distinct or scale, np.float64), values)
         points = scale if isinstance(scale, tuple) else tuple(scale)
-        return cls(pair.astype(np.int64), rater.astype(np.int64), point.astype(np.int64), points, distinct)
+        numbers = (column.astype(np.int64, copy=False) for column in (pair, rater, point))
+        return cls(*numbers, points, distinct)
 
     @property
     def levels(self) -> tuple[float, ...]:
@@ -80,6 +87,11 @@ class Answers:
     def raters(self) -> int:
         """Return how many raters there are."""
         return int(self.rater.max(initial=-1)) + 1
+
+    @functools.cached_property
+    def ratings(self) -> Integers:
+        """How many ratings each pair has."""
+        return np.bincount(self.pair)
 
     def counts(self) -> Integers:
         """Pairs by points: how many gave each pair each point."""
@@ -123,7 +135,7 @@ def gwet_ac2(answers: Answers) -> Estimate:
     counts = answers.counts()
     points = counts.shape[1]
     weights = _ordinal_weights(points)
-    shares = counts / counts.sum(axis=1)[:, None]
+    shares = counts / answers.ratings[:, None]
     spread = 1 - shares.mean(axis=0)
     return corrected(answers, weights, weights.sum() / (points * (points - 1)) * (shares @ spread))
 
@@ -132,7 +144,7 @@ def corrected(answers: Answers, weights: Floats, per_pair: Floats) -> Estimate:
     """Agreement beyond chance by `weights` of two points, with each pair's chance agreement, as for `gwet_ac2`."""
     counts = answers.counts()
     pairs = len(counts)
-    ratings = counts.sum(axis=1)
+    ratings = answers.ratings
     several = ratings >= 2
     agreed = (counts * (counts @ weights - 1)).sum(axis=1) / np.maximum(ratings * (ratings - 1), 1)
     by_chance = per_pair.mean()
@@ -157,32 +169,33 @@ def _ordinal_weights(points: int) -> Floats:
 
 
 def krippendorff_alpha(answers: Answers, generator: np.random.Generator, together: Integers | None = None) -> Estimate:
-    """Krippendorff's alpha with the ordinal metric, by the package krippendorff; BCa bootstrap interval over pairs.
+    """Krippendorff's alpha with the ordinal metric; BCa bootstrap interval over pairs.
 
-    Krippendorff (2019), Content Analysis, 4th ed., chapter 12. Pairs with one rating do not count. Those that share a
-    number in `together` are resampled as one. Of a continuous scale the metric is that of intervals.
+    Krippendorff (2019), Content Analysis, 4th ed., chapter 12; the number is that of the package krippendorff, which
+    the tests hold. Pairs with one rating do not count. Those that share a number in `together` are resampled as one. Of
+    a continuous scale the metric is that of intervals.
     """
     if reason := nothing_to_tell(answers):
         return Estimate.undefined(reason)
     if isinstance(answers.scale, Continuous):
         return _interval_alpha(answers, generator, together)
-    counts = answers.counts()
-    several = counts.sum(axis=1) >= 2
-    counts = counts[several]
-    value = float(krippendorff.alpha(value_counts=counts, value_domain=answers.scale, level_of_measurement="ordinal"))
+    several = answers.ratings >= 2
+    counts = answers.counts()[several]
+    if counts.shape[1] > MOST_LEVELS:  # points that nobody chose change nothing; the matrices grow with the square
+        counts = counts[:, counts.any(axis=0)]
+    rows, times, kind = kinds(counts)
+    parts = coincidences(rows)
+    value = float(
+        _alpha(parts[kind].sum(axis=0)[None])[0]
+    )  # summed pair by pair, as the package does: no digit differs
     if all_agree(answers):
         return Estimate.alone(value, ALIKE)
-    if (
-        counts.shape[1] > MOST_LEVELS
-    ):  # points that nobody chose change nothing, and the matrices grow with their square
-        counts = counts[:, counts.any(axis=0)]
     if together is None:
-        rows, times = kinds(counts)
-        return bca(_alpha, coincidences(rows), times, generator, value=value)
+        return bca(_alpha, parts, times, generator, value=value)
     _, group, once = np.unique(together[several], return_inverse=True, return_counts=True)
-    parts = np.zeros((len(once), counts.shape[1] ** 2))
-    np.add.at(parts, group, coincidences(counts))
-    return bca(_alpha, parts, np.ones_like(once), generator, value=value)
+    of_groups = np.zeros((len(once), parts.shape[1]))
+    np.add.at(of_groups, group, parts[kind])
+    return bca(_alpha, of_groups, np.ones_like(once), generator, value=value)
 
 
 def _interval_alpha(answers: Answers, generator: np.random.Generator, together: Integers | None) -> Estimate:
@@ -242,13 +255,11 @@ def raw_agreement(answers: Answers, generator: np.random.Generator) -> Estimate:
 
     Nothing is taken off for chance, so that it is defined even where all ratings are the same.
     """
-    ratings = np.bincount(answers.pair)
+    ratings = answers.ratings
     several = ratings >= 2
     if not several.any():
         return Estimate.undefined(_ALONE)
-    cells, counts = np.unique(answers.pair * len(answers.levels) + answers.point, return_counts=True)
-    same = np.bincount(cells // len(answers.levels), counts * (counts - 1)).astype(np.int64)
-    rows, times = kinds(np.stack([same, ratings * (ratings - 1)], axis=1)[several])
+    rows, times, _ = kinds(np.stack([_alike(answers), ratings * (ratings - 1)], axis=1)[several])
     equal, every = times @ rows
     value = float(equal / every)
     if several.sum() == 1 or equal == every:
@@ -257,15 +268,24 @@ def raw_agreement(answers: Answers, generator: np.random.Generator) -> Estimate:
     return bca(lambda sums: sums[:, 0] / sums[:, 1], rows.astype(np.float64), times, generator)
 
 
-def kinds(rows: Integers) -> tuple[Integers, Integers]:
-    """(the different rows of small whole numbers, how often each stands there)."""
+def _alike(answers: Answers) -> Integers:
+    """How many ordered twos of equal ratings each pair has."""
+    if isinstance(answers.scale, Continuous):  # a matrix of pairs by points would have as many points as ratings
+        cells, counts = np.unique(answers.pair * len(answers.levels) + answers.point, return_counts=True)
+        return np.bincount(cells // len(answers.levels), counts * (counts - 1)).astype(np.int64)
+    counts = answers.counts()
+    return np.einsum("ij,ij->i", counts, counts) - answers.ratings
+
+
+def kinds(rows: Integers) -> tuple[Integers, Integers, Integers]:
+    """(the different rows of small whole numbers, how often each stands there, which of them each row is)."""
     base = int(rows.max()) + 1
     if base ** rows.shape[1] > np.iinfo(np.int64).max:  # of many sets of labels: a row is no number any more
-        rows_found, times = np.unique(rows, axis=0, return_counts=True)
-        return rows_found, times
-    codes = rows @ base ** np.arange(rows.shape[1])
-    _, first, times = np.unique(codes, return_index=True, return_counts=True)
-    return rows[first], times
+        rows_found, kind, times = np.unique(rows, axis=0, return_inverse=True, return_counts=True)
+        return rows_found, times, kind
+    places = base ** np.arange(rows.shape[1])
+    kind, codes = pd.factorize(rows @ places, sort=True)
+    return codes[:, None] // places % base, np.bincount(kind), kind
 
 
 def all_agree(answers: Answers) -> bool:
@@ -277,12 +297,12 @@ def all_agree(answers: Answers) -> bool:
 
 def nothing_to_tell(answers: Answers) -> str:
     """Why ratings cannot show agreement beyond chance; empty where they can."""
-    ratings = np.bincount(answers.pair)
-    shared = answers.point[ratings[answers.pair] >= 2]
-    if not len(shared):
+    several = answers.ratings >= 2
+    if not several.any():
         return _ALONE
-    if (ratings >= 2).sum() == 1:
+    if several.sum() == 1:
         return "one pair with two ratings cannot tell agreement from chance"
+    shared = answers.point if several.all() else answers.point[several[answers.pair]]
     if np.ptp(shared) == 0:
         which = "every rating" if np.ptp(answers.point) == 0 else "every rating of pairs with two or more"
         return f"{which} is the same, so agreement cannot be told from chance"

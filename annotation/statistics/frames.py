@@ -15,6 +15,7 @@ from typing import Literal
 
 import numpy as np
 import pandas as pd
+import scipy  # noqa: F401 (its parts are imported where they are used; who lacks it is told at once)
 
 from annotation.statistics.agreement import Answers, gwet_ac2, krippendorff_alpha, mean_kappa
 from annotation.statistics.summaries import HTEB_SCALE, mean_of
@@ -68,7 +69,7 @@ def alpha(
 
     Pairs with one rating do not count. Equal ratings and seeds have equal intervals.
 
-    Source: Krippendorff (2019), Content Analysis, 4th ed., chapter 12, by the package krippendorff. The example is C of
+    Source: Krippendorff (2019), Content Analysis, 4th ed., chapter 12, as the package krippendorff. The example is C of
     Krippendorff (2011), Computing Krippendorff's Alpha-Reliability, which prints 0.815.
 
     >>> import pandas as pd

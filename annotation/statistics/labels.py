@@ -72,7 +72,7 @@ def ac1(answers: Answers) -> Estimate:
     if reason := nothing_to_tell(answers):
         return Estimate.undefined(reason)
     counts = answers.counts()
-    shares = counts / counts.sum(axis=1)[:, None]
+    shares = counts / answers.ratings[:, None]
     chance = shares @ (1 - shares.mean(axis=0)) / (counts.shape[1] - 1)
     return corrected(answers, np.eye(counts.shape[1]), chance)
 
@@ -86,7 +86,7 @@ def fleiss_kappa(answers: Answers) -> Estimate:
     if reason := nothing_to_tell(answers):
         return Estimate.undefined(reason)
     counts = answers.counts()
-    shares = counts / counts.sum(axis=1)[:, None]
+    shares = counts / answers.ratings[:, None]
     return corrected(answers, np.eye(counts.shape[1]), shares @ shares.mean(axis=0))
 
 
@@ -102,9 +102,7 @@ def alpha_by(answers: Answers, distance: Floats, generator: np.random.Generator)
     """Alpha with a distance of every two points of its own; BCa bootstrap interval over pairs."""
     if reason := nothing_to_tell(answers):
         return Estimate.undefined(reason)
-    counts = answers.counts()
-    counts = counts[counts.sum(axis=1) >= 2]
-    rows, times = kinds(counts)
+    rows, times, _ = kinds(answers.counts()[answers.ratings >= 2])
     parts = coincidences(rows)
     value = float(_alpha_by((times @ parts)[None], distance)[0])
     if all_agree(answers):

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import is_string_dtype
 
 from annotation.questions import QuestionScale
 from annotation.records import Group, Summary, TakenLook
@@ -101,6 +102,11 @@ class Design:
         return tuple(name for name in self.questions if self.asked(name).required and self.asked(name).asked_in(pool))
 
 
+def coded(ratings: pd.DataFrame) -> pd.DataFrame:
+    """The ratings with every column of words as categories, in their order: equal words are compared as numbers."""
+    return ratings.astype({name: "category" for name in ratings if is_string_dtype(ratings[name].dtype)})
+
+
 def compact(ratings: pd.DataFrame) -> pd.DataFrame:
     """The columns that numbers are made of: ids as numbers (in their order), other words as categories.
 
@@ -131,26 +137,25 @@ def summarise(
     those given. `seed` is that of resampling pairs: equal ratings, equal intervals; None leaves out what no decision
     rests on.
     """
-    scale, of_question = design.asked(question), ratings[ratings["question"] == question]
+    scale, rows = design.asked(question), (ratings["question"] == question).to_numpy(np.bool_)
     if scale.kind != "rating":
-        return _of_labels(scale, of_question, design, seed, anytime=anytime, level=level)
-    answers = Answers.of(of_question, scale.scale)
-    limit = _limit(design)
-    if of_question.empty:
+        return _of_labels(scale, ratings[rows], design, seed, anytime=anytime, level=level)
+    answers = Answers.of(ratings, scale.scale, rows)
+    limit, number = _limit(design), len(answers.point)
+    if not number:
         mean = low = high = probability = math.nan
         reason, beyond = "no ratings", False
     else:
-        (mean, low, high, probability), reason, beyond = _mean(
-            of_question, answers, design, limit, anytime=anytime, level=level
-        )
+        turns = ratings.loc[rows, ["turn", "value"]] if anytime or level is not None else None
+        (mean, low, high, probability), reason, beyond = _mean(answers, design, limit, turns, level)
     return Summary.model_validate(
         {
             "question": question,
             "n_pairs": answers.pairs,
             "n_raters": answers.raters,
-            "n_ratings": len(of_question),
+            "n_ratings": number,
             "mean": mean,
-            "sd": float(answers.value.std(ddof=1)) if len(of_question) > 1 else math.nan,
+            "sd": float(answers.value.std(ddof=1)) if number > 1 else math.nan,
             "low": low,
             "high": high,
             "interval": _interval(design, anytime=anytime, level=level),
@@ -236,19 +241,16 @@ def _coefficients(answers: Answers, seed: int | None) -> dict[str, Estimate]:
 
 
 def _mean(
-    ratings: pd.DataFrame,
-    answers: Answers,
-    design: Design,
-    limit: float,
-    *,
-    anytime: bool,
-    level: float | None,
+    answers: Answers, design: Design, limit: float, turns: pd.DataFrame | None, level: float | None
 ) -> tuple[tuple[float, float, float, float], str, bool]:
-    """((mean, low, high, P(mean >= threshold)), why there is no interval, whether it is bounded) of some ratings."""
+    """((mean, low, high, P(mean >= threshold)), why there is no interval, whether it is bounded) of some ratings.
+
+    `turns` are the ratings' columns `turn` and `value`, where the interval heeds the pairs' order.
+    """
     found_mean, reason = mean_of(answers, design.rule.interval, within_bounds=design.bounded)
     mean, probability = float(found_mean.value), float(found_mean.at_least(limit))
-    if anytime or level is not None:
-        in_turn = ratings.groupby("turn")["value"].mean().to_numpy(np.float64)
+    if turns is not None:
+        in_turn = turns.groupby("turn")["value"].mean().to_numpy(np.float64)
         scale = float(answers.scale[0]), float(answers.scale[-1])
         if level is not None:
             low, high = repeated_interval(in_turn, scale, level, mean)

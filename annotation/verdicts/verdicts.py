@@ -29,7 +29,7 @@ from annotation.records import Chance, Group, Summary, Supply, Verdict
 from annotation.sampling.queues import SCOPES
 from annotation.statistics.agreement import Answers
 from annotation.statistics.labels import with_label
-from annotation.statistics.summaries import Design, compact, mean_of, summarise, table_two
+from annotation.statistics.summaries import Design, coded, compact, mean_of, summarise, table_two
 from annotation.verdicts.counted import Basis, Place, answers, basis, with_enough
 from annotation.verdicts.rules import decide, earlier, rules_for
 from plumbline.errors import DataError
@@ -153,6 +153,7 @@ def conclude(
     intervals of agreement, on which no decision rests; None leaves these out. `withdrawn` are the pairs that people
     withdrew, which the ratings say too.
     """
+    ratings = coded(ratings)
     counting = counting_ratings(ratings, design.per_pair)
     judged = verdicts(pairs, counting, design, rests_on, seed, dealt_with(ratings, withdrawn))
     judged = with_exclusions(judged, pairs, ratings, design, withdrawn)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 import pandas as pd
 
 from annotation.ratings.ratings import counting_ratings
@@ -272,11 +273,22 @@ def drift_by_quality(
         mean_quality=("value", "mean"), n_ratings=("value", "size"), simulated=("simulated", "max")
     )
     means["mean_quality"] = means["mean_quality"].astype(float)
-    shown = pairs[["pair_id", "transformation", "axis", "language", "output_language", "original", "transformed"]]
-    frame = shown.merge(means, on="pair_id").merge(drift[["pair_id", "model", "drift"]], on="pair_id")
-    frame["simulated"] = frame["simulated"].astype(bool)
-    order = ["pair_id", "transformation", "axis", "model", "drift", "mean_quality", "n_ratings", "simulated"]
-    return in_order(frame)[[*order, "language", "output_language", "original", "transformed"]].reset_index(drop=True)
+    names = ["pair_id", "transformation", "axis", "language", "output_language", "original", "transformed"]
+    # Each text once in memory: Arrow's words would be copied for every model.
+    shown = pairs[names].merge(means, on="pair_id").astype({"original": object, "transformed": object})
+    places = pd.Index(shown["pair_id"]).get_indexer(drift["pair_id"])
+    rows = np.argsort(places, kind="stable")[(places < 0).sum() :]  # by pair, then as they come
+    moved = drift.iloc[rows][["model", "drift"]].reset_index(drop=True)
+    kinds = shown["transformation"].to_numpy(object)[places[rows]]
+    order = in_order(moved[["model"]].assign(transformation=kinds)).index
+    of_pairs = shown.iloc[places[rows][order]].reset_index(drop=True)
+    frame = of_pairs.assign(
+        model=moved["model"].array[order],
+        drift=moved["drift"].array[order],
+        simulated=of_pairs["simulated"].astype(bool),
+    )
+    first = ["pair_id", "transformation", "axis", "model", "drift", "mean_quality", "n_ratings", "simulated"]
+    return frame[[*first, *names[3:]]]
 
 
 def drift_correlations(frame: pd.DataFrame, seed: int, *, n_resamples: int = 1000) -> pd.DataFrame:

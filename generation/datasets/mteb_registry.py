@@ -9,10 +9,8 @@ import tempfile
 from collections.abc import Mapping
 from typing import Any
 
-import langcodes
-
 from plumbline.errors import StudyError, nearest
-from plumbline.languages import iso639_3, language_code, language_pair
+from plumbline.languages import iso639_3, language_code, language_pair, usual_script
 from plumbline.resources import installing
 from plumbline.study.datasets import PAIRED, SEARCHES, DatasetSpec, TaskType, refuse_pair
 
@@ -186,4 +184,4 @@ def _configure(spec: DatasetSpec, task: Any, languages: Mapping[str, tuple[str, 
 
 def _langscript(code: str) -> str:
     """A language as mteb names it: `eng-Latn`."""
-    return f"{iso639_3(code)}-{langcodes.Language.get(code).maximize().script or 'Latn'}"
+    return f"{iso639_3(code)}-{usual_script(code) or 'Latn'}"

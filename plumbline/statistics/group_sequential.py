@@ -8,6 +8,7 @@ spent, whatever becomes of its ratings.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Collection, Mapping, Sequence
@@ -29,7 +30,7 @@ By = Literal["value", "interval"]
 ALPHA = (1 - CONFIDENCE) / 2  #: the error on each side
 FEWEST = 8  #: pairs at a look; fewer give no p-value
 FEW = f"fewer than {FEWEST} pairs tell nothing of the mean"  #: why there is no interval
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(200)  # by which the score between looks is integrated
+_NODES = 200  # by which the score between looks is integrated
 _REACH = 9.0  # standard errors beyond which no score lies
 _ROUNDING = 1e-9  # of a mean
 _LEAST_STEP = 1e-14  # of the error that a look may spend
@@ -740,6 +741,13 @@ def _stopping(values: Floats, threshold: float, bottom: float, top: float, level
     return least if least < top else math.inf
 
 
+@functools.cache
+def _nodes() -> tuple[Floats, Floats]:
+    """Gauss and Legendre's nodes and weights, which take a tenth of a second."""
+    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+    return nodes, weights
+
+
 class _Scores:
     """Scores of the campaigns that go on, from look to look, where the drift at all pairs is `drift`."""
 
@@ -763,10 +771,11 @@ class _Scores:
         middle = self._drift * math.sqrt(share)
         start = max(low, middle - _REACH)
         half = max(min(high, middle + _REACH) - start, 0.0) / 2
-        points = start + half * (1 + _NODES)
+        nodes, weights = _nodes()
+        points = start + half * (1 + nodes)
         slope = math.sqrt(share / (2 * math.pi * (share - before)))
         density = slope * np.exp(-(self._steps(points[:, None]) ** 2) / 2) @ self._masses
-        self._points, self._masses = points, half * _WEIGHTS * density
+        self._points, self._masses = points, half * weights * density
         self._look += 1
 
     @property

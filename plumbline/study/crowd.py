@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from typing import Annotated, ClassVar, Literal
 
-import langcodes
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from plumbline.addresses import refuse_no_address
 from plumbline.errors import StudyError
-from plumbline.languages import language_code
+from plumbline.languages import language_code, territory_name
 from plumbline.study.base import Line, StudyPart, Words, worded
 
 FAIR_WAGE = 24.0  # dollars an hour, at least (HTEB, Ethical Considerations)
@@ -33,7 +32,7 @@ _GROUPS = ("EU", "EZ", "UN", "ZZ")  # codes of CLDR that are no countries
 
 
 def _country(code: str) -> str:
-    name = langcodes.Language.make(territory=code).territory_name("en") if re.fullmatch("[A-Z]{2}", code) else "Unknown"
+    name = territory_name(code) if re.fullmatch("[A-Z]{2}", code) else "Unknown"
     if name.startswith("Unknown") or code in _GROUPS:
         hint = " (the United Kingdom is GB)" if code.upper() == "UK" else ""
         raise ValueError(f"no country has the code {code!r}; take ISO 3166-1's two capitals, such as DE or US{hint}")

@@ -206,7 +206,7 @@ def test_a_wrong_url_is_one_line(here: Command) -> None:
         (["restore", "{file}", "--data", "{new}"], "this backup is damaged"),
         (["restore", "{new}", "--data", "{new}"], "there is no such backup"),
         (["users", "list", "--data", "{new}"], "no Argilla has run here, so it has no accounts and no answers"),
-        (["collect", "--study", str(DEMO), "--exports", "{new}", "--data", "{new}"], "annotation sample"),
+        (["collect", "--study", str(DEMO), "--exports", "{new}", "--data", "{new}"], "plumbline sample"),
     ],
 )
 def test_bad_input_to_the_servers_commands_is_one_line(

@@ -19,8 +19,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-import langcodes
-
 from annotation.argilla.dataset import Words
 from annotation.crowd import platform as pay
 from annotation.crowd.page import consent_of
@@ -42,6 +40,7 @@ from annotation.offering import Mode
 from annotation.questions import ENGLISH, worded
 from annotation.ratings.answers import Answer
 from plumbline.errors import ServiceError, StudyError
+from plumbline.languages import display_name, territory_name
 from plumbline.study import Study
 from plumbline.study.crowd import PlatformName
 
@@ -241,7 +240,7 @@ class ProlificStudies(Platform):
         """(what participants see in the list, the description as HTML: what comes from the study is escaped)."""
         batch, rubric, number = offer.batch, self._rubric, len(offer.pairs)
         codes = dict.fromkeys((batch.language, batch.output_language))
-        languages = " and ".join(langcodes.Language.get(code).display_name("en") for code in codes)
+        languages = " and ".join(display_name(code) for code in codes)
         if rubric.fields.shown:  # of another subject than pairs of texts: what its rubric calls the work
             pool = rubric.pool(batch.pool)
             name = f"{worded(pool.title, ENGLISH)}: {number} items ({languages})"
@@ -433,12 +432,12 @@ def _matching(choices: Mapping[str, str], names: Iterable[str]) -> list[str]:
 
 
 def _country_names(code: str) -> tuple[str, ...]:
-    name = langcodes.Language.make(territory=code).territory_name("en")
+    name = territory_name(code)
     return (_folded(name), *OTHER_NAMES.get(code, ()))
 
 
 def _language_names(code: str) -> tuple[str, ...]:
-    return (_folded(langcodes.Language.get(code).display_name("en")), *OTHER_LANGUAGES.get(code, ()))
+    return (_folded(display_name(code)), *OTHER_LANGUAGES.get(code, ()))
 
 
 def _folded(label: str) -> str:
