@@ -60,8 +60,8 @@ class Answers:
         distinct = tuple(np.unique(values).tolist()) if isinstance(scale, Continuous) else ()
         point = np.searchsorted(np.array(distinct or scale, np.float64), values)
         points = scale if isinstance(scale, tuple) else tuple(scale)
-        numbers = (column.astype(np.int64, copy=False) for column in (pair, rater, point))
-        return cls(*numbers, points, distinct)
+        pair, rater, point = (column.astype(np.int64, copy=False) for column in (pair, rater, point))
+        return cls(pair, rater, point, points, distinct)
 
     @property
     def levels(self) -> tuple[float, ...]:
@@ -272,7 +272,8 @@ def _alike(answers: Answers) -> Integers:
     """How many ordered twos of equal ratings each pair has."""
     if isinstance(answers.scale, Continuous):  # a matrix of pairs by points would have as many points as ratings
         cells, counts = np.unique(answers.pair * len(answers.levels) + answers.point, return_counts=True)
-        return np.bincount(cells // len(answers.levels), counts * (counts - 1)).astype(np.int64)
+        alike: Integers = np.bincount(cells // len(answers.levels), counts * (counts - 1)).astype(np.int64)
+        return alike
     counts = answers.counts()
     return np.einsum("ij,ij->i", counts, counts) - answers.ratings
 

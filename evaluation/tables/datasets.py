@@ -288,7 +288,8 @@ def drift_by_quality(
         simulated=of_pairs["simulated"].astype(bool),
     )
     first = ["pair_id", "transformation", "axis", "model", "drift", "mean_quality", "n_ratings", "simulated"]
-    return frame[[*first, *names[3:]]]
+    ordered: pd.DataFrame = frame[[*first, *names[3:]]]
+    return ordered
 
 
 def drift_correlations(frame: pd.DataFrame, seed: int, *, n_resamples: int = 1000) -> pd.DataFrame:
