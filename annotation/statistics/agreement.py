@@ -275,7 +275,8 @@ def _alike(answers: Answers) -> Integers:
         alike: Integers = np.bincount(cells // len(answers.levels), counts * (counts - 1)).astype(np.int64)
         return alike
     counts = answers.counts()
-    return np.einsum("ij,ij->i", counts, counts) - answers.ratings
+    ordered: Integers = np.einsum("ij,ij->i", counts, counts) - answers.ratings
+    return ordered
 
 
 def kinds(rows: Integers) -> tuple[Integers, Integers, Integers]:
