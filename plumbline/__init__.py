@@ -1,4 +1,4 @@
-"""The ground floor: the study, the records and all else that every stage shares. No stage's work is in it."""
+"""What every stage shares: the study, its records, errors, files and statistics. No stage's work is here."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from plumbline import interrupt
 
 interrupt.arm()
 
-from plumbline import importing  # noqa: E402 (an interrupt is heeded from the first line on)
+from plumbline import importing  # noqa: E402 (handle Ctrl-C from the first line on)
 from plumbline.importing import lazily  # noqa: E402
 
 importing.refuse_strangers()
 importing.name_missing_packages()
 
-TYPE_CHECKING = False  # type checkers take it for true; `typing` would be imported before Ctrl-C is heeded
+TYPE_CHECKING = False  # true for type checkers; importing `typing` first would delay the handling of Ctrl-C
 if TYPE_CHECKING:
     from plumbline.study import load_study
 

@@ -1,4 +1,4 @@
-"""`plumbline COMMAND`: every command of the platform under one name; `plumbline --help` reads like the flow."""
+"""Run any command of the platform: `plumbline COMMAND`. `plumbline --help` lists them in the order of the flow."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from plumbline.versions import version_of
 
 
 def main() -> None:
-    """Run the command that the first word names, with the words after it."""
+    """Run the command that the first word names; pass it the remaining words."""
     words = sys.argv[1:]
     name = words[0] if words else "--help"
     if name in RENAMED:
@@ -64,7 +64,7 @@ def _is_package(module: str) -> bool:
 
 
 def _complete(command: Command, run: Callable[[], int]) -> int:
-    """Run a command, which imports what only some studies need when they need it."""
+    """Run a command; packages that only some studies need are imported on demand."""
     try:
         return run()
     except ModuleNotFoundError as error:
@@ -72,7 +72,7 @@ def _complete(command: Command, run: Callable[[], int]) -> int:
 
 
 def _refuse_missing(command: Command, error: ModuleNotFoundError) -> int:
-    """Say what must be installed for a command."""
+    """Say which packages a command needs installed."""
     if error.name is None or error.name.partition(".")[0] in PACKAGES:
         raise error
     raise missing(f"plumbline {command.name}", error, command.extra) from None

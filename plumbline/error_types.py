@@ -38,7 +38,7 @@ LABELS: Mapping[Flag, str] = MappingProxyType(
 
 
 def known_flags(value: Any) -> Any:
-    """What a study gives as error types, as it is. Raises ValueError for a name that is none."""
+    """Return a study's error types unchanged. Raises ValueError for an unknown name."""
     for name in value if isinstance(value, (list, tuple)) else ():
         if name not in FLAGS:
             raise ValueError(f"unknown error type {name!r}; {nearest(str(name), list(FLAGS))}")

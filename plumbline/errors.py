@@ -1,4 +1,4 @@
-"""The errors that a person can do something about.
+"""The errors that a person can mend.
 
 Each message is one line: what is wrong, where, and what to do. `plumbline.cli.run` prints it and
 exits with status 2; any other exception is a bug of ours and keeps its traceback.
@@ -31,7 +31,7 @@ class StudyError(PlumblineError):
 
 
 class DataError(PlumblineError):
-    """A file on disk is missing, damaged or not what its reader expects."""
+    """A file on disk is missing, damaged or not in the expected form."""
 
 
 class ServiceError(PlumblineError):
@@ -43,7 +43,7 @@ class TextFailedError(PlumblineError):
 
 
 class TextRefusedError(TextFailedError):
-    """What was asked for one text is not taken: by the model's server, or by the engine; it was not answered badly."""
+    """A server or an engine refused to work on one text; it did not answer badly."""
 
 
 class TextUnansweredError(TextFailedError):
@@ -51,13 +51,13 @@ class TextUnansweredError(TextFailedError):
 
 
 def nearest(name: str, names: list[str]) -> str:
-    """A hint for a wrong name: the nearest known one, or all of them where none is near."""
+    """Return a hint for a wrong name: the nearest known one, or all of them if none is near."""
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     return f"did you mean {near[0]!r}?" if near else f"known are: {', '.join(names)}"
 
 
 def is_full(error: BaseException) -> bool:
-    """Whether an error says that there is no more room."""
+    """Tell whether an error says that the disk is full."""
     if isinstance(error, sqlite3.Error):
         return getattr(error, "sqlite_errorcode", None) in _SQLITE_FULL
     return isinstance(error, OSError) and error.errno in _FULL

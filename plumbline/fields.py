@@ -1,8 +1,8 @@
-"""What raters read of a pair: its fields, in order, whatever the pair is of.
+"""The fields that raters read of a pair, in order, whatever the pair's subject.
 
-A pair of a transformation has two, `original` and `transformed`. What another subject gives (a text with what stands
-beside it, the texts of a task's item) is kept as JSON in `Pair.fields`; a value's form says its kind. Whoever shows,
-counts or compares what raters read asks `fields_of`, and no one else knows where it stands.
+A pair of a transformation has two: `original` and `transformed`. `Pair.fields` holds those of other subjects as JSON (a
+text with its context, the texts of a task's item); the type of a value tells its kind. All code that shows, counts or
+compares fields calls `fields_of`; only this module knows where they are stored.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from plumbline.records import Pair
 
 Kind = Literal["text", "chat", "list"]
 Value = str | list[str] | list[dict[str, str]]
-PAIR = ("original", "transformed")  # the fields of a pair of a transformation
+PAIR = ("original", "transformed")  # fields of a transformation's pair
 SECOND = ("transformed", "sentence2", "candidates", "passage")  # fields in the item's second language, where it has two
-ROLE, CONTENT = "role", "content"  # of a message of a chat
+ROLE, CONTENT = "role", "content"  # keys of a chat message
 
 
 @dataclass(frozen=True)
@@ -33,17 +33,17 @@ class Field:
 
     @property
     def kind(self) -> Kind:
-        """A text, a chat (messages with role and content), or a list of texts."""
+        """The kind of the value: a text, a chat (messages with role and content), or a list of texts."""
         return kind_of(self.value)
 
     @property
     def text(self) -> str:
-        """Its value as plain text: messages with their roles, entries with their numbers."""
+        """The value as plain text: messages with their roles, entries with their numbers."""
         return plain(self.value)
 
 
 def fields_of(pair: Pair) -> list[Field]:
-    """What raters read of a pair."""
+    """Return the fields that raters read of a pair."""
     values = json.loads(pair.fields) if pair.fields else {name: getattr(pair, name) for name in PAIR}
     return [
         Field(name, value, pair.output_language if name in SECOND else pair.language) for name, value in values.items()
@@ -51,19 +51,19 @@ def fields_of(pair: Pair) -> list[Field]:
 
 
 def kept(values: Mapping[str, Value]) -> str:
-    """Values as `Pair.fields` keeps them."""
+    """Return values in the form of `Pair.fields`."""
     return json.dumps(values, ensure_ascii=False, separators=(",", ":"))
 
 
 def kind_of(value: Value) -> Kind:
-    """The kind of a value."""
+    """Return the kind of a value."""
     if isinstance(value, str):
         return "text"
     return "chat" if value and isinstance(value[0], dict) else "list"
 
 
 def plain(value: Value) -> str:
-    """A value as plain text."""
+    """Return a value as plain text."""
     if isinstance(value, str):
         return value
     lines = [
@@ -74,7 +74,7 @@ def plain(value: Value) -> str:
 
 
 def columns_read(pairs: pd.DataFrame) -> list[pd.Series]:
-    """The columns of text that raters read of a frame of `Pair` rows; what stands in `fields` is one, as plain text."""
+    """Return the columns of text that raters read in a frame of `Pair` rows; `fields` becomes one, as plain text."""
     columns = [pairs[name] for name in PAIR]
     if "fields" in pairs and (has := pairs["fields"].astype(str) != "").any():
         texts = pd.Series("", index=pairs.index, dtype=object)
@@ -88,17 +88,17 @@ def _all(fields: str) -> str:
 
 
 def expected_of(pair: Pair) -> dict[str, Any]:
-    """The right answers that stand with a known item, by question; {} for any other pair."""
+    """Return the right answers of a known item, by question; {} for any other pair."""
     return dict(json.loads(pair.expected)) if pair.expected else {}
 
 
 def messages(value: Any) -> str:
-    """Why a value is no chat, in words; empty where it is one."""
+    """Return why a value is not a chat; empty where it is one."""
     if not isinstance(value, Sequence) or isinstance(value, str) or not value:
-        return "is no list of messages"
+        return "is not a list of messages"
     for number, message in enumerate(value, 1):
         if not isinstance(message, dict) or set(message) != {ROLE, CONTENT}:
-            return f"message {number} is not a role and a content"
+            return f"message {number} is not an object with a role and a content"
         if not all(isinstance(part, str) and part.strip() for part in message.values()):
             return f"message {number} has an empty role or content"
     return ""

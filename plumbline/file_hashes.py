@@ -1,7 +1,7 @@
-"""SHA-256 of large files: read once, in pieces, and kept for as long as the file is the one that was read.
+"""SHA-256 of large files, read once in pieces and cached for as long as the file stays the same.
 
-What tells one state of a file from another is its path, inode, size and times; the time of the last change of any kind
-(`st_ctime`) is among them, because a program can put the time of writing back and not that one.
+Path, inode, size and times identify the state of a file. The time of the last change of any kind (`st_ctime`) is among
+them, because a program can set back the time of writing but not that one.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from plumbline.store import json_bytes, read_json, write_json
 from plumbline.study import Study
 from plumbline.versions import installed_versions
 
-_MOST_FACTS = 50_000  # findings that are kept
+_MOST_FACTS = 50_000  # cached findings
 _CODE = ("evaluation", "generation", "plumbline")
-_PACKAGES = ("mteb", "numpy", "pandas", "pyarrow", "rapidfuzz")  # that read data sets, and count
+_PACKAGES = ("mteb", "numpy", "pandas", "pyarrow", "rapidfuzz")  # packages that read data sets or count
 
 
 def read_sealed(path: Path) -> dict[str, Any]:
-    """What `write_sealed` wrote; nothing where it is gone, damaged, or changed by anybody else."""
-    with contextlib.suppress(DataError, ServiceError, OSError, ValueError):  # the last: NaN, which we never write
+    """Return what `write_sealed` wrote; nothing if it is missing, damaged, or changed by anybody else."""
+    with contextlib.suppress(DataError, ServiceError, OSError, ValueError):  # ValueError: a NaN, which we never write
         read = read_json(path, "")
         facts = read.get("found") if isinstance(read, dict) else None
         if isinstance(facts, dict) and read.get("sha256") == _seal(facts):
@@ -41,8 +41,8 @@ def read_sealed(path: Path) -> dict[str, Any]:
 
 
 def write_sealed(path: Path, facts: dict[str, Any]) -> None:
-    """Write plain values that may be found out again at any time, where there is a place to."""
-    with contextlib.suppress(OSError, UnicodeEncodeError):  # the latter: a file's name that is no text
+    """Cache plain values that can be computed again at any time; skip this if there is no cache."""
+    with contextlib.suppress(OSError, UnicodeEncodeError):  # UnicodeError: a file name that is not text
         write_json(path, {"sha256": _seal(facts), "found": facts})
 
 
@@ -51,9 +51,9 @@ def _seal(facts: dict[str, Any]) -> str:
 
 
 class FactCache:
-    """Findings of a study by what they were found in, in a file of this name; `keep` puts new ones on disk.
+    """Findings of a study by the identity of their input, cached in a file of this name; `keep` writes new ones.
 
-    Without a study nothing is kept.
+    Without a study nothing is cached.
     """
 
     def __init__(self, study: Study | None, file: str) -> None:
@@ -62,28 +62,28 @@ class FactCache:
 
     @staticmethod
     def key(*parts: Any) -> str:
-        """The identity of all that something is found in; empty, which is never kept, where a part is an empty text."""
+        """Return the identity of a finding's whole input; empty, which is never cached, if any part is empty."""
         return "" if "" in parts else identity("found-v1", _code(), *parts)
 
     def found(self, key: str, find: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """What is kept under a key, or else what `find` finds: plain values, as JSON has them."""
+        """Return the finding cached under a key, or what `find` returns: plain values, as JSON has them."""
         if not key or not self._path:
             return find()
         fact = self._known.pop(key, None)
         self._new = self._new or fact is None
-        self._known[key] = fact = fact if fact is not None else find()  # the last, so that it is kept longest
+        self._known[key] = fact = fact if fact is not None else find()  # moved to the end, so that it is dropped last
         return dict(fact)
 
     def has(self, key: str) -> bool:
-        """Whether something is kept under a key."""
+        """Tell whether a finding is cached under a key."""
         return key in self._known
 
     def forget(self, key: str) -> None:
-        """Keep nothing under a key: what it names changed while it was looked at."""
+        """Forget a key's finding: its input changed while it was read."""
         self._known.pop(key, None)
 
     def keep(self) -> None:
-        """Put what is new on disk, where there is a place to."""
+        """Write new findings to disk, if there is a cache."""
         if self._new and self._path:
             write_sealed(self._path, dict(list(self._known.items())[-_MOST_FACTS:]))
             self._new = False
@@ -91,7 +91,7 @@ class FactCache:
 
 @functools.cache
 def _code() -> str:
-    """What finds things out: our sources, and the versions of Python and of packages that read and count."""
+    """Return the identity of the code that finds: our sources, and versions of Python and of packages that read."""
     digest, here = hashlib.sha256(), Path(__file__).resolve().parents[1]
     for file in sorted(file for name in _CODE for file in (here / name).rglob("*.py")):
         digest.update(f"{file.relative_to(here)}\0".encode() + file.read_bytes())
@@ -103,28 +103,28 @@ def _code() -> str:
 
 LARGE = 1_000_000  # bytes; smaller files are read each time
 _PIECE = 1 << 22
-_SHOWN = 1 << 30  # bytes that take long enough for a line of progress
-_SETTLED = 2.0  # seconds; what changed later may change again within the same tick of the file system's clock
-_MOST = 10_000  # files that are remembered
+_SHOWN = 1 << 30  # bytes from which a line of progress is shown
+_SETTLED = 2.0  # seconds; a file changed more recently may change again within the same tick of the clock
+_MOST = 10_000  # files in the cache
 
 
 def cache_file() -> Path:
-    """Where hashes are kept: the user's cache folder, or the folder that PLUMBLINE_CACHE names."""
+    """Return the cache file: in the user's cache folder, or in the folder that PLUMBLINE_CACHE names."""
     return user_cache() / "file_hashes.json"
 
 
 def sha256_of(path: Path) -> str:
-    """The hash of a file's bytes; of a large one from the cache, where it is the file that was read. Raises OSError."""
+    """Return the hash of a file's bytes, from the cache for a large unchanged file. Raises OSError."""
     return _cached(path, b"")
 
 
 def cached_file_hash(path: Path) -> str:
-    """What `plumbline.study.file_hash` says of a file, from the cache likewise."""
+    """Return `plumbline.study.file_hash` of a file, cached in the same way."""
     return _cached(path, b".\0")
 
 
 def _cached(path: Path, prefix: bytes) -> str:
-    """The hash of a prefix and a file's bytes."""
+    """Return the hash of a prefix and a file's bytes."""
     path = path.resolve()
     if path.stat().st_size <= LARGE:
         return _read(path, prefix)
@@ -140,7 +140,7 @@ def _cached(path: Path, prefix: bytes) -> str:
 
 
 def _state(path: Path) -> list[int]:
-    """What is another once the file is."""
+    """Return values that change whenever the file changes."""
     status = path.stat()
     return [status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns]
 
@@ -158,10 +158,10 @@ def _read(path: Path, prefix: bytes) -> str:
 
 
 def _kept() -> dict[str, list[object]]:
-    """What is remembered; nothing where there is no cache, or another than was written."""
+    """Return the cached hashes; nothing if there is no cache or it was changed."""
     return read_sealed(cache_file())
 
 
 def _keep(hashes: dict[str, list[object]]) -> None:
-    """Remember it, where there is a place to; the file is read again otherwise."""
+    """Cache a hash, if there is room; otherwise the file is read again next time."""
     write_sealed(cache_file(), dict(list(hashes.items())[-_MOST:]))

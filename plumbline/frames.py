@@ -1,4 +1,4 @@
-"""What a frame that somebody brings must hold: said in one line where it does not."""
+"""Check frames that users pass in; each fault is a one-line error."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from plumbline.records import Rating
 
 _NO_NUMBERS = "cmM"  # NumPy's kinds: complex numbers, spans of time, dates
 _STATUSES = get_args(Rating.model_fields["status"].annotation)
-_REASONS = ("excluded", "withdrawn")  # columns with why a rating does not count
+_REASONS = ("excluded", "withdrawn")  # columns that say why a rating does not count
 
 
 def need(frame: pd.DataFrame, columns: Sequence[str], what: str) -> None:
-    """Raise ValueError where a frame lacks columns, or has one twice. `what` is the frame's name in the message."""
+    """Raise ValueError if a frame lacks columns, or has one twice. `what` names the frame in the message."""
     if not isinstance(frame, pd.DataFrame):
         raise ValueError(f"{what}: a pandas DataFrame is needed, not a {type(frame).__name__}")
     if columns and frame.columns.nlevels > 1:
@@ -31,9 +31,9 @@ def need(frame: pd.DataFrame, columns: Sequence[str], what: str) -> None:
 
 
 def with_names(frame: pd.DataFrame, what: str, **columns: str) -> pd.DataFrame:
-    """A frame whose columns are called as here: `rater_id="worker"` says that `worker` holds the raters.
+    """Return a frame with our column names: `rater_id="worker"` says that `worker` holds the raters.
 
-    Raises ValueError as `need`, and where one column is named for two things.
+    Raises ValueError as `need` does, and if two of our names are given one column.
     """
     if len(set(columns.values())) < len(columns):
         raise ValueError(f"{what}: one column cannot be two of {', '.join(columns)}")
@@ -44,7 +44,7 @@ def with_names(frame: pd.DataFrame, what: str, **columns: str) -> pd.DataFrame:
 
 
 def is_among(column: pd.Series, values: Iterable[str]) -> NDArray[np.bool_]:
-    """Whether each of a column's names is among others; `Series.isin` takes a hundred times as long for many strings.
+    """Tell which names of a column are among others; `Series.isin` takes a hundred times as long on many strings.
 
     >>> is_among(pd.Series(["a", "b", "a"]), ["a", "c"]).tolist()
     [True, False, True]
@@ -55,7 +55,7 @@ def is_among(column: pd.Series, values: Iterable[str]) -> NDArray[np.bool_]:
 
 
 def filled(frame: pd.DataFrame, columns: Sequence[str], what: str) -> None:
-    """Raise ValueError where a frame lacks columns, or where something is missing in them."""
+    """Raise ValueError if a frame lacks columns, or a value is missing in them."""
     need(frame, columns, what)
     for name in columns:
         if (empty := frame[name].isna().to_numpy(bool)).any():
@@ -63,39 +63,41 @@ def filled(frame: pd.DataFrame, columns: Sequence[str], what: str) -> None:
 
 
 def once(frame: pd.DataFrame, key: Sequence[str], what: str) -> None:
-    """Raise ValueError where two rows of a frame have the same key."""
+    """Raise ValueError if two rows of a frame have the same key."""
     try:
         twice = frame.duplicated(list(key)).to_numpy(bool)
     except TypeError:
-        raise ValueError(f"{what}: {', '.join(key)} are names or numbers, not lists") from None
+        raise ValueError(f"{what}: {', '.join(key)} must be names or numbers, not lists") from None
     if twice.any():
         row = frame.iloc[int(twice.argmax())]
         named = ", ".join(f"{name} {row[name]!s}" for name in key)
-        raise ValueError(f"{what}: {named} stands there more than once")
+        raise ValueError(f"{what}: {named} appears more than once")
 
 
 def numbers(column: pd.Series, what: str) -> NDArray[np.float64]:
-    """A column's numbers, NaN where one is missing. Raises ValueError where something else stands in it."""
-    if getattr(column.dtype, "kind", "O") in _NO_NUMBERS:  # NumPy would make numbers of them
-        raise ValueError(f"{what}: column {column.name!r} holds no numbers but {column.dtype}")
+    """Return a column's numbers, NaN where one is missing. Raises ValueError if it holds anything else."""
+    if getattr(column.dtype, "kind", "O") in _NO_NUMBERS:  # NumPy would convert them to numbers
+        raise ValueError(f"{what}: column {column.name!r} must hold numbers, not {column.dtype}")
     values = pd.to_numeric(column, errors="coerce").to_numpy(np.float64, na_value=np.nan)
     if (strange := np.isnan(values) & column.notna().to_numpy(bool)).any():
-        raise ValueError(f"{what}: {column.iloc[int(strange.argmax())]!r} in column {column.name!r} is no number")
+        raise ValueError(f"{what}: {column.iloc[int(strange.argmax())]!r} in column {column.name!r} is not a number")
     return values
 
 
 def same_index(first: object, second: object, what: str) -> None:
-    """Raise ValueError for two of pandas with different indexes: by place, rows would be paired with other rows."""
+    """Raise ValueError if two pandas objects have different indexes: pairing by position would mix up rows."""
     frames = (pd.Series, pd.DataFrame)
     if isinstance(first, frames) and isinstance(second, frames) and not first.index.equals(second.index):
-        raise ValueError(f"the two {what} have different indexes; align them, or pass `.to_numpy()` to pair by place")
+        raise ValueError(
+            f"the two {what} have different indexes; align them, or pass `.to_numpy()` to pair by position"
+        )
 
 
 def marked(ratings: pd.DataFrame) -> pd.DataFrame:
-    """Ratings whose columns `status`, `excluded`, `withdrawn` and `surplus`, where there are such, say what counts.
+    """Return ratings with `status`, `excluded`, `withdrawn` and `surplus` checked and filled, as far as present.
 
-    Files of CSV have nothing where nobody excluded. Raises ValueError for what says neither that a rating counts nor
-    that it does not.
+    An empty cell of a CSV file means that nobody excluded the rating. Raises ValueError for a cell that leaves open
+    whether a rating counts.
     """
     if "status" in ratings and (
         strange := [status for status in ratings["status"].unique() if status not in _STATUSES]
@@ -105,7 +107,7 @@ def marked(ratings: pd.DataFrame) -> pd.DataFrame:
         reasons = ratings[name].astype(object)
         ratings = ratings.assign(**{name: reasons.where(reasons.notna(), "")})
         if strange := [mark for mark in ratings[name].unique() if not isinstance(mark, str)]:
-            why = "holds the reason why a rating does not count, and nothing where it counts"
+            why = "must hold the reason why a rating does not count, or be empty where it counts"
             raise ValueError(f"ratings: column {name!r} {why}; {strange[0]!r} is neither")
     if "surplus" in ratings and not ratings["surplus"].isin([True, False]).all():
         raise ValueError("ratings: column 'surplus' holds something other than true and false")
@@ -113,10 +115,10 @@ def marked(ratings: pd.DataFrame) -> pd.DataFrame:
 
 
 def that_count(ratings: pd.DataFrame) -> pd.DataFrame:
-    """The ratings that count by the columns of `ratings.parquet` that a frame has; all of one that has none of them.
+    """Return the ratings that count by the frame's status columns; all ratings if it has none of these.
 
-    These were submitted, by raters whom nobody excluded, of pairs that nobody withdrew, and are no `surplus`. Raises
-    ValueError as `marked`.
+    A rating counts if it was submitted, nobody excluded its rater or withdrew its pair, and it is not `surplus`. Raises
+    ValueError as `marked` does.
     """
     need(ratings, (), "ratings")
     checked = marked(ratings)

@@ -1,6 +1,6 @@
-"""Millions of hashes, and texts by their hashes, in little memory: a text of 32 digits takes 81 bytes, a hash 16.
+"""Hold millions of hashes, and texts by hash, in little memory: 16 bytes for a hash, not 81 as text.
 
-Memory that was let go of goes back to the system, so that a long run does not keep what its beginning took.
+Freed memory returns to the system, so that a long run does not keep what its start needed.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from plumbline.store import BATCH, among, asked_of, open_parquet
 Packed = NDArray[np.bytes_]
 _PIECE = 4096
 _DIGITS = re.compile("[0-9a-fA-F]{32}")
-_TEXT = pa.large_string()  # of an array of `string` more than 2 GB cannot be put in order
+_TEXT = pa.large_string()  # Arrow cannot sort a `string` array of more than 2 GB
 
 
 def packed(hashes: Sequence[str], where: str) -> Packed:
-    """Hashes of 32 hexadecimal digits in 16 bytes each; DataError for others, with `where` they stand."""
+    """Pack hashes of 32 hexadecimal digits into 16 bytes each; DataError for others names `where` they are."""
     if isinstance(hashes, Hashes):
         return hashes.packed
     try:
@@ -42,19 +42,19 @@ def packed(hashes: Sequence[str], where: str) -> Packed:
         keys = np.empty(0, "S16")
     if len(keys) != len(hashes) or set(map(len, hashes)) - {32}:
         wrong = next(text for text in hashes if not _DIGITS.fullmatch(text))
-        raise DataError(f"{where}: {wrong[:40]!r} is not 32 hexadecimal digits; bring the file back from a copy")
+        raise DataError(f"{where}: {wrong[:40]!r} is not 32 hexadecimal digits; restore the file from a copy")
     return keys
 
 
 class Hashes(Sequence[str]):
-    """Hashes of 32 hexadecimal digits that stand in 16 bytes each, and are read as the texts that they are."""
+    """Hashes of 32 hexadecimal digits, stored in 16 bytes each and read as text."""
 
     def __init__(self, packed_hashes: Packed) -> None:
         self.packed = packed_hashes
 
     @classmethod
     def of(cls, hashes: Iterable[str], where: str) -> Hashes:
-        """These; DataError as `packed`."""
+        """Pack these hashes; raises DataError as `packed` does."""
         rest, pieces = iter(hashes), [np.empty(0, "S16")]
         while some := list(itertools.islice(rest, _PIECE)):
             pieces.append(packed(some, where))
@@ -84,7 +84,7 @@ class Hashes(Sequence[str]):
 
 
 def numbered(hashes: Packed) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """(where each distinct hash stands first, in order; for each hash, the number of its distinct one in that order).
+    """Return where each distinct hash first appears, and each hash's number in that order.
 
     >>> import numpy as np
     >>> [found.tolist() for found in numbered(np.array([b"b", b"a", b"b", b"c"], "S16"))]
@@ -100,11 +100,11 @@ def numbered(hashes: Packed) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 class TextsByHash(Mapping[str, str]):
     """Texts by hashes of 32 hexadecimal digits, no two of them equal; iterated in the hashes' order.
 
-    A text takes 24 bytes beside its own characters; one is found in about a microsecond.
+    A text takes 24 bytes more than its characters; a look-up takes about a microsecond.
     """
 
     def __init__(self, hashes: Packed, texts: pa.Array) -> None:
-        """`texts` are as many, one for each hash."""
+        """Store one text for each hash."""
         order = np.argsort(hashes, kind="stable")
         halves = hashes[order].view(">u8").reshape(-1, 2)
         self._heads, self._tails = (np.ascontiguousarray(halves[:, side], np.uint64).data for side in (0, 1))
@@ -112,7 +112,7 @@ class TextsByHash(Mapping[str, str]):
 
     @staticmethod
     def array(texts: Iterable[str]) -> pa.Array:
-        """Texts as `__init__` takes them."""
+        """Return texts in the form that `__init__` takes."""
         return pa.array(texts, _TEXT)
 
     def __len__(self) -> int:
@@ -142,8 +142,8 @@ _AT_ONCE = 16 * BATCH  # rows of row groups that are read together
 class KeyedTable:
     """The rows of a table whose record has one key, a hash (column `key`); `made_by` is the command that makes it.
 
-    Only rows that `counts` are there: it is given a piece with the key and the columns that it `looks` at, and returns
-    a mask. Raises DataError for a file that is damaged and for a key that stands twice.
+    Only rows for which `counts` is true are kept: it gets a piece with the key and the columns `looks`, and returns a
+    mask. Raises DataError for a damaged file and for a repeated key.
     """
 
     def __init__(
@@ -165,15 +165,15 @@ class KeyedTable:
         self._sort(looks, counts)
 
     def __len__(self) -> int:
-        """How many rows there are that count."""
+        """The number of rows that count."""
         return self._counting
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._closed()
 
     def find(self, keys: Sequence[str]) -> NDArray[np.int64]:
-        """The row of each key; -1 where it has none that counts."""
+        """Return the row of each key; -1 for a key without a row that counts."""
         if not self._rows or not len(keys):
             return np.full(len(keys), -1)
         sorted_keys = np.memmap(self._index, "S16", "r", 0, (self._rows,))
@@ -183,7 +183,7 @@ class KeyedTable:
         return np.where(sorted_keys[at] == wanted, places[at], -1)
 
     def rows(self, rows: NDArray[np.int64], columns: Sequence[str]) -> Iterator[tuple[NDArray[np.int64], pa.Table]]:
-        """These rows in pieces, in the file's order: the places in `rows` that a piece has, and the piece."""
+        """Yield these rows in pieces, in file order: positions in `rows`, and the rows there."""
         order = np.argsort(rows, kind="stable")
         ends = np.searchsorted(rows[order], self._starts)
         due: list[int] = []
@@ -197,7 +197,7 @@ class KeyedTable:
                 due = []
 
     def _within(self, rows: NDArray[np.int64], groups: Sequence[int]) -> NDArray[np.int64]:
-        """The places of rows in a table of these row groups."""
+        """Return the positions of rows in a table of these row groups."""
         firsts = self._starts[list(groups)]
         before = np.cumsum([0, *(self._starts[[group + 1 for group in groups]] - firsts)])
         group_of_row = np.searchsorted(firsts, rows, side="right") - 1
@@ -212,7 +212,7 @@ class KeyedTable:
         return cast_table(table, schema, self._record, self._path, self._made_by)
 
     def _sort(self, looks: Sequence[str], counts: Callable[[pa.Table], NDArray[np.bool_]] | None) -> None:
-        """Write keys in order, and their rows behind them."""
+        """Write keys in order, each with its row number."""
         keys, places = [np.empty(0, "S16")], [np.empty(0, np.int64)]
         for group, first in enumerate(self._starts[:-1].tolist()):
             piece = self._groups([group], ["key", *looks])
@@ -234,15 +234,16 @@ _M_MMAP_THRESHOLD, _LARGE = -3, 1 << 17  # glibc's mallopt, and its own default 
 
 
 def return_large_blocks() -> None:
-    """Keep glibc from raising the size from which a freed block goes back to the system at once.
+    """Keep glibc from raising the size above which a freed block returns to the system at once.
 
-    It raises it when large ones are freed, as when data sets are read; a run would then keep what they took for hours.
+    glibc raises it when large blocks are freed, for example after reading data sets; a run would then hold that memory
+    for hours.
     """
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # other C libraries have none, and need none
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # other C libraries lack this setting and do not need it
     if mallopt is not None:
         mallopt(_M_MMAP_THRESHOLD, _LARGE)
 
 
 def return_unused() -> None:
-    """Give back what Arrow keeps of tables that are gone."""
+    """Return memory that Arrow keeps after its tables are gone."""
     pa.default_memory_pool().release_unused()

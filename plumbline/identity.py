@@ -1,4 +1,4 @@
-"""Identity is one versioned hash of all that changes a thing, and of nothing else (docs/decisions/0004-identity.md)."""
+"""Compute identities: one versioned hash of everything that changes a thing (docs/decisions/0004-identity.md)."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ _JSON = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":
 
 
 def identity(*parts: Any) -> str:
-    """A stable hash of JSON-able parts: 32 hexadecimal digits of SHA-256."""
+    """Return a stable hash of JSON-able parts: 32 hexadecimal digits of SHA-256."""
     return identity_from(prefix(*parts[:-1]), parts[-1])
 
 
 def prefix(*parts: Any) -> Any:
-    """The first parts of an `identity`, hashed once where many share them."""
+    """Return the hash of an `identity`'s first parts, computed once where many share them."""
     return hashlib.sha256(("[" + "".join(canonical(part) + "," for part in parts)).encode())
 
 
 def identity_from(start: Any, last: Any) -> str:
-    """The identity of the parts given to `prefix` and one more: `identity(*parts, last)`."""
+    """Return the identity of the parts given to `prefix` and one more: `identity(*parts, last)`."""
     whole = start.copy()
     whole.update(f"{canonical(last)}]".encode())
     digits: str = whole.hexdigest()[:32]
@@ -29,5 +29,5 @@ def identity_from(start: Any, last: Any) -> str:
 
 
 def canonical(part: Any) -> str:
-    """One form of JSON for equal values."""
+    """Return the same JSON for equal values."""
     return encode_basestring(part) if type(part) is str else _JSON.encode(part)  # the same, and faster for texts

@@ -1,9 +1,9 @@
-"""Importing our packages: names are loaded when they are asked for, and what keeps a command away is one line.
+"""Load names on demand, and explain in one line why a command cannot start.
 
-That is another package of our names, or a package that the command needs and that is not installed.
+Two causes: another package has one of our names, or a package that the command needs is not installed.
 
-`generation`, `annotation` and `evaluation` are common words. Which of two packages Python takes depends on where one
-stands and on what else is installed; what then fails is some import, and its traceback says nothing of the cause.
+`generation`, `annotation` and `evaluation` are common words. Which of two packages Python takes depends on the current
+folder and on what else is installed; some import then fails, and its traceback does not show the cause.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ HERE = Path(__file__).resolve().parents[1]
 
 
 def refuse_strangers() -> None:
-    """End a command of ours with status 2 where one of the names is not our package."""
+    """End a command with status 2 if one of the names is another project's package."""
     if _is_command():
         for name in PACKAGES[1:]:
             if stranger := _stranger(name):
@@ -31,7 +31,7 @@ def refuse_strangers() -> None:
 
 
 def name_missing_packages() -> None:
-    """Let a command of ours end with one line and status 2 where it needs a package that is not installed."""
+    """Make a command end with one line and status 2 if it needs a package that is not installed."""
     if _is_command():
         sys.excepthook = _name_missing
 
@@ -51,16 +51,16 @@ def _name_missing(kind: type[BaseException], error: BaseException, trace: Traceb
 
 
 def _is_command() -> bool:
-    """Whether this process is a command of ours. Who imports plumbline for other ends calls packages as they like."""
+    """Tell whether this process runs a command of ours. Other programs may import our packages as they like."""
     module = started_module(sys.orig_argv)
     script = "".join(sys.argv[:1]).rpartition(os.sep)[2]
     return script in SCRIPTS or module.partition(".")[0] in PACKAGES
 
 
 def _stranger(name: str) -> str:
-    """What is wrong with a name, and what to do; empty where the package is ours."""
+    """Say what is wrong with a name and what to do; empty if the package is ours."""
     spec = find_spec(name)
-    if spec is None:  # only a part of the platform is here
+    if spec is None:  # only part of the platform is installed
         return ""
     ours = HERE / name
     folder = Path(spec.origin).resolve().parent if spec.origin else None
@@ -69,18 +69,18 @@ def _stranger(name: str) -> str:
     if folder == ours:
         return f"{ours} was overwritten by another package of this name; install Plumbline in an environment of its own"
     source = folder or Path(next(iter(spec.submodule_search_locations or [name])))
-    if spec.origin and spec.submodule_search_locations is None:  # a module, and no package
+    if spec.origin and spec.submodule_search_locations is None:  # a module, not a package
         source = Path(spec.origin).resolve()
-    shadow = f"{source} stands in the way of Plumbline's own package {name!r} ({ours})"
+    shadow = f"{source} hides Plumbline's own package {name!r} ({ours})"
     if source.parent == Path.cwd():
         return f"{shadow}; run from another folder, or start the command as `plumbline`"
     if "site-packages" in source.parts or "dist-packages" in source.parts:
-        return f"{shadow}; uninstall what brought it, or install Plumbline in an environment of its own"
+        return f"{shadow}; uninstall the package that brought it, or install Plumbline in an environment of its own"
     return f"{shadow}; take {source.parent} out of PYTHONPATH, or rename it"
 
 
 def lazily(package: str, names: Mapping[str, Sequence[str]]) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """(`__getattr__`, `__dir__`) of a package (PEP 562); `names` are its names by the modules that hold them."""
+    """Return (`__getattr__`, `__dir__`) for a package (PEP 562); `names` maps modules to the names in them."""
     home = {name: module for module, public in names.items() for name in public}
 
     def get(name: str) -> object:

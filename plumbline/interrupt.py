@@ -1,7 +1,7 @@
-"""Ctrl-C while a command does not run yet, or no longer: one line and exit status 130, at once.
+"""Handle Ctrl-C before and after a command runs: one line and exit status 130, at once.
 
-While libraries are imported there is nothing to save, and an exception that is thrown into an import is turned into
-another one or lost. While a command runs an interrupt is KeyboardInterrupt, so that what is open is closed.
+During imports there is nothing to save, and an exception raised there becomes another one or is lost. While a command
+runs an interrupt is KeyboardInterrupt, so that open files and servers are closed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _state = {"command": False}  # whether this process is one of our commands
 
 
 def arm() -> None:
-    """Let an interrupt end this process at once, if it is one of our commands that has just been started."""
+    """End this process at once on an interrupt, if it is a command of ours that has just started."""
     # `-m` is Python's word for `python -m` while it looks for the module, which imports the packages that the module
     # is in; that may be somebody else's, who imports us. An interrupt that is ignored (`nohup`, `&` in a script) stays
     # so.
@@ -34,11 +34,11 @@ def arm() -> None:
 
 
 def started_module(words: list[str]) -> str:
-    """The module that Python was started with (`-m`), by its whole command line; empty where there is none."""
+    """Return the module that Python was started with (`-m`), from its command line; empty if there is none."""
     rest = iter(words[1:])
     for word in rest:
         if word in ("-X", "-W"):
-            next(rest, "")  # what they set is a word of its own
+            next(rest, "")  # options whose value is a separate word
             continue
         options, m, module = word.partition("m")
         if m and options.startswith("-") and not set(options[1:]) & set("-XWc"):
@@ -47,19 +47,19 @@ def started_module(words: list[str]) -> str:
 
 
 def begin() -> None:
-    """From here on an interrupt is KeyboardInterrupt."""
+    """Raise KeyboardInterrupt on an interrupt from here on."""
     if _state["command"]:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def leave_at_once() -> None:
-    """From here on an interrupt ends this process at once: nothing of it is to be saved."""
+    """End this process at once on an interrupt from here on: it has nothing left to save."""
     if _state["command"]:
         signal.signal(signal.SIGINT, _leave)
 
 
 def end(*, explained: bool) -> None:
-    """The command has ended, and has `explained` a failure: an interrupt while Python clears up ends it at once."""
+    """Mark the command's end, and whether it `explained` a failure: an interrupt now ends the process at once."""
     if _state["command"]:
         signal.signal(signal.SIGINT, _leave_silently if explained else _leave)
 
@@ -70,4 +70,4 @@ def _leave(number: int, frame: FrameType | None) -> None:
 
 
 def _leave_silently(number: int, frame: FrameType | None) -> None:
-    os._exit(STATUS)  # the command has had its last word
+    os._exit(STATUS)  # the command has already printed its last line

@@ -1,8 +1,8 @@
-"""A journal: records appended one by one as JSON lines, each on disk when it was received.
+"""Append records to a file one by one, as JSON lines, each handed to the system when received.
 
-It outlives `kill -9` of its process: whatever was appended is there at the next start; a line that a crash cut off
-was never acknowledged, and is left out. A power cut loses at most what came after the last `sync`.
-Threads may share a journal.
+A journal survives `kill -9` of its process: every appended record is there at the next start. A line that a crash cut
+off was never acknowledged, and is skipped. A power cut loses at most the records after the last `sync`. Threads may
+share a journal.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ R = TypeVar("R", bound=Record)
 
 
 class Journal:
-    """One file of JSON lines; places are offsets of lines in bytes."""
+    """A file of JSON lines; a record's place is the offset of its line in bytes."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -37,7 +37,7 @@ class Journal:
         self._lock = threading.Lock()
 
     def append(self, record: Record) -> int:
-        """Write one record, hand it to the operating system, and return its place."""
+        """Write a record, hand it to the operating system, and return its place."""
         with self._lock:
             return self._append(record)
 
@@ -49,7 +49,7 @@ class Journal:
         offset, line = self._end, record.model_dump_json().encode() + b"\n"
         rest = memoryview(line)
         try:
-            while rest:  # a disk that fills up takes a part, and refuses the next one
+            while rest:  # a disk that fills up writes part of a line, then refuses
                 rest = rest[self._file.write(rest) :]
         except OSError as error:
             self._close()  # so that the next record does not become part of the torn line
@@ -59,11 +59,11 @@ class Journal:
         return offset
 
     def sync(self) -> None:
-        """Hand what was appended to the disk itself. Raises OSError, which names the journal."""
+        """Force the appended records onto the disk. Raises OSError, which names the journal."""
         with self._lock:
             if self._file is None or self._synced == self._end:
                 return
-            # A handle of its own: the file may be closed meanwhile, and nobody waits for the disk to append.
+            # A separate handle: the file may be closed meanwhile, and appending does not wait for the disk.
             handle, end = os.dup(self._file.fileno()), self._end
         try:
             to_disk(handle, data_alone=True)
@@ -76,9 +76,9 @@ class Journal:
             self._synced = max(self._synced, end)
 
     def lines(self, record: type[Record] | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Place and content of every whole line, in the order in which they were appended.
+        """Yield the place and content of every whole line, in the order of appending.
 
-        Raises DataError for a line that is no `record`, where one is named.
+        Raises DataError for a line that is not a `record`, if that type is given.
         """
         if not self.path.exists():
             return
@@ -94,14 +94,14 @@ class Journal:
                 offset += len(line)
 
     def records(self, places: Iterable[int], record: type[R]) -> Iterator[R]:
-        """The records at these places, as `append` and `lines` gave them."""
+        """Return the records at these places, as `append` and `lines` gave them."""
         with self.path.open("rb") as file:
             for offset in places:
                 file.seek(offset)
                 yield record.model_validate_json(file.readline())
 
     def take_over(self, path: Path) -> None:
-        """Append the lines of another journal, and delete it. A kill in between leaves them in both."""
+        """Append the lines of another journal and delete it. A kill in between leaves them in both."""
         self.close()
         with self.path.open("ab") as file, path.open("rb") as lines:
             _end_last_line(file, self.path)
@@ -111,7 +111,7 @@ class Journal:
         path.unlink()
 
     def close(self) -> None:
-        """Close the file; what it holds stays."""
+        """Close the file; its records stay."""
         with self._lock:
             self._close()
 
@@ -121,7 +121,7 @@ class Journal:
             self._file = None
 
     def remove(self) -> None:
-        """Delete the journal, once its records stand in a table."""
+        """Delete the journal once its records are in a table."""
         with self._lock:
             self._close()
             self.path.unlink(missing_ok=True)
@@ -136,11 +136,13 @@ def _refuse_other(row: dict[str, Any], record: type[Record], where: str) -> None
         record.model_validate(row)
     except ValidationError as error:
         what = first_complaint(error)
-        raise DataError(f"{where}: no {record.__name__} ({what}); move the journal away, then run again") from None
+        raise DataError(
+            f"{where}: no {record.__name__} ({what}); move the journal to another folder, then run again"
+        ) from None
 
 
 def _row(line: bytes) -> dict[str, Any] | None:
-    """The content of a line; None for one that was cut off."""
+    """Return the content of a line; None for one that was cut off."""
     try:
         row = from_json(line)
     except ValueError:
@@ -149,7 +151,7 @@ def _row(line: bytes) -> dict[str, Any] | None:
 
 
 def _end_last_line(file: IO[bytes], path: Path) -> int:
-    """Close a line that a crash cut off, so that the next record does not become part of it; returns the end."""
+    """Close a line that a crash cut off, so that the next record starts a new one; return the end."""
     size = path.stat().st_size
     with path.open("rb") as written:
         written.seek(max(size - 1, 0))
@@ -159,9 +161,9 @@ def _end_last_line(file: IO[bytes], path: Path) -> int:
 
 
 def json_lines(path: Path) -> Iterator[tuple[int, Any]]:
-    """The value of each line that is not blank, with its number as editors count.
+    """Yield the value of each line that is not blank, with its line number.
 
-    Raises DataError for a file that is not there, and for a line that is no JSON.
+    Raises DataError for a missing file, and for a line that is not JSON.
     """
     try:
         for number, line in enumerate(text_lines(path), start=1):
@@ -174,7 +176,7 @@ def json_lines(path: Path) -> Iterator[tuple[int, Any]]:
 
 
 def record_lines(path: Path, record: type[R]) -> Iterator[tuple[int, R]]:
-    """The same as records. Raises as `json_lines`, and DataError for a line that is no such record."""
+    """Yield each line as a record. Raises as `json_lines`, and DataError for a line that is not such a record."""
     for number, value in json_lines(path):
         try:
             yield number, record.model_validate(value)

@@ -63,13 +63,13 @@ _TABLE: dict[str, tuple[str, tuple[str, ...]]] = {
     "zu": ("Zulu", ("zul",)),
 }
 _CODE = {alias: code for code, (_, aliases) in _TABLE.items() for alias in (code, *aliases)}
-_NO_LANGUAGE = {"und", "mis", "mul", "zxx"}  # codes of the standard that say: unknown, uncoded, several, none
+_NO_LANGUAGE = {"und", "mis", "mul", "zxx"}  # standard codes for unknown, uncoded, several, none
 _PAIR = re.compile(r"([a-z]{2,3})-([a-z]{2,3})")
 
 
 @functools.cache
 def language_code(text: str) -> str:
-    """The one code of a language named by BCP 47 or ISO 639-3 code, script and region ignored.
+    """Return our code of a language given as BCP 47 or ISO 639-3; script and region are ignored.
 
     `language_code("eng-Latn") == "en"`; `language_code("ary") == "ar"`; `language_code("rus") == "ru"`. Raises
     StudyError with the nearest known code for anything else.
@@ -88,7 +88,7 @@ def language_code(text: str) -> str:
 
 @functools.cache
 def language_pair(text: str) -> tuple[str, str]:
-    """The codes of the first and the second text of a pair: `en-de` is English and German, `de` is German twice.
+    """Return the codes of a pair's first and second text: `en-de` is English and German, `de` German twice.
 
     Two codes in small letters are two languages; a region is in capitals, as BCP 47 recommends, so `pt-BR` is
     Portuguese alone. Raises StudyError like `language_code`.
@@ -99,13 +99,13 @@ def language_pair(text: str) -> tuple[str, str]:
 
 
 def language_name(code: str) -> str:
-    """The English name of a language, as prompts name it: `language_name("tr") == "Turkish"`."""
+    """Return the English name of a language, as prompts use it: `language_name("tr") == "Turkish"`."""
     standard = language_code(code)
     return _TABLE[standard][0] if standard in _TABLE else _english_name(standard)
 
 
 def iso639_3(code: str) -> str:
-    """The ISO 639-3 code of a language, as mteb names it: `iso639_3("en") == "eng"`."""
+    """Return the ISO 639-3 code of a language, as mteb names it: `iso639_3("en") == "eng"`."""
     standard = language_code(code)
     if standard not in _TABLE:
         return _language(standard).to_alpha3()
@@ -114,7 +114,7 @@ def iso639_3(code: str) -> str:
 
 
 def with_script(code: str) -> str:
-    """A language with the script that it is most often written in, as mteb's tasks have them.
+    """Return a language with its most usual script, as mteb's tasks write it.
 
     >>> with_script("en"), with_script("zh"), with_script("sr-Latn")
     ('eng-Latn', 'zho-Hans', 'srp-Latn')
@@ -153,7 +153,7 @@ def _macrolanguage(subtag: str) -> str:
 
 @functools.cache
 def _english_name(subtag: str) -> str:
-    """CLDR's English name of a code of two or three letters; empty if it has none."""
+    """Return CLDR's English name of a code of two or three letters; empty if it has none."""
     if subtag in _NO_LANGUAGE or not re.fullmatch(r"[a-z]{2,3}", subtag):
         return ""
     name = display_name(_macrolanguage(subtag) or subtag)
@@ -161,7 +161,7 @@ def _english_name(subtag: str) -> str:
 
 
 def _hint(text: str, subtag: str) -> str:
-    """What somebody may have meant: a language by its name, or the nearest code."""
+    """Return a suggestion: a language by its name, or the nearest code."""
     from langcodes import find  # noqa: PLC0415 (as in `_language`)
     from langcodes.data_dicts import LANGUAGE_ALPHA3  # noqa: PLC0415
 

@@ -1,6 +1,6 @@
-"""`manifest.json`: what each stage of a study used, made and took, so that anyone can see what rests on what.
+"""Read and write `manifest.json`: what each stage of a study used and wrote, with hashes and durations.
 
-`StudyRecords` opens a study's files once: each is proved to be what the manifest says, and read, when it is asked for.
+`StudyRecords` opens a study's files: each is checked against the manifest and read once, on first use.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _time(text: str) -> str:
 
 
 class _Entry(BaseModel):
-    """What must be true of a stage's entry for it to be read."""
+    """The fields that a stage's entry must have to be read."""
 
     finished_at: Annotated[str, AfterValidator(_time)]
     inputs: dict[str, str] = {}
@@ -63,16 +63,16 @@ class _Entry(BaseModel):
 
 
 class _ManifestContent(BaseModel):
-    """What must be true of a manifest for it to be read, whatever else stands in it."""
+    """The fields that a manifest must have to be read; others are allowed."""
 
     stages: dict[str, _Entry] = {}
-    kept: dict[str, list[str]] = {}  # what files that are evidence say, as hashes (`write_models`, `write_table`)
+    kept: dict[str, list[str]] = {}  # hashes of the content of files that are evidence (`write_models`, `write_table`)
 
 
-_REPLACED = "is not what was written (edited by hand, or another copy's)"
-_SHOWS = "it alone shows what rests on what, and that no hand changed the records"
-_OFFERED = "offered.json"  # what every version that writes it notes in the manifest first
-_manifests: dict[Path, tuple[FileState | None, dict[str, Any]]] = {}  # as they were when they were read last
+_REPLACED = "is not what was written (edited by hand, or from another copy)"
+_SHOWS = "it alone proves which results rest on which records, and that nobody edited them"
+_OFFERED = "offered.json"  # every version writes these into the manifest first
+_manifests: dict[Path, tuple[FileState | None, dict[str, Any]]] = {}  # as last read
 _PACKAGES = ("argilla", "mteb", "numpy", "openai", "pandas", "scipy", "sentence-transformers", "torch")
 
 
@@ -84,14 +84,15 @@ def stage(
     outputs: Iterable[Path] = (),
     settings: Mapping[str, Any] | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """Run a stage and note in the manifest when it ran, on what, and what it left (hashes of existing files).
+    """Run a stage, and note in the manifest its time, its inputs and its outputs (hashes of existing files).
 
-    Nothing is noted when the stage fails. `outputs` may be folders; `settings` are those of the study by which what
-    was made would be other. What it gives is empty, and at the end the manifest as it was written.
+    Nothing is noted if the stage fails. `outputs` may be folders; `settings` are the study's settings that change the
+    outputs. Yields an empty dictionary, which holds the written manifest at the end.
     """
     started, clock, noted = datetime.now(UTC), time.monotonic(), Manifest.of(study)
     noted.read()  # refused before the stage's work, not after it
-    ran_on = study_hash(study.file)  # now: a file edited, moved or deleted meanwhile is not what the stage ran on
+    # hashed now: a file edited, moved or deleted during the stage would not be its input
+    ran_on = study_hash(study.file)
     bases = (study.folder, study.file.parent)
     written = dict[str, Any]()
     yield written
@@ -111,21 +112,21 @@ def stage(
 
 
 def study_hash(file: Path) -> str:
-    """The hash of a study's file. Raises StudyError where it has been moved or deleted since it was read."""
+    """Return the hash of a study's file. Raises StudyError if it was moved or deleted since it was read."""
     try:
         return file_hash(file)
     except FileNotFoundError:
         raise StudyError(
-            f"the study file {file} was moved or deleted since it was read; bring it back, then run again"
+            f"the study file {file} was moved or deleted since it was read; restore it, then run again"
         ) from None
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """The manifest of a study's `folder`, and the files there that it notes: each is proved as it is read.
+    """The manifest in a study's `folder`, and the files that it notes; each is checked when read.
 
-    `scratch` has the lock by which one command at a time changes it; files are named by their path in the folder.
-    `content` is what it says, for a command that has it already; where a file is another than this notes, it is read.
+    `scratch` holds the lock that lets one command at a time change it; files are named by their path in the folder.
+    `content` is the manifest as a command has read it; it is read again if a file does not match it.
     """
 
     folder: Path
@@ -135,16 +136,16 @@ class Manifest:
 
     @classmethod
     def of(cls, study: Study, content: Mapping[str, Any] | None = None) -> Manifest:
-        """A study's; nothing is read yet."""
+        """Return a study's manifest; nothing is read yet."""
         return cls(study.folder, study.scratch, study.name, content)
 
     @property
     def path(self) -> Path:
-        """Where it is."""
+        """The path of the manifest."""
         return self.folder / "manifest.json"
 
     def read(self) -> dict[str, Any]:
-        """All that it says, or nothing before the first stage. It is read again when it changed."""
+        """Return the manifest's content; empty before the first stage. A changed file is read again."""
         path = self.path
         if not path.exists():
             return {}
@@ -155,7 +156,7 @@ class Manifest:
 
     @contextlib.contextmanager
     def changing(self) -> Iterator[dict[str, Any]]:
-        """What it says, to be changed: it is written at the end, by one command at a time."""
+        """Yield the content for changes; it is written at the end, by one command at a time."""
         make_folder(self.scratch)
         with (self.scratch / ".manifest.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -165,18 +166,18 @@ class Manifest:
             write_json(self.path, manifest)
 
     def notes(self, name: str) -> bool:
-        """Whether it notes what a file says."""
+        """Tell whether the manifest notes a file's content."""
         return name in self._kept()
 
     def refuse_unnoted(self, name: str) -> None:
-        """Raise DataError where a file is there whose writing it would have noted: it is not the same one."""
+        """Raise DataError if a file exists whose writing this manifest should have noted: one of them was replaced."""
         self._refuse_unnoted(name, self._kept())
 
     def write_models(self, name: str, records: Sequence[BaseModel]) -> None:
-        """Write records that are evidence to a JSON file; `models` notices whatever else changes it.
+        """Write evidence to a JSON file; `models` detects any later change by others.
 
-        What they will be is noted beside what is there before the file is written, so that a kill in between accuses
-        nobody.
+        The new hash is noted beside the old one before the file is written, so that a kill in between raises no false
+        alarm.
         """
         path, new = self.folder / name, _identity([json.loads(record.model_dump_json()) for record in records])
         self._note(name, [_content(path), new])
@@ -184,11 +185,10 @@ class Manifest:
         self._note(name, [new])
 
     def models(self, name: str, model: type[M], made_by: str, advice: str = "") -> list[M]:
-        """What `write_models` wrote; nothing where nothing was written yet.
+        """Return the records that `write_models` wrote; none before the first writing.
 
-        `made_by` and `advice` are as for `read_json`. Raises DataError where the file is damaged, is not the one that
-        was written last, or is gone. Of studies whose manifest knows nothing of it (of earlier versions) nothing can
-        be said.
+        `made_by` and `advice` are as for `read_json`. Raises DataError if the file is damaged, missing, or not the one
+        last written. A manifest of an earlier version notes no hash; its files are not checked.
         """
         path = self.folder / name
 
@@ -199,14 +199,14 @@ class Manifest:
         same, data = self._as_noted(name, look)
         if not same:
             what = _REPLACED if path.exists() else "is gone"
-            says = "bring it back from a copy: it is the evidence of what was decided, and when"
+            says = "restore it from a copy: it proves what was decided, and when"
             raise DataError(f"{path} {what}; {says}")
         return as_models(data, path, model, advice or f"run `{made_by}` again")
 
     def write_table(self, name: str, rows: Iterable[Record] | pd.DataFrame, record: type[Record]) -> None:
-        """Write a table that published numbers rest on; `refuse_replaced` notices whatever else changes it.
+        """Write a table that published numbers rest on; `refuse_replaced` detects any later change by others.
 
-        As with `write_models`, a kill at any moment accuses nobody.
+        As with `write_models`, a kill at any moment raises no false alarm.
         """
         path, new = self.folder / name, ""
 
@@ -223,16 +223,16 @@ class Manifest:
             self._note(name, [new])
 
     def refuse_replaced(self, name: str, made_by: str) -> None:
-        """Raise DataError where a table that is there is not the one that was written last.
+        """Raise DataError if an existing table is not the one last written.
 
-        Of tables by earlier versions nothing can be said. `made_by` is the command that makes the table again.
+        Tables of earlier versions are not checked. `made_by` is the command that makes the table again.
         """
         path = self.folder / name
         if path.exists() and not self._as_noted(name, lambda: (_table_content(path), None))[0]:
             raise _replaced(path, made_by)
 
     def table_bytes(self, name: str, made_by: str) -> tuple[bytes, str]:
-        """The bytes of a table and their hash. Raises DataError where it is not there, or another than was written."""
+        """Return a table's bytes and their hash. Raises DataError if it is missing or not the one last written."""
         path = self.folder / name
 
         def look() -> tuple[str, tuple[bytes, str]]:
@@ -245,27 +245,27 @@ class Manifest:
         return content
 
     def frame(self, name: str, record: type[Record], made_by: str) -> pd.DataFrame:
-        """A table that `write_table` wrote. Raises DataError where it is damaged, or another than was written."""
+        """Return a table of `write_table` as a frame. Raises DataError if it is damaged or not the one last written."""
         frame = read_frame(self.folder / name, record, made_by)
         self.refuse_replaced(name, made_by)
         return frame
 
     def _kept(self) -> dict[str, list[str]]:
-        """What it notes of files, by their names."""
+        """Return the noted hashes of files, by file name."""
         hashes: dict[str, list[str]] = self.read().get("kept", {})
         return hashes
 
     def _refuse_unnoted(self, name: str, hashes: Mapping[str, list[str]]) -> None:
         if (self.folder / name).exists() and name not in hashes:
-            what = f"knows nothing of {name} (another copy's?)"
+            what = f"has no entry for {name} (is it from another copy?)"
             if not self.path.exists():
-                what = f"is gone, and {name} is there"
-            raise DataError(f"{self.path} {what}; bring it back from a copy: {_SHOWS}")
+                what = f"is missing, but {name} exists"
+            raise DataError(f"{self.path} {what}; restore it from a copy: {_SHOWS}")
 
     def _as_noted(self, name: str, look: Callable[[], tuple[str, T]]) -> tuple[bool, T]:
-        """Whether a file is the one that is noted, and what `look` finds in it beside its content's identity.
+        """Tell whether a file is the noted one; also return what `look` finds in it.
 
-        While a command is writing the file, it is looked at again.
+        If a command is writing the file, it is checked again.
         """
         hashes, (content, data) = self._noted(name, self.content), look()
         while hashes and content not in hashes:
@@ -276,7 +276,7 @@ class Manifest:
         return True, data
 
     def _noted(self, name: str, manifest: Mapping[str, Any] | None = None) -> list[str] | None:
-        """What is noted of a file, in this manifest or in that on disk; None where nothing is known of it."""
+        """Return the hash noted for a file, here or on disk; None if there is none."""
         hashes = self._kept() if manifest is None else manifest.get("kept", {})
         self._refuse_unnoted(_OFFERED, hashes)
         return hashes.get(name)
@@ -287,18 +287,18 @@ class Manifest:
 
 
 def _checked(path: Path) -> dict[str, Any]:
-    advice = f"bring it back from a copy: {_SHOWS}"
+    advice = f"restore it from a copy: {_SHOWS}"
     manifest = read_json(path, "", advice)
     try:
         _ManifestContent.model_validate(manifest)
     except ValidationError as error:
-        raise DataError(f"{path} is no manifest of ours ({first_complaint(error)}); {advice}") from None
+        raise DataError(f"{path} is not a manifest of Plumbline ({first_complaint(error)}); {advice}") from None
     checked: dict[str, Any] = manifest
     return checked
 
 
 def _replaced(path: Path, made_by: str) -> DataError:
-    return DataError(f"{path} {_REPLACED}; bring it back from a copy, or move it away and run `{made_by}` again")
+    return DataError(f"{path} {_REPLACED}; restore it from a copy, or move it away and run `{made_by}` again")
 
 
 def _table_content(path: Path) -> str:
@@ -309,7 +309,7 @@ def _table_content(path: Path) -> str:
 
 
 def _content(path: Path) -> str:
-    """Identity of what a JSON file says; empty where there is none."""
+    """Return the identity of a JSON file's content; empty if there is none."""
     return _identity(read_json(path, "the command that made it")) if path.exists() else ""
 
 
@@ -318,12 +318,12 @@ def _identity(content: Any) -> str:
 
 
 def versions() -> dict[str, str]:
-    """Versions of Python and of the packages that make the numbers; packages that are not installed are left out."""
+    """Return the versions of Python and of the packages that compute; packages that are not installed are left out."""
     return {"python": platform.python_version(), **installed_versions(_PACKAGES)}
 
 
 def _hashes(bases: Sequence[Path], paths: Iterable[Path]) -> dict[str, str]:
-    """Hashes by path, relative to the first base that it lies below: a study's records, or its file's folder."""
+    """Return hashes by path, relative to the study's records or else to its file's folder."""
 
     def name(path: Path) -> str:
         for base in bases:
@@ -336,60 +336,60 @@ def _hashes(bases: Sequence[Path], paths: Iterable[Path]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class RecordFile(Generic[M]):
-    """A file of a study: what it holds, which command makes it, and whether the manifest notes what it says."""
+    """A file of a study: its record type, the command that makes it, and whether the manifest notes its hash."""
 
     name: str
     record: type[M]
-    made_by: str  #: words of the command, such as `annotation accept`
-    options: str = ""  #: of that command
+    made_by: str  #: the command that makes it, such as `annotation accept`
+    options: str = ""  #: options of that command
     noted: bool = False
-    advice: str = ""  #: what to do where it is damaged; empty: run the command again
+    advice: str = ""  #: advice if it is damaged; empty: run the command again
 
     def command(self, study: Study) -> str:
-        """The command that makes it, as a user types it."""
+        """The command that makes the file, as a user types it."""
         return f"{study.command(self.made_by)} {self.options}".rstrip()
 
 
 class StudyRecords:
-    """The records in a study's folder as they are when they are first asked for, each read once."""
+    """The records in a study's folder, each read once, on first use."""
 
     def __init__(self, study: Study) -> None:
         self.study = study
-        self.noted = Manifest.of(study)  #: what is noted of files, by which each is proved
+        self.noted = Manifest.of(study)  #: the hashes against which files are checked
         self._models = dict[str, list[Any]]()
         self._contents = dict[str, tuple[bytes, str]]()
         self._sha256 = dict[str, str]()
 
     @classmethod
     def open(cls, study: Study) -> Self:
-        """The records of a study; nothing is read yet."""
+        """Return the records of a study; nothing is read yet."""
         return cls(study)
 
     @functools.cached_property
     def manifest(self) -> Mapping[str, Any]:
-        """What each stage ran on and left; empty before the first."""
+        """What each stage read and wrote; empty before the first stage."""
         return self.noted.read()
 
     def path(self, file: RecordFile[Any]) -> Path:
-        """Where a file is."""
+        """Return the path of a file."""
         return self.study.folder / file.name
 
     def has(self, file: RecordFile[Any]) -> bool:
-        """Whether a file is there."""
+        """Tell whether a file exists."""
         return file.name in self._sha256 or self.path(file).exists()
 
     def need(self, *files: RecordFile[Any]) -> None:
-        """Raise DataError, which names the command that makes it, where a file is not there."""
+        """Raise DataError, which names the command that makes the file, if the file is missing."""
         for file in files:
             if not self.has(file):
                 raise DataError(f"{self.path(file)} is not there yet; run `{file.command(self.study)}` first")
 
     def is_noted(self, file: RecordFile[Any]) -> bool:
-        """Whether the manifest notes what a file says."""
+        """Tell whether the manifest notes a file's hash."""
         return self.noted.notes(file.name)
 
     def models(self, file: RecordFile[M]) -> list[M]:
-        """A JSON list; empty where it is not there and need not be. Raises DataError for a damaged or replaced one."""
+        """Return a JSON list; empty if it is missing and optional. Raises DataError for a damaged or replaced one."""
         if file.name not in self._models:
             self._models[file.name] = list(self._read(file))
         return cast("list[M]", self._models[file.name])
@@ -401,7 +401,7 @@ class StudyRecords:
         return read_models(self.path(file), file.record, command)
 
     def sha256(self, file: RecordFile[Any]) -> str:
-        """The hash of a file's bytes; empty where there is none. Whether it is what was written, `table` tells."""
+        """Return the hash of a file's bytes; empty if there is none. `table` checks them against the manifest."""
         if file.name not in self._sha256:
             if not self.path(file).exists():
                 return ""
@@ -412,14 +412,14 @@ class StudyRecords:
         return self._sha256[file.name]
 
     def table(self, file: RecordFile[M], words: Collection[str] = ()) -> pa.Table:
-        """A table, checked as by `read_table`. Raises DataError for one that is damaged or replaced, or not there."""
+        """Return a table, checked as `read_table` does. Raises DataError if it is missing, damaged or replaced."""
         content = self._content(file)
-        del self._contents[file.name]  # frames are kept, not what they were read from
+        del self._contents[file.name]  # frames are cached, not the bytes
         command, record = file.command(self.study), cast("Any", file.record)
         return read_table(self.path(file), record, command, words=words, content=content)
 
     def _content(self, file: RecordFile[Any]) -> bytes:
-        """The bytes of a table, of which the hash is taken at once: what is read is what was proved."""
+        """Return a table's bytes and hash them at once: the bytes read are the bytes checked."""
         if file.name not in self._contents:
             path, command = self.path(file), file.command(self.study)
             read = self.noted.table_bytes(file.name, command) if file.noted else hashed_bytes(path, command)

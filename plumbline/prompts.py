@@ -1,4 +1,4 @@
-"""Prompts are data: one YAML file each in `prompts/`, with its text, its variables and its source."""
+"""Load prompts: one YAML file each in `prompts/`, with a text, its variables and its source."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from plumbline.study.base import StudyPart, first_complaint
 from plumbline.study.transformations import EIGHT, PromptText, Transformation
 
 PROMPTS = resource("prompts")
-FILLED = ("text", "target_language")  # what a call puts into its prompt
-# Folders whose files are called like transformations and are no prompts of theirs.
+FILLED = ("text", "target_language")  # variables that a call fills in
+# Folders with files named like transformations that are not prompts for them.
 _OTHERS = ("human", "transformations")
 _NAMES = sorted({str(name) for transformation in EIGHT.values() for name in transformation.calls})
 _VARIABLE = re.compile(r"\{(\w+)\}")
 
 
 class Prompt(StudyPart):
-    """A prompt: the user's message to a chat model, with `{variables}`."""
+    """A prompt: the user message to a chat model, with `{variables}`."""
 
     name: str
     source: str = Field(description="where the wording comes from: paper, appendix, licence")
@@ -41,7 +41,7 @@ class Prompt(StudyPart):
         return self
 
     def render(self, values: Mapping[str, str]) -> str:
-        """The message. All variables are put in at once, so a value that looks like a variable stays as it is."""
+        """Return the message. All variables are filled at once, so a value that looks like a variable stays."""
         if set(values) != set(self.variables):
             raise StudyError(f"prompt {self.name!r} needs {sorted(self.variables)}, got {sorted(values)}")
         return _VARIABLE.sub(lambda match: values[match.group(1)], self.text)
@@ -51,9 +51,9 @@ P = TypeVar("P", bound=Prompt)
 
 
 def prompt_folders() -> tuple[Path, ...]:
-    """Where folders of wordings, and rubrics, are looked for: Plumbline's own, then `prompts/` where the user stands.
+    """Return the folders of wordings and rubrics: Plumbline's own, then `prompts/` in the current folder.
 
-    In the checkout's root these are one. A name of Plumbline's always means Plumbline's.
+    In the checkout's root the two are the same. Plumbline's files come first, so nobody can replace one by its name.
     """
     return tuple(dict.fromkeys((PROMPTS, working("prompts"))))
 
@@ -64,7 +64,7 @@ def load_prompt(name: str, folder: Path = PROMPTS) -> Prompt:
 
 
 def read_prompt(path: Path, kind: type[P]) -> P:
-    """Read the prompt of a file, of this kind; raises as `load_prompt`."""
+    """Read the prompt of a file of this kind; raises as `load_prompt` does."""
     try:
         prompt = kind.model_validate(read_yaml(path))
     except FileNotFoundError:
@@ -74,15 +74,15 @@ def read_prompt(path: Path, kind: type[P]) -> P:
     except ValidationError as error:
         raise StudyError(f"{path}: {first_complaint(error)}") from None
     if prompt.name != path.stem:
-        raise StudyError(f"{path}: names itself {prompt.name!r}; a prompt is called like its file")
+        raise StudyError(f"{path}: its name is {prompt.name!r}; a prompt has the name of its file")
     return prompt
 
 
 def prompts_of(transformation: Transformation, variant: str = "") -> tuple[Prompt, ...]:
-    """The prompts of a transformation's calls, in order; none where no generator is asked.
+    """Return the prompts of a transformation's calls, in order; none if it asks no generator.
 
-    `variant` names a folder below `prompts/` whose wordings go before the others; those that lie beside a
-    transformation of one's own go before all. Raises StudyError where there is none.
+    Wordings in the folder of an own transformation come first, then those in the folder `variant` below `prompts/`,
+    then Plumbline's. Raises StudyError if a prompt is missing.
     """
     folders = _folders(transformation, variant)
     prompts = tuple(
@@ -95,7 +95,7 @@ def prompts_of(transformation: Transformation, variant: str = "") -> tuple[Promp
 
 
 def _prompt(call: str | PromptText, number: int, transformation: Transformation, folders: Sequence[Path]) -> Prompt:
-    """The prompt of a call: from the first folder that has it, or as it stands in the transformation."""
+    """Return the prompt of a call: from the first folder that has it, or from the transformation itself."""
     if isinstance(call, str):
         folder = next((candidate for candidate in folders if (candidate / f"{call}.yaml").exists()), None)
         if folder is None and transformation.name not in EIGHT:
@@ -107,7 +107,7 @@ def _prompt(call: str | PromptText, number: int, transformation: Transformation,
 
 
 def _folders(transformation: Transformation, variant: str) -> list[Path]:
-    """Where a transformation's prompts are looked for, in this order."""
+    """Return the folders searched for a transformation's prompts, in order."""
     folders = [folder / variant for folder in prompt_folders() if variant not in _OTHERS]
     folder = next(
         (candidate for candidate in folders if any((candidate / f"{name}.yaml").is_file() for name in _NAMES)), None
@@ -125,16 +125,16 @@ def _folders(transformation: Transformation, variant: str) -> list[Path]:
 
 
 def _refuse_unfilled(prompt: Prompt, transformation: Transformation, *, drawn: bool) -> None:
-    """Raise StudyError for a variable that nothing fills, and for one without which the prompt asks for nothing."""
+    """Raise StudyError for a variable that nothing fills, and for a missing variable that the prompt needs."""
     where = f"prompt {prompt.name!r}, of {transformation.name}"
     strange = [name for name in prompt.variables if name not in FILLED]
     if strange:
-        raise StudyError(f"{where}: nothing fills {{{strange[0]}}}; there are {{{'} and {'.join(FILLED)}}}")
+        raise StudyError(f"{where}: nothing fills {{{strange[0]}}}; allowed are {{{'} and {'.join(FILLED)}}}")
     for name in FILLED if drawn else FILLED[:1]:
         if name not in prompt.variables:
-            raise StudyError(f"{where}: never says {{{name}}}; put it where the model shall read it")
+            raise StudyError(f"{where}: lacks {{{name}}}; add it where the model should read it")
 
 
 def prompt_hash(prompts: tuple[Prompt, ...]) -> str:
-    """Identity of a transformation's prompts: their texts in order, and nothing else."""
+    """Return the identity of a transformation's prompts: a hash of their texts in order."""
     return identity("prompts-v1", [prompt.text for prompt in prompts])

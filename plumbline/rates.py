@@ -1,7 +1,7 @@
-"""`rates/`: how fast runs of a study were, so that the next one can be told in hours before it begins.
+"""Keep each run's speed in `rates/`, so that the next run's duration can be forecast in hours.
 
-Each run leaves a file of its own, because several may end at once; what `kill -9` ends leaves none, and the next run
-measures. What stands there was measured; nothing is assumed.
+Each run writes its own file, because several may end at once; a killed run writes none. All rates are measured; none is
+assumed.
 """
 
 from __future__ import annotations
@@ -25,28 +25,26 @@ Work = Literal["generation", "encoding"]
 
 
 class Rate(BaseModel):
-    """What one run measured of one kind of work."""
+    """The measured speed of one run at one kind of work."""
 
     model_config = ConfigDict(frozen=True)
 
     work: Work
     what: str = Field(description="the transformation, or the model that encodes")
     model: str
-    identity: str = Field(description="of what makes the work as long as it is: generator and prompts, or the model")
+    identity: str = Field(description="identity of what determines the speed: generator and prompts, or the model")
     texts: int = Field(ge=1)
-    characters: int = Field(ge=1, description="of the original texts")
-    seconds: float = Field(gt=0, description="that the run spent on them")
-    gpu_seconds: float = Field(
-        ge=0, description="the same for each GPU that was held; 0 without, or where a server has it"
-    )
-    gpu: str = Field(description="what kind of GPU; empty where none was held")
+    characters: int = Field(ge=1, description="characters of the original texts")
+    seconds: float = Field(gt=0, description="seconds that the run spent on them")
+    gpu_seconds: float = Field(ge=0, description="seconds times GPUs held; 0 without a GPU, or if a server has it")
+    gpu: str = Field(description="kind of GPU; empty if none was held")
     finished_at: AwareDatetime
 
 
 class Stopwatch:
-    """Time and GPU time of a run, kind of work by kind of work: what passes is of whatever is noted next.
+    """Measure a run's time and GPU time by kind of work: elapsed time goes to the next work noted.
 
-    `gpus` is how many are held now; change it when that changes.
+    `gpus` is the number held now; update it on every change.
     """
 
     def __init__(self, gpus: int = 0, gpu: str = "") -> None:
@@ -58,24 +56,24 @@ class Stopwatch:
         self._gpu_seconds: dict[str, float] = {}
 
     def start(self) -> None:
-        """Count from now on."""
+        """Start counting now."""
         self._last = time.monotonic()
 
     def note(self, what: str, texts: int, characters: int) -> None:
-        """So many texts are done."""
+        """Note that texts are done."""
         now = time.monotonic()
         passed, self._last = now - self._last, now
         self.add(what, texts, characters, passed)
 
     def add(self, what: str, texts: int, characters: int, seconds: float) -> None:
-        """So many texts were done in so many seconds, wherever that was."""
+        """Add texts done in this many seconds, in any process."""
         self._texts[what] += texts
         self._characters[what] += characters
         self._seconds[what] = self._seconds.get(what, 0.0) + seconds
         self._gpu_seconds[what] = self._gpu_seconds.get(what, 0.0) + seconds * self.gpus
 
     def rate(self, work: Work, what: str, model: str, identity: str) -> Rate | None:
-        """What was measured of a kind of work; None where nothing was done."""
+        """Return the measured rate of a kind of work; None if nothing was done."""
         if not self._characters[what] or not self._seconds[what]:
             return None
         return Rate(
@@ -93,16 +91,16 @@ class Stopwatch:
 
 
 def keep_rates(folder: Path, rates: Iterable[Rate | None]) -> None:
-    """Write what a run measured to a file of its own in a study's folder; without room for it, nothing is said."""
+    """Write a run's rates to a new file in a study's folder; without disk space, silently skip it."""
     measured = [rate for rate in rates if rate]
     if measured:
         name = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(4)}.json"
-        with contextlib.suppress(OSError, ServiceError):  # no record rests on it, and a run does not fail for it
+        with contextlib.suppress(OSError, ServiceError):  # no record rests on rates, so a run must not fail for them
             write_json(folder / "rates" / name, measured)
 
 
 def read_rates(folder: Path) -> list[Rate]:
-    """What runs of the study of a folder have measured, and those of others whose records are beside it.
+    """Return the rates of a study's runs, and of studies whose records are beside it.
 
     A damaged file is left out, with a line on standard error: no record rests on it.
     """
@@ -119,11 +117,10 @@ def read_rates(folder: Path) -> list[Rate]:
 def hours(
     rates: Collection[Rate], remaining: Mapping[str, tuple[str, int]]
 ) -> tuple[dict[str, float], float, list[str]]:
-    """What is left, by measured rates: GPU hours by kind of GPU, hours without a GPU of ours, and what is not measured.
+    """Forecast what is left: GPU hours by kind of GPU, hours without a GPU, and what was never measured.
 
-    `remaining` are for each work, by the name that it is told by, its identity and the characters of the texts that are
-    left. Time goes by characters, whatever the texts' lengths; of several kinds of GPU that were measured the last one
-    counts.
+    `remaining` maps each work's name to its identity and the characters of the texts left. Time is proportional to
+    characters; of several kinds of GPU measured, the last one counts.
     """
     by_gpu: dict[str, float] = {}
     alone, unmeasured = 0.0, []
@@ -143,7 +140,7 @@ def hours(
 
 
 def in_words(rates: Collection[Rate], remaining: Mapping[str, tuple[str, int]]) -> str:
-    """What `hours` says of what is left."""
+    """Say in words what `hours` returned."""
     by_gpu, alone, unmeasured = hours(rates, remaining)
     parts = [f"{_amount(number)} GPU hours ({gpu})" for gpu, number in by_gpu.items()]
     if alone:

@@ -1,7 +1,7 @@
-"""The one way to read text, JSON and YAML that people or other programs wrote.
+"""Read text, JSON and YAML that people or other programs wrote; all such reading goes through here.
 
-Whatever is wrong with a file (not there, no file, not UTF-8, cut off, nested without end, a number without end) becomes
-one line that names the file and the place in it.
+Any fault of a file (missing, not a file, not UTF-8, cut off, nested too deep, an infinite value) becomes one line that
+names the file and the place in it.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ import yaml
 
 from plumbline.errors import DataError
 
-DEEPEST = 100  # levels of YAML within another; a study has six
-MOST = 200_000  # values in a YAML file, its aliases written out
-LARGEST = 8 * 2**20  # bytes of a YAML file
+DEEPEST = 100  # deepest nesting of YAML; a study has six levels
+MOST = 200_000  # most values in a YAML file with its aliases expanded
+LARGEST = 8 * 2**20  # largest YAML file in bytes
 
 
 class MalformedError(DataError):
-    """A text that is no JSON or YAML; the message says what is wrong with it, and not where it stands."""
+    """A text is not JSON or YAML; the message says what is wrong with it, but not in which file."""
 
 
 def read_bytes(path: Path) -> bytes:
-    """All bytes of a file. Raises FileNotFoundError, and DataError for whatever else keeps it from being read."""
+    """Return all bytes of a file. Raises FileNotFoundError, and DataError for any other fault."""
     with _readable(path):
         return path.read_bytes()
 
 
 @contextlib.contextmanager
 def _readable(path: Path) -> Iterator[None]:
-    """What keeps a file from being read, in one line."""
+    """Turn errors of reading a file into a one-line DataError."""
     try:
         refuse_no_file(path)
         yield
@@ -47,22 +47,22 @@ def _readable(path: Path) -> Iterator[None]:
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}") from None
     except UnicodeEncodeError:
-        raise DataError(f"{path}: no such name can be written in this locale; set LC_ALL=C.UTF-8") from None
+        raise DataError(f"{path}: this locale cannot represent the file's name; set LC_ALL=C.UTF-8") from None
     except ValueError as error:  # a null in the name
         raise DataError(f"{str(path)!r} cannot be read: {error}") from None
 
 
 def refuse_no_file(path: Path) -> None:
-    """Raise DataError for a folder, and for a pipe or a device, which would be waited for; OSError as `stat` does."""
+    """Raise DataError for a folder, and for a pipe or device, which would block; OSError as `stat` does."""
     kind = path.stat().st_mode
     if stat.S_ISDIR(kind):
         raise DataError(f"{path} is a folder, not a file")
     if not stat.S_ISREG(kind):
-        raise DataError(f"{path} is not an ordinary file (a pipe or a device); write what it gives to a file")
+        raise DataError(f"{path} is not an ordinary file (a pipe or a device); write its content to a file first")
 
 
 def read_text(path: Path) -> str:
-    """A file's text, which is UTF-8 (with or without a byte order mark) and holds no null. Raises as `read_bytes`."""
+    """Return a UTF-8 file's text without a byte order mark; nulls are refused. Raises as `read_bytes` does."""
     try:
         return decoded(read_bytes(path))
     except MalformedError as error:
@@ -70,7 +70,7 @@ def read_text(path: Path) -> str:
 
 
 def text_lines(path: Path) -> Iterator[str]:
-    """The lines of a file's text as `read_text` has it, without their ends, one after the other. Raises likewise."""
+    """Yield the lines of a file's text without line ends. Raises as `read_text` does."""
     with _readable(path), path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             try:
@@ -80,9 +80,9 @@ def text_lines(path: Path) -> Iterator[str]:
 
 
 def decoded(content: bytes, first: int = 1) -> str:
-    """UTF-8 as text, without a byte order mark. Raises MalformedError with the line of what is none.
+    """Decode UTF-8 without a byte order mark. Raises MalformedError with the line of the first invalid byte.
 
-    `first` is the number of the content's first line.
+    `first` is the number of the first line.
     """
     try:
         text = content.decode("utf-8-sig" if first == 1 else "utf-8")
@@ -92,12 +92,12 @@ def decoded(content: bytes, first: int = 1) -> str:
         raise MalformedError(f"not UTF-8 (byte {byte} in line {line}); save it as UTF-8") from None
     if "\0" in text:
         line = first + text.count("\n", 0, text.index("\0"))
-        raise MalformedError(f"holds a null character (line {line}): no text; save it again, as UTF-8")
+        raise MalformedError(f"not text: holds a null character (line {line}); save it as UTF-8")
     return text
 
 
 def read_json(path: Path) -> Any:
-    """The JSON in a file. Raises FileNotFoundError, and DataError for what is no JSON."""
+    """Return the JSON in a file. Raises FileNotFoundError, and DataError if it is not JSON."""
     try:
         return parse_json(read_bytes(path))
     except MalformedError as error:
@@ -105,10 +105,9 @@ def read_json(path: Path) -> Any:
 
 
 def parse_json(text: str | bytes) -> Any:
-    """The value of a JSON text; NaN and Infinity are read as Python writes them.
+    """Return the value of a JSON text; NaN and Infinity are read as Python writes them.
 
-    Raises MalformedError for a text that is none, for a key that stands twice, and for what cannot be text (half a
-    surrogate pair).
+    Raises MalformedError for a text that is not JSON, a repeated key, or half a surrogate pair.
     """
     if isinstance(text, bytes):
         text = decoded(text)
@@ -118,10 +117,10 @@ def parse_json(text: str | bytes) -> Any:
         raise MalformedError(str(error)) from None
     except RecursionError:
         raise MalformedError("nested too deep") from None
-    except ValueError as error:  # int() takes 4300 digits
+    except ValueError as error:  # int() accepts at most 4300 digits
         if isinstance(error, _TwiceError):
             raise MalformedError(str(error)) from None
-        raise MalformedError("a number with more digits than can be read") from None
+        raise MalformedError("a number with too many digits; shorten it") from None
     if _HALF.search(text) and not _encodes(value):
         raise MalformedError("holds half a character (\\ud8.. alone); correct it")
     return value
@@ -131,14 +130,14 @@ _HALF = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 class _TwiceError(ValueError):
-    """A key that stands twice in one object."""
+    """A key appears twice in one object."""
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     mapping = dict(pairs)
     if len(mapping) < len(pairs):
         (twice, _), *_ = Counter(name for name, _ in pairs).most_common(1)
-        raise _TwiceError(f"key {twice[:60]!r} stands twice")
+        raise _TwiceError(f"key {twice[:60]!r} appears twice")
     return mapping
 
 
@@ -151,9 +150,9 @@ def _encodes(value: Any) -> bool:
 
 
 def read_yaml(path: Path) -> Any:
-    """The YAML in a file. Raises FileNotFoundError, and DataError for what is no YAML."""
+    """Return the YAML in a file. Raises FileNotFoundError, and DataError if it is not YAML."""
     if path.is_file() and path.stat().st_size > LARGEST:
-        raise DataError(f"{path}: larger than {LARGEST >> 20} MB, which no study, prompt or rubric is")
+        raise DataError(f"{path}: larger than {LARGEST >> 20} MB; a study, prompt or rubric is smaller")
     text = read_text(path)
     try:
         return parse_yaml(text)
@@ -162,10 +161,10 @@ def read_yaml(path: Path) -> Any:
 
 
 def parse_yaml(text: str) -> Any:
-    """The value of a YAML text: mappings, lists, texts, numbers, true and false.
+    """Return the value of a YAML text: mappings, lists, texts, numbers, true and false.
 
-    As in YAML 1.2 `no`, `on`, `2024-03-01`, `12:30` and `010` are texts, not something else that people did not write.
-    Raises MalformedError for a text that is none, a key that stands twice, tags, and aliases without end.
+    As in YAML 1.2 `no`, `on`, `2024-03-01`, `12:30` and `010` are texts. Raises MalformedError for a text that is not
+    YAML, a repeated key, tags, and aliases that expand to too much.
     """
     try:
         return copy.deepcopy(_loaded(text))
@@ -173,23 +172,23 @@ def parse_yaml(text: str) -> Any:
         raise MalformedError(str(error)) from None
     except RecursionError:
         raise MalformedError("nested too deep") from None
-    except ValueError:  # int() takes 4300 digits
-        raise MalformedError("a number with more digits than can be read") from None
+    except ValueError:  # int() accepts at most 4300 digits
+        raise MalformedError("a number with too many digits; shorten it") from None
 
 
 @functools.lru_cache(maxsize=32)
 def _loaded(text: str) -> Any:
-    """The value of a text; a command reads its rubric a dozen times."""
+    """Return the value of a text, cached: a command reads its rubric a dozen times."""
     _look_through(text)
     return yaml.load(text, Loader=_Loader)  # noqa: S506 (a SafeLoader)
 
 
-_Level = tuple[str | None, int]  # anchor, and values so far, of what is not ended yet
+_Level = tuple[str | None, int]  # anchor and value count of each open collection
 
 
 def _look_through(text: str) -> None:
-    """Refuse what would take without end to read, before it is read."""
-    sizes: dict[str, int] = {}  # values below each anchor, with aliases written out
+    """Refuse YAML that would take too long to read, before reading it."""
+    sizes: dict[str, int] = {}  # values below each anchor, with aliases expanded
     within: list[_Level] = [(None, 0)]
     event: Any  # PyYAML's stubs know neither marks nor values
     for event in yaml.parse(text, Loader=_Loader):
@@ -199,12 +198,12 @@ def _look_through(text: str) -> None:
             _add(within, anchor, size, sizes, where)
         elif isinstance(event, yaml.AliasEvent):
             if event.anchor not in sizes:
-                raise MalformedError(f"{where}: *{event.anchor} names nothing that ends before it")
+                raise MalformedError(f"{where}: *{event.anchor} refers to nothing that ends before it")
             _add(within, None, sizes[event.anchor], sizes, where)
         elif isinstance(event, yaml.NodeEvent):
             tag = getattr(event, "tag", None)
             if tag not in (None, "!"):
-                raise MalformedError(f"{where}: tags such as {tag} are not read; write the value alone")
+                raise MalformedError(f"{where}: tags such as {tag} are not supported; write the value alone")
             if isinstance(event, yaml.CollectionStartEvent):
                 within.append((event.anchor, 1))
                 if len(within) > DEEPEST:
@@ -212,17 +211,17 @@ def _look_through(text: str) -> None:
                 continue
             value = getattr(event, "value", "")
             if "\0" in value or not _encodes(value):
-                raise MalformedError(f"{where}: holds what is not text (a null, or half a character)")
+                raise MalformedError(f"{where}: holds a null or half a character, which is not text; remove it")
             _add(within, event.anchor, 1, sizes, where)
 
 
 def _add(within: list[_Level], anchor: str | None, size: int, sizes: dict[str, int], where: str) -> None:
-    """Count what ended, for its anchor and for what it stands in."""
+    """Add the values of a collection that ended to its anchor and its parent."""
     if anchor is not None:
         sizes[anchor] = size
     outer, before = within[-1]
     if before + size > MOST:
-        raise MalformedError(f"{where}: more than {MOST} values, its aliases written out")
+        raise MalformedError(f"{where}: more than {MOST} values with its aliases expanded; shorten it")
     within[-1] = (outer, before + size)
 
 
@@ -230,7 +229,7 @@ _TAG = "tag:yaml.org,2002:"
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """PyYAML's safe loader (LibYAML's, where it is there), strict about keys that stand twice."""
+    """PyYAML's safe loader (LibYAML's, if available) that refuses repeated keys."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen: set[Any] = set()
@@ -239,7 +238,7 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
                 continue
             key = self.construct_object(key_node, deep=True)
             if isinstance(key, Hashable) and key in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"key {key!r} stands twice", key_node.start_mark)
+                raise yaml.constructor.ConstructorError(None, None, f"key {key!r} appears twice", key_node.start_mark)
             if isinstance(key, Hashable):
                 seen.add(key)
         mapping: dict[Hashable, Any] = super().construct_mapping(node, deep=deep)

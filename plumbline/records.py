@@ -1,4 +1,4 @@
-"""The records that stages hand on. Frozen; every field explained in one line; one word for one thing.
+"""The records that stages hand on: frozen, each field explained in one line.
 
 Many go to Parquet (`plumbline.store.write_table`), few to JSON. `KEY` names the fields that identify a row.
 Their columns are Arrow schemas, by which tables are written, checked and cast.
@@ -26,11 +26,11 @@ from plumbline.errors import DataError
 from plumbline.identity import identity_from, prefix
 from plumbline.study.judged import KNOWN, ORIGINAL
 
-# JSON has no NaN: an undefined number is null in a file and NaN in the program.
+# JSON has no NaN: an undefined number is null in a file and NaN in memory.
 Number = Annotated[float, BeforeValidator(lambda value: math.nan if value is None else value)]
 
 
-SUGGESTED = "suggested"  # the kind of pair that shows judges' scores in an experiment, and never counts
+SUGGESTED = "suggested"  # kind of a pair that shows judges' scores in an experiment and never counts
 
 
 class Record(BaseModel):
@@ -38,7 +38,7 @@ class Record(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     KEY: ClassVar[tuple[str, ...]] = ()
-    UNSAID: ClassVar[frozenset[str]] = frozenset()  # columns that a frame's table has only where they say something
+    UNSAID: ClassVar[frozenset[str]] = frozenset()  # columns that a table has only if they hold a value
 
 
 class Text(Record):
@@ -58,7 +58,7 @@ class Text(Record):
 
 
 class TransformedText(Record):
-    """What the generator made of a text (`transformations/<transformation>/<seed>.parquet`)."""
+    """A generator's output for a text (`transformations/<transformation>/<seed>.parquet`)."""
 
     KEY = ("key",)
     key: str = Field(description="identity: hash of everything that changes the output (see `job_key`)")
@@ -72,31 +72,31 @@ class TransformedText(Record):
     output: str = Field(description="the transformed text, cleaned; empty where there is none")
     raw: str | None = Field(description="the generator's answer before cleaning, if that changed it")
     status: Literal["ok", "failed", "unanswered"] = Field(
-        description="unanswered: no answer came, the next run asks again"
+        description="unanswered: no answer arrived; the next run asks again"
     )
     reason: str = Field(description="why there is no output; empty otherwise")
     flags: tuple[str, ...] = Field(description="error types found on the last attempt (`generation.flags`)")
     first_flags: tuple[str, ...] = Field(description="error types found on the first attempt")
     attempts: int = Field(description="answers received")
-    model: str = Field(description="the generator's model; of other makers the function, or the file of outputs")
-    generator_hash: str = Field(description="hash of model, revision and sampling; of other makers of theirs")
+    model: str = Field(description="the generator's model, or the function or file that made the output")
+    generator_hash: str = Field(description="hash of model, revision and sampling, or of the function or file")
     prompt_hash: str = Field(description="hash of the prompts' texts; empty without prompts")
     finished_at: datetime = Field(description="when the output was received, UTC")
 
 
 class Pair(Record):
-    """What raters judge: an original and its transformation, or an item of another subject (`pairs.parquet`)."""
+    """A pair that raters judge: an original and its transformation, or an item of another subject (`pairs.parquet`)."""
 
     KEY = ("pair_id",)
     pair_id: str = Field(description="hash of the transformed text's key, or of an item")
     key: str = Field(description="the transformed text's key; an item's hash")
-    transformation: str = Field(description="its name; of another subject what is judged, a group of items")
-    axis: str = Field(description="its axis; of another subject the subject's kind")
+    transformation: str = Field(description="the transformation's name; for another subject the group of items")
+    axis: str = Field(description="the transformation's axis; for another subject its kind")
     pool: str = Field(description="transformations rated together: translation includes cross_translation (HTEB, 2.4)")
-    dataset: str = Field(description="first data set of the study that holds the text")
+    dataset: str = Field(description="the study's first data set that holds the text")
     task_type: str = Field(description="that data set's task")
     language: str = Field(description="language of the original")
-    output_language: str = Field(description="language that the transformed text should be in")
+    output_language: str = Field(description="language that the transformed text should have")
     seed: int = Field(description="transformation seed")
     control: Literal["", "positive", "negative", "known", "repeat", "suggested"] = Field(
         default="",
@@ -106,29 +106,29 @@ class Pair(Record):
     repeats: str = Field(default="", description="the pair that a repeat shows again; empty otherwise")
     original: str = Field(description="the text; empty where `fields` has what raters read")
     transformed: str = Field(description="its transformation; empty where `fields` has what raters read")
-    model: str = Field(description="the generator's model; of other makers the function, or the file of outputs")
-    generator_hash: str = Field(description="hash of model, revision and sampling; of other makers of theirs")
+    model: str = Field(description="the generator's model, or the function or file that made the output")
+    generator_hash: str = Field(description="hash of model, revision and sampling, or of the function or file")
     prompt_hash: str = Field(description="hash of the prompts' texts; empty without prompts")
     generator_kind: str = Field(
-        default="", description="the generator's kind, such as recorded; function, outputs; empty if unknown"
+        default="", description="the generator's kind, such as recorded, or `function` or `outputs`; empty if unknown"
     )
-    wave: int = Field(default=1, description="1 as the sample was drawn first; each extension adds a wave")
+    wave: int = Field(default=1, description="1 for the first sample; each extension adds a wave")
     fields: str = Field(
-        default="", description="what raters read of another subject than pairs: names with values, as JSON"
+        default="", description="what raters read if the subject is not pairs: names with values, as JSON"
     )
     expected: str = Field(
-        default="", description="right answers of a known item by question, as JSON; they are shown to no rater"
+        default="", description="right answers of a known item by question, as JSON; no rater sees them"
     )
-    queue: str = Field(default="", description="the queue that it stands in with others' pools; empty: its pool's own")
+    queue: str = Field(default="", description="the queue that it shares with other pools; empty: its own pool's queue")
 
     @property
     def drawn(self) -> bool:
-        """Whether it was drawn, to count or for the experiment's other half, and not made to tell about raters."""
+        """Whether the pair was drawn from outputs, to count or for the experiment, and is no check on raters."""
         return self.control in ("", SUGGESTED)
 
 
-ARGILLA = "argilla"  # the source of ratings that were given there
-REHEARSAL = "REHEARSAL"  # the source of ratings by the made-up crowd
+ARGILLA = "argilla"  # source of ratings given there
+REHEARSAL = "REHEARSAL"  # source of ratings by the simulated crowd
 SOURCES = (
     ARGILLA,
     "mturk",
@@ -136,8 +136,8 @@ SOURCES = (
     "link",
     REHEARSAL,
     "simulated",
-)  # of a study's own campaign; any other is the name of a file
-SANDBOX = " sandbox"  # how the source of a crowd's rehearsal ends
+)  # sources of a study's own campaign; any other is a file's name
+SANDBOX = " sandbox"  # ending of the source of a crowd's rehearsal
 
 
 class Rating(Record):
@@ -158,39 +158,39 @@ class Rating(Record):
     source: str = Field(
         description="where it was given: argilla, mturk, prolific, link, REHEARSAL, or the CSV file's name"
     )
-    batch: str = Field(default="", description="the batch that a crowd worker did; empty elsewhere")
+    batch: str = Field(default="", description="the crowd worker's batch; empty for other raters")
     seconds: Number = Field(
         default=math.nan, description="seconds spent on the pair, or since the rater's previous answer; NaN if unknown"
     )
     comment: str = Field(default="", description="the rater's free comment")
     answer: str = Field(
-        default="", description="to a question without a scale: the label, the labels, the order, the text; else empty"
+        default="", description="the answer to a question without a scale: label, labels, order or text; else empty"
     )
     excluded: str = Field(default="", description="why a person excluded its rater; empty if nobody did")
     withdrawn: str = Field(default="", description="why a person withdrew its pair; empty if nobody did")
     surplus: bool = Field(
         default=False,
-        description="beyond what the study asks for: it came after `raters.per_pair` others and does not count",
+        description="surplus: it came after `raters.per_pair` others and does not count",
     )
     order: str = Field(
         default="",
-        description="of tasks with candidates the order in which this rater saw them, by their numbers among the item's"
-        " `shown` (`3 1 2`), or of a candidate with a record of its own its place; empty where they stood as `shown`"
-        " says, `unknown` where nobody can say any more",
+        description="for tasks with candidates: the order in which this rater saw them, as numbers in the "
+        "item's `shown` (`3 1 2`), or the place of a candidate with its own record; empty for the order of "
+        "`shown`, `unknown` if it was not recorded",
     )
     turn: int = Field(
         default=0,
-        description="of tasks the item's place in the order that was drawn for this rater, from 1; 0: unknown",
+        description="for tasks: the item's place in this rater's order, from 1; 0: unknown",
     )
     again: bool = Field(
         default=False,
-        description="whether its pair was offered again since its rater was excluded: another answer is waited for",
+        description="whether its pair was offered again after its rater was excluded, and another answer is due",
     )
     simulated: bool = Field(description="true if a program gave it, not a person")
 
 
 class DriftRecord(Record):
-    """How far a transformation moved a text in a model's space (`drift.parquet`)."""
+    """A transformation's drift of one text in a model's space (`drift.parquet`)."""
 
     KEY = ("pair_id", "model")
     pair_id: str = Field(description="which pair")
@@ -208,28 +208,27 @@ class Score(Record):
     dataset: str = Field(description="the data set")
     task_type: str = Field(description="its task")
     language: str = Field(description="languages of its texts (codes, comma-separated)")
-    transformation: str = Field(description="its name, or original")
+    transformation: str = Field(description="the transformation, or original")
     axis: str = Field(description="the transformation's axis, or original")
     seed: int = Field(description="transformation seed; 0 for original")
     metric: str = Field(description="mteb's name of the main metric")
     score: Number = Field(description="its value from -1 or 0 to 1; NaN where it was left out")
-    n: int = Field(
-        description="items of the test split that were scored: rows, queries, or texts of sets and summaries"
-    )
+    n: int = Field(description="scored items of the test split: rows, queries, or texts of sets and summaries")
     n_failed: int = Field(
-        default=0, description="items whose outputs failed, in classification's train split too (`failed_policy`)"
+        default=0,
+        description="items whose outputs failed, for classification also in the train split (`failed_policy`)",
     )
     n_kept_out: int = Field(
         default=0,
-        description="of these, items kept out by `sample.without`: no verdict covers them",
+        description="of these, items that `sample.without` keeps out: no verdict covers them",
     )
     failed_policy: Literal["drop", "original", ""] = Field(
         default="", description="whether they were dropped or scored with their originals; empty if none failed"
     )
     original_score: Number = Field(
         default=math.nan,
-        description="the metric on the original texts of the same items, those that failed outputs leave;"
-        " NaN where it was left out or is undefined, and where an earlier version wrote the file",
+        description="the metric on the original texts of the same items, without those whose outputs failed; "
+        "NaN if left out, undefined, or written by an earlier version",
     )
     status: Literal["evaluated", "included_rejected", "left_out", "failed"] = Field(
         description="whether the gate let it through; failed: the model could not be evaluated"
@@ -243,7 +242,7 @@ class Score(Record):
     )
     dataset_revision: str = Field(default="", description="the data set's revision; of a local one, of its content")
     protocol: str = Field(default="", description="how it was measured: paper or mteb (`evaluation.tasks.protocols`)")
-    precision: str = Field(default="", description="of the model's numbers, such as float32")
+    precision: str = Field(default="", description="type of the model's numbers, such as float32")
     generator_hash: str = Field(default="", description="hash of what made the texts; empty for original")
     prompt_hash: str = Field(default="", description="hash of the prompts that made them; empty for original")
     verdict_hash: str = Field(
@@ -257,30 +256,30 @@ class Score(Record):
 
 
 def nfc(text: str) -> str:
-    """The text in Unicode's composed form, which is what is hashed, transformed and compared."""
+    """Return the text in Unicode's composed form, which is hashed, transformed and compared."""
     return unicodedata.normalize("NFC", text)
 
 
 def text_id(text: str, language: str) -> str:
-    """Identity of a text: equal for equal texts (in NFC) of one language, in whatever data set they stand."""
+    """Return the identity of a text: equal for equal texts (in NFC) of one language, in any data set."""
     return identity_from(_texts_of(language), nfc(text))
 
 
 @functools.lru_cache(maxsize=512)
 def _texts_of(language: str) -> Any:
-    """What the identities of a language's texts begin with."""
+    """Return the prefix of the identities of a language's texts."""
     return prefix("text-v1", language)
 
 
-_OF_NO_STUDY = "bring it back into the study's `transformations`, or the file from a copy"
+_OF_NO_STUDY = "add it to the study's `transformations` again, or restore the file from a copy"
 _TIMES = (0, 7_258_118_400_000_000)  # microseconds: 1970 to 2200
 
 
 def arrow_schema(record: type[Record], frame: pd.DataFrame | None = None) -> pa.Schema:
-    """The Parquet columns of a record, from its annotations; of a frame without those `UNSAID` that say nothing in it.
+    """Return the Parquet columns of a record; columns in `UNSAID` are left out if a frame has no value in them.
 
-    So a table in which nothing is said in a column that came later is the same file, with the same hash, as before;
-    and so is one of whole numbers in a column that may hold others.
+    So a table without values in a newer column is the same file, with the same hash, as before; and so is a table of
+    whole numbers in a column that may hold others.
     """
     fields = record.model_fields
     unsaid = set[str]()
@@ -313,35 +312,35 @@ def _arrow_type(annotation: Any) -> tuple[pa.DataType, bool]:
 
 
 def numeric(record: type[Record]) -> list[str]:
-    """The columns of a record that hold whole numbers or others."""
+    """Return the columns of a record that hold whole or other numbers."""
     return [name for name, field in record.model_fields.items() if {int, float} <= {*typing.get_args(field.annotation)}]
 
 
 def is_whole(values: pd.Series) -> bool:
-    """Whether all numbers of a column are whole, as far as there are any."""
+    """Tell whether all numbers of a column are whole."""
     numbers = pd.to_numeric(values).dropna().to_numpy(np.float64)
     return bool((numbers == np.round(numbers)).all())
 
 
 def with_decimals(schema: pa.Schema, columns: Collection[str]) -> pa.Schema:
-    """The schema with these columns as numbers of any kind."""
+    """Return the schema with these columns as numbers of any kind."""
     return pa.schema([field.with_type(pa.float64()) if field.name in columns else field for field in schema])
 
 
 def with_decimals_of(schema: pa.Schema, record: type[Record], present: pa.Schema) -> pa.Schema:
-    """The schema of a record for a table with the columns `present`: their numbers stay as they are."""
+    """Return a record's schema for a table with the columns `present`; their number types stay."""
     names = [name for name in numeric(record) if name in present.names]
     return with_decimals(schema, [name for name in names if pa.types.is_floating(present.field(name).type)])
 
 
 def with_words(schema: pa.Schema, words: Collection[str]) -> pa.Schema:
-    """The schema with dictionaries for these columns of text."""
+    """Return the schema with these text columns as dictionaries."""
     encoded = pa.dictionary(pa.int32(), pa.string())
     return pa.schema([field.with_type(encoded) if field.name in words else field for field in schema])
 
 
 def cast_table(table: pa.Table, schema: pa.Schema, record: type[Record], path: Path, made_by: str) -> pa.Table:
-    """The columns in the schema's order and types; those that the file lacks hold their default."""
+    """Return the columns in the schema's order and types; columns that the file lacks get their default."""
     for field in schema:
         if field.name not in table.schema.names:
             default = record.model_fields[field.name].get_default(call_default_factory=True)
@@ -364,17 +363,17 @@ def cast_table(table: pa.Table, schema: pa.Schema, record: type[Record], path: P
 
 
 def _strange(column: pa.ChunkedArray, field: pa.Field, record: type[Record]) -> str:
-    """What in a column no record has: words that are none of its own, numbers and times without end."""
+    """Describe a value that no record has: an unknown word, an infinite value, or an impossible time."""
     annotation = record.model_fields[field.name].annotation
     if typing.get_origin(annotation) is Literal:
         words = typing.get_args(annotation)
         foreign = [value for value in pc.unique(column).to_pylist() if value not in words]
-        return f"holds {str(foreign[0])[:60]!r}, which is none of {', '.join(filter(None, words))}" if foreign else ""
+        return f"holds {str(foreign[0])[:60]!r}, not one of {', '.join(filter(None, words))}" if foreign else ""
     if field.name == "transformation":
         foreign = [name for name in pc.unique(column).to_pylist() if name not in (*KNOWN, ORIGINAL, None)]
         return f"holds {str(foreign[0])[:60]!r}, which is not a transformation of the study" if foreign else ""
     if pa.types.is_floating(field.type) and pc.any(pc.is_inf(column)).as_py():
-        return "holds a number without end"
+        return "holds an infinite value"
     if pa.types.is_timestamp(field.type) and len(column):
         ends = pc.min_max(column.cast(pa.int64())).as_py()
         if not _TIMES[0] <= ends["min"] <= ends["max"] <= _TIMES[1]:
@@ -383,13 +382,13 @@ def _strange(column: pa.ChunkedArray, field: pa.Field, record: type[Record]) -> 
 
 
 def with_nan(table: pa.Table) -> pa.Table:
-    """The table with NaN where pandas' NaN became null on its way to Arrow."""
+    """Return the table with NaN where pandas' NaN became null in Arrow."""
     columns = [pc.fill_null(c, math.nan) if pa.types.is_floating(c.type) else c for c in table.columns]
     return pa.table(columns, schema=table.schema)
 
 
 def in_order(column: pa.DictionaryArray) -> pa.DictionaryArray:
-    """The column with its dictionary sorted."""
+    """Return the column with its dictionary sorted."""
     order = pc.sort_indices(column.dictionary).to_numpy()
     places = np.empty(len(order), np.int32)
     places[order] = np.arange(len(order), dtype=np.int32)
@@ -397,8 +396,8 @@ def in_order(column: pa.DictionaryArray) -> pa.DictionaryArray:
 
 
 def refuse_duplicate_keys(table: pa.Table, record: type[Record], path: Path) -> None:
-    """Raise DataError where two rows have one key."""
-    # A row's key as one number: what stands in each column is looked up once, and rows are compared as numbers.
+    """Raise DataError if two rows have one key."""
+    # A row's key as one number: each column's values are looked up once, then rows are compared as numbers.
     number, n_keys = np.zeros(table.num_rows, np.int64), 1
     for name in record.KEY:
         column = table[name].combine_chunks()
@@ -407,7 +406,7 @@ def refuse_duplicate_keys(table: pa.Table, record: type[Record], path: Path) -> 
         n_keys *= len(codes.dictionary)
     if n_keys > np.iinfo(np.int64).max or not pd.Index(number).is_unique:
         frame = table.select(list(record.KEY)).to_pandas()
-        twice = frame[frame.duplicated()]  # none where the numbers only ran over
+        twice = frame[frame.duplicated()]  # False if the numbers only overflowed
         if len(twice):
             first = twice.iloc[0].to_dict()
             raise DataError(f"{path}: the key {first} appears twice; each {record.__name__} has one row")

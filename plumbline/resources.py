@@ -1,6 +1,6 @@
-"""Where things are: what comes with Plumbline, and a user's own files, which are in the folder that the user stands in.
+"""Find Plumbline's own files, and a user's files in the current folder.
 
-The former is in the checkout, or, where Plumbline is installed from a wheel, in the package (`setup.py` puts it there).
+The former are in the checkout, or in the package if Plumbline is installed from a wheel (`setup.py` puts them there).
 """
 
 from __future__ import annotations
@@ -18,39 +18,39 @@ IN_CHECKOUT = not _CARRIED.is_dir()
 
 
 def resource(name: str) -> Path:
-    """A file or folder that comes with Plumbline: below `prompts`, `studies` or `constraints`. It is only read."""
+    """Return a read-only file or folder of Plumbline below `prompts`, `studies` or `constraints`."""
     return (ROOT if IN_CHECKOUT else _CARRIED) / name
 
 
 def working(name: str) -> Path:
-    """A file or folder of the user's: `exports`, `prompts`, `.argilla`. Raises StudyError where one stands nowhere."""
+    """Return a user's file or folder: `exports`, `prompts`, `.argilla`. Raises StudyError without a current folder."""
     try:
         return Path.cwd() / name
     except FileNotFoundError:
-        raise StudyError("the folder that you stand in is gone; change to another, then run again") from None
+        raise StudyError("the current folder was deleted; change to another one, then run again") from None
 
 
 def user_cache() -> Path:
-    """The user's folder of what can be made again: the one that PLUMBLINE_CACHE names, or the usual place."""
+    """Return the user's cache folder: the one that PLUMBLINE_CACHE names, or the usual place."""
     usual = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "plumbline"
     return Path(os.environ.get("PLUMBLINE_CACHE") or usual)
 
 
 def in_checkout_alone(name: str) -> bool:
-    """Whether a file or folder of the user's is in the checkout's root and not where the user stands.
+    """Tell whether a user's file is in the checkout's root and not in the current folder.
 
-    Earlier versions wrote all records and the server's data into the checkout, wherever the user stood.
+    Earlier versions wrote all records and the server's data into the checkout, whatever the current folder.
     """
     return IN_CHECKOUT and (ROOT / name).exists() and not working(name).exists()
 
 
 def installing(extras: str) -> str:
-    """The command that installs what parts of Plumbline need, and leaves the version that is there."""
+    """Return the command that installs these extras, of the version that is installed."""
     if IN_CHECKOUT:
         return shlex.join(["pip", "install", "-e", f"{'.' if working('.').resolve() == ROOT else ROOT}[{extras}]"])
     return shlex.join(["pip", "install", f"{DISTRIBUTION}[{extras}]=={version_of('plumbline')}"])
 
 
 def missing(feature: str, error: ModuleNotFoundError, extras: str) -> StudyError:
-    """What is said where something that was asked for needs a package that is not installed."""
+    """Return the error for a feature that needs a package that is not installed."""
     return StudyError(f"{feature} needs {error.name}: {installing(extras)}")

@@ -1,4 +1,4 @@
-"""Scales of ratings: points in order, at any distances, or every number between two ends."""
+"""Rating scales: points in order, at any distances, or every number between two ends."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, PlainSerializer, PlainValidator
 
 Floats = NDArray[np.float64]
-MOST_LEVELS = 20  # with more points a scale is treated as continuous: hardly two raters give the same
+MOST_LEVELS = 20  # a scale with more points is treated as continuous: two raters hardly ever agree exactly
 MOST_POINTS = 1001
-EQUAL = 1e-9  # of differences of points with decimals: what is less is rounding
+EQUAL = 1e-9  # smaller differences between points are rounding errors
 DECIMAL = re.compile(r"[+-]?[0-9]{1,15}(\.[0-9]{1,15})?")
 _ENDS = ("from", "to", "step")
 _MOST_MARKS = 11
-_CLASSES = 5  # that a fine scale is shown in
-_PRECISION = 10  # decimals of points that a step makes
+_CLASSES = 5  # classes in which a fine scale is shown
+_PRECISION = 10  # decimals of points from a step
 
 
 class Continuous(tuple[float, ...]):
@@ -35,24 +35,24 @@ class Continuous(tuple[float, ...]):
     __slots__ = ()
 
     def __contains__(self, value: object) -> bool:
-        """Whether a number lies between the ends."""
+        """Tell whether a number lies between the ends."""
         return isinstance(value, (int, float)) and not isinstance(value, bool) and self[0] <= value <= self[-1]
 
     def __eq__(self, scale: object) -> bool:
-        """A scale of two points is another."""
+        """Compare; a scale of two points is never equal to a continuous one."""
         return isinstance(scale, Continuous) and tuple.__eq__(self, scale)
 
     def __ne__(self, scale: object) -> bool:
-        """The same, negated."""
+        """Negate `__eq__`."""
         return not self == scale
 
     def __hash__(self) -> int:
-        """Of the ends."""
+        """Hash the ends."""
         return hash((type(self), *self))
 
 
 def as_number(value: Any) -> float:
-    """A number, or text that is one; a whole one as int. Raises ValueError for anything else.
+    """Return a number, or a text that is one; a whole number as int. Raises ValueError for anything else.
 
     >>> as_number("1.50"), as_number(2.0), as_number("-2")
     (1.5, 2, -2)
@@ -66,7 +66,7 @@ def as_number(value: Any) -> float:
 
 
 def points_of(scale: Sequence[float]) -> tuple[float, ...]:
-    """The scale's points. Raises ValueError where they are not two numbers or more in ascending order."""
+    """Return the scale's points. Raises ValueError unless they are two or more numbers in ascending order."""
     points = scale if isinstance(scale, tuple) else tuple(scale) if np.iterable(scale) else (scale,)
     numbers = [float(point) if isinstance(point, (int, float, np.number)) else math.nan for point in points]
     if len(points) < 2 or not all(-math.inf < low < high < math.inf for low, high in itertools.pairwise(numbers)):
@@ -75,23 +75,27 @@ def points_of(scale: Sequence[float]) -> tuple[float, ...]:
 
 
 def _as_scale(value: Any) -> tuple[float, ...]:
-    """A scale as a file says it: its points, or `{from, to}`, of points with `step`."""
+    """Return a scale from a file: its points, or `{from, to}`, with points at each `step` if given."""
     if isinstance(value, Continuous):
         return value
     if isinstance(value, (list, tuple)):
         return tuple(map(as_number, value))
     if not isinstance(value, Mapping) or not set(_ENDS[:2]) <= set(value) <= set(_ENDS):
-        raise ValueError("a scale is a list of points, or {from: 0, to: 100}, with a step if only its points count")
+        raise ValueError(
+            "a scale is a list of points, or {from: 0, to: 100}, with `step` if only points at that distance "
+            "are allowed"
+        )
     low, high = as_number(value["from"]), as_number(value["to"])
     if low >= high:
-        raise ValueError(f"a scale goes from a lower to a higher number, not from {low:g} to {high:g}")
+        raise ValueError(f"a scale must go from a lower to a higher number, not from {low:g} to {high:g}")
     if value.get("step") is None:
         return Continuous((low, high))
     step = as_number(value["step"])
     steps = round((high - low) / step) if step > 0 else 0
     if not 1 <= steps < MOST_POINTS or not math.isclose(low + steps * step, high):
         raise ValueError(
-            f"no steps of {step:g} lead from {low:g} to {high:g}, or more than {MOST_POINTS - 1}; correct the step, or"
+            f"steps of {step:g} do not lead from {low:g} to {high:g}, or more than {MOST_POINTS - 1}; correct "
+            "the step, or"
             " leave it out"
         )
     return tuple(as_number(round(low + index * step, _PRECISION)) for index in range(steps + 1))
@@ -101,31 +105,31 @@ def _as_written(scale: tuple[float, ...]) -> Any:
     return dict(zip(_ENDS, scale, strict=False)) if isinstance(scale, Continuous) else scale
 
 
-#: A point, as models have it: a whole one is an int, so that its JSON and hashes are those of scales of whole numbers.
+#: A point, for models: a whole one is an int, so that its JSON and hashes are those of scales of whole numbers.
 Point = Annotated[int | float, BeforeValidator(as_number), Field(allow_inf_nan=False)]
-#: A scale, as models have it.
+#: A scale, for models.
 Scale = Annotated[tuple[int | float, ...], PlainValidator(_as_scale), PlainSerializer(_as_written)]
 
 
 def is_fine(scale: Sequence[float]) -> bool:
-    """Whether a scale is continuous, or has so many points that it is treated as if it were."""
+    """Tell whether a scale is continuous, or has so many points that it is treated as continuous."""
     return isinstance(scale, Continuous) or len(scale) > MOST_LEVELS
 
 
 def is_whole(scale: Sequence[float]) -> bool:
-    """Whether its points are consecutive whole numbers."""
+    """Tell whether the points are consecutive whole numbers."""
     return not isinstance(scale, Continuous) and list(scale) == list(range(int(scale[0]), int(scale[-1]) + 1))
 
 
 def on_scale(values: Floats, scale: Sequence[float]) -> NDArray[np.bool_]:
-    """Which numbers are points of the scale."""
+    """Tell which numbers are points of the scale."""
     if isinstance(scale, Continuous):
         return (values >= scale[0]) & (values <= scale[-1])
     return np.isin(values, np.array(scale, np.float64))
 
 
 def nearest_points(values: Floats, scale: Sequence[float]) -> Floats:
-    """The nearest points of the scale, halves upwards; NaN stays NaN.
+    """Return the nearest points of the scale, halves upwards; NaN stays NaN.
 
     >>> nearest_points(np.array([1.2, 1.25, 9.0]), (1, 1.5, 2)).tolist()
     [1.0, 1.5, 2.0]
@@ -139,7 +143,7 @@ def nearest_points(values: Floats, scale: Sequence[float]) -> Floats:
 
 
 def classes_of(values: Floats, scale: Sequence[float]) -> tuple[list[float | str], NDArray[np.int64]]:
-    """(names of the classes of a scale, the class of each value by its place): points, or fifths where they are many.
+    """Return a scale's class names, and each value's class by number: the points, or fifths of a fine scale.
 
     >>> names, places = classes_of(np.array([0, 20, 100]), Continuous((0, 100)))
     >>> names, places.tolist()
@@ -153,6 +157,6 @@ def classes_of(values: Floats, scale: Sequence[float]) -> tuple[list[float | str
 
 
 def marks(scale: Sequence[float]) -> list[float]:
-    """The points that an axis shows: all of a few, else the ends and the middle."""
+    """Return the points that an axis shows: all of a few, else the ends and the middle."""
     few = not isinstance(scale, Continuous) and len(scale) <= _MOST_MARKS
     return list(scale) if few else [scale[0], as_number((scale[0] + scale[-1]) / 2), scale[-1]]

@@ -1,7 +1,7 @@
-"""Files that survive: atomic writes and typed Parquet tables, on this machine or on any fsspec path.
+"""Write files atomically, and typed Parquet tables, on this machine or on any fsspec path.
 
-A remote path (`s3://...`) is a `UPath`, which has a `Path`'s methods; its files are written here first and then put
-there whole, and fetched whole before they are read.
+A remote path (`s3://...`) is a `UPath`, which has a `Path`'s methods. Its files are written locally and uploaded whole,
+and downloaded whole before they are read.
 """
 
 from __future__ import annotations
@@ -46,25 +46,25 @@ from plumbline.study.places import file_state, note_hash
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder and those above it, for its user alone; what is there stays as it is.
+    """Make a folder and its parents, readable by the user alone; existing ones stay unchanged.
 
-    Raises DataError where there can be none.
+    Raises DataError if it cannot be made.
     """
     try:
         for part in (*reversed(folder.parents), folder):
             if not part.exists():
                 part.mkdir(mode=0o700, exist_ok=True)
-        folder.mkdir(exist_ok=True)  # refuses a file in its place
-    except FileNotFoundError:  # /proc is there, and takes no folders
-        raise DataError(f"{folder}: no folder can be made there; name another") from None
+        folder.mkdir(exist_ok=True)  # raises an error if a file has this name
+    except FileNotFoundError:  # raised by /proc, which exists but takes no folders
+        raise DataError(f"{folder}: cannot make this folder; name another") from None
 
 
 def let_in(file: IO[bytes], path: Path, *, public: bool) -> None:
-    """Let those read a new file who could read the one in its place; or the folder's group, where it has one.
+    """Let a new file be read by those who could read the old one, or else by the folder's group if it has one.
 
-    A folder that everybody may enter, as folders are by themselves, says nothing of who shall read people's answers.
+    That everybody may enter a folder, the default for folders, does not mean that everybody may read people's answers.
     """
-    with contextlib.suppress(OSError):  # no file there yet; or of a file system without modes
+    with contextlib.suppress(OSError):  # no old file, or a file system without modes
         folder = path.parent.stat().st_mode
         if not public and not folder & 0o007:
             os.fchmod(file.fileno(), 0o600 | (folder & 0o040))
@@ -72,7 +72,7 @@ def let_in(file: IO[bytes], path: Path, *, public: bool) -> None:
 
 
 def clear_left(path: Path) -> None:
-    """Remove what killed processes left of their writing of a file or a folder: `.NAME.PROCESS.tmp` beside it."""
+    """Remove temporary files of killed processes that wrote a file or folder: `.NAME.PROCESS.tmp` beside it."""
     for leftover in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
         writer = leftover.name.rsplit(".", 2)[1]
         if not writer.isdecimal() or is_running(int(writer)):
@@ -106,7 +106,7 @@ def to_disk(descriptor: int, *, data_alone: bool = False) -> None:
 
 @contextlib.contextmanager
 def writing(path: Path | str) -> Iterator[None]:
-    """Inside, `path` is written: a full disk that does not say where it is becomes an OSError that names it."""
+    """Name `path` in the OSError of a full disk that does not name it."""
     try:
         yield
     except OSError as error:
@@ -121,21 +121,21 @@ def writing(path: Path | str) -> Iterator[None]:
 R = TypeVar("R", bound=Record)
 M = TypeVar("M", bound=BaseModel)
 
-BATCH = 4096  # rows in memory at a time, where a table is read or written in pieces
+BATCH = 4096  # rows in memory at a time when a table is read or written in pieces
 
 
 def is_remote(path: Path) -> bool:
-    """Whether a path is on another machine (an fsspec address)."""
+    """Tell whether a path is on another machine (an fsspec address)."""
     return not isinstance(path, Path)
 
 
 @contextlib.contextmanager
 def atomic(path: Path, wanted: Callable[[Path], bool] = lambda _: True, *, public: bool = False) -> Iterator[IO[bytes]]:
-    """A file that appears under its name whole or not at all (temporary file, fsync, rename).
+    """Write a file that appears under its name whole or not at all (temporary file, fsync, rename).
 
-    Only its user can read it, unless it is `public`, or others were let in (`let_in`). `wanted` is asked of the file
-    when it is whole, and may leave what is there. A remote one is put when it is whole; object stores show it then,
-    servers of files (SFTP, WebDAV) while it comes.
+    Only its user can read it, unless it is `public` or `let_in` allows others. `wanted` is called with the finished
+    file; if it returns False, the old file stays. A remote file is uploaded when finished; object stores show it then,
+    file servers (SFTP, WebDAV) during the upload.
     """
     if is_remote(path):
         with tempfile.TemporaryDirectory(prefix="plumbline-") as here:
@@ -163,28 +163,28 @@ def atomic(path: Path, wanted: Callable[[Path], bool] = lambda _: True, *, publi
         finally:
             os.close(folder)
     except OSError as error:
-        error.filename = error.filename or str(path)  # a full disk does not say where it is
+        error.filename = error.filename or str(path)  # the error of a full disk lacks the path
         raise
     finally:
         temporary.unlink(missing_ok=True)
 
 
 def _put(local: Path, path: Path) -> None:
-    """Copy a file to its address."""
+    """Upload a file to its address."""
     from upath.implementations.cloud import CloudPath  # noqa: PLC0415 (most studies stay on their machine)
 
     try:
-        if not isinstance(path, CloudPath):  # these have no folders, and s3fs would make a missing bucket
+        if not isinstance(path, CloudPath):  # object stores have no folders, and s3fs would create a missing bucket
             path.parent.mkdir(parents=True, exist_ok=True)
         path.fs.put_file(str(local), path.path)  # type: ignore[attr-defined]  # UPath's
-    except Exception as error:  # each protocol has errors of its own
+    except Exception as error:  # each protocol has its own errors
         line = f"{path} cannot be written ({error or type(error).__name__})"
         raise ServiceError(f"{line}; correct the address or your rights there, then run again") from None
 
 
 @contextlib.contextmanager
 def fetched(path: Path) -> Iterator[Path]:
-    """The file on this machine: itself, or a copy for as long as it is read. Raises FileNotFoundError."""
+    """Yield the file on this machine: itself, or a copy that lives while it is read. Raises FileNotFoundError."""
     if not is_remote(path):
         yield path
         return
@@ -194,16 +194,16 @@ def fetched(path: Path) -> Iterator[Path]:
             path.fs.get_file(path.path, str(copy))  # type: ignore[attr-defined]  # UPath's
         except FileNotFoundError:
             raise
-        except Exception as error:  # each protocol has errors of its own
+        except Exception as error:  # each protocol has its own errors
             raise ServiceError(f"{path} cannot be read ({error or type(error).__name__}); run again") from None
         yield copy
 
 
 @contextlib.contextmanager
 def only_one(path: Path, busy: str, *, shared: bool = False) -> Iterator[None]:
-    """Hold a lock file while a stage works; refuse with StudyError(`busy`) where another process holds it.
+    """Hold a lock file while a stage works; raise StudyError(`busy`) if another process holds it.
 
-    The lock goes with the process, however it ends. `shared` ones are refused by one that is not, and refuse it.
+    The lock ends with the process, however it ends. Shared locks exclude only locks that are not `shared`.
     """
     make_folder(path.parent)
     with path.open("w") as lock:
@@ -221,13 +221,13 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def json_bytes(value: Any) -> bytes:
-    """What `write_json` writes."""
+    """Return the bytes that `write_json` writes."""
     plain = lambda item: json.loads(item.model_dump_json()) if isinstance(item, BaseModel) else str(item)  # noqa: E731
     return json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False, default=plain).encode() + b"\n"
 
 
 def read_json(path: Path, made_by: str, advice: str = "") -> Any:
-    """The JSON in a file; `made_by` is the command that makes the file, for the error's advice, or `advice` is that."""
+    """Return the JSON in a file; the error advises to run `made_by`, the command that makes it, or gives `advice`."""
     try:
         with fetched(path) as file:
             return parse_json(read_bytes(file))
@@ -238,18 +238,18 @@ def read_json(path: Path, made_by: str, advice: str = "") -> Any:
 
 
 def read_models(path: Path, model: type[M], made_by: str) -> list[M]:
-    """A JSON list of models."""
+    """Return a JSON list as models."""
     return as_models(read_json(path, made_by), path, model, f"run `{made_by}` again")
 
 
 def as_models(data: Any, path: Path, model: type[M], advice: str) -> list[M]:
-    """What was read from a JSON file as models; `advice` ends the line where it is something else."""
+    """Return models from the content of a JSON file; `advice` ends the error line."""
     try:
         if not isinstance(data, list):
-            raise DataError(f"{path} does not hold what it should (a list); {advice}")
+            raise DataError(f"{path} does not have the expected content (a list); {advice}")
         return [model.model_validate(item) for item in data]
     except ValidationError as error:
-        raise DataError(f"{path} does not hold what it should ({first_complaint(error)}); {advice}") from None
+        raise DataError(f"{path} does not have the expected content ({first_complaint(error)}); {advice}") from None
 
 
 def write_table(
@@ -264,7 +264,7 @@ def write_table(
     """
     schema = arrow_schema(record, rows if isinstance(rows, pd.DataFrame) else None)
     with atomic(path, wanted=wanted) as file:
-        hashes = array("q")  # of the rows' keys: 8 bytes a row tell that none stands twice
+        hashes = array("q")  # hashes of the rows' keys: 8 bytes per row suffice to find repeated keys
         try:
             with pq.ParquetWriter(file, schema, compression="zstd") as writer:
                 for table in _tables(rows, schema):
@@ -273,14 +273,14 @@ def write_table(
         except (pa.ArrowInvalid, pa.ArrowTypeError, KeyError) as error:
             raise DataError(f"{path.name}: rows do not fit {record.__name__}: {error}") from None
         sorted_hashes = np.frombuffer(hashes, np.int64)
-        sorted_hashes.sort()  # in its place: a table of millions has no second copy
+        sorted_hashes.sort()  # in place: a table of millions is not copied
         if record.KEY and (sorted_hashes[1:] == sorted_hashes[:-1]).any():
             file.flush()
             refuse_duplicate_keys(pq.read_table(file.name, columns=list(record.KEY)), record, path)
 
 
 def _tables(rows: Iterable[Record] | pd.DataFrame, schema: pa.Schema) -> Iterator[pa.Table]:
-    """The rows in pieces that fit into memory."""
+    """Yield the rows in pieces that fit into memory."""
     if isinstance(rows, pd.DataFrame):
         yield with_nan(pa.Table.from_pandas(rows[schema.names], schema=schema, preserve_index=False))
         return
@@ -290,7 +290,7 @@ def _tables(rows: Iterable[Record] | pd.DataFrame, schema: pa.Schema) -> Iterato
 
 
 def hashed_bytes(path: Path, made_by: str) -> tuple[bytes, str]:
-    """A file's bytes and their hash, which `file_hash` knows from then on. Raises DataError where it is not there."""
+    """Return a file's bytes and their hash, which `file_hash` caches. Raises DataError if it is missing."""
     state = file_state(path) if path.exists() else None
     try:
         with fetched(path) as file:
@@ -308,14 +308,13 @@ def read_table(
     words: Collection[str] = (),
     content: bytes | None = None,
 ) -> pa.Table:
-    """A Parquet file of records (or some of its columns), checked for its columns, types and keys.
+    """Read a Parquet file of records (or some columns), checked for columns, types and keys.
 
-    `words` names columns of text whose cells are read as numbers into a dictionary of what stands there; `content` are
-    the file's bytes, of who has read them.
+    `words` names text columns to read as dictionary codes; `content` holds the file's bytes if they were read already.
     """
     with open_parquet(path, made_by, words, content) as file:
         schema = with_words(asked_of(file, path, record, made_by, columns), words)
-        threads = file.metadata.num_rows > BATCH  # handing a small table to others takes longer than reading it
+        threads = file.metadata.num_rows > BATCH  # for a small table, starting threads takes longer than reading it
         table = cast_table(file.read(columns=among(file, schema), use_threads=threads), schema, record, path, made_by)
     if set(record.KEY) <= set(schema.names):
         refuse_duplicate_keys(table, record, path)
@@ -323,7 +322,7 @@ def read_table(
 
 
 def read_batches(path: Path, record: type[Record], made_by: str, columns: Sequence[str] = ()) -> Iterator[pa.Table]:
-    """The same in pieces of `BATCH` rows, which is all that is in memory at a time; keys are not checked."""
+    """Read a table in pieces of `BATCH` rows, the most in memory at a time; keys are not checked."""
     with open_parquet(path, made_by) as file:
         schema = asked_of(file, path, record, made_by, columns)
         for batch in file.iter_batches(batch_size=BATCH, columns=among(file, schema)):
@@ -334,7 +333,7 @@ def read_batches(path: Path, record: type[Record], made_by: str, columns: Sequen
 def open_parquet(
     path: Path, made_by: str, words: Collection[str] = (), content: bytes | None = None
 ) -> Iterator[pq.ParquetFile]:
-    """An open Parquet file, or its `content`; what is wrong with it, while it is opened or read, is a DataError."""
+    """Open a Parquet file, or its `content`; any fault on opening or reading is a DataError."""
     try:
         with _native(path, content) as file:
             columns = pq.read_schema(file).names if words else []
@@ -356,17 +355,17 @@ def _native(path: Path, content: bytes | None) -> Iterator[pa.NativeFile]:
 
 
 def native_file(path: Path) -> pa.NativeFile:
-    """A file of this machine that Arrow reads by itself.
+    """Open a local file that Arrow reads by itself.
 
-    Its threads may let go of a file after the read has returned. With a Python file, that ends the process
-    (`terminate called`) where the interpreter is just ending (apache/arrow issue 34314).
+    Arrow's threads may release a file after the read has returned. With a Python file, that crashes the process
+    (`terminate called`) if the interpreter is just ending (apache/arrow issue 34314).
     """
     refuse_no_file(path)
     return pa.OSFile(os.fsencode(path))
 
 
 def asked_of(file: pq.ParquetFile, path: Path, record: type[Record], made_by: str, columns: Sequence[str]) -> pa.Schema:
-    """The part of a record's schema that is asked for, in the record's order; what has no default must be there."""
+    """Return the requested part of a record's schema, in its order; columns without a default must exist."""
     schema, present = arrow_schema(record), file.schema_arrow.names
     if len(set(present)) < len(present):
         raise DataError(f"{path} has two columns of one name; delete it and run `{made_by}` again")
@@ -378,19 +377,19 @@ def asked_of(file: pq.ParquetFile, path: Path, record: type[Record], made_by: st
 
 
 def among(file: pq.ParquetFile, schema: pa.Schema) -> list[str]:
-    """Which of a schema's columns a file has; one of an earlier version lacks those that came later."""
+    """Return the columns of a schema that a file has; a file of an earlier version lacks later ones."""
     columns = set(file.schema_arrow.names)
     return [name for name in schema.names if name in columns]
 
 
 def read_frame(path: Path, record: type[Record], made_by: str) -> pd.DataFrame:
-    """A table of records as a pandas frame."""
+    """Return a table of records as a pandas frame."""
     frame: pd.DataFrame = read_table(path, record, made_by).to_pandas()
     return frame
 
 
 def joined(tables: Iterable[pa.Table], record: type[Record], words: Collection[str] = ()) -> pd.DataFrame:
-    """Tables of records, or none at all, one after another as a pandas frame with the record's types.
+    """Return tables of records, or none, joined into one pandas frame with the record's types.
 
     Columns that were read as `words` are categories, in their order.
     """
@@ -404,11 +403,11 @@ def joined(tables: Iterable[pa.Table], record: type[Record], words: Collection[s
 
 
 def read_records(path: Path, record: type[R], made_by: str) -> list[R]:
-    """A table of records as records."""
+    """Return a table of records as a list of records."""
     return [as_record(row, record) for row in read_table(path, record, made_by).to_pylist()]
 
 
 def as_record(row: dict[str, Any], record: type[R]) -> R:
-    """A row of a table, which was checked when it was read, as a record."""
+    """Return a row of a checked table as a record."""
     values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in row.items()}
     return typing.cast("R", record.model_construct(**values))

@@ -79,8 +79,8 @@ BAD: dict[str, tuple[Any, str]] = {
         "6 in column 'value' is no point of the scale 1, 2, 3, 4, 5 (1 of 6 are none)",
     ),
     "between points": (answers(value=[1, 2, 3, 3.5, 5, 4]), "3.5 in column 'value' is no point"),
-    "no number": (answers(value=["1", "2", "3", "good", "5", "4"]), "'good' in column 'value' is no number"),
-    "a rater twice": (answers(rater_id=["a", "a"] * 3), "stands there more than once"),
+    "no number": (answers(value=["1", "2", "3", "good", "5", "4"]), "'good' in column 'value' is not a number"),
+    "a rater twice": (answers(rater_id=["a", "a"] * 3), "appears more than once"),
     "a column twice": (
         pd.concat([answers(), answers()[["value"]]], axis=1),
         "ratings: there is more than one column 'value'",
@@ -89,8 +89,8 @@ BAD: dict[str, tuple[Any, str]] = {
         answers().set_axis(pd.MultiIndex.from_product([answers().columns, [""]]), axis=1),
         "ratings: the columns have 2 levels; one is needed",
     ),
-    "lengths of time": (answers(value=pd.Timedelta(1)), "column 'value' holds no numbers but timedelta64"),
-    "complex numbers": (answers(value=[1 + 1j] * 6), "column 'value' holds no numbers but complex128"),
+    "lengths of time": (answers(value=pd.Timedelta(1)), "column 'value' must hold numbers, not timedelta64"),
+    "complex numbers": (answers(value=[1 + 1j] * 6), "column 'value' must hold numbers, not complex128"),
     "nobody": (answers(rater_id=["a", None] * 3), "'rater_id' is missing in 3 rows (the first: row 1)"),
 }
 
@@ -164,7 +164,7 @@ def test_what_cannot_be_told_of_a_frame_has_a_reason() -> None:
         ),
         ({"status": "submited"}, "ratings: unknown status 'submited'; did you mean 'submitted'?"),
         ({"status": [*["submitted"] * 5, None]}, "ratings: unknown status "),
-        ({"excluded": False}, "nothing where it counts; False is neither"),
+        ({"excluded": False}, "or be empty where it counts; False is neither"),
         ({"simulated": "no"}, "column 'simulated' holds something other than true and false"),
         ({"submitted_at": "2/1/2026"}, "'2/1/2026' in column 'submitted_at' is no time such as 2026-01-31T12:00:00Z"),
         ({"submitted_at": [*["2026-01-01"] * 5, None]}, "'submitted_at' is missing in 1 rows (the first: row 5)"),
@@ -205,7 +205,7 @@ def test_designs_that_cannot_be_are_one_line(said: dict[str, Any], line: str) ->
 
 def test_ids_are_names_or_numbers() -> None:
     for function in STATISTICS:
-        with pytest.raises(ValueError, match="pair_id, rater_id are names or numbers, not lists"):
+        with pytest.raises(ValueError, match="pair_id, rater_id must be names or numbers, not lists"):
             function(answers(pair_id=[[1], [1], [2], [2], [3], [3]]))
 
 
@@ -242,14 +242,14 @@ def test_scores_that_say_the_least_give_the_table_of_the_whole_records() -> None
         ({"transformation": ["original", "paraphrazing"]}, "unknown transformation 'paraphrazing'; did you mean 'para"),
         ({"axis": ["original", "lexical"]}, "unknown axis 'lexical'; known are: original, lexical_stylistic"),
         ({"status": ["evaluated", "evaluted"]}, "unknown status 'evaluted'; did you mean 'evaluated'?"),
-        ({"transformation": "original"}, "model a, dataset d, transformation original, seed 0 stands there more than"),
+        ({"transformation": "original"}, "model a, dataset d, transformation original, seed 0 appears more than"),
         ({"status": [None, None]}, "unknown status None; known are: evaluated"),
         ({"status": ["evaluated", ""]}, "unknown status ''; known are: evaluated"),
         ({"score": [80, 70.5]}, "80 is no score from -1 to 1 (2 of 2 are none); divide percentages by 100"),
         ({"score": [0.8, -np.inf]}, "-inf is no score from -1 to 1 (1 of 2 are none)"),
-        ({"score": ["0.8", "high"]}, "scores: 'high' in column 'score' is no number"),
-        ({"score": pd.Timestamp(0)}, "scores: column 'score' holds no numbers but datetime64"),
-        ({"n_failed": ["", "many"]}, "scores: '' in column 'n_failed' is no number"),
+        ({"score": ["0.8", "high"]}, "scores: 'high' in column 'score' is not a number"),
+        ({"score": pd.Timestamp(0)}, "scores: column 'score' must hold numbers, not datetime64"),
+        ({"n_failed": ["", "many"]}, "scores: '' in column 'n_failed' is not a number"),
         ({"dataset": ["d", None]}, "'dataset' is missing in 1 rows (the first: row 1)"),
     ],
 )
@@ -333,12 +333,12 @@ def test_a_missing_score_and_a_missing_original_say_which_they_are() -> None:
         (lambda: drift([[1.0], [1.0]], [[1.0], [0.0]]), "an embedding of row 1 has length 0"),
         (lambda: drift([[1.0], [np.nan]], [[1.0], [1.0]]), "the embeddings of row 1 are not finite"),
         (lambda: borda(np.ones((2, 2))), "scores: a pandas DataFrame is needed, not a ndarray"),  # type: ignore[arg-type]
-        (lambda: borda(pd.DataFrame({"d": ["good", "bad"]})), "'good' in column 'd' is no number"),
-        (lambda: wilcoxon([1, 2], [1]), "two samples of one length are needed, not of shapes (2,) and (1,)"),
+        (lambda: borda(pd.DataFrame({"d": ["good", "bad"]})), "'good' in column 'd' is not a number"),
+        (lambda: wilcoxon([1, 2], [1]), "pass two samples of one length, not of shapes (2,) and (1,)"),
         (lambda: wilcoxon(SERIES, SERIES[::-1]), "the two samples have different indexes; align them, or pass `.to_nu"),
         (lambda: hodges_lehmann(SERIES, SERIES.rename({0: 9})), "the two samples have different indexes; align them"),
         (lambda: drift(SERIES.to_frame(), SERIES[::-1].to_frame()), "the two tables have different indexes; align"),
-        (lambda: hodges_lehmann([1, 2], [1]), "two samples of one length are needed, not of shapes (2,) and (1,)"),
+        (lambda: hodges_lehmann([1, 2], [1]), "pass two samples of one length, not of shapes (2,) and (1,)"),
     ],
 )
 def test_numbers_that_do_not_fit_are_one_line(function: Callable[[], object], line: str) -> None:

@@ -316,7 +316,7 @@ def test_another_package_of_the_same_name_is_said_in_one_line(installed: Install
     }
     for advice, ended in found.items():
         assert (ended.returncode, ended.stderr.count("\n")) == (2, 1), ended.stderr
-        assert ended.stderr.startswith(f"error: {other.parent} stands in the way")
+        assert ended.stderr.startswith(f"error: {other.parent} hides")
         assert advice in ended.stderr
     assert installed.run("evaluation", "plumbline", "evaluate", "--help", cwd=tmp_path).returncode == 0
 

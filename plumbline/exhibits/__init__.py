@@ -1,1 +1,1 @@
-"""The form of what people read: tables, pages, colours, files for spreadsheets."""
+"""Tables, charts, pages, colours and spreadsheet files that people read."""

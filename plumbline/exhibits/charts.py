@@ -1,7 +1,7 @@
-"""Forms of charts: frame in, chart out. Reports and the dashboard draw with them, so that all look alike.
+"""Forms of charts: frame in, chart out. Reports and the dashboard share them, so that all look alike.
 
-Texts go into tooltips and labels as data: Vega escapes them, and no expression is made of them. Backgrounds, grids and
-letters are the page's theme's, light or dark; colours keep a contrast of 3 to 1 on both.
+Texts go into tooltips and labels as data: Vega escapes them, and no text becomes an expression. The page's theme, light
+or dark, sets backgrounds, grids and letters; colours keep a contrast of 3 to 1 on both.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ import pandas as pd
 from plumbline.exhibits.page import Figure
 from plumbline.exhibits.palette import GAIN, NEUTRAL
 
-ROW = 34  # pixels for a row of a chart with names beside it
-WIDTH = 620  # of such a chart
-PANEL_WIDTH = 280  # of one chart of several
-NAMES = 260  # for the names of models
+ROW = 34  # height in pixels of a row with a name beside it
+WIDTH = 620  # width of such a chart
+PANEL_WIDTH = 280  # width of one chart of several
+NAMES = 260  # width of the names of models
 _PADDING = {"left": 30, "right": 40, "top": 5, "bottom": 15}
 
 Chart = alt.Chart | alt.LayerChart | alt.ConcatChart | alt.FacetChart
@@ -27,10 +27,10 @@ Chart = alt.Chart | alt.LayerChart | alt.ConcatChart | alt.FacetChart
 
 @dataclass(frozen=True)
 class Kinds:
-    """What the names in a column look like: a colour each, and a shape; nothing hangs on colours alone.
+    """The look of the names in a column: a colour and a shape for each, so that nothing depends on colour alone.
 
-    `legend` are Vega-Lite's settings of it; `hidden`: there is none. `beside`: in a row, marks of different kinds stand
-    below one another.
+    `legend` holds Vega-Lite's settings of the legend; `hidden` leaves it out. `beside` puts the marks of different
+    kinds in a row below one another.
     """
 
     column: str
@@ -42,20 +42,20 @@ class Kinds:
 
     @property
     def colour(self) -> alt.Color:
-        """The channel of colours."""
+        """The channel for colours."""
         channel = alt.Color(f"{self.column}:N", title=None)
         colour: alt.Color = self._with_legend(channel.scale(domain=[*self.colours], range=[*self.colours.values()]))
         return colour
 
     @property
     def shape(self) -> alt.Shape:
-        """The channel of shapes."""
+        """The channel for shapes."""
         channel = alt.Shape(f"{self.column}:N", title=None)
         shape: alt.Shape = self._with_legend(channel.scale(domain=[*self.shapes], range=[*self.shapes.values()]))
         return shape
 
     def with_legend(self, **legend: Any) -> Kinds:
-        """The same with these settings of its legend."""
+        """Return the same kinds with these settings of the legend."""
         return replace(self, legend=legend)
 
     def _with_legend(self, channel: Any) -> Any:
@@ -66,9 +66,9 @@ class Kinds:
 
 @dataclass(frozen=True)
 class Interval:
-    """Columns of a frame that are the ends of an interval, and how thick its line is.
+    """The columns that hold the ends of an interval, and the thickness of its line.
 
-    `scaled`: its line keeps to the scale of the dots, which else makes room for it, and for zero.
+    `scaled` keeps the scale of the dots; otherwise the scale widens to hold the line, and zero.
     """
 
     low: str = "low"
@@ -79,7 +79,7 @@ class Interval:
 
 
 def tips(*columns: str) -> list[alt.Tooltip]:
-    """What hovering over a mark shows: `name:N`, `score:Q:.2f` (a format), `score:Q:.2f:Score of all` (a title)."""
+    """Return tooltips from `name:N`, `score:Q:.2f` (a format) or `score:Q:.2f:Score of all` (a title)."""
     tooltips = []
     for column in columns:
         name, kind, *rest = column.split(":", 3)
@@ -89,19 +89,19 @@ def tips(*columns: str) -> list[alt.Tooltip]:
 
 
 def rows(column: str, order: Iterable[str], limit: int = NAMES) -> alt.Y:
-    """A row for each name, in this order, with `limit` pixels for names: longer ones are cut, a tooltip has them."""
+    """Return a row axis for names in this order; names over `limit` pixels are cut, and tooltips show them whole."""
     row: alt.Y = alt.Y(f"{column}:N", sort=list(order), title=None).axis(labelLimit=limit)
     return row
 
 
 def heads(column: str, order: Iterable[str]) -> alt.X:
-    """A column for each name, in this order, with slanted letters above which it stands."""
+    """Return a column axis for names in this order, with slanted labels."""
     head: alt.X = alt.X(f"{column}:N", sort=list(order), title=None).axis(labelAngle=-40, labelLimit=160)
     return head
 
 
 def upright(value: float, across: alt.X | None = None) -> alt.Chart:
-    """A broken line from top to bottom: no change, or a threshold on the axis `across`."""
+    """Return a broken vertical line: no change, or a threshold on the axis `across`."""
     across = alt.X("value:Q") if across is None else across
     line = alt.Chart(pd.DataFrame({str(across.shorthand).split(":")[0]: [value]}))
     rule: alt.Chart = line.mark_rule(color=NEUTRAL, strokeDash=[4, 4]).encode(x=across)
@@ -117,9 +117,9 @@ def dots(
     tooltip: Sequence[alt.Tooltip] = (),
     size: int = 90,
 ) -> list[alt.Chart]:
-    """The layers of a row with a dot for each name, on lines for intervals: those without ends have the dot alone.
+    """Return layers with a dot for each name on an interval's line; a name without ends has the dot alone.
 
-    `look` tells dots apart by kinds, or is the one colour of diamonds.
+    `look` gives each kind its colour and shape, or is the single colour of diamonds.
     """
     encodings: dict[str, Any] = {"y": row}
     shape: dict[str, Any] = {}
@@ -146,14 +146,14 @@ def dots(
 
 
 def spans(frame: pd.DataFrame, column: str, title: str, row: alt.Y, colour: str) -> alt.Chart:
-    """A broad faint bar in each row, from the smallest to the largest number in a column."""
+    """Return a broad faint bar for each row, from the smallest to the largest number in a column."""
     start = alt.X(f"min({column}):Q", title=title).scale(zero=False)
     bar: alt.Chart = alt.Chart(frame).mark_bar(height=10, opacity=0.25, color=colour)
     return bar.encode(y=row, x=start, x2=f"max({column}):Q")
 
 
 def bars(frame: pd.DataFrame, across: alt.X, row: alt.Y, kinds: Kinds, tooltip: Sequence[alt.Tooltip]) -> alt.Chart:
-    """Bars of a row below one another, one for each kind."""
+    """Return the bars of a row, one for each kind, below one another."""
     offset = alt.YOffset(f"{kinds.column}:N", sort=[*kinds.colours])
     bar: alt.Chart = alt.Chart(frame).mark_bar()
     return bar.encode(y=row, yOffset=offset, x=across, color=kinds.colour, tooltip=list(tooltip))
@@ -162,7 +162,7 @@ def bars(frame: pd.DataFrame, across: alt.X, row: alt.Y, kinds: Kinds, tooltip: 
 def named_points(
     frame: pd.DataFrame, across: tuple[str, str], up: tuple[str, str], kind: str, name: str, inks: Sequence[str]
 ) -> alt.LayerChart:
-    """A point with its name for each row, in an ink and a shape for each of a kind; axes are columns with titles."""
+    """Return a named point for each row, coloured and shaped by kind; axes are columns with titles."""
     x = alt.X(f"{across[0]}:Q", title=across[1]).scale(zero=False, nice=True)
     y = alt.Y(f"{up[0]}:Q", title=up[1]).scale(zero=False, nice=True)
     base = alt.Chart(frame).encode(x=x, y=y)
@@ -176,20 +176,20 @@ def named_points(
 
 
 def across_of(column: str, title: str, *, zero: bool = True) -> alt.X:
-    """An axis of numbers from left to right; without `zero` it begins where the numbers do."""
+    """Return a horizontal axis of numbers; without `zero` it begins at the smallest number."""
     across: alt.X = alt.X(f"{column}:Q", title=title)
     return across if zero else across.scale(zero=False)
 
 
 def layered(layers: Sequence[alt.Chart], n_rows: int) -> alt.LayerChart:
-    """Layers as one chart with so many rows."""
+    """Return layers as one chart with this many rows."""
     return alt.LayerChart(layer=[*layers], width=WIDTH, height=ROW * n_rows)
 
 
 def lines(
     frame: pd.DataFrame, across: alt.X, up: alt.Y, kinds: Kinds, tooltip: Sequence[alt.Tooltip], **mark: Any
 ) -> alt.Chart:
-    """A line with points for each kind."""
+    """Return a line with points for each kind."""
     line = alt.Chart(frame).mark_line(**{"point": {"size": 40, "filled": True}} | mark)
     chart: alt.Chart = line.encode(x=across, y=up, color=kinds.colour, shape=kinds.shape, tooltip=list(tooltip))
     return chart
@@ -203,9 +203,9 @@ def banded_lines(
     tooltip: Sequence[alt.Tooltip],
     band: pd.DataFrame,
 ) -> alt.LayerChart:
-    """A line with points for each kind over a logarithmic axis, and a band between the ends of `band`'s intervals.
+    """Return a line with points for each kind on a logarithmic axis, with a band between the ends of intervals.
 
-    `across` and `up` are columns with their titles; the ends are the columns `<up>_low` and `<up>_high`.
+    `across` and `up` are columns with titles; the ends of `band` are the columns `<up>_low` and `<up>_high`.
     """
     x = alt.X(f"{across[0]}:Q", title=across[1]).scale(type="log", nice=False)
     y = alt.Y(f"{up[0]}:Q", title=up[1]).scale(zero=False)
@@ -217,9 +217,9 @@ def banded_lines(
 
 
 def path_of_looks(frame: pd.DataFrame, title: str, scale: tuple[float, float]) -> alt.LayerChart:
-    """The path of one mean over looks after blocks, with the interval at each and the limit that it must leave out.
+    """Return the path of a mean over looks after blocks, with intervals and the limit that they must exclude.
 
-    `frame` has a row a look: pairs, mean, low, high, limit, most (pairs at the last block). `title` names the mean,
+    `frame` has one row per look: pairs, mean, low, high, limit, most (pairs at the last block). `title` names the mean;
     `scale` holds the ends of its axis.
     """
     most = float(frame["most"].max())
@@ -243,9 +243,9 @@ def path_of_looks(frame: pd.DataFrame, title: str, scale: tuple[float, float]) -
 
 
 def heat_map(grid: alt.Chart, colour: alt.Color, words: str, dark_letters: str = "true") -> alt.LayerChart:
-    """A coloured cell for each row and column of a grid, which has channels x, y and tooltip.
+    """Return a grid with a coloured cell for each row and column, from channels x, y and tooltip.
 
-    The column `words` stands in it, black where the expression `dark_letters` holds, else white.
+    A cell shows the column `words`, in black where the expression `dark_letters` is true, else in white.
     """
     ink = alt.ColorValue(**alt.condition(dark_letters, alt.value("#000000"), alt.value("#FFFFFF")))
     letters = grid.mark_text(fontSize=12).encode(text=alt.Text(words), color=ink)
@@ -255,14 +255,14 @@ def heat_map(grid: alt.Chart, colour: alt.Color, words: str, dark_letters: str =
 def panels(
     frame: pd.DataFrame, by: str, draw: Callable[[pd.DataFrame], alt.LayerChart], columns: int = 2
 ) -> alt.ConcatChart:
-    """A chart for each name in the column `by`, with its name above it."""
+    """Return a chart for each name in the column `by`, with its name above it."""
     charts = [draw(part).properties(title=str(name)) for name, part in frame.groupby(by, sort=False)]
     figure: alt.ConcatChart = alt.concat(*charts, columns=columns)
     return figure
 
 
 def first_panel(chart: alt.ConcatChart, *, titled: bool = True) -> alt.LayerChart:
-    """The one panel of `panels` where there is one name, which carries its data."""
+    """Return the first chart of `panels`, which carries the data."""
     panel: Any = chart.concat[0]
     if panel.data is alt.Undefined:
         panel.data = chart.data
@@ -273,5 +273,5 @@ def first_panel(chart: alt.ConcatChart, *, titled: bool = True) -> alt.LayerChar
 
 
 def figure(chart: Chart, caption: str) -> Figure:
-    """A chart with room at its sides: a browser's letters may be wider than those that it was laid out with."""
-    return Figure(chart.properties(padding=_PADDING), caption, f"{caption}; the numbers stand in the tables")
+    """Return a figure of the chart with wide margins: a browser's letters may be wider than those used for layout."""
+    return Figure(chart.properties(padding=_PADDING), caption, f"{caption}; the tables hold the numbers")

@@ -1,6 +1,6 @@
-"""Reports as one HTML file that needs nothing else: tables, figures and words; every text in it is data, never HTML.
+"""Write a report as one self-contained HTML file; every text in it is data, never HTML.
 
-The first section is the answer; the list of contents stands behind it, and each note of a table once, at the foot.
+The answer comes first, then the contents; each note of a table appears once, at the foot.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Figure:
-    """A chart with its caption, and what it shows in words for those who cannot see it."""
+    """A chart with its caption and a description for those who cannot see it."""
 
     chart: alt.TopLevelMixin
     caption: str
@@ -44,14 +44,14 @@ class Figure:
 
 @dataclass(frozen=True)
 class Section:
-    """A heading and what stands below it, in order; a string is a paragraph."""
+    """A heading and the blocks below it, in order; a string is a paragraph."""
 
     heading: str
     parts: Sequence[str | Table | Figure]
 
 
 def write_page(path: Path, title: str, warning: str, sections: Sequence[Section]) -> None:
-    """Write a report, atomically. `warning` stands above all else (simulated ratings), empty where there is none."""
+    """Write a report atomically. `warning` comes first (simulated ratings); empty for none."""
     from jinja2 import Environment, StrictUndefined  # noqa: PLC0415 (extra `report`)
 
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
@@ -72,9 +72,9 @@ def write_page(path: Path, title: str, warning: str, sections: Sequence[Section]
 
 @dataclass(frozen=True)
 class PageWords:
-    """What a page says in words: a warning above all else (empty where there is none), the answer, and what it is.
+    """The words of a page: a warning (empty for none), the answer, and a description of the page.
 
-    `doubts` are what is doubtful about the answer, a line each, without its full stop.
+    `doubts` are reservations about the answer, one line each, without a full stop.
     """
 
     title: str
@@ -91,12 +91,12 @@ def write_outlined(
     exhibits: Mapping[str, Exhibit],
     figures: Mapping[str, Figure],
 ) -> Path:
-    """Write a report into a folder, each file atomically; returns its page. Those of the report before go.
+    """Write a report into a folder, each file atomically, and return its page. Files of the previous report go.
 
-    `outline` has headings, and the names of the figures and tables below each; a heading that has none is left out.
+    `outline` maps headings to names of figures and tables; a heading with none of them is left out.
     """
     write_exhibits(folder, exhibits.values(), figures)
-    doubtful = "\n".join(f"– {line}." for line in words.doubts) or "Nothing that was looked at."
+    doubtful = "\n".join(f"– {line}." for line in words.doubts) or "Nothing stands out."
     sections = [
         Section("In short", words.headline),
         Section("What is doubtful", [doubtful]),
@@ -112,9 +112,9 @@ def write_outlined(
 
 
 def write_exhibits(folder: Path, exhibits: Iterable[Exhibit], figures: Mapping[str, Figure]) -> None:
-    """Write each table as CSV (all digits), Markdown and LaTeX in `tables/`, each figure as SVG and PNG in `figures/`.
+    """Write each table as CSV, Markdown and LaTeX in `tables/`, each figure as SVG and PNG in `figures/`.
 
-    Those of the report before go.
+    CSV files keep all digits. Files of the previous report are removed.
     """
     files: dict[str, bytes] = {}
     for exhibit in exhibits:
@@ -125,22 +125,22 @@ def write_exhibits(folder: Path, exhibits: Iterable[Exhibit], figures: Mapping[s
 
 
 def svg(chart: alt.TopLevelMixin) -> str:
-    """The chart as SVG; letters are letters in it. Vega escapes the texts."""
+    """Return the chart as SVG, with its text as text. Vega escapes the texts."""
     import altair as alt  # noqa: PLC0415 (extra `report`)
     import vl_convert  # noqa: PLC0415 (extra `report`)
 
-    with alt.data_transformers.disable_max_rows():  # which keep notebooks small; here no data stay in the page
+    with alt.data_transformers.disable_max_rows():  # they keep notebooks small; a page holds no data
         drawn: str = vl_convert.vegalite_to_svg(chart.to_json())
     return drawn
 
 
 def _address(heading: str) -> str:
-    """A heading as the part of an address that leads to it."""
+    """Return a heading as the fragment of its address."""
     return re.sub(r"[^a-z0-9]+", "-", heading.lower()).strip("-")
 
 
 def _spans(numbers: Sequence[int]) -> list[tuple[int, int]]:
-    """Neighbouring numbers as (first, last), in order."""
+    """Return neighbouring numbers as spans (first, last), in order."""
     spans: list[tuple[int, int]] = []
     for number in sorted(numbers):
         if spans and spans[-1][1] == number - 1:
@@ -157,7 +157,7 @@ def _shown(part: str | Table | Figure, notes: Sequence[str]) -> dict[str, object
         return {"kind": "figure", "svg": part.svg, "caption": part.caption, "alt": part.alt}
     rows = [[_cell(value) for value in row] for row in part.frame.itertuples(index=False)]
     head = list(map(str, part.frame.columns))
-    # A column with a letter in any of its cells is one of words, as in the tables that commands print.
+    # A column with a letter in any cell holds words, as in the tables that commands print.
     columns = [[row[column] for row in rows] for column in range(len(head))]
     numeric = [bool(cells) and not any(map(str.isalpha, "".join(cells))) for cells in columns]
     spans = _spans([1 + notes.index(note) for note in dict.fromkeys(part.notes)])

@@ -1,4 +1,4 @@
-"""One colour and one shape for each axis everywhere (Okabe and Ito's colours, which all eyes tell apart)."""
+"""A colour and a shape for each axis, the same everywhere (Okabe and Ito's colours, safe for colour-blind readers)."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from collections.abc import Iterable, Mapping
 COLOURS = {"lexical_stylistic": "#0072B2", "length": "#D55E00", "language": "#009E73"}
 SHAPES = {"lexical_stylistic": "circle", "length": "square", "language": "triangle-up"}
 NEUTRAL = "#7F7F7F"
-#: Up and down, accepted and rejected: the ends of Figure 6's scale, which no axis has.
+#: Up and down, accepted and rejected: the ends of Figure 6's scale; no axis uses them.
 GAIN, LOSS = "#4393C3", "#D6604D"
 
-# Of axes of a study's own, in their order, beginning again after the last one. As dark and as light as those above.
+# Colours of a study's own axes, reused from the start after the last one; as dark and light as those above.
 _OWN_COLOURS = ("#A6761D", "#8C6BB1", "#E7298A")
 _OWN_SHAPES = ("triangle-down", "triangle-right", "triangle-left")
 
 
 def colours(axes: Iterable[str]) -> dict[str, str]:
-    """The colour of each axis: HTEB's have theirs everywhere."""
+    """Return the colour of each axis; HTEB's axes have fixed ones."""
     return _with_own(COLOURS, _OWN_COLOURS, axes)
 
 
 def shapes(axes: Iterable[str]) -> dict[str, str]:
-    """The shape of each."""
+    """Return the shape of each axis."""
     return _with_own(SHAPES, _OWN_SHAPES, axes)
 
 

@@ -1,7 +1,7 @@
-"""A table of a report: with all its digits for CSV, as printed for people, and as Markdown and LaTeX.
+"""Report tables: with all digits for CSV, formatted for people, and as Markdown and LaTeX.
 
-CSV files are such as a spreadsheet reads and cannot run. What reports wrote in their folder goes with the next one;
-everything else there is the user's and stays.
+A spreadsheet can read the CSV files but runs nothing in them. A new report removes the files of the previous one; every
+other file in the folder is the user's and stays.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from plumbline.store import atomic, is_remote, write_json
 from plumbline.words import printable, readable
 
 Row = Mapping[Hashable, Any]
-Cell = str | Callable[[Row], str]  # a column of the frame as it is, or what is made of a row
+Cell = str | Callable[[Row], str]  # a column of the frame, or a function of a row
 
 
 def printed(frame: pd.DataFrame, columns: Mapping[str, Cell]) -> pd.DataFrame:
-    """What people read of a frame: a cell for each head and row."""
+    """Return the printed form of a frame: a cell for each head and row."""
     return pd.DataFrame(
         [
             {head: str(row[cell]) if isinstance(cell, str) else cell(row) for head, cell in columns.items()}
@@ -38,7 +38,7 @@ def printed(frame: pd.DataFrame, columns: Mapping[str, Cell]) -> pd.DataFrame:
 
 
 def cell(name: str, form: Callable[[Any], str]) -> Cell:
-    """A column in a form of its own."""
+    """Return a function that formats a column."""
     return lambda row: form(row[name])
 
 
@@ -55,11 +55,11 @@ _LATEX = str.maketrans(
         "~": r"\textasciitilde{}",
         "^": r"\textasciicircum{}",
         "\\": r"\textbackslash{}",
-        "<": r"\textless{}",  # in LaTeX's own font (OT1) these three are other signs
+        "<": r"\textless{}",  # LaTeX's own font (OT1) prints other signs for these three
         ">": r"\textgreater{}",
         "|": r"\textbar{}",
         "`": r"\textasciigrave{}",
-        '"': "''",  # babel makes commands of it
+        '"': "''",  # babel turns it into a command
         "[": "{[}",  # after the end of a row, and in a short caption, these would be options
         "]": "{]}",
         "*": "{*}",
@@ -70,23 +70,23 @@ _LATEX = str.maketrans(
     }
 )
 _MINUS = re.compile(r"(?<![\w.\-])-(?=\.?\d)")  # the sign of a number
-# A cell of a number, or of two ends, with how sure it is.
+# A cell with a number or two ends, and its uncertainty.
 _NUMBERS = re.compile(r"[-+]?[\d.,]+%?( ± [\d.]+| to [-+]?[\d.,]+%?)?( ?[(\[][-+\d.,% ]+[)\]])*")
-_DASHES = re.compile(r"-(?=-)")  # of which LaTeX would make one dash, as in `--study`
-# What pdfLaTeX has letters for without more packages; the dashes, quotes and dots are those of typed English.
+_DASHES = re.compile(r"-(?=-)")  # LaTeX would join them into one dash, as in `--study`
+# Letters that pdfLaTeX prints without more packages; the dashes, quotes and dots are those of typed English.
 _LATIN = re.compile("[^\u0000-\u017f‐-—‘’‚“”„†‡•…‰€™]")
-_WIDE = 40  # letters of a cell, from which a column breaks its lines
-_NOTE = 110  # letters in a line of notes
-_MANY = 8  # columns of a long table that need the smallest letters
-_PAGE = 40  # lines that stand on one page
-MOST_ROWS = 120  # of a table on a page of HTML; its file has all
+_WIDE = 40  # a column with longer cells breaks its lines
+_NOTE = 110  # letters on a line of notes
+_MANY = 8  # a long table with more columns gets the smallest letters
+_PAGE = 40  # lines that fit on one page
+MOST_ROWS = 120  # rows shown on an HTML page; the file has all
 
 
 @dataclass(frozen=True)
 class Table:
-    """A frame as it is printed: cells are words already, or whole numbers; `caption` says what it shows.
+    """A printed frame: cells are words or whole numbers; `caption` says what it shows.
 
-    `notes` say what its numbers lack, and why; the page has those of all tables once.
+    `notes` say what its numbers lack, and why; a page prints each note once.
     """
 
     frame: pd.DataFrame
@@ -96,7 +96,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Exhibit:
-    """A table: `name` is that of its files, `frame` has all digits, `printed` (words alone) is what people read.
+    """A table: `name` names its files, `frame` has all digits, `printed` (words) is for people.
 
     `notes` say what its numbers lack, and why.
     """
@@ -108,7 +108,7 @@ class Exhibit:
     notes: tuple[str, ...] = ()
 
     def table(self, *, cut: bool = False) -> Table:
-        """It as it stands on a page, which names the file; a long one is `cut` to `MOST_ROWS`, and says so."""
+        """The table for an HTML page, with its file named; a long one is `cut` to `MOST_ROWS` rows and says so."""
         printed, caption = self.printed, self.caption
         if cut and len(printed) > MOST_ROWS:
             caption = f"{caption}; the first {MOST_ROWS} of {len(printed):,} rows, the file has all"
@@ -116,7 +116,7 @@ class Exhibit:
         return Table(with_minus(printed), f"{caption} ({self.name}.csv)", self.notes)
 
     def files(self) -> dict[str, bytes]:
-        """Its files by name, in `tables/`: CSV with all digits, Markdown, LaTeX."""
+        """Return the files in `tables/` by name: CSV with all digits, Markdown, LaTeX."""
         return {
             f"tables/{self.name}.csv": csv_bytes(self.frame),
             f"tables/{self.name}.md": self.markdown().encode(),
@@ -124,7 +124,7 @@ class Exhibit:
         }
 
     def markdown(self) -> str:
-        """It as a table of Markdown, notes as a list below. What is text stays text."""
+        """Return the table as Markdown, with its notes as a list below. Text stays text."""
         heads = list(map(str, self.printed.columns))
         lines = [f"**{as_markdown(self.caption)}**", "", _line(map(as_markdown, heads))]
         lines.append(_line("---:" if numeric else "---" for numeric in self._numeric()))
@@ -133,10 +133,10 @@ class Exhibit:
         return "\n".join(lines) + "\n"
 
     def latex(self) -> str:
-        """It as a table of LaTeX, notes below. What is text stays text.
+        """Return the table as LaTeX, with its notes below. Text stays text.
 
-        Too wide a table is made smaller (graphicx), too long a one breaks over pages (longtable). A comment on top
-        names the packages, and says where letters need another engine than pdfLaTeX.
+        A table that is too wide is scaled (graphicx); one that is too long breaks over pages (longtable). A comment at
+        the top names the packages, and the letters that pdfLaTeX cannot print.
         """
         long = self._lines() > _PAGE
         table = "\n".join(self._pages() if long else self._float())
@@ -146,7 +146,7 @@ class Exhibit:
         return f"% needs \\usepackage{{{','.join(packages)}}}\n{says}{table}\n"
 
     def _float(self) -> list[str]:
-        """Lines of LaTeX: a table on one page."""
+        """Return lines of LaTeX: a table on one page."""
         fit = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
         begin = ["\\begin{table}[t]", "\\centering", *self._title(), fit, f"\\begin{{tabular}}{{{self._form()}}}"]
         return [
@@ -161,7 +161,7 @@ class Exhibit:
         ]
 
     def _pages(self) -> list[str]:
-        """Lines of LaTeX: a table over several pages, with its head on each."""
+        """Return lines of LaTeX: a table over several pages, with its head on each."""
         caption, label = self._title()
         size = "\\footnotesize" if len(self.printed.columns) < _MANY else "\\scriptsize"
         head = [size, "\\setlength{\\tabcolsep}{3pt}", f"\\begin{{longtable}}{{{self._form()}}}", caption]
@@ -179,29 +179,29 @@ class Exhibit:
         return [_row(cells) for cells in self.printed.itertuples(index=False)]
 
     def _below(self) -> list[str]:
-        """The notes. In the caption they would be too long for LaTeX, which sets it in one line first."""
+        """Return the notes. In the caption they would be too long: LaTeX sets a caption on one line first."""
         text = " ".join(as_latex(_sentence(note)) for note in self.notes)
         return [rf"\par\smallskip{{\footnotesize\raggedright {text}\par}}"] if text else []
 
     def _form(self) -> str:
-        """The columns' kinds: those with a cell too long for one line break their lines."""
+        """Return the columns' types; a column with a cell too long for one line breaks its lines."""
         wide = [max(map(len, cells), default=0) > _WIDE for _, cells in self.printed.items()]
         return "".join(map(_column, self._numeric(), wide))
 
     def _lines(self) -> int:
-        """About how many lines it takes, with its notes."""
+        """Return roughly how many lines the table takes, with its notes."""
         rows = sum(
             max((1 + len(cell) // _WIDE for cell in row), default=1) for row in self.printed.itertuples(index=False)
         )
         return rows + len(" ".join(self.notes)) // _NOTE
 
     def _numeric(self) -> list[bool]:
-        """Which columns hold numbers: those without a letter in any of their cells."""
+        """Return which columns hold numbers: those without a letter in any cell."""
         return [not any(map(str.isalpha, "".join(cells))) for _, cells in self.printed.items()]
 
 
 def reasons(labels: Iterable[str], whys: Iterable[str]) -> tuple[str, ...]:
-    """A line for each reason with all that it is given for; "all" where that is everything."""
+    """Return a line for each reason with the names it applies to; "all" where it applies to every name."""
     names = list(labels)
     labels_of: dict[str, list[str]] = {}
     for label, reason in zip(names, whys, strict=True):
@@ -218,14 +218,14 @@ def _line(cells: Iterable[str]) -> str:
 
 
 def with_minus(printed: pd.DataFrame) -> pd.DataFrame:
-    """The table with minus signs, not hyphens, before its numbers; cells of words stay as they are."""
+    """Return the table with minus signs instead of hyphens before numbers; words stay unchanged."""
     return printed.map(
         lambda cell: _MINUS.sub("−", cell) if isinstance(cell, str) and _NUMBERS.fullmatch(cell) else cell
     )
 
 
 def as_markdown(text: str) -> str:
-    """A line of text that stays text in Markdown."""
+    """Return a line of text that Markdown shows unchanged."""
     return _MARKDOWN.sub(r"\\\1", printable(" ".join(text.split())))
 
 
@@ -246,34 +246,34 @@ def _column(numeric: bool, wide: bool) -> str:
 
 
 def _sentence(text: str) -> str:
-    """A note with an end: notes follow each other."""
+    """End a note with a full stop: notes follow each other."""
     return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
 LIST = "files.json"
 
-# A spreadsheet takes a cell that starts with one of these for a formula (full-width ones too).
+# A spreadsheet reads a cell that starts with one of these (or its full-width form) as a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
 
 def csv_bytes(frame: pd.DataFrame) -> bytes:
-    """The frame as CSV (UTF-8 with mark, as spreadsheets want it); texts that would run get a leading apostrophe.
+    """Return the frame as CSV (UTF-8 with a byte order mark, for spreadsheets); formulas get a leading apostrophe.
 
-    What no reader of CSV gets through (a null, say) is U+FFFD.
+    Characters that break readers of CSV (such as a null) become U+FFFD.
     """
     safe, returns = frame.copy(), False
     for column in safe.columns:
         if not pd.api.types.is_numeric_dtype(safe[column]):
             safe[column] = safe[column].map(_inert)
             returns |= any("\r" in cell for cell in safe[column] if isinstance(cell, str))
-    # A carriage return ends a row, and Python's writer sees no need to quote it.
+    # A carriage return ends a row, but Python's writer does not quote it.
     quoting: Literal[0, 2] = csv.QUOTE_NONNUMERIC if returns else csv.QUOTE_MINIMAL
     text: str = safe.rename(columns=_inert).to_csv(index=False, quoting=quoting)
     return text.encode("utf-8-sig")
 
 
 def plain(value: Any) -> Any:
-    """What JSON can hold: undefined numbers are null."""
+    """Return a value that JSON can hold: undefined numbers become null."""
     if isinstance(value, Mapping):
         return {str(name): plain(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -282,7 +282,7 @@ def plain(value: Any) -> Any:
 
 
 def json_file(value: Any) -> bytes:
-    """A value as a file of JSON (UTF-8): undefined numbers are null, and what JSON does not have is its words."""
+    """Return a value as a JSON file (UTF-8): undefined numbers are null, other types are their text."""
     return (json.dumps(plain(value), indent=2, ensure_ascii=False, default=str) + "\n").encode()
 
 
@@ -299,14 +299,14 @@ def _inert(value: object) -> object:
 
 
 def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Write a report's files (names below the folder, with `/`) atomically; those of the report before it go.
+    """Write a report's files atomically (names below the folder, with `/`); remove those of the previous report.
 
-    A list in the folder holds their names and hashes: a file that is not in it, or is not as it was written, stays.
-    Raises DataError, before anything is written, where a folder has a file's name or a file a folder's, and for a name
-    that leads out of the folder: names may come from records that others wrote.
+    A list in the folder holds their names and hashes: a file that is not in it, or has changed since, stays. Raises
+    DataError before anything is written if a folder has a file's name or a file a folder's, or if a name leads out of
+    the folder: names may come from records that others wrote.
     """
     if strange := next((name for name in files if not _below(name)), ""):
-        raise DataError(f"{folder}: no file there can be called {strange[:100]!a}; look where that name comes from")
+        raise DataError(f"{folder}: a report's file cannot be called {strange[:100]!a}; correct that name")
     for name in () if is_remote(folder) else (LIST, *files):
         _refuse_unfit(folder, name)
     before = _listed(folder)
@@ -324,7 +324,7 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
 
 
 def _listed(folder: Path) -> dict[str, str]:
-    """What the last report wrote, with hashes; nothing where the list is not there, or is not one."""
+    """Return what the last report wrote, with hashes; nothing if the list is missing or damaged."""
     try:
         digests = read_json(folder / LIST)
     except (FileNotFoundError, DataError):
@@ -337,10 +337,10 @@ def _listed(folder: Path) -> dict[str, str]:
 def _refuse_unfit(folder: Path, name: str) -> None:
     path = folder / name
     if path.is_dir():
-        raise DataError(f"{path}: a folder is there, and a file is to be written; move it away")
+        raise DataError(f"{path}: a folder has the name of a file to write; move the folder away")
     for above in list(path.parents)[: len(PurePosixPath(name).parts) - 1]:
         if above.exists() and not above.is_dir():
-            raise DataError(f"{above}: a file is there, and a folder is to be made; move it away")
+            raise DataError(f"{above}: a file has the name of a folder to make; move the file away")
 
 
 def _below(name: str) -> bool:

@@ -1,1 +1,1 @@
-"""Language models: asked in process, over HTTP or on Ray, with a table of their answers that can be resumed."""
+"""Ask language models in process, over HTTP or on Ray, and keep their answers in a resumable table."""

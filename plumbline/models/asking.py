@@ -1,9 +1,8 @@
-"""One resumable asking: a table of answers, each in a journal when it was received, and all that is left asked at once.
+"""Ask models all jobs that have no answer yet; each answer goes to a journal when it arrives.
 
-Resume is a set difference: wanted keys minus keys that stand in the table and its journal. There may be millions, so
-none of this is held in memory: jobs are made anew, keys stand in a temporary SQLite database, answers in the journal
-until the last one has come; then they become the table, in the jobs' order, whatever order they came in. `kill -9`
-loses what was in flight.
+A resumed run asks the wanted keys minus those in the table and its journal. There may be millions, so they are not held
+in memory: jobs are generated again, a temporary SQLite database holds the keys, and the journal holds the answers until
+the last one arrives. Then they become the table, in the jobs' order. `kill -9` loses only requests in flight.
 """
 
 from __future__ import annotations
@@ -26,23 +25,23 @@ from plumbline.store import BATCH, as_record, read_batches
 from plumbline.study import Study
 
 J = TypeVar("J")
-R = TypeVar("R", bound=Any)  # a Record with a key and a status
+R = TypeVar("R", bound=Any)  # a Record type with a key and a status
 T = TypeVar("T", bound="AnswerTable[Any, Any]")
-SYNC_SECONDS = 0.5  # an answer that was received is on the disk itself within a second
+SYNC_SECONDS = 0.5  # so a received answer is on the disk within a second
 IN_TABLE, ELSEWHERE = -1, -2
-# place: number of the job; for answers that the study does not want now, a number after those.
-# line: place in the journal, IN_TABLE, or ELSEWHERE (another process's journal); NULL: there is none yet.
-# todo: 1 if it is asked for in this run, 0 if it is there, NULL if the study does not want it.
-# ok: 1 if what is there is ok.
+# place: the job's number; a higher number for answers that the study does not want now.
+# line: place in the journal, IN_TABLE, or ELSEWHERE (another process's journal); NULL: no answer yet.
+# todo: 1 if this run asks for it, 0 if it is answered, NULL if the study does not want it.
+# ok: 1 if the existing answer is ok.
 _SCHEMA = "CREATE TABLE answers (place INTEGER PRIMARY KEY, key TEXT UNIQUE, line INTEGER, todo INTEGER, ok INTEGER)"
 
 
 class AnswerTable(Generic[J, R]):
-    """The answers to jobs, in a table of a study's records: what is wanted, what is there, and what is left to ask.
+    """The answers to jobs in a table of a study's records: which are wanted, present, and left to ask.
 
-    `jobs_by_key` gives each job with its key, in the table's order, whenever it is called; equal keys are one job.
-    `wanted` and `todo` are numbers of distinct jobs. With `again` failed ones are asked again; unanswered ones always
-    are. Answers that the study does not want now (of another prompt, say) cost GPU time, so they are kept.
+    `jobs_by_key` yields each job with its key, in the table's order; equal keys are one job. `wanted` and `todo` count
+    distinct jobs. `again` asks failed jobs again; unanswered jobs are always asked again. Answers that the study does
+    not want now (to another prompt, for example) cost GPU time, so they stay.
     """
 
     def __init__(
@@ -61,7 +60,7 @@ class AnswerTable(Generic[J, R]):
         self._jobs_by_key = jobs_by_key
         self.path = study.folder / name
         self.journal = Journal(self._journal_file())
-        self._keys = sqlite3.connect("", check_same_thread=False)  # a temporary file, gone with the process
+        self._keys = sqlite3.connect("", check_same_thread=False)  # a temporary file that ends with the process
         weakref.finalize(self, self._keys.close)
         self._keys.executescript(f"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; {_SCHEMA}")
         self._again = {"failed", "unanswered"} if again else {"unanswered"}
@@ -69,7 +68,7 @@ class AnswerTable(Generic[J, R]):
         self.left: int = self.todo
 
     def jobs(self) -> Iterator[J]:
-        """What is left to ask, in order."""
+        """Yield the jobs left to ask, in order."""
         rows = (row for row, _ in self._column("todo", "todo"))
         next_row = next(rows, None)
         for row, (_, job) in enumerate(self._jobs_by_key()):
@@ -80,14 +79,14 @@ class AnswerTable(Generic[J, R]):
                 next_row = next(rows, None)
 
     def add(self, answer: R) -> bool:
-        """Keep an answer, in the journal when this returns; true if it was the last one that is left."""
+        """Write an answer to the journal before returning; return True if it was the last one."""
         line = self.journal.append(answer)
         self._keys.execute("UPDATE answers SET line = ? WHERE key = ?", (line, answer.key))
         self.left -= 1
         return not self.left
 
     def settle(self) -> None:
-        """Turn the journal into the table: answers in the jobs' order, others last. Without a journal, nothing."""
+        """Turn the journal into the table: answers in the jobs' order, others last. Does nothing without a journal."""
         if self.path.exists() and not self.journal.path.exists():
             return
         self._move_table()
@@ -99,12 +98,12 @@ class AnswerTable(Generic[J, R]):
         self.journal.remove()
 
     def frame(self) -> pd.DataFrame:
-        """The answers that the study wants, as far as they stand in the table."""
+        """Return the wanted answers that are in the table."""
         frame = self._manifest.frame(self._name, self._record, self._command)
         return frame[frame["key"].isin({key for key, _ in self._jobs_by_key()})].reset_index(drop=True)
 
     def close(self) -> None:
-        """Let go of files; what was received stays in the journal."""
+        """Close all files; received answers stay in the journal."""
         self.journal.close()
         self._keys.close()
 
@@ -112,15 +111,15 @@ class AnswerTable(Generic[J, R]):
         return (self._study.scratch / self._name).with_suffix(".journal")
 
     def _finished(self, answer: R) -> R:
-        """An answer as the table has it."""
+        """Return an answer in the table's form."""
         return answer
 
     def _journals(self) -> Iterable[Path]:
-        """Journals of other processes for this table."""
+        """Return journals of other processes for this table."""
         return ()
 
     def _counted(self) -> tuple[int, int]:
-        """How many answers are wanted, and to be asked for."""
+        """Count the answers that are wanted, and those left to ask."""
         self._want()
         self._find()
         (wanted,) = self._keys.execute("SELECT count(*) FROM answers WHERE todo IS NOT NULL").fetchone()
@@ -128,12 +127,12 @@ class AnswerTable(Generic[J, R]):
         return wanted, todo
 
     def _want(self) -> None:
-        """Note the key of every job; the first of equal ones has the place."""
+        """Insert the key of every job; the first of equal keys determines the place."""
         rows = ((row, key) for row, (key, _) in enumerate(self._jobs_by_key()))
         self._keys.executemany("INSERT OR IGNORE INTO answers VALUES (?, ?, NULL, 1, 0)", rows)
 
     def _find(self) -> None:
-        """Note what is there: what is ok, else the last line of a journal, else the table's."""
+        """Mark existing answers: an ok one first, else a journal's last line, else the table's."""
         if self.path.exists():
             for table in read_batches(self.path, self._record, self._command, ["key", "status"]):
                 self._note((row["key"], IN_TABLE, row["status"]) for row in table.to_pylist())
@@ -153,7 +152,7 @@ class AnswerTable(Generic[J, R]):
         self._keys.executemany(query, rows)
 
     def _move_table(self) -> None:
-        """Put answers that stand in the table alone into the journal, so that all can be read in any order."""
+        """Copy answers that are only in the table into the journal, so that all can be read in any order."""
         if not self.path.exists():
             return
         for table in read_batches(self.path, self._record, self._command):
@@ -164,7 +163,7 @@ class AnswerTable(Generic[J, R]):
                     self._keys.execute("UPDATE answers SET line = ? WHERE key = ?", (line, row["key"]))
 
     def _column(self, name: str, condition: str) -> Iterator[tuple[int, int]]:
-        """Place and a column of answers in order; in pieces, because the rows change while they are worked on."""
+        """Yield places and a column of answers in order, in pieces, because rows change during the work."""
         last = -1
         query = f"SELECT place, {name} FROM answers WHERE {condition} AND place > ? ORDER BY place LIMIT {BATCH}"  # noqa: S608
         while rows := self._keys.execute(query, (last,)).fetchall():
@@ -175,9 +174,9 @@ class AnswerTable(Generic[J, R]):
 async def ask_all(
     tables: Sequence[T], ask: Callable[[T, Any], Awaitable[Any]], at_once: int, unit: str, doing: str
 ) -> Counter[str]:
-    """Ask all that is left of some tables, so many at once; each answer is in its journal when it came, and shown.
+    """Ask everything left in some tables, `at_once` at a time; journal and show each answer on arrival.
 
-    A table settles when it is done. Counts the answers by their status.
+    A finished table is written at once. Returns the number of answers by status.
     """
     counts: Counter[str] = Counter()
     jobs = ((table, job) for table in tables for job in table.jobs())
@@ -190,14 +189,14 @@ async def ask_all(
             last = table.add(record)
             show(bar, counts, record.status)
             if last:
-                await asyncio.to_thread(table.settle)  # beside the others' work: a large table takes seconds
+                await asyncio.to_thread(table.settle)  # in a thread: a large table takes seconds
 
         await all_through(jobs, answer, min(at_once, total), [table.journal for table in tables])
     return counts
 
 
 def show(bar: tqdm[NoReturn], counts: Counter[str], status: str) -> None:
-    """Count one that came, and show it."""
+    """Count an answer and show it."""
     counts[status] += 1
     if status != "ok":
         bar.set_postfix(failed=counts["failed"], unanswered=counts["unanswered"], refresh=False)
@@ -207,9 +206,9 @@ def show(bar: tqdm[NoReturn], counts: Counter[str], status: str) -> None:
 async def all_through(
     jobs: Iterator[J], work: Callable[[J], Awaitable[None]], workers: int, journals: Sequence[Journal]
 ) -> None:
-    """Do all jobs, so many at once: whoever is free takes the next. Journals go to the disk meanwhile.
+    """Do all jobs, a fixed number at a time, while journals are synced to the disk.
 
-    Raises the first PlumblineError or OSError; what stands in the journals stays.
+    Raises the first PlumblineError or OSError; the journals keep what they hold.
     """
 
     async def worker() -> None:
@@ -217,7 +216,7 @@ async def all_through(
             await work(job)
 
     try:
-        async with asyncio.TaskGroup() as beside:  # a disk that fails ends the run, not the syncing alone
+        async with asyncio.TaskGroup() as beside:  # a failing disk ends the whole run, not only the syncing
             syncing = beside.create_task(sync_always(journals))
             async with asyncio.TaskGroup() as group:
                 for _ in range(workers):
@@ -228,7 +227,7 @@ async def all_through(
 
 
 async def sync_always(journals: Sequence[Journal]) -> None:
-    """Hand the journals to the disk every half second, until cancelled."""
+    """Sync the journals to the disk every half second until cancelled."""
     while True:
         await asyncio.sleep(SYNC_SECONDS)
         for journal in journals:
@@ -236,6 +235,6 @@ async def sync_always(journals: Sequence[Journal]) -> None:
 
 
 def first_error(errors: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The first single error of a group, however deep."""
+    """Return the first single error of a group, however deep."""
     first = errors.exceptions[0]
     return first_error(first) if isinstance(first, BaseExceptionGroup) else first

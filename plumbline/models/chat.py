@@ -1,4 +1,4 @@
-"""Asking a chat model: one message, one attempt, one answer; and attempts until an answer is good."""
+"""Ask a chat model: one message and one answer per attempt, until an answer is good."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from plumbline.study.engines import RetrySpec, Sampling
 
 @dataclass(frozen=True)
 class Attempt:
-    """One try at a question: which it is (from 1), the seed for the model, and how it picks tokens."""
+    """One attempt at a question: its number (from 1), the seed, and the sampling."""
 
     number: int
     seed: int
     sampling: Sampling
 
     def next(self, first_seed: int, retry: RetrySpec, *, cut_off: bool) -> Attempt:
-        """Another seed (from the first and the number), the retry's temperature, and more room if it was cut off."""
+        """Return the next attempt: a new seed, the retry's temperature, and more tokens if the answer was cut off."""
         number = self.number + 1
         digest = hashlib.sha256(f"attempt-v1 {first_seed} {number}".encode()).digest()
         room = int(self.sampling.max_tokens * retry.more_tokens) if cut_off else self.sampling.max_tokens
@@ -31,12 +31,12 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Completion:
-    """What a model said to one prompt; `cut_off` where it ran into `max_tokens`.
+    """A model's answer to one prompt; `cut_off` if it reached `max_tokens`.
 
-    `labels` has each label's probability to be the answer's first token, where labels were asked for and probabilities
-    are told; a server does not name those of the least likely. Of the prompt's tokens (`sent`) so many had been
-    computed for an earlier prompt (`cached`), where the engine tells it. `repeatable` says whether another attempt can
-    give another answer: of a recording it cannot.
+    `labels` holds the probability of each label as first token, if labels were asked for and the engine reports
+    probabilities; a server leaves out the least likely ones. Of the prompt's tokens (`sent`), `cached` were computed
+    for an earlier prompt, if the engine reports it. `repeatable` tells whether another attempt may give another answer;
+    a recording cannot.
     """
 
     text: str
@@ -50,29 +50,29 @@ class Completion:
 class Chat(abc.ABC):
     """A chat model."""
 
-    schema: Mapping[str, Any] | None = None  #: of the JSON that answers are held to; without one they are free
+    schema: Mapping[str, Any] | None = None  #: schema of the JSON that answers must follow; without one they are free
 
     @property
     @abc.abstractmethod
     def concurrency(self) -> int:
-        """How many questions it wants in flight at once."""
+        """The number of questions that it wants in flight at once."""
 
     @abc.abstractmethod
     async def ask(self, message: str, attempt: Attempt, labels: Sequence[str] = ()) -> Completion:
-        """The model's answer to one message of a user.
+        """Return the model's answer to one user message.
 
-        With `labels` the answer is its first token, with the probabilities of these labels to be it. Raises
-        TextFailedError where this message can never succeed, TextUnansweredError where it got no answer this time,
-        ServiceError where no message can succeed.
+        With `labels` the answer is one token, with the probabilities of these labels. Raises TextFailedError if this
+        message can never succeed, TextUnansweredError if it got no answer this time, ServiceError if no message can
+        succeed.
         """
 
     @abc.abstractmethod
     async def close(self) -> None:
-        """Let go of connections and memory."""
+        """Release connections and memory."""
 
 
 class _Answer(Protocol):
-    """What comes back from one attempt."""
+    """The result of one attempt."""
 
     @property
     def cut_off(self) -> bool: ...
@@ -86,7 +86,7 @@ A = TypeVar("A", bound=_Answer)
 
 @dataclass(frozen=True)
 class Outcome(Generic[A]):
-    """What attempts came to: the last answer that came, or why none did (`status` failed or unanswered)."""
+    """The result of all attempts: the last answer, or why there is none (`status` failed or unanswered)."""
 
     answer: A | None
     attempts: int  #: answers received
@@ -98,7 +98,7 @@ class Outcome(Generic[A]):
 async def ask_until(
     ask: Callable[[Attempt], Awaitable[A]], is_bad: Callable[[A], bool], first: Attempt, retry: RetrySpec
 ) -> Outcome[A]:
-    """Ask until an answer is not bad, another attempt would be the same, or the attempts of `retry` are used up."""
+    """Ask until an answer is good, a new attempt would give the same, or `retry`'s attempts are used up."""
     attempt, answer = first, None
     while True:
         try:

@@ -1,4 +1,4 @@
-"""A running Ray cluster: its slots, and the scheduler by which `--ray` of generation and evaluation works on them."""
+"""Use a running Ray cluster: its slots, and the scheduler behind `--ray` of generation and evaluation."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ LOOK_SECONDS = 5.0  # nodes come and go
 
 
 def join(address: str) -> Any:
-    """The package ray, connected to a running cluster."""
+    """Connect to a running cluster and return the package ray."""
     settings = {
         "RAY_USAGE_STATS_ENABLED": "0",
-        "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # no advice on standard error
-        "RAY_NUM_REDIS_GET_RETRIES": "3",  # each takes 40 s, and Ctrl-C does not end them
+        "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # silences advice on standard error
+        "RAY_NUM_REDIS_GET_RETRIES": "3",  # each attempt takes 40 s, and Ctrl-C does not end it
     }
     for name, value in settings.items():
         os.environ.setdefault(name, value)
     try:
         import ray  # noqa: PLC0415 (extra `ray`)
-        from ray._private.services import canonicalize_bootstrap_address  # noqa: PLC0415 (what `ray.init` does first)
+        from ray._private.services import canonicalize_bootstrap_address  # noqa: PLC0415 (imported first, as `ray.init` does)
     except ImportError:
         raise StudyError(f"--ray needs the package ray, here and on the nodes: {installing('ray')}") from None
     try:
         cluster = canonicalize_bootstrap_address(address)
         if cluster is None:
-            raise ConnectionError("no running cluster is named")  # `local`: ray would start one
+            raise ConnectionError("this names no running cluster")  # `local`: ray would start one
         host, _, port = cluster.rpartition(":")
         socket.create_connection((host.strip("[]"), int(port)), REACH_SECONDS).close()
         ray.init(address=cluster, log_to_driver=False, logging_level="ERROR")
@@ -47,13 +47,13 @@ def join(address: str) -> Any:
 
 @contextlib.contextmanager
 def without(redirect: Callable[[TextIO], contextlib.AbstractContextManager[TextIO]]) -> Iterator[None]:
-    """Nothing on the screen of what goes to a stream."""
+    """Discard what is written to a stream."""
     with Path(os.devnull).open("w") as nowhere, redirect(nowhere):
         yield
 
 
 class Slot(NamedTuple):
-    """A place on a node for a process that takes so many CPUs and GPUs; `number` tells it from others on its node."""
+    """A place on a node for a process with this many CPUs and GPUs; `number` tells slots of a node apart."""
 
     node: str
     address: str
@@ -63,12 +63,12 @@ class Slot(NamedTuple):
 
     @property
     def options(self) -> dict[str, Any]:
-        """Options of an actor that runs there."""
+        """Return the options of an actor that runs in the slot."""
         return {"num_cpus": self.cpus, "num_gpus": self.gpus, **on_node(self.node)}
 
 
 def slots(ray: Any, cpus: int, gpus: int = 0, *, one_a_node: bool = False) -> list[Slot]:
-    """All slots of so many CPUs and GPUs, as many as each node that lives has room for."""
+    """Return all slots of this many CPUs and GPUs on the nodes that are alive."""
     free = []
     for node in ray.nodes():
         has = node["Resources"] if node["Alive"] else {}
@@ -80,16 +80,16 @@ def slots(ray: Any, cpus: int, gpus: int = 0, *, one_a_node: bool = False) -> li
 
 
 def on_node(node: str) -> dict[str, Any]:
-    """Options that put an actor on a node, and nowhere else."""
+    """Return options that pin an actor to a node."""
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy  # noqa: PLC0415 (extra `ray`)
 
     return {"scheduling_strategy": NodeAffinitySchedulingStrategy(node_id=node, soft=False)}
 
 
 class Scheduler(abc.ABC):
-    """Starts actors in the slots of a cluster, hands work to them and takes what they make, a step at a time.
+    """Start actors in a cluster's slots, hand out work and collect results, one step at a time.
 
-    What follows when a call ends is said where the call is made (`_after`).
+    Each call names its follow-up (`_after`).
     """
 
     def __init__(self, ray: Any) -> None:
@@ -99,18 +99,18 @@ class Scheduler(abc.ABC):
 
     @abc.abstractmethod
     def _all_slots(self) -> list[Slot]:
-        """The slots that there are now."""
+        """Return the slots that exist now."""
 
     @abc.abstractmethod
     def _hand_out(self) -> None:
-        """Start actors where there is work for them, and have all busy."""
+        """Start actors where there is work for them, and keep all of them busy."""
 
     def _look(self) -> None:
-        """See which slots there are."""
+        """Update the list of slots."""
         self._slots, self._looked = self._all_slots(), time.monotonic()
 
     def _turn(self, seconds: float = LOOK_SECONDS) -> None:
-        """Have all actors busy, wait for something to come, so long at most, and take it."""
+        """Keep all actors busy, wait this long at most for a result, and handle it."""
         if time.monotonic() - self._looked > LOOK_SECONDS:
             self._look()
         self._hand_out()
@@ -119,11 +119,11 @@ class Scheduler(abc.ABC):
             self._calls.pop(call)(call)
 
     def _after(self, call: Any, follow: Callable[[Any], None]) -> None:
-        """Have `follow` called with a call that has ended."""
+        """Call `follow` when a call has ended."""
         self._calls[call] = follow
 
     def _answer(self, call: Any, failed: Callable[[Any], None], died: Callable[[Exception], None]) -> Any:
-        """What an actor answered; None where it raised something, or is no more, and `failed` or `died` was told."""
+        """Return an actor's answer; None if it raised an error (reported to `failed`) or died (reported to `died`)."""
         try:
             return self._ray.get(call)
         except self._ray.exceptions.RayTaskError as error:
@@ -133,7 +133,7 @@ class Scheduler(abc.ABC):
         return None
 
     def _end(self, free: Iterable[Any], actors: Iterable[Any], seconds: float) -> None:
-        """Let the actors that are free close, so long at most, then end all of them."""
+        """Let idle actors close within this time, then end all of them."""
         if closing := [actor.close.remote() for actor in free]:
             self._ray.wait(closing, num_returns=len(closing), timeout=seconds)
         for actor in actors:

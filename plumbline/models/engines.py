@@ -1,4 +1,4 @@
-"""The chat model that a study names, ready to be asked, whatever its kind."""
+"""Open the chat model that a study names, of any kind."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from plumbline.study.engines import EngineSpec
 def open_chat(
     spec: EngineSpec, study: Study, where: str = "generator", template: Mapping[str, Any] | None = None
 ) -> Chat:
-    """The chat model that a study names in `where`, ready; must be called in the event loop that will ask it.
+    """Return the chat model that a study names in `where`; call it in the event loop that will ask the model.
 
-    `template` is what the chat template of a model in vLLM is told beside the message. Raises StudyError for a kind
-    that is no chat model, and as `VllmEngine.load` and `ChatServer.at`.
+    `template` holds further variables for the chat template of a model in vLLM. Raises StudyError for a kind that is
+    not a chat model, and as `VllmEngine.load` and `ChatServer.at` do.
     """
     if spec.kind == "vllm":
         from plumbline.models.vllm import VllmEngine  # noqa: PLC0415 (lives on the GPU host)
@@ -27,4 +27,6 @@ def open_chat(
         from plumbline.models.openai import ChatServer  # noqa: PLC0415 (extra `generation`)
 
         return ChatServer.at(spec, study, where)
-    raise StudyError(f"{study.file}: {where}.kind is {spec.kind!r}, which is no chat model")
+    raise StudyError(
+        f"{study.file}: {where}.kind is {spec.kind!r}, which is not a chat model; name one of another kind"
+    )

@@ -1,8 +1,8 @@
-"""A model over HTTP: any OpenAI-compatible chat server (vLLM's, Ollama's, llama.cpp's), through aiohttp.
+"""Ask a model over HTTP: any OpenAI-compatible chat server (vLLM's, Ollama's, llama.cpp's), through aiohttp.
 
-A passing fault (429, 5xx, a time-out, a broken connection) is tried again with backoff and jitter, or when the server
-says so (Retry-After). A text that the server refuses fails alone; one that got no answer is asked for by the next run.
-What no text can succeed with (a wrong key, an unknown model, nobody there, no chat server) ends the run with one line.
+A passing fault (429, 5xx, a time-out, a broken connection) is retried with backoff and jitter, or when the server says
+(Retry-After). A text that the server refuses fails alone; the next run asks again for a text without an answer. A fault
+that affects every text (a wrong key, an unknown model, no server, no chat server) ends the run with one line.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from plumbline.study.engines import EngineSpec
 
 
 def label_shares(choice: Mapping[str, Any], labels: Sequence[str]) -> dict[str, float] | None:
-    """The probabilities of labels among an answer's likeliest first tokens; None where a server tells none.
+    """Return labels' probabilities among an answer's likeliest first tokens; None if the server reports none.
 
-    A token with blanks around a label is that label too: models have both, and both read alike.
+    A token with blanks around a label counts as that label: models have both.
     """
     try:
         top = choice["logprobs"]["content"][0]["top_logprobs"]
@@ -47,7 +47,7 @@ def label_shares(choice: Mapping[str, Any], labels: Sequence[str]) -> dict[str, 
 
 
 def prompt_tokens(page: Mapping[str, Any]) -> tuple[int, int | None]:
-    """Tokens of the prompt, and how many of them stood in the server's cache, where it tells."""
+    """Return the number of the prompt's tokens and of those from the server's cache, if it reports them."""
     usage = page.get("usage")
     sent = usage.get("prompt_tokens") if isinstance(usage, dict) else None
     details = usage.get("prompt_tokens_details") if isinstance(usage, dict) else None
@@ -56,7 +56,7 @@ def prompt_tokens(page: Mapping[str, Any]) -> tuple[int, int | None]:
 
 
 def stated_wait(headers: Mapping[str, str]) -> float | None:
-    """Seconds that a server asks to wait: `retry-after-ms`, or Retry-After (RFC 9110, 10.2.3): seconds or a date."""
+    """Return the seconds that a server asks to wait: `retry-after-ms`, or Retry-After (RFC 9110, 10.2.3)."""
     for name, second in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         stated = headers.get(name, "")
         try:
@@ -72,7 +72,7 @@ def stated_wait(headers: Mapping[str, str]) -> float | None:
 
 
 def complaint(content: bytes, key: str) -> str:
-    """What a server says about an error: the message in its JSON, in the ways in which servers write it, or all."""
+    """Return a server's error message from its JSON, in any of the usual forms, or else the whole text."""
     try:
         page: Any = json.loads(content)
     except (ValueError, RecursionError):
@@ -85,45 +85,45 @@ def complaint(content: bytes, key: str) -> str:
 
 
 def hidden(text: str, key: str) -> str:
-    """One line without the key, hidden before the line is cut off, which could leave a part of it."""
+    """Return one line without the key; it is removed before shortening, which could leave part of it."""
     return one_line(text.replace(key, "(the key)"))
 
 
 def one_line(text: str) -> str:
-    """As one line, and not too long."""
+    """Return a text as one line of limited length."""
     return " ".join(text.split())[:300]
 
 
 def whole(text: str) -> str:
-    """The text, if it is whole: JSON may carry half a character (a lone surrogate), which no file can hold."""
+    """Return the text if it is valid Unicode: JSON may hold a lone surrogate, which no file can store."""
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise TextFailedError("an answer with half a character in it") from None
+        raise TextFailedError("an answer with half a character (a lone surrogate) in it") from None
     return text
 
 
 HEADERS = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "plumbline"}
-FIRST_DELAY = 0.5  # seconds before the second try, at most; doubles with every try (full jitter)
+FIRST_DELAY = 0.5  # most seconds before the second try; doubles with every try (full jitter)
 LAST_DELAY = 30.0
-CONNECT = 30.0  # seconds to connect; who takes longer is not there
-IDLE = 4.0  # seconds that a connection is kept unused: servers (uvicorn, so vLLM) close theirs after 5
-TOP = 20  # most likely first tokens that are asked for: as many as servers give
-LARGEST = 16 * 2**20  # bytes of an answer
-LONGEST_WAIT = 120.0  # seconds that a server may make us wait, whatever its Retry-After says
-STRANGE = 10  # so many answers that are not a chat server's, before any good one, are a wrong address
-REFUSALS = 100  # so many in the same words, before any good answer, are not about the texts (a setting, say)
-REFUSED = {400, 413, 422}  # this text
+CONNECT = 30.0  # seconds to connect; a slower server counts as absent
+IDLE = 4.0  # seconds to keep an unused connection: servers (uvicorn, so vLLM) close theirs after 5
+TOP = 20  # number of most likely first tokens to ask for: the servers' maximum
+LARGEST = 16 * 2**20  # largest answer in bytes
+LONGEST_WAIT = 120.0  # longest wait in seconds, whatever Retry-After says
+STRANGE = 10  # this many strange answers, before any good one, mean a wrong address
+REFUSALS = 100  # this many equal refusals, before any good answer, concern a setting and not the texts
+REFUSED = {400, 413, 422}  # statuses about this text alone
 PASSING = {408, 409, 425, 429, *range(500, 600)}
-FOR_ALL = {402, 405, 407, 410, 415}  # neither this text nor any other
+FOR_ALL = {402, 405, 407, 410, 415}  # statuses about every text
 
 
 class StrangeAnswerError(TextUnansweredError):
-    """A page that no chat server gives, in place of an answer."""
+    """A response that no chat server gives."""
 
 
 class _PassingError(Exception):
-    """A fault that another try may mend. `wait`: seconds that the server asks for; `broken`: nobody answered."""
+    """A fault that a retry may mend. `wait`: seconds that the server asks for; `broken`: nobody answered."""
 
     def __init__(self, what: str, details: str = "", *, wait: float | None = None, broken: bool = False) -> None:
         super().__init__(what)
@@ -132,23 +132,23 @@ class _PassingError(Exception):
 
 @dataclass
 class ChatServer(Chat):
-    """A chat server; `key` is sent to it and shown nowhere."""
+    """A chat server; the key is sent to it and shown nowhere."""
 
     spec: EngineSpec
     key: str = field(repr=False)
     url: str
     proxy: str = field(default="", repr=False)
-    where: str = "generator"  #: its place in the study
-    extra: Mapping[str, Any] = field(default_factory=dict)  #: what requests say beside the usual
+    where: str = "generator"  #: its key in the study
+    extra: Mapping[str, Any] = field(default_factory=dict)  #: further fields of requests
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     _session: aiohttp.ClientSession | None = None
-    _good: int = 0  # answers of a chat server so far
-    _strange: int = 0  # answers of something else so far
-    _refusals: Counter[str] = field(default_factory=Counter)  # by the server's words, until there is a good answer
+    _good: int = 0  # number of good answers so far
+    _strange: int = 0  # number of answers so far that no chat server gives
+    _refusals: Counter[str] = field(default_factory=Counter)  # refusals by their words, until there is a good answer
 
     @classmethod
     def at(cls, spec: EngineSpec, study: Study, where: str = "generator") -> ChatServer:
-        """A server that a study names in `where`; its key comes from the environment, `EMPTY` where none is set."""
+        """Return the server that a study names in `where`; its key is from the environment, `EMPTY` if not set."""
         try:
             address = urlsplit(spec.base_url)
             key = key_in(spec.http.api_key_env) or "EMPTY"
@@ -163,11 +163,11 @@ class ChatServer(Chat):
 
     @property
     def concurrency(self) -> int:
-        """Requests in flight at once."""
+        """The number of requests in flight at once."""
         return self.spec.http.concurrency
 
     async def ask(self, message: str, attempt: Attempt, labels: Sequence[str] = ()) -> Completion:
-        """The server's answer to one message of a user, with the probabilities of `labels` where it tells them.
+        """Return the server's answer to one user message, with probabilities of `labels` if it reports them.
 
         Raises TextFailedError, TextUnansweredError and ServiceError as `Chat.ask` says.
         """
@@ -181,7 +181,7 @@ class ChatServer(Chat):
                     await self.sleep(_pause(number, fault.wait))
                     continue
                 line = ": ".join(filter(None, (f"{fault.what}, asked {number} times", fault.details)))
-                if not fault.broken or self._good > answered_before:  # others are answered: it is this text
+                if not fault.broken or self._good > answered_before:  # others are answered, so this text is the cause
                     raise TextUnansweredError(line) from None
                 line = f"{self.spec.base_url} does not answer, asked {number} times ({fault.what})"
                 raise ServiceError(f"{line}; start the server or correct {self.where}.base_url") from None
@@ -195,7 +195,7 @@ class ChatServer(Chat):
             await self._session.close()
 
     def _body(self, message: str, attempt: Attempt, labels: Sequence[str] = ()) -> bytes:
-        """A request. ASCII: a text may hold half a character, which JSON can say and UTF-8 cannot."""
+        """Return a request's body in ASCII: texts may hold lone surrogates, which JSON can escape and UTF-8 cannot."""
         request = {
             "model": self.spec.model,
             "messages": [{"role": "user", "content": message}],
@@ -210,7 +210,7 @@ class ChatServer(Chat):
         return json.dumps(request).encode()
 
     async def _try(self, body: bytes, labels: Sequence[str]) -> Completion:
-        """One request and its answer."""
+        """Send one request and return its answer."""
         session = self._session or self._connect()
         try:
             async with session.post(self.url, data=body, proxy=self.proxy or None, allow_redirects=False) as page:
@@ -227,11 +227,11 @@ class ChatServer(Chat):
 
     @property
     def _connect_seconds(self) -> float:
-        """Less than a request may take, so that it shows which of the two ran out."""
+        """The time limit for connecting, below that of a request, so that the error tells which one ran out."""
         return min(CONNECT, self.spec.http.timeout_seconds / 2)
 
     def _connect(self) -> aiohttp.ClientSession:
-        """Open the session; its connections belong to the loop that runs now."""
+        """Open the session; its connections belong to the running event loop."""
         tls = ssl.create_default_context() if self.url.startswith("https") else True
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE, ssl=tls),
@@ -243,13 +243,13 @@ class ChatServer(Chat):
         return self._session
 
     def _answer(self, content: bytes, labels: Sequence[str]) -> Completion:
-        """The model's answer in a page with status 200; pages of other servers, and cut ones, are found here."""
+        """Return the answer in a response with status 200; raise for responses that are strange or cut off."""
         try:
             page: Any = json.loads(content)
             choices = page["choices"]
         except ValueError:
             if content.lstrip()[:1] in (b"{", b""):
-                raise _PassingError("an answer that breaks off") from None
+                raise _PassingError("an answer that breaks off before its end") from None
             raise self._stranger("") from None
         except (TypeError, KeyError, RecursionError):
             raise self._stranger(complaint(content, self.key)) from None
@@ -267,7 +267,7 @@ class ChatServer(Chat):
         return Completion(whole(text or ""), finish_reason == "length", shares, *prompt_tokens(page))
 
     def _stranger(self, details: str) -> ServiceError | TextUnansweredError:
-        """A page that no chat server gives: this text's trouble, or, if no good one ever came, a wrong address."""
+        """Record a strange response: this text's fault or, before any good answer, a wrong address."""
         self._strange += 1
         line = f"an answer that is not one of a chat server; is {self.where}.base_url right (ends in /v1)?"
         line = f"{line} {details}".rstrip()
@@ -276,16 +276,16 @@ class ChatServer(Chat):
         return StrangeAnswerError(line)
 
     def _refusal(self, words: str) -> ServiceError | TextFailedError:
-        """What the server refuses: this text, or, in the same words again and again and nothing else, all of them."""
+        """Record a refusal: of this text or, if all refusals are alike and no text is answered, of all texts."""
         if not self._good:
             self._refusals[words] += 1
             if self._refusals[words] >= REFUSALS:
-                line = f"{self.spec.base_url} refused {REFUSALS} texts in the same words and answered none: {words}"
-                return ServiceError(f"{line}; correct what it names in the study, then run again with --again")
+                line = f"{self.spec.base_url} refused {REFUSALS} texts with the same message and answered none: {words}"
+                return ServiceError(f"{line}; correct the setting that the message names, then run again with --again")
         return TextRefusedError(f"the server refused the text: {words}")
 
     def _trouble(self, status: int, headers: Mapping[str, str], content: bytes) -> Exception:
-        """What a status other than 200 means."""
+        """Raise the error for a status other than 200."""
         url, words = self.spec.base_url, complaint(content, self.key)
         if status in PASSING:
             return _PassingError(f"status {status}", words, wait=stated_wait(headers))
@@ -294,34 +294,32 @@ class ChatServer(Chat):
         if status in (401, 403):
             return ServiceError(f"{url}: the key is not accepted; set {self.spec.http.api_key_env}")
         if status == 404:
-            line = f"{url}: no model {self.spec.model!r} there, or {self.where}.base_url lacks its /v1"
+            line = f"{url} has no model {self.spec.model!r}, or {self.where}.base_url lacks its /v1"
             return ServiceError(": ".join(filter(None, (line, words))))
         if 300 <= status < 400:
             target = one_line(headers.get("location", "").partition("?")[0])
-            return ServiceError(
-                f"{url} sends us on to {target!r}, which is not followed; correct {self.where}.base_url"
-            )
+            return ServiceError(f"{url} redirects to {target!r}, which is not followed; correct {self.where}.base_url")
         line = ": ".join(filter(None, (f"status {status}", words)))
         return ServiceError(f"{url}: {line}") if status in FOR_ALL else TextRefusedError(line)
 
 
 def held_to(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """How a request says which JSON its answer must be."""
+    """Return the fields of a request that hold the answer to a JSON schema."""
     return {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": dict(schema)}}
 
 
 async def _whole_body(page: aiohttp.ClientResponse) -> bytes:
-    """A page to its end, if it is not too large."""
+    """Read a response to its end, up to the size limit."""
     content = bytearray()
     async for part in page.content.iter_any():
         content += part
         if len(content) > LARGEST:
-            raise TextFailedError(f"an answer of more than {LARGEST >> 20} MB")
+            raise TextFailedError(f"an answer larger than {LARGEST >> 20} MB")
     return bytes(content)
 
 
 def _what_broke(error: Exception) -> str:
-    """Why there is no whole answer. Of a response only its own words: its URL may be the proxy's, with a password."""
+    """Say why a response is incomplete, without its URL: that may hold the proxy's password."""
     if isinstance(error, aiohttp.ClientHttpProxyError):
         return f"the proxy says {error.status} {error.message}"
     if isinstance(error, aiohttp.ClientResponseError):
@@ -332,7 +330,7 @@ def _what_broke(error: Exception) -> str:
 
 
 def _pause(number: int, stated: float | None) -> float:
-    """Seconds to wait after try `number`; never all waiting requests at the same moment."""
+    """Return the seconds to wait after try `number`, with jitter so that waiting requests do not coincide."""
     if stated is not None:
         return min(stated, LONGEST_WAIT) * random.uniform(1, 1.25)  # noqa: S311 (jitter, not a secret)
     return random.uniform(0, min(LAST_DELAY, FIRST_DELAY * 2 ** (number - 1)))  # noqa: S311

@@ -1,8 +1,8 @@
-"""A model in process: vLLM's engine on this machine, started once and fed without pauses.
+"""Run a model in process with vLLM's engine, started once and kept busy.
 
-Each request joins the running batch as soon as there is room for it (continuous batching), so a call never waits for
-others to end, and the second call of a transformation starts when its first is done. Prompts begin alike, and what they
-share is computed once (prefix caching). What vLLM and its processes print goes to `vllm.log` in the study's folder.
+Each request joins the running batch as soon as there is room (continuous batching), so a call never waits for others to
+end, and the second call of a transformation starts when its first is done. Prompts share a beginning, which is computed
+once (prefix caching). The output of vLLM and its processes goes to `vllm.log` in the study's folder.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from plumbline.study.base import first_complaint
 from plumbline.study.engines import EngineSpec
 from plumbline.study.evaluation import refuse_no_model, refuse_no_repository
 
-# The last line of a traceback, with or without vLLM's own prefix to it.
+# The last line of a traceback, with or without vLLM's prefix.
 _ERROR = re.compile(r"^(?:\(.*?\) ERROR .*?\] )?((?:\w+\.)*\w*(?:Error|Exception): .+)$", re.MULTILINE)
-_PASSED_ON = "root cause"  # ... is to be seen above, say those that only report what happened in another process
+_PASSED_ON = "root cause"  # errors that only report a failure in another process
 
 
 @dataclass(frozen=True)
 class _Log:
-    """The file that gets what vLLM prints, and where in it this run begins."""
+    """The log file of vLLM, and the position where this run begins."""
 
     path: Path
     start: int
@@ -55,7 +55,7 @@ class _Log:
         return cls(path, path.stat().st_size if path.exists() else 0)
 
     def cause(self) -> str:
-        """The last error in it, other than those that only pass one on; empty where there is none."""
+        """Return the last error in the log that is a cause; empty if there is none."""
         with self.path.open("rb") as file:
             file.seek(self.start)
             errors = _ERROR.findall(file.read().decode(errors="replace"))
@@ -64,7 +64,7 @@ class _Log:
 
 
 class VllmEngine(Chat):
-    """A running engine. Not for `pickle`, nor for a second event loop: it belongs to the one that made it."""
+    """A running engine. It cannot be pickled, and belongs to the event loop that made it."""
 
     def __init__(
         self,
@@ -85,22 +85,22 @@ class VllmEngine(Chat):
 
         self._template = {"add_generation_prompt": True, **template}
         self._chat = ChatParams(chat_template_kwargs={**self._template, "continue_final_message": False})
-        # Neither cut nor refused by length: the refusal here names the text's true length.
+        # vLLM neither cuts nor refuses by length: our own refusal names the text's true length.
         self._tokens = TokenizeParams(max_total_tokens=None, add_special_tokens=False)
         self._numbers = itertools.count()
         self._label_tokens: dict[str, int] = {}
 
     @classmethod
     def load(cls, spec: EngineSpec, study: Study, template: Mapping[str, Any] = MappingProxyType({})) -> VllmEngine:
-        """A model that a study names, loaded. Must be called in the event loop that will ask it.
+        """Load a model that a study names; call this in the event loop that will ask it.
 
-        `template` is what its chat template is told beside the message. Raises StudyError where vLLM is not installed
-        or does not take the model, ServiceError where the engine cannot start with it; both in one line, with the
-        cause.
+        `template` holds further variables for its chat template. Raises StudyError if vLLM is not installed or refuses
+        the model, ServiceError if the engine cannot start; both errors are one line with the cause.
         """
         if importlib.util.find_spec("vllm") is None:
             raise StudyError(
-                f"the kind 'vllm' needs vLLM, which is not installed: {installing('vllm')} on the GPU host"
+                f"the kind 'vllm' needs vLLM, which is not installed; install it with {installing('vllm')} on "
+                "the GPU host"
             )
         folder = study.resolve(spec.model)
         if folder.is_dir():
@@ -108,27 +108,26 @@ class VllmEngine(Chat):
         else:
             refuse_no_repository(spec.model)
         log = _Log.of(study)
-        print(f"loading {spec.model} into vLLM, whose own words go to {log.path}", flush=True)
+        print(f"loading {spec.model} into vLLM, log: {log.path}", flush=True)
         engine = cls(spec, str(folder) if folder.is_dir() else spec.model, log, template)
         try:
             engine._render("a message")
-        except Exception as error:  # templates are programs of the model's authors, and fail as they like
+        except Exception as error:  # a template is a program by the model's authors and may raise anything
             engine._shut_down()
-            raise StudyError(f"{spec.model}: its chat template does not work: {_line(error)}") from None
+            raise StudyError(f"{spec.model}: its chat template fails: {_line(error)}") from None
         return engine
 
     @property
     def concurrency(self) -> int:
-        """Texts in flight: what the engine works on, and as many again that wait for a place in its batch."""
+        """The number of texts in flight: a full batch, and as many again waiting."""
         settings = self.spec.vllm
         return settings.concurrency or 2 * settings.max_num_seqs * settings.data_parallel_size
 
     async def ask(self, message: str, attempt: Attempt, labels: Sequence[str] = ()) -> Completion:
-        """The model's answer to one message, under its chat template; with `labels`, of which each must be a token.
+        """Return the model's answer to one message under its chat template; each of `labels` must be a token.
 
-        An answer that fills what the context has left is `cut_off` too. Raises TextFailedError for a message that
-        leaves no room for an answer, TextUnansweredError where the engine gave this request up, ServiceError where it
-        has died.
+        An answer that fills the rest of the context is `cut_off` too. Raises TextFailedError if a message leaves no
+        room for an answer, TextUnansweredError if the engine dropped this request, ServiceError if it has died.
         """
         from vllm import SamplingParams  # noqa: PLC0415
         from vllm.exceptions import VLLMClientError  # noqa: PLC0415
@@ -146,33 +145,38 @@ class VllmEngine(Chat):
             prompt = self._render(message)
             room, length = self._engine.model_config.max_model_len, len(prompt["prompt_token_ids"])
             if length >= room:
-                raise TextFailedError(f"longer than the context: {length} tokens with its prompt, and there are {room}")
+                raise TextFailedError(f"longer than the context: {length} tokens with its prompt, of at most {room}")
             final, cached = None, None
             async for output in self._engine.generate(prompt, sampling, str(next(self._numbers))):
                 final, cached = output.outputs[0], output.num_cached_tokens
         except EngineDeadError:
-            cause = self._log.cause() or "it does not say why (killed for want of memory?)"
+            cause = self._log.cause() or "no cause given (perhaps out of memory)"
             raise ServiceError(f"vLLM's engine died: {cause}; see {self._log.path}") from None
         except EngineGenerateError as error:
-            raise TextUnansweredError(f"vLLM gave the request up: {_line(error.__cause__ or error)}") from None
+            raise TextUnansweredError(f"vLLM dropped the request: {_line(error.__cause__ or error)}") from None
         except VLLMClientError as error:
             raise TextRefusedError(f"vLLM refused the text: {_line(error)}") from None
         if final is None or final.finish_reason not in {"stop", "length"}:
-            raise TextUnansweredError(f"vLLM gave the request up: {final.finish_reason if final else 'no answer'}")
+            raise TextUnansweredError(f"vLLM dropped the request: {final.finish_reason if final else 'no answer'}")
         first = final.logprobs[0] if labels and final.logprobs else {}
         shares = {label: math.exp(first[token].logprob) for token, label in tokens.items() if token in first}
         return Completion(final.text, final.finish_reason == "length", shares if labels else None, length, cached)
 
     def label_token(self, label: str) -> int:
-        """The token that a label is as the beginning of an answer. Raises StudyError where it is several."""
+        """Return the token of a label at the start of an answer. Raises StudyError if it takes several."""
         if label not in self._label_tokens:
             tokenizer = self._engine.get_tokenizer()
             before = tokenizer.apply_chat_template([{"role": "user", "content": "."}], tokenize=False, **self._template)
             plain = tokenizer.encode(before, add_special_tokens=False)
             tokens = tokenizer.encode(before + label, add_special_tokens=False)
             if tokens[:-1] != plain:
-                number = f"{len(tokens) - len(plain)} tokens" if len(tokens) > len(plain) + 1 else "no token by itself"
-                raise StudyError(f"{self.spec.model}: the label {label!r} is {number} of this model; write score: text")
+                number = (
+                    f"{len(tokens) - len(plain)} tokens" if len(tokens) > len(plain) + 1 else "not a token by itself"
+                )
+                raise StudyError(
+                    f"{self.spec.model}: the label {label!r} is {number} for this model; write `score: text` "
+                    "for the judge"
+                )
             self._label_tokens[label] = tokens[-1]
         return self._label_tokens[label]
 
@@ -181,7 +185,7 @@ class VllmEngine(Chat):
         self._shut_down()
 
     def _render(self, message: str) -> Any:
-        """The message's tokens under the chat template: what `vllm serve` would make of it."""
+        """Return the message's tokens under the chat template, the same as with `vllm serve`."""
         _, prompts = self._engine.renderer.render_chat(
             [[{"role": "user", "content": message}]], self._chat, self._tokens
         )
@@ -189,7 +193,7 @@ class VllmEngine(Chat):
 
     def _shut_down(self) -> None:
         self._engine.shutdown()
-        # Its destructor would do so again at the interpreter's end, find half of vLLM gone, and complain on the screen.
+        # The destructor would shut down again at exit, when half of vLLM is gone, and print an error.
         self._engine.shutdown = _done
         self._end_watchdog()
 
@@ -199,11 +203,11 @@ class VllmEngine(Chat):
 
 
 def _done() -> None:
-    """Nothing left to shut down."""
+    """Do nothing: the engine is already shut down."""
 
 
 def _watch() -> subprocess.Popen[bytes]:
-    """The program that ends the engine's processes if this one is killed; a session of its own outlives Ctrl-C."""
+    """Start the program that ends the engine's processes if this one is killed, in a session that survives Ctrl-C."""
     command = [sys.executable, "-P", str(Path(__file__).with_name("watchdog.py")), str(os.getpid())]
     nothing = subprocess.DEVNULL
     return subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True)
@@ -211,7 +215,7 @@ def _watch() -> subprocess.Popen[bytes]:
 
 def _start(spec: EngineSpec, model: str, log: _Log) -> Any:
     """Start the engine's processes and wait until the model is loaded."""
-    os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")  # nothing about anyone's machines goes anywhere
+    os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")  # sends no usage statistics
     with log.path.open("a", encoding="utf-8") as file, _printing_to(file.fileno()):
         try:
             from vllm import AsyncEngineArgs  # noqa: PLC0415
@@ -220,21 +224,21 @@ def _start(spec: EngineSpec, model: str, log: _Log) -> Any:
             engine = AsyncLLM.from_engine_args(AsyncEngineArgs(**_arguments(spec, model)))
         except StudyError:
             raise
-        except ValidationError as error:  # of the engine's arguments, the model's configuration among them
-            raise StudyError(f"vLLM does not take the model {spec.model}: {_short(first_complaint(error))}") from None
+        except ValidationError as error:  # raised for engine arguments and for the model's configuration
+            raise StudyError(f"vLLM refuses the model {spec.model}: {_short(first_complaint(error))}") from None
         except Exception as error:  # vLLM, torch, CUDA and the model's own code have no common base
-            if (task := asyncio.current_task()) and task.cancelling():  # Ctrl-C ended the engine's processes as well
+            if (task := asyncio.current_task()) and task.cancelling():  # Ctrl-C also ended the engine's processes
                 raise asyncio.CancelledError from None
             line = _line(error) if _PASSED_ON not in str(error) else log.cause() or _line(error)
             raise ServiceError(f"vLLM cannot load {spec.model}: {line}; see {log.path}") from None
-    for handler in logging.getLogger("vllm").handlers:  # what this process says later
+    for handler in logging.getLogger("vllm").handlers:  # later output of this process
         if isinstance(handler, logging.StreamHandler):
             handler.setStream(log.path.open("a", encoding="utf-8"))
     return engine
 
 
 def _arguments(spec: EngineSpec, model: str) -> dict[str, Any]:
-    """What the study says, in vLLM's names. Raises StudyError for a setting that vLLM does not have."""
+    """Return the study's settings under vLLM's names. Raises StudyError for an unknown setting."""
     from vllm import AsyncEngineArgs  # noqa: PLC0415
     from vllm.platforms import current_platform  # noqa: PLC0415
 
@@ -247,9 +251,9 @@ def _arguments(spec: EngineSpec, model: str) -> dict[str, Any]:
         "revision": spec.revision or None,
         "tokenizer_revision": spec.revision or None,
         "enable_prefix_caching": True,
-        "language_model_only": True,  # Gemma-3 sees as well, which takes memory
+        "language_model_only": True,  # Gemma-3 also takes images, which costs memory
         "disable_log_stats": True,
-        # On a CPU, an answer with a seed whose prompt was computed in pieces kills the engine (vLLM 0.32).
+        # On a CPU the engine dies if a seeded request's prompt is computed in pieces (vLLM 0.32).
         "enable_chunked_prefill": False if current_platform.is_cpu() else None,
         **spec.vllm.arguments(),
     }
@@ -257,7 +261,7 @@ def _arguments(spec: EngineSpec, model: str) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _printing_to(file: int) -> Iterator[None]:
-    """Send what is printed to a file: by Python, by C++, and for good by the processes that are started here."""
+    """Redirect output to a file: Python's, C++'s, and permanently that of child processes."""
     screen = (sys.stdout, sys.stderr)
     for stream in screen:
         stream.flush()
@@ -279,5 +283,5 @@ def _line(error: BaseException) -> str:
 
 
 def _short(words: str) -> str:
-    """One line of some length: vLLM lists all of its 300 architectures where it misses one."""
+    """Shorten an error to one line: vLLM may list all of its 300 architectures."""
     return textwrap.shorten(words, 300, placeholder=" ...")

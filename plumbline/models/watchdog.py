@@ -1,7 +1,7 @@
-"""Ends what a run has started when the run is killed: vLLM's processes would live on and hold the GPU's memory.
+"""End the processes of a run that was killed: vLLM's would live on and hold the GPU's memory.
 
-A program of its own, which `plumbline.models.vllm` starts and kills. It looks whether the run is still its parent:
-a pipe from the run would stay open in the engine's processes, which vLLM forks from the run on a GPU host.
+A separate program, started and stopped by `plumbline.models.vllm`. It checks whether the run is still its parent; a
+pipe from the run would stay open in the engine's processes, which vLLM forks from the run on a GPU host.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import time
 
 import psutil
 
-SECONDS = 0.5  # between two looks at which processes there are
+SECONDS = 0.5  # seconds between two checks of processes
 
 
 def main() -> None:
@@ -22,13 +22,13 @@ def main() -> None:
     started: set[psutil.Process] = set()
     while os.getppid() == run.pid:
         with contextlib.suppress(psutil.NoSuchProcess):
-            # Those seen before stay: a look at the very moment of the run's end finds it without children.
+            # Children seen earlier stay in the list: a check at the moment the run ends finds none.
             started |= {process for process in run.children(recursive=True) if process.pid != here}
         time.sleep(SECONDS)
-    for process in started:  # psutil knows a process by its start too: no other one that got its number is killed
+    for process in started:  # psutil also compares the start time: it kills no other process that got the same number
         with contextlib.suppress(psutil.NoSuchProcess):
             for child in (*process.children(recursive=True), process):
-                if "resource_tracker" not in " ".join(child.cmdline()):  # frees shared memory, then ends by itself
+                if "resource_tracker" not in " ".join(child.cmdline()):  # it frees shared memory, then ends by itself
                     child.kill()
 
 

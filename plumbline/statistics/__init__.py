@@ -1,1 +1,1 @@
-"""Statistics of samples, rankings and resamples: pure functions of arrays; the caller passes the generator."""
+"""Statistics of samples, rankings and resamples: pure functions of arrays; the caller passes the random generator."""

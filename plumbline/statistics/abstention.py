@@ -1,4 +1,4 @@
-"""Whether a model knows when it is wrong: scores of the queries that it is surest of, at each share of answers."""
+"""Measure how well a model's confidence tells right from wrong: scores over the surest share of queries."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import numpy as np
 from plumbline.statistics.estimates import Floats, bootstrap, draw_counts
 
 CONFIDENCES = ("max", "std", "diff1")
-RATES: Floats = np.linspace(0, 1, 11)[:-1]  # shares of queries without an answer, as mteb has them: 0 to 0.9
-SHARES = tuple(round(1 - float(rate), 1) for rate in RATES)  # the same as shares of answers, from all down
+RATES: Floats = np.linspace(0, 1, 11)[:-1]  # shares of queries left unanswered, as in mteb: 0 to 0.9
+SHARES = tuple(round(1 - float(rate), 1) for rate in RATES)  # shares of queries answered, from all down
 _AT_ONCE = 2**21  # numbers in memory at a time
 
 
 @dataclass(frozen=True)
 class Abstention:
-    """Scores by share of answers (`SHARES`), and what they come to.
+    """Scores by share of answered queries (`SHARES`), with nAUC.
 
     `curve`: the mean metric of the queries with the largest confidence; `oracle`: of those with the largest metric;
     `thresholds`: the least confidence among them. `nauc` is the area between the curve and the flat line of all
@@ -35,7 +35,7 @@ class Abstention:
 
 
 def confidences(similarities: Sequence[float]) -> tuple[float, float, float]:
-    """How sure a query's ranking is: its largest similarity, their standard deviation (divisor n), first less second.
+    """Return a query's confidence: its largest similarity, the standard deviation, and the gap of the top two.
 
     0 for a query without passages; `diff1` is 0 for one passage.
 
@@ -83,7 +83,7 @@ def abstention(confidence: Sequence[float] | Floats, metric: Sequence[float] | F
     """
     sure, scored = np.asarray(confidence, dtype=np.float64), np.asarray(metric, dtype=np.float64)
     if sure.shape != scored.shape or sure.ndim != 1:
-        raise ValueError(f"a confidence and a metric of each query are needed, not of {sure.shape}, {scored.shape}")
+        raise ValueError(f"pass a confidence and a metric for each query, not shapes {sure.shape}, {scored.shape}")
     nothing = (math.nan,) * len(RATES)
     if not len(sure) or not (np.isfinite(sure).all() and np.isfinite(scored).all()):
         reason = "there is no query" if not len(sure) else "a query's metric or confidence is undefined"
@@ -107,7 +107,7 @@ def nauc_error(
     n_resamples: int = 400,
     rng: np.random.Generator,
 ) -> float:
-    """The standard error of nAUC: its standard deviation over bootstrap resamples of the queries.
+    """Return the standard error of nAUC: its standard deviation over bootstrap resamples of the queries.
 
     NaN where nAUC is undefined, and where it is in more than a tenth of the resamples. nAUC -/+ 1.96 of these held the
     truth in 93% to 95% of our simulations from 50 queries on, for confidences that say nothing and for good ones; of
@@ -152,15 +152,15 @@ def nauc_error(
 
 
 def _curves(confidence: Floats, metric: Floats, drawn: Floats) -> Floats:
-    """`_curve` of each resample (a row of `drawn` has how often each query was drawn), resamples by rates."""
+    """Return `_curve` of each resample (a row of `drawn` counts how often each query was drawn)."""
     order, n = np.argsort(confidence, kind="stable"), len(confidence)
-    starts = np.flatnonzero(np.diff(confidence[order], prepend=-np.inf))  # of those that are equally sure
+    starts = np.flatnonzero(np.diff(confidence[order], prepend=-np.inf))  # queries of equal confidence
     sizes = np.add.reduceat(drawn[:, order], starts, axis=1)
     sums = np.add.reduceat(drawn[:, order] * metric[order], starts, axis=1)
     upto, lost, row = sizes.cumsum(axis=1), sums.cumsum(axis=1), np.arange(len(drawn))
     columns = []
     for gone in (_gone(rate, n) for rate in RATES):
-        at = (upto <= gone).sum(axis=1)  # the group of which some go: all before it do
+        at = (upto <= gone).sum(axis=1)  # the group that is dropped in part; all groups before it are dropped
         share = (gone - upto[row, at] + sizes[row, at]) / sizes[row, at]
         columns.append((lost[:, -1] - lost[row, at] + (1 - share) * sums[row, at]) / (n - gone))
     return np.stack(columns, axis=1)
@@ -174,5 +174,5 @@ def _curve(confidence: Floats, metric: Floats) -> Floats:
 
 
 def _gone(rate: float, n: int) -> int:
-    """How many of n queries get no answer."""
+    """Return how many of n queries get no answer."""
     return min(round(rate * n), n - 1)

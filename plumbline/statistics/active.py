@@ -1,8 +1,8 @@
-"""Means of ratings where judges choose which outputs people rate: active inference, as pure functions of arrays.
+"""Mean ratings when judges choose which outputs people rate (active inference); pure functions of arrays.
 
-People rate more of the outputs on which judges are unsure, with probabilities that are known; each rated output counts
-by the inverse of its own. What a judge says of an output is not trusted, neither its score nor its doubt: a wrong doubt
-makes the mean less sure, and never wrong.
+Outputs on which judges are unsure are drawn with higher, known probabilities; each rated output is weighted by the
+inverse of its own. Neither a judge's score nor its doubt is trusted: a wrong doubt widens the interval but does not
+bias the mean.
 """
 
 from __future__ import annotations
@@ -19,24 +19,25 @@ from plumbline.statistics.estimates import Floats
 from plumbline.statistics.intervals import Mean, known
 from plumbline.statistics.prediction_powered import CAUTIOUS, SHARE
 
-UNIFORM = 0.3  #: share of the probability that does not follow the doubt: no output counts more than 3.4 times
+UNIFORM = 0.3  #: share of the probability that ignores the doubt, so that no weight exceeds 3.4
 _ROUNDING = 1e-9
-_FEWEST = 8  # rated outputs that say something of a doubt
+_FEWEST = 8  # fewest rated outputs to learn from
 
 
 @dataclass(frozen=True)
 class ActiveMean:
-    """A mean of people and judge, of outputs that were drawn by known probabilities."""
+    """A mean of people and judge over outputs drawn with known probabilities."""
 
     mean: Mean
     slope: float  #: points of people's ratings for a point of the judge's
-    worth: float  #: as many outputs drawn evenly, by people alone, would be as sure; NaN where nothing varies
+    #: number of outputs that people alone, drawn evenly, would need for the same precision; NaN without variation
+    worth: float
 
 
 def sampling_probabilities(
     doubt: Floats, number: int, uniform: float = UNIFORM, undrawn: NDArray[np.bool_] | None = None
 ) -> Floats:
-    """Probabilities by which outputs are drawn: in part by the judges' doubt, in part alike for all.
+    """Return the probability of each output to be drawn, in part by the judges' doubt, in part equal for all.
 
     pi_i = number (uniform / N + (1 - uniform) doubt_i / sum of doubts), cut at 1 and the rest spread over the others.
 
@@ -62,9 +63,12 @@ def sampling_probabilities(
     """
     undrawn = np.ones(len(doubt), np.bool_) if undrawn is None else undrawn
     if not 0 < number <= undrawn.sum() or not 0 < uniform <= 1:
-        raise ValueError(f"{number} of {undrawn.sum()} outputs cannot be drawn with an even share of {uniform:g}")
+        raise ValueError(
+            f"{number} of {undrawn.sum()} outputs cannot be drawn with uniform = {uniform}; draw fewer, or pass "
+            "a share above 0"
+        )
     if not (np.isfinite(doubt).all() and (doubt >= 0).all()):
-        raise ValueError("a doubt is a number from 0 on")
+        raise ValueError("a doubt must be a number of at least 0")
     total, even = doubt[undrawn].sum(), 1 / undrawn.sum()
     wanted = uniform * even + (1 - uniform) * (doubt / total if total > 0 else even)
     certain = np.zeros(len(doubt), np.bool_)
@@ -78,7 +82,7 @@ def sampling_probabilities(
 
 
 def expected_error(doubt: Floats, rated: NDArray[np.int64], errors: Floats) -> Floats:
-    """What the rated outputs say of the judges' doubt: the size of error to expect of each output.
+    """Return the expected size of each output's error, learned from how the judges' doubt predicted errors so far.
 
     The line of errors on doubts, whose slope is drawn to 0 as far as chance could make it (positive-part James-Stein
     factor 1 - 1 / t^2), so that a doubt that says nothing leaves all outputs alike, and one that is wrong way round is
@@ -111,7 +115,7 @@ def expected_error(doubt: Floats, rated: NDArray[np.int64], errors: Floats) -> F
 
 
 def block_probabilities(values: Floats, scores: Floats, doubt: Floats, number: int) -> Floats:
-    """The probabilities by which the next block of outputs is drawn: alike for the first, then by what was learned.
+    """Return the probabilities for the next block: equal in the first, then learned from earlier blocks.
 
     Args:
         values: mean rating of each output so far; NaN where it was not drawn.
@@ -140,7 +144,7 @@ def block_probabilities(values: Floats, scores: Floats, doubt: Floats, number: i
 
 
 def in_any_block(probabilities: Sequence[Floats]) -> Floats:
-    """The probability of each output to be drawn in any of the blocks: 1 - product of (1 - pi).
+    """Return the probability of each output to be drawn in any of the blocks: 1 - product of (1 - pi).
 
     Args:
         probabilities: of each block those of all outputs, also of those that were drawn before.
@@ -159,7 +163,7 @@ def in_any_block(probabilities: Sequence[Floats]) -> Floats:
 
 
 def drawn(probabilities: Floats, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Draw outputs by their probabilities, exactly as many as these sum to: systematically, in a random order.
+    """Draw outputs by their probabilities, exactly as many as these sum to (systematic, in random order).
 
     Args:
         probabilities: of each output; they sum to a whole number.
@@ -188,7 +192,7 @@ def active_mean(
     probabilities: Floats,
     formula: Literal["small_samples", "published"] = "small_samples",
 ) -> ActiveMean:
-    """The mean rating of all outputs, of those that people rated, drawn by known probabilities, and a judge's scores.
+    """Return the mean rating of all outputs from the rated ones, drawn with known probabilities, and a judge.
 
     With y the mean rating of an output, f its score less the mean of all scores, w = 1 / pi, over the n rated ones:
 
@@ -229,9 +233,9 @@ def active_mean(
     (True, True)
     """
     if not len(values) == len(scores) == len(probabilities):
-        raise ValueError("values, scores and probabilities are of the same outputs; their lengths differ")
+        raise ValueError("values, scores and probabilities must be of the same outputs, but their lengths differ")
     if not np.isfinite(scores).all() or not ((probabilities > 0) & (probabilities <= 1)).all():
-        raise ValueError("each output has a score, and a probability above 0 and at most 1")
+        raise ValueError("each output needs a score, and a probability above 0 and at most 1")
     rated = ~np.isnan(values)
     weights = rated / probabilities
     filled = np.where(rated, values, 0.0)
@@ -241,7 +245,7 @@ def active_mean(
     y, w = values[rated], weights[rated]
     people = float((w * y).sum() / w.sum()) if n else math.nan
     products, pulls = w**2 * away * y, w**2 * away
-    beside = ((w * y).sum() - w * y) / np.maximum(w.sum() - w, 1e-300)  # people's mean without each
+    beside = ((w * y).sum() - w * y) / np.maximum(w.sum() - w, 1e-300)  # people's mean with each output left out
     expected = float(((scores - scores.mean()) ** 2 / probabilities).sum())
     if n < 4 or expected < _ROUNDING:
         slope, without = 0.0, np.zeros(n)
@@ -264,7 +268,7 @@ def active_mean(
 
 
 def _published(values: Floats, scores: Floats, weights: Floats) -> ActiveMean:
-    """Zrnic and Candes's, of independent draws."""
+    """Return the estimate of Zrnic and Candes for independent draws."""
     number, of_people, of_judge = len(values), values * weights, scores * (weights - 1)
     covariances = np.cov(of_judge, of_people, ddof=1)
     slope = float(covariances[0, 1] / covariances[0, 0])

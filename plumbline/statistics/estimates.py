@@ -1,6 +1,6 @@
 """Estimates with their 95% intervals: one bootstrap (percentile and BCa) and one jackknife for every statistic.
 
-Each result has random numbers of its own, which are the same whatever other results stand beside it.
+Each result has its own random numbers, which do not depend on other results.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from pydantic import Field
 from plumbline.identity import identity
 from plumbline.records import Number, Record
 
-AT_ONCE = 2**22  # numbers drawn at a time
+AT_ONCE = 2**22  # most numbers in memory at a time
 
 
 def stream(seed: int, *names: str) -> np.random.Generator:
-    """The random numbers of one result.
+    """Return the random generator of one result.
 
     Args:
         seed: the study's seed.
@@ -40,7 +40,7 @@ def stream(seed: int, *names: str) -> np.random.Generator:
 def draw_indices(
     rng: np.random.Generator, n: int, n_resamples: int, at_once: int = AT_ONCE
 ) -> Iterator[NDArray[np.int64]]:
-    """Resamples of n units as rows of their indices, some rows at a time: all of 50,000 units are gigabytes.
+    """Yield resamples of n units as rows of indices, some rows at a time: all of 50,000 units take gigabytes.
 
     Args:
         rng: the generator; the numbers do not depend on `at_once`.
@@ -67,7 +67,7 @@ def draw_counts(
     shares: NDArray[np.float64] | None = None,
     at_once: int = AT_ONCE,
 ) -> Iterator[NDArray[np.int64]]:
-    """Resamples of n units as rows of how often each kind of unit was drawn (multinomial), some rows at a time.
+    """Yield resamples of n units as rows of multinomial counts of each kind of unit, some rows at a time.
 
     Args:
         rng: the generator; the numbers do not depend on `at_once`.
@@ -90,7 +90,7 @@ def draw_counts(
 
 
 def counts_of(drawn: NDArray[np.int64], n: int) -> NDArray[np.float64]:
-    """How often each of n units was drawn.
+    """Return how often each of n units was drawn.
 
     Args:
         drawn: resamples by draws: numbers from 0 to n - 1.
@@ -109,14 +109,14 @@ def counts_of(drawn: NDArray[np.int64], n: int) -> NDArray[np.float64]:
 
 
 Floats = NDArray[np.float64]
-Statistic = Callable[[NDArray[Any]], Floats]  # of draws (a row each) its values (one each)
+Statistic = Callable[[NDArray[Any]], Floats]  # maps draws (a row each) to values (one each)
 
 CONFIDENCE = 0.95
 RESAMPLES = 1000
-# Fewer defined resamples than this share would make the interval one of a selected few.
+# With fewer defined resamples the interval would describe a selection.
 DEFINED_SHARE = 0.9
-_TAIL = (1 - CONFIDENCE) / 2  # more undefined resamples than this would be a whole tail of the interval
-_EQUAL = 1e-12  # values closer than this differ by rounding alone
+_TAIL = (1 - CONFIDENCE) / 2  # with more undefined resamples a whole tail of the interval could be missing
+_EQUAL = 1e-12  # closer values differ only by rounding
 _ENDLESS = (-math.inf, math.inf)
 SCARCE = "the ratings vary too little to be resampled"
 
@@ -127,12 +127,12 @@ class Estimate(Record):
     value: Number = Field(description="the number")
     low: Number = Field(description="lower end of its 95% interval over pairs")
     high: Number = Field(description="upper end")
-    n: int = Field(default=0, exclude=True, description="how many units are behind it; it stands in no file")
-    reason: str = Field(default="", description="why there is no number, or no interval; empty where there are both")
+    n: int = Field(default=0, exclude=True, description="number of units; not written to files")
+    reason: str = Field(default="", description="why the number or the interval is missing; empty if both are there")
 
     @classmethod
     def undefined(cls, reason: str, n: int = 0) -> Estimate:
-        """No number at all, and why.
+        """Return an estimate without a number, and why.
 
         >>> Estimate.undefined("no ratings").reason
         'no ratings'
@@ -141,7 +141,7 @@ class Estimate(Record):
 
     @classmethod
     def alone(cls, value: float, reason: str, n: int = 0) -> Estimate:
-        """A number without an interval, and why it has none.
+        """Return a number without an interval, and why it has none.
 
         >>> print(Estimate.alone(0.5, "one pair has no spread").low)
         nan
@@ -182,7 +182,7 @@ class Bootstrap:
 
     @property
     def p(self) -> float:
-        """Two-sided p of the statistic's being zero: (1 + #{|t_b - t| >= |t|}) / (1 + B), of B defined resamples.
+        """Two-sided p of the statistic being zero: (1 + #{|t_b - t| >= |t|}) / (1 + B), of B defined resamples.
 
         The sample itself counts as one, so that p is never 0.
 
@@ -194,7 +194,7 @@ class Bootstrap:
     def percentile(
         self, undefined: str = "no interval: undefined", alike: str = "", ends: tuple[float, float] = _ENDLESS
     ) -> Estimate:
-        """The statistic with its 95% percentile interval: the 2.5% and 97.5% quantiles of the defined resamples.
+        """Return the statistic with its 95% percentile interval over the defined resamples (2.5% and 97.5%).
 
         Args:
             undefined: begins the reason where the statistic, or more than a tenth of the resamples, is undefined.
@@ -216,7 +216,7 @@ class Bootstrap:
 
 
 def percentiles(values: Floats) -> tuple[float, float]:
-    """The 2.5% and the 97.5% quantile of values, interpolated linearly.
+    """Return the 2.5% and the 97.5% quantile of values, interpolated linearly.
 
     Args:
         values: at least one number, in any order; NaN makes both ends NaN.
@@ -238,7 +238,7 @@ def percentiles(values: Floats) -> tuple[float, float]:
 
 
 def bootstrap(statistic: Statistic, draws: Iterable[NDArray[Any]], *, value: float, n: int) -> Bootstrap:
-    """A statistic's values t_b = t(x_b) in resamples x_b of n units.
+    """Compute a statistic's values t_b = t(x_b) in resamples x_b of n units.
 
     Where no resample is undefined, the percentile interval over `draw_indices` is that of
     `scipy.stats.bootstrap(method="percentile")` with the same generator, but for rounding.
@@ -277,7 +277,7 @@ def bca(
     *,
     value: float = math.nan,
 ) -> Estimate:
-    """A statistic of sums with its 95% bootstrap interval over units, bias-corrected and accelerated.
+    """Return a statistic of sums with its 95% bootstrap interval over units, bias-corrected and accelerated.
 
     With z_0 the normal quantile of the share of resamples below the statistic, and U_i = mean of t_(-j) less t_(-i) of
     the jackknife, the ends are the quantiles Phi(z_0 + (z_0 + z) / (1 - a (z_0 + z))) of the resamples, for z of 2.5%
@@ -330,7 +330,7 @@ def bca(
 def jackknife(
     value: float, left_out: Floats, *, alike: str = "", ends: tuple[float, float] = _ENDLESS, n: int = 0
 ) -> Estimate:
-    """A statistic with its 95% t interval from its values with each unit left out.
+    """Return a statistic with its 95% t interval from its values with each unit left out.
 
     The error is sqrt((n - 1) / n sum (t_(-i) - mean t_(-i))^2), and the interval t -/+ t(0.975; n - 1) errors.
 

@@ -2,8 +2,8 @@
 
 At each look both sides of a limit are tested. The levels of the looks come from an alpha-spending function (Lan and
 DeMets), so that the looks together err as rarely as a single look would; the p-values go by the empirical likelihood on
-a bounded scale, so that twenty skewed ratings are not trusted more than they deserve. What an earlier look spent stays
-spent, whatever becomes of its ratings.
+a bounded scale, so that the test keeps its level with twenty skewed ratings. Error spent at an earlier look stays
+spent, whatever happens to its ratings.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from plumbline.statistics.estimates import CONFIDENCE, Estimate, Floats
 Spending = Literal["pocock", "quadratic", "obrien_fleming"]
 Side = Literal["at_least", "at_most"]
 By = Literal["value", "interval"]
-ALPHA = (1 - CONFIDENCE) / 2  #: the error on each side
-FEWEST = 8  #: pairs at a look; fewer give no p-value
-FEW = f"fewer than {FEWEST} pairs tell nothing of the mean"  #: why there is no interval
-_NODES = 200  # by which the score between looks is integrated
-_REACH = 9.0  # standard errors beyond which no score lies
+ALPHA = (1 - CONFIDENCE) / 2  #: error on each side
+FEWEST = 8  #: fewest pairs at a look for a p-value
+FEW = f"fewer than {FEWEST} pairs say too little about the mean"  #: why there is no interval
+_NODES = 200  # step for integrating the score between looks
+_REACH = 9.0  # range of scores in standard errors
 _ROUNDING = 1e-9  # of a mean
 _LEAST_STEP = 1e-14  # of the error that a look may spend
-_HALVINGS = 24  # until the best bet is known to 1e-7, and what it makes to 1e-14
-_TRIED, _ROUNDS = 41, 6  # thresholds at a time, until an end is known to 1e-9 of the scale
+_HALVINGS = 24  # steps until the best bet is known to 1e-7 and its gain to 1e-14
+_TRIED, _ROUNDS = 41, 6  # thresholds tried at a time, until an end is known to 1e-9 of the scale
 
 
 @dataclass(frozen=True)
 class Criterion:
-    """What the mean of one question must reach, or must not pass. A label's share is a mean of noughts and ones.
+    """The limit that a question's mean must reach, or must not exceed. A label's share is a mean of 0 and 1.
 
     Raises ValueError where the limit is not within the scale.
 
@@ -50,9 +50,9 @@ class Criterion:
     """
 
     limit: float
-    scale: tuple[float, float]  #: least and greatest value
+    scale: tuple[float, float]  #: smallest and largest value
     side: Side = "at_least"  #: on which side of the limit the mean must lie
-    by: By = "interval"  #: what decides at the last look: the mean's interval, or the mean itself
+    by: By = "interval"  #: criterion at the last look: the mean's interval, or the mean itself
 
     def __post_init__(self) -> None:
         bottom, top = self.scale
@@ -60,13 +60,13 @@ class Criterion:
             raise ValueError(f"the threshold {self.limit:g} is not within the scale, {bottom:g} to {top:g}")
 
     def holds(self, mean: float) -> bool:
-        """Whether a mean keeps to the limit."""
+        """Tell whether a mean satisfies the limit."""
         return mean >= self.limit if self.side == "at_least" else mean <= self.limit
 
 
 @dataclass(frozen=True)
 class Blocks:
-    """A rule for looks after blocks of pairs; to be fixed before anybody rates.
+    """A rule for looks after blocks of pairs; fix it before anybody rates.
 
     Raises ValueError where blocks do not rise or begin below 8 pairs, or a limit is not within its scale.
 
@@ -75,31 +75,31 @@ class Blocks:
     [0.0074, 0.0076]
     """
 
-    ends: Sequence[int]  #: pairs up to each look, rising; the last is what the campaign would rate at most
-    threshold: float = math.nan  #: what the mean must reach, of questions without a criterion of their own
-    scale: tuple[float, float] = (math.nan, math.nan)  #: their least and greatest rating
+    ends: Sequence[int]  #: pairs up to each look, rising; the last is the campaign's maximum
+    threshold: float = math.nan  #: limit for questions without their own criterion
+    scale: tuple[float, float] = (math.nan, math.nan)  #: smallest and largest rating of these questions
     spending: Spending = "pocock"  #: how early the error is spent
-    by: By = "interval"  #: what decides about them at the last look: the mean's interval, or the mean itself
-    criteria: Mapping[str, Criterion] = field(default_factory=dict)  #: of questions that have their own
+    by: By = "interval"  #: criterion for them at the last look: the mean's interval, or the mean itself
+    criteria: Mapping[str, Criterion] = field(default_factory=dict)  #: criteria of questions that have their own
 
     def __post_init__(self) -> None:
         ends = list(self.ends)
         if not ends or ends[0] < FEWEST or any(later <= before for before, later in itertools.pairwise(ends)):
-            raise ValueError(f"blocks rise from at least {FEWEST} pairs to all of them; these are {ends}")
+            raise ValueError(f"blocks must rise from at least {FEWEST} pairs; these are {ends}")
         if not self.criteria or not math.isnan(self.threshold):
             Criterion(self.threshold, self.scale)
 
     def criterion(self, question: str) -> Criterion:
-        """What a question's mean must reach. Raises ValueError for a question that nothing was said about."""
+        """Return a question's criterion. Raises ValueError for a question without one."""
         if question not in self.criteria and math.isnan(self.threshold):
             raise ValueError(f"no criterion is about {question!r}; known are {', '.join(self.criteria)}")
         return self.criteria.get(question) or Criterion(self.threshold, self.scale, by=self.by)
 
     def levels(self, looks: int, pairs: Sequence[int] = ()) -> Floats:
-        """One-sided levels of the first looks: a p-value at most this decides.
+        """Return the one-sided levels of the first looks: a p-value at most this decides.
 
         The error is spent by the planned share of pairs; `pairs` are those that count at each look, where some were
-        withdrawn: they tell how much a look has in common with those before.
+        withdrawn: they determine the overlap of a look with earlier ones.
         """
         if not looks:
             return np.empty(0)
@@ -108,32 +108,32 @@ class Blocks:
         )
 
     def increments(self) -> Floats:
-        """What each look may spend by itself: as levels these hold however the looks hang together (Bonferroni)."""
+        """Return what each look may spend by itself: such levels hold however looks are correlated (Bonferroni)."""
         return np.diff(spent([end / self.ends[-1] for end in self.ends], self.spending), prepend=0.0)
 
 
 @dataclass(frozen=True)
 class Path:
-    """The looks at one mean: where it stood, what each look asked for, and which look decided."""
+    """The looks at one mean: the mean at each, the limit it needed, and which look decided."""
 
     pairs: NDArray[np.int64]  #: pairs at each look
     means: Floats  #: mean at each look
-    low: Floats  #: the mean is above this: the ends of repeated intervals, which hold at all looks at once
-    high: Floats  #: the mean is below this
+    low: Floats  #: lower end of the repeated interval; these intervals hold at all looks at once
+    high: Floats  #: upper end of the repeated interval
     levels: Floats  #: one-sided level of each look
     above: Floats  #: p-value of "the mean is at most the threshold" at each look
     below: Floats  #: p-value of "the mean is at least the threshold" at each look
 
     def until(self, n_looks: int) -> Path:
-        """The first looks alone."""
+        """Return the first looks alone."""
         return Path(*(getattr(self, field.name)[:n_looks] for field in fields(self)))
 
     def then(self, later: Path) -> Path:
-        """These looks and those after them."""
+        """Return these looks and those after them."""
         return Path(*(np.append(getattr(self, field.name), getattr(later, field.name)) for field in fields(self)))
 
     def outcome(self, look: int, criterion: Criterion, *, last: bool) -> str:
-        """What a look (from 1) says: accepted, rejected, or undecided; the last may go by the mean itself."""
+        """Return a look's outcome (from 1): accepted, rejected or undecided; the last may go by the mean itself."""
         above, below = (p[look - 1] <= self.levels[look - 1] for p in (self.above, self.below))
         if last and criterion.by == "value":
             return "accepted" if criterion.holds(float(self.means[look - 1])) else "rejected"
@@ -146,15 +146,15 @@ _NO_LOOKS = Path(np.empty(0, dtype=np.int64), *[np.empty(0)] * 6)
 
 @dataclass(frozen=True)
 class Looks:
-    """The looks at a campaign's blocks so far, of all questions that must hold together."""
+    """The looks at a campaign's blocks so far, over all questions."""
 
-    paths: dict[str, Path]  #: of each question
-    unbiased: dict[str, Estimate]  #: of each question the mean without the bias of stopping, at the last look
-    pairs: int  #: that count: those of the blocks up to the last look
-    decision: str  #: what the last look says: accepted, rejected or undecided; undecided without any look
+    paths: dict[str, Path]  #: looks at each question
+    unbiased: dict[str, Estimate]  #: each question's mean at the last look, without the bias of stopping
+    pairs: int  #: pairs that count: those of the blocks up to the last look
+    decision: str  #: outcome of the last look: accepted, rejected or undecided; undecided before the first look
 
     def frame(self) -> pd.DataFrame:
-        """A row for each look and question: look, question, pairs, mean, low, high, level, p_above, p_below."""
+        """Return a row per look and question: look, question, pairs, mean, low, high, level, p_above, p_below."""
         rows = [
             {"look": look, "question": question, **dict(zip(_COLUMNS, values, strict=True))}
             for question, path in self.paths.items()
@@ -165,10 +165,10 @@ class Looks:
         return pd.DataFrame(rows, columns=["look", "question", *_COLUMNS]).sort_values("look", kind="stable")
 
 
-_COLUMNS = ("pairs", "mean", "low", "high", "level", "p_above", "p_below")  # of a path's fields, in their order
+_COLUMNS = ("pairs", "mean", "low", "high", "level", "p_above", "p_below")  # columns for a path's fields, in order
 
 
-def looks(  # noqa: PLR0913 (four are names of columns)
+def looks(  # noqa: PLR0913 (four of them name columns)
     ratings: pd.DataFrame,
     blocks: Blocks,
     *,
@@ -188,8 +188,8 @@ def looks(  # noqa: PLR0913 (four are names of columns)
 
     A campaign whose ratings may change after a look (raters excluded, pairs withdrawn, answers edited) gives the looks
     that it took, in `taken`. They stand as they were: one that did not decide is not taken again, and what it spent
-    does not come back. One that decided still must on what counts now, or the campaign goes on. Where pairs or means of
-    a look are not what they were, later looks have what they may spend by themselves as their level.
+    does not come back. A look that decided must still decide on the ratings that count now, or the campaign goes on. If
+    pairs or means of an earlier look have changed, each later look has as its level only what it may spend by itself.
 
     Args:
         ratings: a row each: the pair, its place in the random order (`order`, 1 for the first), the question and a
@@ -236,7 +236,7 @@ def looks(  # noqa: PLR0913 (four are names of columns)
 
 
 def _pair_means(ratings: pd.DataFrame, blocks: Blocks, taken: Sequence[str]) -> pd.DataFrame:
-    """The pairs' means, a row for each place and a column for each question; NaN where there is no rating."""
+    """Return the pairs' means, a row per place and a column per question; NaN where there is no rating."""
     filled(ratings, ["pair_id", "order", "question", "value"], "ratings")
     ratings = ratings.assign(value=numbers(ratings["value"], "ratings"), question=ratings["question"].astype(str))
     for name, values in ratings.groupby("question")["value"]:
@@ -245,16 +245,16 @@ def _pair_means(ratings: pd.DataFrame, blocks: Blocks, taken: Sequence[str]) -> 
             raise ValueError("ratings: a value lies beyond the scale, {:g} to {:g}".format(*scale))
     places = ratings[["pair_id", "order"]].drop_duplicates()
     if places["pair_id"].duplicated().any() or places["order"].duplicated().any():
-        raise ValueError("ratings: each pair has one place in the order, and each place one pair")
+        raise ValueError("ratings: each pair needs one place in the order, and each place one pair")
     means = ratings.pivot_table(index="order", columns="question", values="value", aggfunc="mean")
     questions = sorted({*means.columns, *blocks.criteria, *taken})
     if taken and (new := set(questions) - set(taken)):
-        raise ValueError(f"the looks taken say nothing of {min(new)!r}, on which there are ratings or a criterion")
+        raise ValueError(f"the looks taken lack {min(new)}, which has ratings or a criterion")
     return means.reindex(index=range(1, blocks.ends[-1] + 1), columns=questions)
 
 
 def _path_taken(taken: pd.DataFrame | None, question: str) -> Path:
-    """The looks at a question that were taken, of their frame."""
+    """Return the looks already taken at a question, from their frame."""
     columns: list[Floats] = [np.empty(0)] * len(_COLUMNS)
     if taken is not None:
         rows = taken[taken["question"] == question].sort_values("look")
@@ -264,22 +264,22 @@ def _path_taken(taken: pd.DataFrame | None, question: str) -> Path:
 
 @dataclass(frozen=True)
 class BlockData:
-    """The pairs' means that looks at a campaign test, and which of them count."""
+    """The pairs' means that looks test, and which pairs count."""
 
-    values: Mapping[str, Floats]  #: of each question the pairs' means, in their order; NaN where there is none
-    counting: Sequence[NDArray[np.bool_]]  #: which pairs count at each look
-    complete: int  #: blocks that are complete
-    able: Sequence[bool] = ()  #: whether a look may decide; without any, each may
+    values: Mapping[str, Floats]  #: each question's means of pairs, in order; NaN where there is none
+    counting: Sequence[NDArray[np.bool_]]  #: pairs that count at each look
+    complete: int  #: number of complete blocks
+    able: Sequence[bool] = ()  #: whether each look may decide; empty: every look may
 
 
 def take_looks(seen: BlockData, blocks: Blocks, taken: Mapping[str, Path], decision: str | None = None) -> Looks:
-    """The looks that were taken and those at further complete blocks, up to the first that decides.
+    """Continue the looks already taken with those at further complete blocks, up to the first that decides.
 
     Args:
-        seen: what counts now.
+        seen: the data that counts now.
         blocks: the rule, with a criterion for each question.
-        taken: of each question the looks that were taken before.
-        decision: what the last of them said (default: what their numbers say).
+        taken: earlier looks at each question.
+        decision: the outcome of the last of them (default: computed from their numbers).
 
     Returns:
         As `looks`, which takes ratings.
@@ -302,12 +302,13 @@ class _Campaign:
         self._blocks, self._criteria = blocks, {name: blocks.criterion(name) for name in self.values}
 
     def looks(self, taken: Mapping[str, Path], decision: str | None) -> Looks:
-        """As `take_looks`."""
+        """Return the looks as `take_looks` does."""
         taken = {name: taken.get(name, _NO_LOOKS) for name in self.values}
         n_taken = min(len(path.pairs) for path in taken.values())
         decided = n_taken > 0 and (decision or self._decision(taken, n_taken)) != "undecided"
         changed = any(self._differs(path, name) for name, path in taken.items())
-        stay = n_taken - 1 if decided and changed else n_taken  # a look that decided must do so on what counts now
+        # a look that decided must still decide on the ratings that count now
+        stay = n_taken - 1 if decided and changed else n_taken
         reach = n_taken if decided and not changed else max(n_taken, self._complete)
         limits = self._levels(taken, reach, changed=changed)
         paths = {
@@ -326,22 +327,22 @@ class _Campaign:
         )
 
     def _may(self, look: int) -> bool:
-        """Whether a look (from 1) may decide."""
+        """Tell whether a look (from 1) may decide."""
         return not self._able or self._able[look - 1]
 
     def _seen(self, name: str, start: int, stop: int) -> list[Floats]:
-        """The pairs' means of a question that count at these looks."""
+        """Return the pairs' means of a question that count at these looks."""
         values = self.values[name]
         return [values[counting & ~np.isnan(values)] for counting in self._counting[start:stop]]
 
     def _decision(self, paths: Mapping[str, Path], look: int) -> str:
-        """What a look (from 1) says of all questions together."""
+        """Return a look's decision (from 1) over all questions."""
         last = look == len(self._blocks.ends)
         outcomes = {path.outcome(look, self._criteria[name], last=last) for name, path in paths.items()}
         return next((outcome for outcome in ("rejected", "undecided") if outcome in outcomes), "accepted")
 
     def _differs(self, path: Path, name: str) -> bool:
-        """Whether pairs or means of looks that were taken are not what they were."""
+        """Tell whether pairs or means of earlier looks have changed."""
         now = self._seen(name, 0, len(path.pairs))
         return any(
             len(values) != pairs or (pairs > 0 and abs(values.mean() - mean) > _ROUNDING)
@@ -349,7 +350,7 @@ class _Campaign:
         )
 
     def _levels(self, taken: Mapping[str, Path], looks: int, *, changed: bool) -> Floats:
-        """One-sided levels of the first looks; those taken keep theirs."""
+        """Return the one-sided levels of the first looks; looks already taken keep theirs."""
         pairs = [int(counting.sum()) for counting in self._counting[:looks]]
         if changed or (np.diff(pairs, prepend=0) <= 0).any():
             limits = self._blocks.increments()[:looks]
@@ -359,7 +360,7 @@ class _Campaign:
         return np.append(before, limits[len(before) :])
 
     def _unbiased(self, name: str, paths: Mapping[str, Path], n_looks: int) -> Estimate:
-        """The mean of a question without the bias of stopping; accepting hung on it where all others were decided."""
+        """Return a question's mean without the bias of stopping."""
         if not n_looks:
             return Estimate.undefined("no block is complete")
         alone = [
@@ -375,7 +376,7 @@ class _Campaign:
 
 
 def spent(fractions: Sequence[float] | Floats, spending: Spending, alpha: float = ALPHA) -> Floats:
-    """The error that may be spent up to each look.
+    """Return the error that may be spent up to each look.
 
     `pocock`: alpha log(1 + (e - 1) t). `quadratic`: alpha t^2. `obrien_fleming`: 2 - 2 Phi(z / sqrt(t)) with z the
     upper quantile of alpha / 2.
@@ -393,7 +394,7 @@ def spent(fractions: Sequence[float] | Floats, spending: Spending, alpha: float 
     >>> spent([0.5, 1.0], "pocock").round(4).tolist()
     [0.0155, 0.025]
     """
-    from scipy import special  # noqa: PLC0415 (half a second; `--help` goes without)
+    from scipy import special  # noqa: PLC0415 (takes half a second, which `--help` saves)
 
     shares = np.asarray(fractions, dtype=float)
     if spending == "pocock":
@@ -411,7 +412,7 @@ def bounds(
     alpha: float = ALPHA,
     information: Sequence[int] | None = None,
 ) -> Floats:
-    """Critical values of the looks, in standard errors, for one side; the other side does not loosen them.
+    """Return the critical values of the looks for one side, in standard errors; the other side is ignored.
 
     The density of the score among campaigns that go on is carried from look to look (recursive integration of
     Armitage, McPherson and Rowe), so the probability of crossing at any look is alpha where the mean is the threshold.
@@ -439,15 +440,15 @@ def bounds(
 
     shares = np.asarray(fractions, dtype=float)
     if not shares.size or shares[0] <= 0 or shares[-1] > 1 + 1e-12 or (np.diff(shares) <= 0).any():
-        raise ValueError(f"fractions of looks rise from above 0 to at most 1; these are {shares.tolist()}")
+        raise ValueError(f"fractions of looks must rise from above 0 to at most 1; these are {shares.tolist()}")
     steps = np.diff(spent(shares, spending, alpha), prepend=0.0)
     pairs = shares if information is None else np.asarray(information, dtype=float)
     if len(pairs) != len(shares) or (np.diff(pairs, prepend=0.0) <= 0).any():
-        raise ValueError(f"pairs rise from look to look; these are {pairs.tolist()}")
+        raise ValueError(f"pairs must rise from look to look; these are {pairs.tolist()}")
     scores = _Scores(pairs / pairs[-1])
     values: list[float] = []
     for step in steps:
-        # Below 1e-14 the integral says nothing: such a look cannot stop.
+        # Below 1e-14 the integral is not reliable: such a look cannot stop.
         critical = math.inf if step < _LEAST_STEP else optimize.brentq(scores.excess, -_REACH, _REACH, args=(step,))
         values.append(critical)
         scores.go_on(-math.inf, critical)
@@ -460,7 +461,7 @@ def levels(
     alpha: float = ALPHA,
     information: Sequence[int] | None = None,
 ) -> Floats:
-    """One-sided level of each look: a p-value at most this stops.
+    """Return the one-sided level of each look: a p-value at most this stops.
 
     Args:
         fractions: share of the planned pairs at each look.
@@ -482,7 +483,7 @@ def levels(
 
 
 def p_above(values: Floats, threshold: float, bottom: float) -> Floats:
-    """p-value of "the mean is at most the threshold", for skewed values of few pairs.
+    """Return the p-value of "the mean is at most the threshold", valid for skewed values of few pairs.
 
     K is the least divergence, for each pair, of the values from any distribution on the scale whose mean is the
     threshold: the empirical likelihood ratio, where values that no pair showed may exist at the bottom of the scale. It
@@ -494,7 +495,7 @@ def p_above(values: Floats, threshold: float, bottom: float) -> Floats:
     Args:
         values: means of pairs that are drawn independently; campaigns by pairs.
         threshold: above the bottom of the scale.
-        bottom: the least that a value can be. For the other side negate all three.
+        bottom: the smallest possible value. For the other side negate all three.
 
     Returns:
         A p-value for each campaign; NaN for fewer than 8 pairs, 0.5 where the mean is not above the threshold.
@@ -511,7 +512,7 @@ def p_above(values: Floats, threshold: float, bottom: float) -> Floats:
     0.012
     """
     if threshold <= bottom:
-        raise ValueError(f"the threshold {threshold:g} is not above the end of the scale, {bottom:g}")
+        raise ValueError(f"the threshold {threshold:g} must be above the end of the scale, {bottom}")
     if (values < bottom - _ROUNDING).any():
         raise ValueError(f"a value lies beyond the end of the scale, {bottom:g}")
     if values.shape[-1] < FEWEST:
@@ -521,11 +522,11 @@ def p_above(values: Floats, threshold: float, bottom: float) -> Floats:
 
 
 def lower_end(values: Floats, bottom: float, level: float) -> float:
-    """The largest threshold that the values of a campaign refute at this level.
+    """Return the largest threshold that a campaign's values refute at this level.
 
     Args:
         values: means of pairs.
-        bottom: the least that a value can be. For an upper end negate both, and the result.
+        bottom: the smallest possible value. For an upper end negate both, and the result.
         level: one-sided.
 
     Returns:
@@ -544,21 +545,22 @@ def lower_end(values: Floats, bottom: float, level: float) -> float:
     for _ in range(_ROUNDS):
         tried = np.linspace(low, high, _TRIED)[1:]
         refuted = _p(distinct[None, :], counts / len(values), len(values), tried, bottom) <= level
-        number = int(refuted.argmin()) if not refuted.all() else len(tried)  # thresholds below these are refuted
+        # thresholds below these are known to be refuted
+        number = int(refuted.argmin()) if not refuted.all() else len(tried)
         low, high = (tried[number - 1] if number else low), tried[min(number, len(tried) - 1)]
     return float(low)
 
 
 def _p(values: Floats, shares: Floats, n: int, threshold: Floats, bottom: float) -> Floats:
-    """As `p_above`, with a threshold for each campaign; the n pairs have these values in these shares."""
-    from scipy import special  # noqa: PLC0415 (half a second; `--help` goes without)
+    """Compute `p_above` with a threshold for each campaign; the n pairs have these values in these shares."""
+    from scipy import special  # noqa: PLC0415 (takes half a second, which `--help` saves)
 
     mean, away = values @ shares, values - threshold[..., None]
     low, high = (
         np.zeros(away.shape[:-1]),
         np.broadcast_to(1 / np.maximum(threshold - bottom, _ROUNDING), away.shape[:-1]),
     )
-    for _ in range(_HALVINGS):  # the sum of log(1 + bet away) is greatest where its slope is nought
+    for _ in range(_HALVINGS):  # the sum of log(1 + bet away) is greatest where its slope is zero
         bet = (low + high) / 2
         rises = (away / (1 + bet[..., None] * away)) @ shares > 0
         low, high = np.where(rises, bet, low), np.where(rises, high, bet)
@@ -567,7 +569,8 @@ def _p(values: Floats, shares: Floats, n: int, threshold: Floats, bottom: float)
     lowest = np.round((values <= bottom + _ROUNDING) @ shares * n)
     with np.errstate(invalid="ignore", divide="ignore"):
         share = np.clip((mean - threshold) / (mean - bottom), 0, 1)
-        share += (1 - share) * lowest / n  # at the bottom, that would pull the mean to the threshold
+        # number of pairs at the bottom that would pull the mean down to the threshold
+        share += (1 - share) * lowest / n
     above: Floats = np.where(mean > threshold, np.maximum(p, special.bdtr(lowest, n, share)), 0.5)
     return above
 
@@ -575,13 +578,13 @@ def _p(values: Floats, shares: Floats, n: int, threshold: Floats, bottom: float)
 def repeated_interval(
     values: Floats, scale: tuple[float, float], level: float, mean: float | None = None
 ) -> tuple[float, float]:
-    """Both ends of a look's interval: intervals with the levels of all looks hold the mean together.
+    """Return both ends of a look's interval; with the looks' levels, all intervals hold the mean together.
 
     Args:
         values: means of pairs.
-        scale: least and greatest that a value can be.
+        scale: smallest and largest possible value.
         level: one-sided level of the look.
-        mean: what the interval must hold (default: nothing more), such as the mean of single ratings.
+        mean: a value that the interval must include, such as the mean of single ratings (default: none).
 
     Returns:
         Lower and upper end; NaN for fewer than 8 pairs.
@@ -599,7 +602,7 @@ def repeated_interval(
 
 
 def _path(seen: Sequence[Floats], limits: Floats, criterion: Criterion) -> Path:
-    """Looks at the pairs' means that each of them sees, at these levels."""
+    """Return the path of looks at these pairs' means, at these levels."""
     limit, (bottom, top) = criterion.limit, criterion.scale
     ends = [repeated_interval(values, criterion.scale, level) for values, level in zip(seen, limits, strict=True)]
     return Path(
@@ -614,7 +617,7 @@ def _path(seen: Sequence[Floats], limits: Floats, criterion: Criterion) -> Path:
 
 
 def outcomes(seen: Sequence[Sequence[Floats]], limits: Floats, criteria: Sequence[Criterion]) -> NDArray[np.int64]:
-    """What looks at many campaigns say of all questions together, each by itself: 1 accepts, -1 rejects, 0 neither.
+    """Return the outcomes of looks at many campaigns over all questions: 1 accepts, -1 rejects, 0 neither.
 
     Args:
         seen: at each look, for each question the means of pairs, campaigns by pairs.
@@ -648,7 +651,7 @@ def outcomes(seen: Sequence[Sequence[Floats]], limits: Floats, criteria: Sequenc
 
 
 def first(by_look: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The first decision of each campaign.
+    """Return the first decision of each campaign.
 
     Args:
         by_look: of `outcomes`, campaigns by looks.
@@ -666,7 +669,7 @@ def first(by_look: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int
 def unbiased_of(
     values: Floats, pairs: Sequence[int], limits: Floats, criterion: Criterion, alone: Sequence[bool] = ()
 ) -> Estimate:
-    """The mean after stopping at the last of the looks, without the bias of having stopped there.
+    """Return the mean after stopping at the last look, without the bias of having stopped there.
 
     A campaign stops early where its mean happens to be far from the threshold, so the plain mean lies too far from it.
     Results are ordered by the look at which they stop and by the mean within it; the estimate is the mean under which
@@ -717,7 +720,7 @@ def unbiased_of(
     unit = error * math.sqrt(n)
 
     def at_least(true_mean: float) -> float:
-        """P(a result at least as high as this), where this is the mean."""
+        """Return P(a result at least as high as this) if this is the mean."""
         scores, crossed = _Scores(shares, (true_mean - limit) / error), 0.0
         for n_pairs, low, high in zip(earlier, lows, highs, strict=True):
             ends = [(end - limit) / unit * math.sqrt(n_pairs) for end in (low, high)]
@@ -736,7 +739,7 @@ def unbiased_of(
 
 
 def _stopping(values: Floats, threshold: float, bottom: float, top: float, level: float) -> float:
-    """The least mean that stops a look at values as far apart as these; infinite where none on the scale does."""
+    """Return the smallest mean that stops a look with this spread; infinite if none on the scale does."""
     least = threshold + float(values.mean()) - lower_end(values, bottom, level)
     return least if least < top else math.inf
 
@@ -749,24 +752,24 @@ def _nodes() -> tuple[Floats, Floats]:
 
 
 class _Scores:
-    """Scores of the campaigns that go on, from look to look, where the drift at all pairs is `drift`."""
+    """Distributions of the score over campaigns that continue, look by look, for a drift `drift` at all pairs."""
 
     def __init__(self, shares: Floats, drift: float = 0.0) -> None:
         self._shares, self._drift, self._look = shares, drift, 0
-        self._points, self._masses = np.zeros(1), np.ones(1)  # of the score at the look before
+        self._points, self._masses = np.zeros(1), np.ones(1)  # density of the score at the previous look
 
     def above(self, z: float) -> float:
-        """P(the campaign reaches this look and its score is at least z)."""
+        """Return P(the campaign reaches this look and its score is at least z)."""
         from scipy import special  # noqa: PLC0415 (as above)
 
         return float(self._masses @ special.ndtr(-self._steps(z)))
 
     def excess(self, z: float, probability: float) -> float:
-        """How far `above` exceeds a probability: zero at the critical value."""
+        """Return how far `above` exceeds a probability: zero at the critical value."""
         return self.above(z) - probability
 
     def go_on(self, low: float, high: float) -> None:
-        """Let those whose score is between these go on to the next look."""
+        """Continue to the next look with scores between these bounds."""
         share, before = self._shares[self._look], self._before
         middle = self._drift * math.sqrt(share)
         start = max(low, middle - _REACH)
@@ -783,7 +786,7 @@ class _Scores:
         return float(self._shares[self._look - 1]) if self._look else 0.0
 
     def _steps(self, z: Floats | float) -> Floats:
-        """What the pairs since the look before must add for a score of z, in standard errors."""
+        """Return what pairs since the previous look must add for a score of z, in standard errors."""
         share, before = self._shares[self._look], self._before
         step = share - before
         wanted: Floats = z * math.sqrt(share) - self._points * math.sqrt(before) - self._drift * step

@@ -1,9 +1,9 @@
 """Intervals of means and of agreement: pure functions of arrays, one campaign or thousands at a time.
 
-The last axis is always that of pairs (or raters, or features); axes before it are campaigns, so that planning and the
-tests run the very code that verdicts run. What is undefined is NaN.
+The last axis is always that of pairs (or raters, or features); axes before it are campaigns, so that planning and tests
+run the same code as verdicts. Undefined results are NaN.
 
-Long: every interval of a verdict is here, so that all are held against one another.
+The module is long so that every interval of a verdict is in one place and can be compared.
 """
 
 from __future__ import annotations
@@ -18,42 +18,42 @@ from numpy.typing import NDArray
 
 from plumbline.statistics.estimates import CONFIDENCE, Floats
 
-_FEWEST_RATERS = 1.5  # effective ones; below, nothing can be said about other raters
-_ROUNDING = 1e-9  # of a mean that lies at an end
-#: Why a confidence sequence has no ends that hold.
-CHANGED = "its ends so far do not hold the mean of the same pairs: later pairs were judged otherwise than earlier ones"
-_CAUTION = 0.75  # the share of its wealth that a bet may lose at once; Waudby-Smith and Ramdas call it c
-_HALVINGS = 30  # of the scale, until an end of a confidence sequence is found
+_FEWEST_RATERS = 1.5  # fewest effective raters from which to generalise to others
+_ROUNDING = 1e-9  # tolerance for a mean at an end of the scale
+#: The reason if a confidence sequence has no valid ends.
+CHANGED = "its ends exclude the mean of the same pairs: later pairs were rated differently from earlier ones"
+_CAUTION = 0.75  # largest share of its wealth that a bet may lose at once (c in Waudby-Smith and Ramdas)
+_HALVINGS = 30  # share of the scale to which an end of a confidence sequence is computed
 
 
 @dataclass(frozen=True)
 class Mean:
-    """Means with their standard errors, degrees of freedom and 95% t intervals, wider where `bounded` says so."""
+    """Means with standard errors, degrees of freedom and 95% t intervals, wider where `bounded` says so."""
 
     value: Floats
     error: Floats
     freedom: Floats
-    units: Floats | float = math.nan  #: pairs (or raters) among which what was not seen may hide; NaN: t alone
+    units: Floats | float = math.nan  #: pairs (or raters) for the bound on unseen values; NaN: t interval alone
     scale: tuple[float, float] = (-math.inf, math.inf)
 
     @property
     def low(self) -> Floats:
-        """Lower end; NaN where there is nothing to tell it by."""
+        """The lower end; NaN if it cannot be computed."""
         return self.ends((1 + CONFIDENCE) / 2)[0]
 
     @property
     def high(self) -> Floats:
-        """Upper end."""
+        """The upper end."""
         return self.ends((1 + CONFIDENCE) / 2)[1]
 
     @property
     def is_bounded(self) -> NDArray[np.bool_]:
-        """Whether an end is that of the bound and not of the t interval."""
+        """Whether an end is from the bound and not from the t interval."""
         reach, (low, high) = quantile(self.freedom) * self.error, self.ends((1 + CONFIDENCE) / 2)
         return ~np.isnan(low) & ~((low >= self.value - reach) & (high <= self.value + reach))
 
     def ends(self, sure: float) -> tuple[Floats, Floats]:
-        """What the mean is above, and below, each with this probability."""
+        """Return both ends of the interval of which each holds with this probability."""
         reach = quantile(self.freedom, sure) * self.error
         if np.isnan(self.units).all():
             return self.value - reach, self.value + reach
@@ -69,7 +69,7 @@ class Mean:
         bound is wider it is that of the bound, so that P is 0.975 where the lower end is at the threshold; the bound
         makes a side less sure, down to 0.5, and never the other side the likelier one.
         """
-        from scipy import special  # noqa: PLC0415 (all of `scipy.stats` takes half a second)
+        from scipy import special  # noqa: PLC0415 (importing `scipy.stats` takes half a second)
 
         probability = np.asarray(special.stdtr(self.freedom, (self.value - threshold) / self.error))
         if np.isnan(self.units).all() or math.isnan(threshold):
@@ -79,7 +79,7 @@ class Mean:
         room = np.where(above, self.value - bottom, top - self.value)
         with np.errstate(invalid="ignore", divide="ignore"):
             missed = np.clip(1 - np.abs(self.value - threshold) / room, 0, 1) ** self.units
-        most = 1.0 if threshold >= top else 0.5  # at the scale's end nothing lies beyond
+        most = 1.0 if threshold >= top else 0.5  # nothing lies beyond the end of the scale
         missed = np.where(self.value == threshold, most, np.minimum(missed, most))
         return np.where(above, np.fmin(probability, 1 - missed), np.fmax(probability, missed))
 
@@ -87,21 +87,21 @@ class Mean:
 def bounded(
     mean: Mean, sums: Floats, counts: Floats, scale: tuple[float, float], raters: Floats | float = math.inf
 ) -> Mean:
-    """A mean over pairs whose interval reaches as far as what n pairs may not have shown.
+    """Widen a mean's interval over pairs by what n pairs may have missed.
 
-    Where most pairs have one and the same mean (all of them even, so that there is no t interval), a t interval knows
-    too little of the few that differ: pairs at the end of the scale, rare enough to be missed. A share q of pairs is
-    missed by n of them with probability (1 - q)^n, so that with 97.5% no more than q = 1 - 0.025^(1/n) differ from what
-    all showed; were all these at the end of the scale, the mean would be q of the way to it. That is exact where
-    nothing varies (for shares the interval of Clopper and Pearson 1934, Biometrika 26, 404-413), and else the least
-    that an interval reaches (simulations: docs/method/verdicts.md). n is the effective number of pairs; where nothing
-    varies and raters are a sample too, at most their effective number, `raters` (NaN: too few). One pair has none.
+    If most pairs have the same mean (or all, so that there is no t interval), a t interval underestimates the few that
+    differ: pairs at the end of the scale may be rare enough to be missed. A share q of pairs is missed by n of them
+    with probability (1 - q)^n, so that with 97.5% no more than q = 1 - 0.025^(1/n) differ from what all showed; were
+    all these at the end of the scale, the mean would be q of the way to it. That is exact where nothing varies (for
+    shares the interval of Clopper and Pearson 1934, Biometrika 26, 404-413), and else the least that an interval
+    reaches (simulations: docs/method/verdicts.md). n is the effective number of pairs; where nothing varies and raters
+    are a sample too, at most their effective number, `raters` (NaN: too few). One pair has none.
 
     Args:
         mean: the mean with its t interval.
         sums: of each pair's ratings; campaigns by pairs.
         counts: how many ratings each pair has.
-        scale: the least and the most that a rating can be.
+        scale: the smallest and largest possible rating.
         raters: their effective number, where they are a sample too.
 
     Returns:
@@ -124,7 +124,7 @@ def bounded(
 
 
 def effective_raters(counts: Floats) -> Floats:
-    """As many raters with equal shares of the work as would say as much of other raters; NaN where too few do.
+    """Return the number of equally busy raters who would tell as much about other raters; NaN for too few.
 
     Args:
         counts: ratings of each rater; campaigns by raters.
@@ -144,7 +144,7 @@ def effective_raters(counts: Floats) -> Floats:
 
 
 def over_pairs(sums: Floats, counts: Floats) -> Mean:
-    """The mean over single ratings, with the pairs as a sample and the raters as they are.
+    """Return the mean over single ratings, with pairs as a sample and raters as fixed.
 
     `sums` and `counts` are those of each pair's ratings. Ratings of one pair hang together, so pairs and not ratings
     are the independent units: the mean is a ratio of sums to counts, its error that of a ratio estimator (Cochran,
@@ -169,7 +169,7 @@ def over_pairs(sums: Floats, counts: Floats) -> Mean:
 
 
 def over_pairs_and_raters(sums: Floats, counts: Floats, rater_sums: Floats, rater_counts: Floats) -> Mean:
-    """The same mean, with the raters too as a sample of those who could have rated.
+    """Return the same mean, with raters too as a sample of those who could have rated.
 
     `rater_sums` and `rater_counts` are those of each rater's ratings. The variance is that over pairs plus that over
     raters, both as above; the noise of single ratings is in both and so counted twice, which errs to the
@@ -200,7 +200,7 @@ def over_pairs_and_raters(sums: Floats, counts: Floats, rater_sums: Floats, rate
 
 
 def adding_raters(pairs: Mean, spread: Floats, rater_sums: Floats, rater_counts: Floats) -> Mean:
-    """A mean over pairs whose variance over pairs is `spread`, with the raters as a sample too, as above.
+    """Return a mean over pairs, of variance `spread` over pairs, with raters as a sample too, as above.
 
     Args:
         pairs: the mean over pairs.
@@ -225,7 +225,7 @@ def adding_raters(pairs: Mean, spread: Floats, rater_sums: Floats, rater_counts:
 
 
 def wilson(share: Mean, pairs: int) -> tuple[Floats, Floats]:
-    """95% intervals of shares whose answers come in clusters: Wilson's, of the effective number of answers.
+    """Return 95% intervals of shares whose answers come in clusters: Wilson's, with an effective sample size.
 
     Wilson (1927), JASA 22, 209-212, with n = p (1 - p) / error^2, as many independent answers as would be as sure, and
     Student's quantile for the normal one: the modified Wilson interval of Franco et al. (2019), J. Survey Stat.
@@ -253,14 +253,14 @@ def wilson(share: Mean, pairs: int) -> tuple[Floats, Floats]:
 
 
 def score_at_least(share: Mean, pairs: int, limit: float) -> Floats:
-    """P(share >= limit), one minus the one-sided p-value of the score test, whose inverse `wilson` is.
+    """Return P(share >= limit): one minus the one-sided p-value of the score test that `wilson` inverts.
 
     0 < limit < 1. The error is that of the limit and not of the share: sqrt(limit (1 - limit) / n), with n as there.
 
     Args:
         share: the mean of noughts and ones.
         pairs: how many pairs it is of.
-        limit: the share that is to be reached, between 0 and 1.
+        limit: the share to reach, between 0 and 1.
 
     Returns:
         The probability, a number for each campaign.
@@ -272,14 +272,14 @@ def score_at_least(share: Mean, pairs: int, limit: float) -> Floats:
     >>> round(float(score_at_least(share, 4, 0.5)), 2)
     0.77
     """
-    from scipy import stats  # noqa: PLC0415 (half a second; who only reads verdicts goes without)
+    from scipy import stats  # noqa: PLC0415 (takes half a second, which reading verdicts saves)
 
     error = np.sqrt(limit * (1 - limit) / _effective(share, pairs))
     return np.asarray(stats.t.cdf((share.value - limit) / error, share.freedom))
 
 
 def _effective(share: Mean, pairs: int) -> Floats:
-    """As many independent answers as would be as sure of a share; at most one for each pair."""
+    """Return the number of independent answers of the same precision; at most one per pair."""
     p, error = share.value, share.error
     unknown = np.isnan(error) | (p <= 0) | (p >= 1)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -288,7 +288,7 @@ def _effective(share: Mean, pairs: int) -> Floats:
 
 
 def of_median(values: Floats) -> tuple[float, float, float]:
-    """(median, low, high) of independent values; NaN for the ends of fewer than 6, which are too few for any.
+    """Return (median, low, high) of independent values; fewer than 6 have no ends (NaN).
 
     The ends are order statistics, so that whatever the distribution, they hold its median with 95% or more (Conover,
     Practical Nonparametric Statistics, 3rd ed., section 3.2): the k-th from either end, with the largest k for which
@@ -304,7 +304,7 @@ def of_median(values: Floats) -> tuple[float, float, float]:
     >>> of_median(np.arange(1.0, 10.0))
     (5.0, 2.0, 8.0)
     """
-    from scipy import stats  # noqa: PLC0415 (half a second; who only reads verdicts goes without)
+    from scipy import stats  # noqa: PLC0415 (takes half a second, which reading verdicts saves)
 
     n, ordered = len(values), np.sort(values)
     k = int(stats.binom.ppf((1 - CONFIDENCE) / 2, n, 0.5))
@@ -318,7 +318,7 @@ def _mean(sums: Floats, counts: Floats) -> Floats:
 
 
 def _variance(sums: Floats, counts: Floats, units: Floats) -> Floats:
-    """Variance of the mean of ratings that come in `units` independent clusters."""
+    """Return the variance of the mean of ratings that come in `units` independent clusters."""
     residuals = sums - _mean(sums, counts)[..., None] * counts
     with np.errstate(invalid="ignore", divide="ignore"):
         variance: Floats = units / (units - 1) * (residuals**2).sum(axis=-1) / counts.sum(axis=-1) ** 2
@@ -326,7 +326,7 @@ def _variance(sums: Floats, counts: Floats, units: Floats) -> Floats:
 
 
 def spread_over_pairs(sums: Floats, counts: Floats) -> Floats:
-    """Variance of the mean over pairs.
+    """Return the variance of the mean over pairs.
 
     Args:
         sums: of each pair's ratings; campaigns by pairs.
@@ -345,7 +345,7 @@ def spread_over_pairs(sums: Floats, counts: Floats) -> Floats:
 
 
 def known(mean: Floats, variance: Floats, freedom: Floats) -> Mean:
-    """Without spread there is no error: what did not vary in the sample may vary all the same.
+    """Set the error to NaN if the sample has no spread: the population may vary all the same.
 
     Args:
         mean: a number for each campaign.
@@ -353,7 +353,7 @@ def known(mean: Floats, variance: Floats, freedom: Floats) -> Mean:
         freedom: its degrees of freedom.
 
     Returns:
-        The mean; its error is NaN where the variance is nought but for rounding.
+        The mean; its error is NaN if the variance is zero up to rounding.
 
     >>> import numpy as np
     >>> float(known(np.array(3.0), np.array(0.25), np.array(9.0)).error)
@@ -366,7 +366,7 @@ def known(mean: Floats, variance: Floats, freedom: Floats) -> Mean:
 
 
 def quantile(freedom: Floats, sure: float = (1 + CONFIDENCE) / 2) -> Floats:
-    """How many standard errors of Student's t an interval reaches to either side, by its degrees of freedom.
+    """Return how many standard errors a Student t interval reaches to either side, by degrees of freedom.
 
     Args:
         freedom: degrees of freedom, of any shape; infinite for the normal distribution.
@@ -381,13 +381,13 @@ def quantile(freedom: Floats, sure: float = (1 + CONFIDENCE) / 2) -> Floats:
     >>> round(float(quantile(np.array(2.0))), 3)
     4.303
     """
-    from scipy import special  # noqa: PLC0415 (all of `scipy.stats` takes half a second)
+    from scipy import special  # noqa: PLC0415 (importing `scipy.stats` takes half a second)
 
     return np.asarray(special.stdtrit(freedom, sure))
 
 
 def _freedom(error_times: Floats) -> Floats:
-    """The degrees of freedom whose t distribution has this upper quantile; the normal one's is at infinity."""
+    """Return the degrees of freedom whose t distribution has this upper quantile; infinite for the normal one."""
     with np.errstate(divide="ignore"):
         freedom: Floats = 1 / np.interp(error_times, *_quantiles())
     return freedom
@@ -395,14 +395,14 @@ def _freedom(error_times: Floats) -> Floats:
 
 @functools.cache
 def _quantiles() -> tuple[Floats, Floats]:
-    """(upper quantiles of t, 1 / their degrees of freedom): the one is a smooth function of the other."""
+    """Return (upper quantiles of t, 1 / their degrees of freedom): one is a smooth function of the other."""
     inverse = np.linspace(0, 1 / (_FEWEST_RATERS - 1), 4001)
     with np.errstate(divide="ignore"):
         return quantile(1 / inverse), inverse
 
 
 def log_wealth(values: Floats, mean: Floats | float, reach: Floats | float = 0.0) -> Floats:
-    """Logarithm of what bets against "the mean is at most `mean`" have made of 1 after each value.
+    """Return the log wealth, after each value, of bets against "the mean is at most `mean`" that start at 1.
 
     `values` lie between 0 and 1, in the order in which they came. If the mean of what is to come is always `mean` or
     less, the wealth is a nonnegative supermartingale: that it ever reaches w has probability 1/w at most, however often
@@ -427,7 +427,7 @@ def log_wealth(values: Floats, mean: Floats | float, reach: Floats | float = 0.0
 
 
 def confidence_sequence(values: Floats, scale: tuple[float, float]) -> tuple[Floats, Floats]:
-    """(low, high) of the mean of bounded values, 95% sure at all times at once: one may look after every value.
+    """Return the ends (low, high) of a bounded mean that hold with 95% however often one looks.
 
     `values` are on the scale from `scale[0]` to `scale[1]`, each with the same mean given those before it: in an order
     that has nothing to do with how good they are (`verdicts.counted`; decisions/0005-verdicts.md). The ends are the
@@ -437,7 +437,7 @@ def confidence_sequence(values: Floats, scale: tuple[float, float]) -> tuple[Flo
 
     Args:
         values: on the scale; campaigns by time.
-        scale: the least and the most that a value can be.
+        scale: the smallest and largest possible value.
 
     Returns:
         (low, high), a number for each campaign.
@@ -453,7 +453,7 @@ def confidence_sequence(values: Floats, scale: tuple[float, float]) -> tuple[Flo
 
 
 def holding(ends: tuple[Floats, Floats], mean: Floats) -> tuple[Floats, Floats]:
-    """The ends of a confidence sequence; NaN (`CHANGED` says why) where they do not hold the mean of the same values.
+    """Return the ends of a confidence sequence; NaN (reason `CHANGED`) if they exclude the mean of the same values.
 
     The best ends so far lie beyond a mean that moved away since: of values of one kind throughout that is rare, of a
     later wave of others it is not. Neither the ends nor the mean then speak for all values.
@@ -475,7 +475,7 @@ def holding(ends: tuple[Floats, Floats], mean: Floats) -> tuple[Floats, Floats]:
 
 
 def needed_wealth() -> float:
-    """Logarithm of the wealth at which one side of a 95% confidence sequence gives a mean up.
+    """Return the log wealth at which one side of a 95% confidence sequence rejects a mean.
 
     Returns:
         log(2 / 0.05).
@@ -493,7 +493,7 @@ def _lower_end(values: Floats) -> Floats:
 
 
 def refuted(wealth: Callable[[Floats], Floats], campaigns: tuple[int, ...]) -> Floats:
-    """The largest mean from 0 to 1 that the bets against it refuted at some time, a number for each campaign.
+    """Return the largest mean from 0 to 1 that the bets against it rejected at some time, per campaign.
 
     `wealth` gives its logarithm over time (last axis) for a mean of each. It falls as the mean rises, so halve.
 
@@ -519,7 +519,7 @@ def refuted(wealth: Callable[[Floats], Floats], campaigns: tuple[int, ...]) -> F
 
 
 def _bets(values: Floats) -> Floats:
-    """The size of each bet before it is cut to what may be lost: sqrt(2 log(2/alpha) / (variance t log(1 + t)))."""
+    """Return each bet before truncation: sqrt(2 log(2/alpha) / (variance t log(1 + t)))."""
     t = np.arange(1, values.shape[-1] + 1)
     means = (0.5 + np.cumsum(values, axis=-1)) / (t + 1)
     variances = (0.25 + np.cumsum((values - means) ** 2, axis=-1)) / (t + 1)

@@ -1,7 +1,7 @@
 """Statistics of paired samples as pure functions: the caller passes the random generator.
 
-What is undefined is NaN with a reason; samples of different lengths, or pandas indexes, are a ValueError. How models
-rank is in `plumbline.statistics.rankings`.
+Undefined results are NaN with a reason; samples of different lengths or pandas indexes raise ValueError. Rankings of
+models are in `plumbline.statistics.rankings`.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 from plumbline.frames import same_index
 from plumbline.statistics.estimates import CONFIDENCE, Estimate, Floats, Value, bootstrap, counts_of, draw_indices
 
-_CACHED = 2**14  # numbers drawn at a time: all that is made of them stays in a processor's cache
+_CACHED = 2**14  # numbers drawn at a time, so that all arrays fit into a processor's cache
 
 
 def average_ranks(rows: Floats) -> Floats:
-    """The ranks of the values of each row, from 1; equal ones share the mean of theirs.
+    """Return the ranks of the values of each row, from 1; equal values share their mean rank.
 
-    `scipy.stats.rankdata` does the same; who looks at a page of correlations need not wait for its import.
+    `scipy.stats.rankdata` does the same, but its import would delay pages of correlations.
 
     Args:
         rows: any number of rows of values.
@@ -52,9 +52,9 @@ def average_ranks(rows: Floats) -> Floats:
 
 Values = Sequence[float] | Floats
 
-_EXACT = 50  # differences, up to which scipy knows the signed-rank distribution; the paper's program has it so too
-_ENUMERATED = 13  # differences with ties, whose signs are all tried (2**13 ways)
-_DIGITS = 12  # differences of scores that agree so far differ by rounding alone
+_EXACT = 50  # most differences for the exact distribution, in scipy and in the paper's program
+_ENUMERATED = 13  # most differences with ties for trying all signs (2**13 ways)
+_DIGITS = 12  # digits to which differences are compared; beyond, they differ only by rounding
 
 
 @dataclass(frozen=True)
@@ -75,14 +75,14 @@ class SignedRank:
 
 @dataclass(frozen=True)
 class BootstrapTest:
-    """A mean difference with its interval, and the two-sided p of its being zero."""
+    """A mean difference with its interval and the two-sided p of its being zero."""
 
     estimate: Estimate
     p: float
 
 
 def spearman_interval(x: Values, y: Values, *, n_resamples: int = 1000, rng: np.random.Generator) -> Estimate:
-    """Spearman's rho of two equally long samples, with a 95% percentile bootstrap interval over pairs.
+    """Return Spearman's rho of two samples, with a 95% percentile bootstrap interval over pairs.
 
     Ties get average ranks. rho is undefined (NaN, with a reason) for fewer than 3 pairs, for values that are
     not finite and for a constant sample. Resamples in which one side is constant are dropped; if more than a
@@ -119,7 +119,7 @@ def spearman_interval(x: Values, y: Values, *, n_resamples: int = 1000, rng: np.
 
 
 def _rho_of_drawn(x: Floats, y: Floats) -> Callable[[NDArray[np.int64]], Floats]:
-    """What gives Spearman's rho of resamples, which are rows of places in two samples of n finite numbers.
+    """Return a function that computes Spearman's rho of resamples, given as rows of positions in two samples.
 
     Nothing is sorted but the samples, once: it is enough to count how often each place was drawn. Ranks are multiples
     of 1/2, so that their sums are exact in whatever order (up to 200,000 pairs), and NaN stands where a side is
@@ -135,7 +135,7 @@ def _rho_of_drawn(x: Floats, y: Floats) -> Callable[[NDArray[np.int64]], Floats]
         times = np.take(counts_of(drawn, n), by_x, axis=1)
         x_times = times if len(x_starts) == n else np.add.reduceat(times, x_starts, axis=1)
         y_times = np.add.reduceat(np.take(times, from_x_to_y, axis=1), y_starts, axis=1)
-        x_ranks, y_ranks = (side.cumsum(axis=1) - (side + n) / 2 for side in (x_times, y_times))  # less their mean
+        x_ranks, y_ranks = (side.cumsum(axis=1) - (side + n) / 2 for side in (x_times, y_times))  # centred
         weighted = times * (x_ranks if len(x_starts) == n else np.take(x_ranks, x_codes, axis=1))
         of_y = np.add.reduceat(np.take(weighted, from_x_to_y, axis=1), y_starts, axis=1)
         scale = np.sqrt((x_times * x_ranks**2).sum(axis=1) * (y_times * y_ranks**2).sum(axis=1))
@@ -262,7 +262,7 @@ def hodges_lehmann(first: Values, second: Values) -> Estimate:
 def hodges_lehmann_bootstrap(
     first: Values, second: Values, *, n_resamples: int = 1000, rng: np.random.Generator
 ) -> Estimate:
-    """The Hodges-Lehmann shift (first - second) with a 95% percentile bootstrap interval over the pairs.
+    """Return the Hodges-Lehmann shift (first - second) with a 95% percentile bootstrap interval over the pairs.
 
     Args:
         first: n numbers.
@@ -298,7 +298,7 @@ def hodges_lehmann_bootstrap(
 def paired_bootstrap(
     first: Values, second: Values, *, n_resamples: int = 10_000, rng: np.random.Generator
 ) -> BootstrapTest:
-    """The mean difference of paired samples (first - second), its 95% percentile interval, and the test of zero.
+    """Return the mean difference of paired samples (first - second), its 95% interval, and the test of zero.
 
     The pairs are resampled. p is the share of resamples whose mean, with the found difference taken away, is as far
     from zero as it or farther; the sample itself counts as one, so p is never 0.
@@ -376,7 +376,7 @@ def sample_sd(values: Values) -> Value:
 
 
 def paired(x: Values, y: Values) -> tuple[Floats, Floats]:
-    """Both samples as arrays. Raises ValueError where they are not two rows of one length, or of other labels.
+    """Return both samples as arrays. Raises ValueError unless they are two rows of equal length and labels.
 
     Args:
         x: n numbers.
@@ -394,12 +394,12 @@ def paired(x: Values, y: Values) -> tuple[Floats, Floats]:
     same_index(x, y, "samples")
     first, second = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if first.shape != second.shape or first.ndim != 1:
-        raise ValueError(f"two samples of one length are needed, not of shapes {first.shape} and {second.shape}")
+        raise ValueError(f"pass two samples of one length, not of shapes {first.shape} and {second.shape}")
     return first, second
 
 
 def row_correlations(x: Floats, y: Floats) -> Floats:
-    """Pearson's r of each row of `x` (resamples by n) with the same row of `y`; NaN where a row is constant.
+    """Return Pearson's r of each row of `x` (resamples by n) with the same row of `y`; NaN for a constant row.
 
     Args:
         x: resamples by n.
@@ -417,7 +417,7 @@ def row_correlations(x: Floats, y: Floats) -> Floats:
     x = x - x.mean(axis=1, keepdims=True)
     y = y - y.mean(axis=1, keepdims=True)
     scale = np.sqrt((x * x).sum(axis=1) * (y * y).sum(axis=1))
-    # Ranks are multiples of 1/2, so a constant row centres to exactly 0 and nothing else comes near it.
+    # Ranks are multiples of 1/2, so a constant row centres to exactly 0, and no other row comes close.
     product = (x * y).sum(axis=1)
     correlations = np.full(len(scale), np.nan)
     np.divide(product, scale, out=correlations, where=scale > 1e-9)
@@ -425,7 +425,7 @@ def row_correlations(x: Floats, y: Floats) -> Floats:
 
 
 def _undefined(x: Floats, y: Floats) -> str:
-    """Why rho is undefined; empty where it is defined."""
+    """Return why rho is undefined; empty if it is defined."""
     if len(x) < 3:
         return f"rho needs at least 3 pairs, there are {len(x)}"
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
@@ -436,32 +436,32 @@ def _undefined(x: Floats, y: Floats) -> str:
 
 
 def _not_a_sample(values: Floats, what: str) -> str:
-    """Why nothing can be said from a sample; empty where something can."""
+    """Return why a sample is unusable; empty if it is usable."""
     if len(values) < 2:
         return f"{what} needs at least 2 values, there are {len(values)}"
     return "" if np.isfinite(values).all() else f"{what} needs finite values"
 
 
 def _walsh(differences: Floats) -> Floats:
-    """The means of all pairs of differences, each with itself too."""
+    """Return the means of all pairs of differences, each also with itself."""
     first, second = np.triu_indices(len(differences))
     return (differences[first] + differences[second]) / 2
 
 
 def _signed_rank_cdf(n: int) -> Floats:
-    """P(T <= t) for sums of ranks t up to the middle one, if each of n differences has either sign at chance 1/2."""
+    """Return P(T <= t) for rank sums t up to the middle one, if each of n differences is + or - with chance 1/2."""
     middle = n * (n + 1) // 4
     chances = np.zeros(middle + 1)
     chances[0] = 1.0
     for rank in range(1, n + 1):
-        reached = chances[: min(rank * (rank + 1) // 2, middle) + 1]  # no sum of so few ranks is larger
+        reached = chances[: min(rank * (rank + 1) // 2, middle) + 1]  # the largest sum of these ranks
         reached[rank:] = reached[rank:] + reached[:-rank]
         reached /= 2
     return np.cumsum(chances)
 
 
 def letter_display(names: Sequence[str], different: Collection[tuple[str, str]]) -> dict[str, str]:
-    """The letters of each name: two names share one if and only if they are no pair of `different`.
+    """Return each name's letters: two names share a letter unless they are a pair of `different`.
 
     `names` stand in the order of their means, the best first: it is the one with an a. By insert and absorb (Piepho
     2004, J. Comput. Graph. Stat. 13, 456-466): all begin in one column; each difference splits the columns that hold
@@ -489,12 +489,12 @@ def letter_display(names: Sequence[str], different: Collection[tuple[str, str]])
 
 
 def _absorbed(columns: Sequence[frozenset[str]]) -> list[frozenset[str]]:
-    """The columns that lie within no other, each once."""
+    """Return the columns that lie within no other, each once."""
     unique = list(dict.fromkeys(columns))
     return [column for column in unique if not any(column < wider for wider in unique)]
 
 
 def _letter(number: int) -> str:
-    """A to z, then a1 to z1 and so on."""
+    """Return a letter: A to z, then a1 to z1 and so on."""
     round_, letter = divmod(number, 26)
     return string.ascii_lowercase[letter] + (str(round_) if round_ else "")

@@ -1,8 +1,8 @@
-"""Means of ratings that a judge's scores make surer: prediction-powered inference, as pure functions of arrays.
+"""Make means of ratings more precise with a judge's scores: prediction-powered inference, pure functions of arrays.
 
-People rate some of the outputs, a judge scores them and many more. What a judge says of an output is not trusted; only
-how far the rated outputs are, by its scores, from all of their stratum is taken off their ratings. A judge that knows
-nothing changes nothing, and one that is wrong by any constant is right all the same.
+People rate some outputs; a judge scores these and many more. The judge's score of an output is not trusted: it only
+corrects the ratings for how far, by its scores, the rated outputs differ from their whole stratum. A judge that knows
+nothing changes nothing, and a constant error of a judge has no effect.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from plumbline.statistics.intervals import (
 Integers = NDArray[np.int64]
 Formula = Literal["small_samples", "published"]
 
-FEWEST_RATED = 30  # pairs; below, the interval covers too little where ratings are skewed (docs/judges_simulated.md)
-SHARE = 0.75  # of the slope that is used
-CAUTIOUS = 1.1  # times the variance, which does not see all of a slope's own doubt (docs/judges_simulated.md)
-_KEPT = 2 * SHARE - SHARE**2  # of the variance that the whole slope would take off: 0.94
-_CLIP = 0.2  # of the scale: how far a judge's score may lie from its scores so far, in a bet
-_DOUBT = 1.0  # what the sum of squares of a judge's deviations must outweigh before bets follow it
+FEWEST_RATED = 30  # fewest rated pairs; with fewer, coverage is too low for skewed ratings (docs/judges_simulated.md)
+SHARE = 0.75  # share of the slope that is used
+CAUTIOUS = 1.1  # factor on the variance, which omits part of the slope's own error (docs/judges_simulated.md)
+_KEPT = 2 * SHARE - SHARE**2  # share of the variance reduction that remains: 0.94
+_CLIP = 0.2  # share of the scale: largest distance of a judge's score from earlier ones, in a bet
+_DOUBT = 1.0  # prior weight against the judge's sum of squared deviations, before bets follow it
 
 
 @dataclass(frozen=True)
 class RatedPairs:
-    """The rated pairs: sums and numbers of their ratings, the judge's scores, their strata (numbers from 0 on)."""
+    """The rated pairs: sums and counts of ratings, the judge's scores, and strata (numbered from 0)."""
 
     sums: Floats
     counts: Floats
@@ -52,7 +52,7 @@ class RatedPairs:
 
 @dataclass(frozen=True)
 class Pool:
-    """Outputs of the same transformation that only the judge has seen."""
+    """Outputs of the same transformation that only the judge has scored."""
 
     scores: Floats
     strata: Integers
@@ -60,13 +60,13 @@ class Pool:
 
 @dataclass(frozen=True)
 class PoweredMean:
-    """A mean of people and judge, beside people's own of the same pairs."""
+    """A mean of people and judge, beside people's own mean of the same pairs."""
 
     people: Mean
     mean: Mean
     slope: float  #: points of people's ratings for a point of the judge's; 0 where it says nothing
     rho: float  #: Pearson's r of the judge's scores with the pairs' mean ratings; NaN where one does not vary
-    worth: float  #: as many rated pairs would be as sure by themselves; NaN where nothing varies
+    worth: float  #: number of rated pairs that alone would be as precise; NaN without variation
 
 
 def powered(
@@ -75,7 +75,7 @@ def powered(
     raters: tuple[Floats, Floats] | None = None,
     formula: Formula = "small_samples",
 ) -> PoweredMean:
-    """The mean rating of all outputs that the rated pairs stand for, with its 95% interval: cross-fitted PPI++.
+    """Return the mean rating of all outputs that the rated pairs represent, with its 95% interval (PPI++).
 
     With y the mean rating of a pair, f its score, in stratum h (n_h rated, N_h in the pool, share w_h of the ratings):
 
@@ -92,7 +92,8 @@ def powered(
     the regression estimator of survey sampling (Cochran, Sampling Techniques, 3rd ed., chapter 7). In strata: Fisch et
     al. 2024, arXiv:2406.04291, with one b. Strata have the shares that they have among the ratings, whatever they have
     in the pool; one that the pool lacks is people's alone. The first variance leaves what lies between strata in, as
-    people's own interval does: no interval is narrower for the strata alone. With b = 0 everything is people's own.
+    people's own interval does: no interval is narrower for the strata alone. With b = 0 the result is people's own
+    mean.
 
     `small_samples` takes Student's t with n - 2 degrees of freedom and divides by n - 3, as for a regression estimator
     (Cochran, chapter 7). `raters` are (sums, counts) of each rater's ratings: then the interval is over raters too,
@@ -146,7 +147,7 @@ def powered(
 
 
 def _spread_of_pool(rated: RatedPairs, pool: Pool, lam: Floats, means: Floats, *, published: bool) -> float:
-    """The variance that comes of the pool: `lam` and `means` of its scores by stratum."""
+    """Return the variance that comes from the pool: `lam` and `means` of its scores by stratum."""
     pool_n = np.bincount(pool.strata, minlength=len(means))
     shares = np.bincount(rated.strata, rated.counts, minlength=len(means)) / rated.counts.sum()
     within = float(((pool.scores - means[pool.strata]) ** 2).sum())
@@ -155,7 +156,7 @@ def _spread_of_pool(rated: RatedPairs, pool: Pool, lam: Floats, means: Floats, *
 
 
 def _slopes(rated: RatedPairs, pool: Pool) -> tuple[float, Floats]:
-    """(the slope b of all rated pairs, b_i without each): covariances of the rated, the variance of all judged."""
+    """Return (the slope b of all rated pairs, b_i without each pair)."""
     scores = np.concatenate([rated.scores, pool.scores])
     strata = np.concatenate([rated.strata, pool.strata])
     means = np.bincount(strata, scores) / np.maximum(np.bincount(strata), 1)
@@ -167,15 +168,15 @@ def _slopes(rated: RatedPairs, pool: Pool) -> tuple[float, Floats]:
     products = weights * rated.sums / rated.counts
     total, counts = rated.sums.sum(), rated.counts.sum()
     whole = float(products.sum() - total / counts * weights.sum()) / n
-    others = (total - rated.sums) / (counts - rated.counts)  # people's mean without each
+    others = (total - rated.sums) / (counts - rated.counts)  # people's mean with each pair left out
     without = (products.sum() - products - others * (weights.sum() - weights)) / (n - 1)
     return whole / variance, without / variance
 
 
 def unlike(rated: RatedPairs, pool: Pool) -> float:
-    """How many standard errors the judge's scores of rated outputs are from those of the pool, within strata.
+    """Return how many standard errors the judge's scores of rated outputs differ from the pool's, within strata.
 
-    Where the rated ones are a random part, chance alone makes it; NaN where nothing varies, or nothing is beside them.
+    If the rated outputs are a random part, only chance makes a difference. NaN without variation or without a pool.
 
     Args:
         rated: the pairs that people rated.
@@ -211,7 +212,7 @@ def _correlation(x: Floats, y: Floats) -> float:
 
 
 def filled(rated: RatedPairs, pool: Pool) -> tuple[RatedPairs, Pool]:
-    """The same with a neutral score where the judge has none (NaN): the mean of the others of its stratum.
+    """Fill missing judge scores (NaN) with a neutral one: the mean of the others of the stratum.
 
     Left out, such outputs would bias the mean where they are worse or better than others. With a score that says
     nothing of them, their ratings count as they are.
@@ -245,7 +246,7 @@ def filled(rated: RatedPairs, pool: Pool) -> tuple[RatedPairs, Pool]:
 
 
 def effective_pairs(pairs: float, rho: float, pool: float = math.inf) -> float:
-    """As many pairs as n `pairs` with a judge of correlation rho are worth: n (n - 3) / (n - 1) / (1.1 (1 - k r)).
+    """Return the number of unaided pairs of the same precision: n (n - 3) / (n - 1) / (1.1 (1 - k r)).
 
     With r = rho^2 N / (n + N), where `pool` is N, the outputs that are only judged, and rho that with the mean of a
     pair's raters; k = 1 - (1 - 0.75)^2 is what three quarters of the slope keep. From the variance of `powered`: 100
@@ -268,7 +269,7 @@ def effective_pairs(pairs: float, rho: float, pool: float = math.inf) -> float:
 
 
 def needed_pairs(pairs: float, rho: float, judged: float = math.inf) -> float:
-    """The least n rated pairs that with a judge give an interval no wider than n0 `pairs` without, by these formulas.
+    """Return the fewest rated pairs that with a judge give an interval no wider than n0 `pairs` without.
 
     `judged` are all outputs that are judged, the rated ones among them. Not less than `FEWEST_RATED`, nor more than
     `pairs`, nor less than half of them: people's ratings must lean by themselves to what judges help to decide, and
@@ -297,13 +298,13 @@ def needed_pairs(pairs: float, rho: float, judged: float = math.inf) -> float:
 
 
 def _variance(pairs: float, rho: float, judged: float) -> float:
-    """The variance of a mean of people and judge, as a share of that of people alone on the same pairs."""
+    """Return the variance of a mean of people and judge, as a share of that of people alone."""
     share = 1.0 if math.isinf(judged) else max(judged - pairs, 0) / judged
     return CAUTIOUS * (pairs - 1) / (pairs - 3) * (1 - _KEPT * rho**2 * share)
 
 
 def powered_sequence(values: Floats, scores: Floats, partners: Floats, scale: Sequence[float]) -> tuple[Floats, Floats]:
-    """(low, high) of the mean, 95% sure however often one looks: half of the wealth bets on people alone.
+    """Return the ends (low, high) of the mean, 95% sure however often one looks, with half the wealth on people.
 
     `values` are mean ratings of pairs in the order of the sample, `scores` the judge's, `partners` (a further axis)
     the judge's scores of each pair's own outputs of the pool, of its stratum and beside no other pair; NaN where it
@@ -347,12 +348,12 @@ def powered_sequence(values: Floats, scores: Floats, partners: Floats, scale: Se
 
 
 def _helped(values: Floats, scores: Floats, partners: Floats) -> tuple[Floats, Floats]:
-    """(values less what the judge says they are beyond their partners, how far below 0 or above 1 each could lie)."""
+    """Return (values less the judge's correction, how far below 0 or above 1 each could lie)."""
     before = np.arange(values.shape[-1])
     scored = ~np.isnan(partners).all(axis=-1) & ~np.isnan(scores)
     judged = np.where(scored, scores, 0.5)[..., None]
     beside = np.where(scored[..., None], partners, np.where(np.arange(partners.shape[-1]) == 0, 0.5, np.nan))
-    centre = (0.5 + _past(judged[..., 0])) / (before + 1)  # of the scores so far
+    centre = (0.5 + _past(judged[..., 0])) / (before + 1)  # mean of the scores so far
     low, high = np.maximum(centre - _CLIP, 0), np.minimum(centre + _CLIP, 1)
     beside = np.clip(beside, low[..., None], high[..., None])
     away = np.clip(judged[..., 0], low, high) - np.nanmean(beside, axis=-1)
@@ -363,5 +364,5 @@ def _helped(values: Floats, scores: Floats, partners: Floats) -> tuple[Floats, F
 
 
 def _past(numbers: Floats) -> Floats:
-    """The sum of those before each."""
+    """Return the sum of the values before each value."""
     return np.cumsum(numbers, axis=-1) - numbers

@@ -1,6 +1,6 @@
-"""How models rank, as pure functions of arrays: tau, split-half reliability, Borda counts.
+"""Rank models: tau, split-half reliability, Borda counts; pure functions of arrays.
 
-Rows are models, columns data sets; what is undefined is NaN with a reason.
+Rows are models, columns data sets; undefined results are NaN with a reason.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from plumbline.statistics.estimates import (
 )
 from plumbline.statistics.paired import Values, holm, letter_display, paired, row_correlations
 
-_DIGITS = 9  # scores that agree so far differ by rounding alone
-_FEW = 100  # models up to which looking at each two of them takes less time than sorting them by scipy
-_AT_ONCE = 2_000_000  # pairs of models whose order is looked at at once
+_DIGITS = 9  # digits to which scores are compared; beyond, they differ only by rounding
+_FEW = 100  # most models for which comparing all pairs is faster than scipy's sorting
+_AT_ONCE = 2_000_000  # pairs of models compared at a time
 
 
 def kendall(first: Values, second: Values) -> Value:
@@ -99,7 +99,7 @@ def kendall_interval(first: Values, second: Values, *, n_resamples: int = 1000, 
 
 
 def kendall_rows(first: Floats, second: Floats) -> Floats:
-    """Kendall's tau-b of each row of `first` with the same row of `second`; NaN where a row is constant.
+    """Return Kendall's tau-b of each row of `first` with the same row of `second`; NaN where a row is constant.
 
     Args:
         first: rows by models.
@@ -124,18 +124,18 @@ def kendall_rows(first: Floats, second: Floats) -> Floats:
 
 
 def _tau_b(x: Floats, y: Floats, before: NDArray[np.intp], after: NDArray[np.intp]) -> Floats:
-    """Tau-b of each row: of all pairs of models those in the same order without those in the other, scaled for ties."""
+    """Return tau-b of each row: concordant pairs less discordant ones, scaled for ties."""
     signs = [(side[:, before] > side[:, after]).astype(np.int8) - (side[:, before] < side[:, after]) for side in (x, y)]
     apart = [np.abs(side).sum(axis=1, dtype=np.int64) for side in signs]
     same_order = (signs[0] * signs[1]).sum(axis=1, dtype=np.int64)
-    with np.errstate(invalid="ignore"):  # nought by nought, where a row is constant
+    with np.errstate(invalid="ignore"):  # zero by zero if a row is constant
         tau = np.clip(same_order / np.sqrt(apart[0]) / np.sqrt(apart[1]), -1, 1)
     defined: Floats = np.where(np.isfinite(x).all(axis=1) & np.isfinite(y).all(axis=1), tau, np.nan)
     return defined
 
 
 def split_half(scores: Floats, tasks: Sequence[str], *, n_splits: int = 1000, rng: np.random.Generator) -> Value:
-    """Split-half reliability: the median of Spearman's rho between models' means on two halves of the data sets.
+    """Return split-half reliability: the median of Spearman's rho between models' means on halves of the data.
 
     `scores` are models by data sets, `tasks` name each data set's task. Every split halves each task's data sets;
     the odd ones of the tasks go to the halves in turn, from a random one on, so the halves differ by one data set at
@@ -165,7 +165,7 @@ def split_half(scores: Floats, tasks: Sequence[str], *, n_splits: int = 1000, rn
 
     grid = np.asarray(scores, dtype=np.float64)
     if grid.ndim != 2 or grid.shape[1] != len(tasks):
-        raise ValueError(f"models by data sets are needed, with a task for each: {grid.shape}, {len(tasks)} tasks")
+        raise ValueError(f"pass models by data sets, with a task for each data set: {grid.shape}, {len(tasks)} tasks")
     reason = ""
     if grid.shape[0] < 3:
         reason = f"rho needs at least 3 models, there are {grid.shape[0]}"
@@ -185,7 +185,7 @@ def split_half(scores: Floats, tasks: Sequence[str], *, n_splits: int = 1000, rn
 
 
 def borda(scores: pd.DataFrame) -> pd.DataFrame:
-    """Borda counts and ranks of models (rows) over data sets (columns), as MMTEB and mteb's leaderboard have them.
+    """Return Borda counts and ranks of models (rows) over data sets (columns), as MMTEB and mteb compute them.
 
     On each data set a model gets a point for each model that it beats and half a point for each that it ties with
     (tournament Borda). A model without a score (NaN) gets none there and takes none from others: each of these still
@@ -216,7 +216,7 @@ def borda(scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def borda_points(scores: pd.DataFrame) -> tuple[Floats, Floats]:
-    """The points of each model (row) on each data set (column) that `borda` sums, and the scores as numbers.
+    """Return the points that `borda` sums for each model (row) and data set (column), and the scores as numbers.
 
     Raises ValueError for a score that is no number.
 
@@ -238,7 +238,7 @@ def borda_points(scores: pd.DataFrame) -> tuple[Floats, Floats]:
 
 
 def points_of(scores: Floats) -> Floats:
-    """The points of each model (row) on each data set (column), as `borda` gives them: 0 where there is no score.
+    """Return the points of each model (row) on each data set (column), as in `borda`: 0 without a score.
 
     Args:
         scores: models by data sets.
@@ -259,7 +259,7 @@ def points_of(scores: Floats) -> Floats:
 
 
 def ranks_of(counts: Floats) -> NDArray[np.int64]:
-    """Ranks by counts, the largest first; equal ones share the best of their ranks.
+    """Return ranks by counts, the largest first; equal counts share their best rank.
 
     Args:
         counts: a number of each model.
@@ -278,7 +278,7 @@ def ranks_of(counts: Floats) -> NDArray[np.int64]:
 
 
 def stratified_halves(tasks: Sequence[str], n_splits: int, rng: np.random.Generator) -> NDArray[np.bool_]:
-    """Splits by data sets: whether a data set is in the first half (`split_half` says how they are drawn).
+    """Return random splits: whether each data set is in the first half (drawn as `split_half` says).
 
     Args:
         tasks: the task of each data set.
@@ -297,7 +297,7 @@ def stratified_halves(tasks: Sequence[str], n_splits: int, rng: np.random.Genera
     names = np.asarray(tasks)
     kinds = list(dict.fromkeys(tasks))
     odd = [kind for kind in kinds if (names == kind).sum() % 2]
-    # Whose turn the odd one of each task is: the tasks in random order, the halves in turn.
+    # The odd data set of each task goes to the halves in turn, over tasks in random order.
     turns = (rng.random((n_splits, len(odd))).argsort(axis=1).argsort(axis=1) + rng.integers(0, 2, (n_splits, 1))) % 2
     first = np.zeros((n_splits, len(names)), dtype=np.bool_)
     for kind in kinds:
@@ -308,14 +308,14 @@ def stratified_halves(tasks: Sequence[str], n_splits: int, rng: np.random.Genera
     return first
 
 
-LEAST_TASKS = 5  # below it resamples hardly differ, and no two models can be told apart
-MOST_LETTERED = 40  # models, above which letters are more than can be read
+LEAST_TASKS = 5  # with fewer, resamples hardly differ and no two models can be told apart
+MOST_LETTERED = 40  # most models for which letters are readable
 _RESAMPLES_AT_ONCE = 2**22  # numbers in memory at a time
 Bools = NDArray[np.bool_]
 
 
 def rank_intervals(scores: pd.DataFrame, *, n_resamples: int = 10_000, rng: np.random.Generator) -> pd.DataFrame:
-    """Borda counts, ranks and means of models (rows) over tasks (columns), each with a 95% interval over tasks.
+    """Return Borda counts, ranks and means of models (rows), each with a 95% interval over tasks (columns).
 
     Counts and ranks are those of `borda`. Intervals take the tasks for a sample of those that might have been taken:
 
@@ -387,7 +387,7 @@ def rank_intervals(scores: pd.DataFrame, *, n_resamples: int = 10_000, rng: np.r
 
 
 def told_apart(points: Floats) -> Bools:
-    """Which models (rows) are better than which others (columns), as `rank_intervals` tells models apart.
+    """Tell which models (rows) are better than which others (columns), as `rank_intervals` does.
 
     `points` are models by tasks; a model with NaN among them is told apart from no other.
 
@@ -415,7 +415,7 @@ def told_apart(points: Floats) -> Bools:
     variance = np.diag(covariance)
     error = np.sqrt(np.maximum(variance[:, None] + variance[None, :] - 2 * covariance, 0) / n_tasks)
     difference = np.round(whole_points.mean(axis=1)[:, None] - whole_points.mean(axis=1)[None, :], _DIGITS)
-    # Where all differences are the same the error is rounding, and t as large as can be.
+    # If all differences are equal, the error is rounding alone, and t is set to its maximum.
     t = np.divide(np.abs(difference), np.maximum(error, 10**-_DIGITS))
     first, second = np.triu_indices(len(some), 1)
     p = np.maximum(2 * stats.t.sf(t[first, second], n_tasks - 1), 2.0 ** (1 - n_tasks))
@@ -427,7 +427,7 @@ def told_apart(points: Floats) -> Bools:
 
 
 def _ends(values: Floats, defined: Bools, resamples: Floats) -> tuple[Floats, Floats]:
-    """The interval of each model's sum over tasks; NaN where nothing varies, or the model is not `defined`."""
+    """Return the interval of each model's sum over tasks; NaN without variation, or if not `defined`."""
     low, high = np.full(len(values), np.nan), np.full(len(values), np.nan)
     rows = np.flatnonzero(defined)
     rows = rows[np.ptp(values[rows], axis=1) > 10**-_DIGITS] if len(rows) else rows
@@ -440,7 +440,7 @@ def _ends(values: Floats, defined: Bools, resamples: Floats) -> tuple[Floats, Fl
 
 
 def _tail(n: int) -> float:
-    """The share of resamples on either side of the interval: less than 2.5% for few tasks (Hesterberg 2015)."""
+    """Return the tail share on either side of the interval: below 2.5% for few tasks (Hesterberg 2015)."""
     from scipy import stats  # noqa: PLC0415 (half a second)
 
     tail = (1 - CONFIDENCE) / 2
@@ -448,23 +448,23 @@ def _tail(n: int) -> float:
 
 
 def _reasons(grid: Floats, flat: Bools) -> list[str]:
-    """Why a model has no interval; empty where it has one."""
+    """Return why a model has no interval; empty if it has one."""
     n_models, n_tasks = grid.shape
     reasons = []
     for lacking, same in zip(n_tasks - np.isfinite(grid).sum(axis=1), flat, strict=True):
         if lacking:
-            reasons.append(f"lacks {lacking} of {n_tasks} scores: no points there, and no interval")
+            reasons.append(f"lacks {lacking} of {n_tasks} scores: it gets no points there, and no interval")
         elif n_tasks < LEAST_TASKS:
             reasons.append(f"no interval from {n_tasks} task{'s' * (n_tasks != 1)}: it takes {LEAST_TASKS}")
         elif n_models == 1:
-            reasons.append("there is no other model to be ranked with")
+            reasons.append("there is no other model to compare with")
         else:
-            reasons.append("as many points on every task, whichever are drawn" if same else "")
+            reasons.append("the same points on every task, so resamples do not vary" if same else "")
     return reasons
 
 
 def _letters(apart: Bools, order: NDArray[np.int64]) -> list[str]:
-    """Letters of each model: those of a letter are not told apart from each other; `order` is from the best down.
+    """Return each model's letters: models that share one are not told apart; `order` is best first.
 
     Empty where there are more than `MOST_LETTERED` models or too few letters.
     """

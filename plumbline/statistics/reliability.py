@@ -1,4 +1,4 @@
-"""How far ratings on an ordered or continuous scale can be relied on: intraclass correlations, z-scores, halves."""
+"""Measure the reliability of ratings on a scale: intraclass correlations, z-scores, split halves."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from plumbline.statistics.estimates import CONFIDENCE, Estimate, percentiles
 Form = Literal["1", "2", "3", "1k", "2k", "3k"]
 Floats = NDArray[np.float64]
 _UPPER = (1 + CONFIDENCE) / 2
-_FEWEST_ITEMS = 3  # two always correlate fully
-_TOO_LITTLE = "items differ less than chance alone would have them differ"
-_ROUNDING = 1e-9  # of the span of the ratings: what differs by less differs by rounding alone
+_FEWEST_ITEMS = 3  # two items always correlate fully
+_TOO_LITTLE = "items differ less than expected by chance"
+_ROUNDING = 1e-9  # share of the span of ratings; smaller differences are rounding
 
 
 def icc(
@@ -84,19 +84,19 @@ def icc(
         return _one_way(checked, n_items, mean=form.endswith("k"))
     table = checked.pivot_table(index="pair_id", columns="rater_id", values="value").to_numpy(np.float64)
     if np.isnan(table).any():
-        return Estimate.undefined("not every rater rated every item; form 1 needs no such table", n_items)
+        return Estimate.undefined("not every rater rated every item; form 1 does not need that", n_items)
     return _two_way(table, form)
 
 
 def _checked(ratings: pd.DataFrame, pair: str, rater: str, value: str) -> pd.DataFrame:
-    """The three columns under their usual names, numbers as such. Raises ValueError as `icc`."""
+    """Return the three columns under their usual names, with numbers. Raises ValueError as `icc` does."""
     columns = ["pair_id", "rater_id", "value"]
     frame = with_names(ratings, "ratings", pair_id=pair, rater_id=rater, value=value)[columns]
     filled(frame, columns, "ratings")
     once(frame, ("pair_id", "rater_id"), "ratings of one question")
     frame = frame.assign(value=numbers(frame["value"], "ratings"))
     if not np.isfinite(frame["value"]).all():
-        raise ValueError("ratings: column 'value' holds a number without end")
+        raise ValueError("ratings: column 'value' holds an infinite value")
     return frame
 
 
@@ -114,7 +114,7 @@ def _one_way(ratings: pd.DataFrame, n: int, *, mean: bool) -> Estimate:
 
 
 def _two_way(table: Floats, form: str) -> Estimate:
-    """ICC(2), ICC(3) or one of their means, of a full table: a row an item, a column a rater."""
+    """Return ICC(2), ICC(3) or their averages from a full table: a row per item, a column per rater."""
     n, k = table.shape
     of_items, of_raters, mean = table.mean(axis=1), table.mean(axis=0), table.mean()
     items = k * ((of_items - mean) ** 2).sum() / (n - 1)
@@ -136,14 +136,14 @@ def _two_way(table: Floats, form: str) -> Estimate:
 
 
 def _f_ends(ratio: float, above: float, below: float) -> tuple[float, float]:
-    """The 95% interval of a ratio of mean squares with so many degrees of freedom."""
-    from scipy.stats import f  # noqa: PLC0415 (all of `scipy.stats` takes half a second)
+    """Return the 95% interval of a ratio of mean squares with these degrees of freedom."""
+    from scipy.stats import f  # noqa: PLC0415 (importing `scipy.stats` takes half a second)
 
     return ratio / f.ppf(_UPPER, above, below), ratio * f.ppf(_UPPER, below, above)
 
 
 def _absolute_ends(value: float, squares: tuple[float, float, float], n: int, k: int) -> tuple[float, float]:
-    """The interval of ICC(2), with Satterthwaite's degrees of freedom (McGraw and Wong, Table 7)."""
+    """Return the interval of ICC(2), with Satterthwaite's degrees of freedom (McGraw and Wong, Table 7)."""
     from scipy.stats import f  # noqa: PLC0415
 
     items, raters, rest = squares
@@ -165,7 +165,7 @@ def _estimate(values: Floats, n: int) -> Estimate:
 
 
 def z_scores(ratings: pd.DataFrame, *, rater: str = "rater_id", value: str = "value") -> pd.Series:
-    """Each rating less its rater's mean, in the rater's standard deviations (divisor n).
+    """Return each rating less its rater's mean, in the rater's standard deviations (divisor n).
 
     Args:
         ratings: a row each: who rated (column `rater`) and a number (`value`).
@@ -204,7 +204,7 @@ def split_half_reliability(
     rater: str = "rater_id",
     value: str = "value",
 ) -> Estimate:
-    """The reliability of items' means: halves of each item's ratings correlated, and stepped up to all of them.
+    """Return the reliability of items' means: halves of each item's ratings, correlated and stepped up.
 
     Each item's ratings are split at random into two halves (of an odd number one is left out at random); r is the
     correlation of the halves' means over items, and k r / (1 + (k - 1) r) the reliability of all ratings (Spearman and
@@ -251,7 +251,7 @@ def split_half_reliability(
     items, values = items[order], checked["value"].to_numpy()[order]
     sizes = np.bincount(items)
     starts, half = np.cumsum([0, *sizes[:-1]]), sizes // 2
-    length = float((1 / half).mean() / (1 / sizes).mean())  # of all ratings, in halves
+    length = float((1 / half).mean() / (1 / sizes).mean())  # all ratings, split into halves
     correlations = np.empty(n_splits)
     for split in range(n_splits):
         shuffled = values[np.lexsort((rng.random(len(items)), items))]

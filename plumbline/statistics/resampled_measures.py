@@ -1,7 +1,7 @@
-"""Measures of resamples, without sorting each: items are sorted once, and a resample is how often it has each of them.
+"""Compute measures of resamples fast: items are sorted once, and a resample is a count of each item.
 
-A measure is given gold and what a model made of the items, and gives a function of counts (resamples by items) that has
-a value for each resample; NaN where it is undefined.
+A measure takes gold and a model's values of the items, and returns a function of counts (resamples by items) with a
+value for each resample; NaN where undefined.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from plumbline.statistics.estimates import Floats
 
 Counted = Callable[[Floats], Floats]
 Measure = Callable[[NDArray[Any], NDArray[Any]], Counted]
-_CELLS = 1_000_000  # resamples by labels or items that are summed at once
-_NONE = 1e-9  # sums of squares of ranks, multiples of 1/4, that are nought but for rounding
+_CELLS = 1_000_000  # most resamples times labels (or items) summed at a time
+_NONE = 1e-9  # smaller sums of squared ranks (multiples of 1/4) are rounding errors
 
 
 def mean(_: NDArray[Any], values: NDArray[Any]) -> Counted:
-    """The mean of what was made.
+    """Return the mean of a model's values.
 
     Args:
-        _: the items' gold, which plays no part.
+        _: the items' gold, which is ignored.
         values: of the items.
 
     Returns:
@@ -42,7 +42,7 @@ def rho(gold: NDArray[Any], values: NDArray[Any]) -> Counted:
 
     Args:
         gold: the items' gold.
-        values: what a model made of them.
+        values: a model's values of them.
 
     Returns:
         A function of counts (resamples by items) with a value for each resample.
@@ -126,7 +126,7 @@ def v_measure(gold: NDArray[Any], values: NDArray[Any]) -> Counted:
 
 
 def group_sums(group: NDArray[Any]) -> Counted:
-    """Sums of counts by group: resamples by the groups, in the order of their numbers.
+    """Return sums of counts by group: resamples by groups, in the order of their numbers.
 
     Args:
         group: the number of each item's group, from 0 on.
@@ -144,7 +144,7 @@ def group_sums(group: NDArray[Any]) -> Counted:
 
 
 def weighted_f1(gold: NDArray[Any], values: NDArray[Any]) -> Counted:
-    """F1 of each gold label, weighted by how often it stands there (scikit-learn's `weighted`).
+    """Return F1 of each gold label, weighted by its frequency in gold (scikit-learn's `weighted`).
 
     Args:
         gold: the items' labels, from 0 on.
@@ -163,7 +163,7 @@ def weighted_f1(gold: NDArray[Any], values: NDArray[Any]) -> Counted:
 
 
 def macro_f1(gold: NDArray[Any], values: NDArray[Any]) -> Counted:
-    """The mean F1 of the labels that stand in gold or in what was made (scikit-learn's `macro`).
+    """Return the mean F1 of the labels in gold or in the model's values (scikit-learn's `macro`).
 
     Args:
         gold: the items' labels, from 0 on.
@@ -182,7 +182,7 @@ def macro_f1(gold: NDArray[Any], values: NDArray[Any]) -> Counted:
 
 
 def _f1(gold: NDArray[Any], values: NDArray[Any], mean_of: Callable[[Floats, Floats, Floats], Floats]) -> Counted:
-    """A mean of labels' F1, of each F1, how often gold has the label, and whether it is there at all."""
+    """Return a mean of labels' F1; `mean` takes each F1, the label's gold count, and whether it appears."""
     gold, values = gold.astype(np.int64), values.astype(np.int64)
     size = int(max(gold.max(), values.max())) + 1
     rows_at_once = max(1, _CELLS // max(size, len(gold)))
@@ -205,7 +205,7 @@ def _f1(gold: NDArray[Any], values: NDArray[Any], mean_of: Callable[[Floats, Flo
 
 
 def _ranks(values: NDArray[Any]) -> Counted:
-    """Average ranks of the items in each resample (resamples by items), an item's copies being tied."""
+    """Return the average ranks of the items in each resample (resamples by items); copies are tied."""
     order = np.argsort(values, kind="stable")
     starts = np.append(0, np.flatnonzero(np.diff(values[order])) + 1)
     group = np.empty(len(values), np.int64)
@@ -220,7 +220,7 @@ def _ranks(values: NDArray[Any]) -> Counted:
 
 
 def entropies(counts: Floats) -> Floats:
-    """The entropy of each row's shares.
+    """Return the entropy of each row's shares.
 
     Args:
         counts: rows by kinds.

@@ -1,4 +1,4 @@
-"""Means of ratings as if everybody had rated everything: raters who are strict or lenient rated different items."""
+"""Adjust means of ratings for strict and lenient raters who rated different items."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ from plumbline.statistics.estimates import CONFIDENCE
 
 Floats = NDArray[np.float64]
 _UPPER = (1 + CONFIDENCE) / 2
-_NOTHING = 1e-8  # of the error's variance: a variance that is nothing
-_STEP = 0.05  # of the logarithm of a variance, for the curvature of the likelihood
+_NOTHING = 1e-8  # share of the error's variance that counts as zero
+_STEP = 0.05  # step in the logarithm of a variance, for the likelihood's curvature
 
 
 @dataclass(frozen=True)
 class Severity:
-    """Adjusted means, and how far each rater departs from all."""
+    """Adjusted means, and each rater's deviation from all raters."""
 
-    means: pd.DataFrame  #: a row a group: plain, adjusted, low, high, items, ratings, reason (why there is no interval)
-    raters: pd.DataFrame  #: a row a rater: severity (below 0: strict), low, high, ratings
-    item_sd: float  #: how far items of one group differ, in points of the scale
-    rater_sd: float  #: how far raters differ in their severity
-    error_sd: float  #: how far one answer departs from its item and rater
+    #: one row per group: plain, adjusted, low, high, items, ratings, reason (why there is no interval)
+    means: pd.DataFrame
+    raters: pd.DataFrame  #: one row per rater: severity (below 0: strict), low, high, ratings
+    item_sd: float  #: standard deviation between items of a group, in points
+    rater_sd: float  #: standard deviation between raters' severities
+    error_sd: float  #: standard deviation of an answer around its item and rater
 
 
 def severity(
@@ -38,7 +39,7 @@ def severity(
     rater: str = "rater_id",
     value: str = "value",
 ) -> Severity:
-    """The mean of each group of items, adjusted for who rated them, beside the plain mean of its ratings.
+    """Return each group's mean adjusted for who rated its items, beside the plain mean of its ratings.
 
     A rating is mean of its group + item + rater + error; items, raters and errors are drawn from normal distributions
     whose variances restricted maximum likelihood estimates. The adjusted means are generalised least squares; their
@@ -84,7 +85,7 @@ def _checked(ratings: pd.DataFrame, group: str | None, pair: str, rater: str, va
     once(frame, ("pair_id", "rater_id"), "ratings of one question")
     frame = frame.assign(value=numbers(frame["value"], "ratings"))
     if frame.empty or not np.isfinite(frame["value"]).all():
-        raise ValueError("ratings: there are none" if frame.empty else "ratings: 'value' holds a number without end")
+        raise ValueError("ratings: the frame is empty" if frame.empty else "ratings: 'value' holds an infinite value")
     groups = frame.groupby("pair_id")["group"].nunique()
     if (groups > 1).any():
         raise ValueError(f"ratings: item {groups.idxmax()} is in {groups.max()} groups; an item has one")
@@ -93,31 +94,31 @@ def _checked(ratings: pd.DataFrame, group: str | None, pair: str, rater: str, va
 
 @dataclass(frozen=True)
 class _Fit:
-    """The model at given variances (shares of the error's): what estimates and likelihood are made of."""
+    """The model fitted at given variances (shares of the error's): the basis of estimates and likelihood."""
 
     means: Floats
-    covariance: Floats  #: of the means, of the error's variance
-    predictions: Floats  #: of the raters
-    spread: Floats  #: variances of the predictions' errors, of the error's variance
+    covariance: Floats  #: covariances of the means, as shares of the error's variance
+    predictions: Floats  #: predictions of the raters
+    spread: Floats  #: variances of the predictions' errors, as shares of the error's variance
     error: float  #: the error's variance
     deviance: float  #: minus twice the restricted log likelihood
 
 
 @dataclass(frozen=True)
 class _Model:
-    """Sums over ratings from which the likelihood at any variances is made, without a row a rating."""
+    """Sums over ratings that give the likelihood at any variances without a row per rating."""
 
     groups: pd.Index
     raters: pd.Index
-    sizes: Floats  #: how many ratings items of each kind have; a kind are the items with equally many
-    shared: NDArray[np.float64]  #: by kind, group or rater, and group, rater or value: sums over items of their sums
+    sizes: Floats  #: ratings per item of each kind; a kind is all items with the same number
+    shared: NDArray[np.float64]  #: sums over items of their sums, by kind, group or rater, and group, rater or value
     plain: Floats  #: the same cross products over ratings
     per_kind: Floats  #: items of each kind
     frame: pd.DataFrame
 
     @classmethod
     def of(cls, frame: pd.DataFrame) -> _Model:
-        from scipy import sparse  # noqa: PLC0415 (importing scipy takes long)
+        from scipy import sparse  # noqa: PLC0415 (importing scipy is slow)
 
         (item, _), (rater, raters) = pd.factorize(frame["pair_id"]), pd.factorize(frame["rater_id"])
         group, groups = pd.factorize(frame["group"], sort=True)
@@ -148,11 +149,11 @@ class _Model:
 
     @property
     def freedom(self) -> int:
-        """Ratings less groups."""
+        """The number of ratings less that of groups."""
         return len(self.frame) - len(self.groups)
 
     def fit(self, items: float, raters: float) -> _Fit:
-        """The model where items and raters have these variances, as shares of the error's."""
+        """Fit the model with these variances of items and raters, as shares of the error's."""
         g, r = len(self.groups), len(self.raters)
         products = self.plain - np.tensordot(items / (1 + items * self.sizes), self.shared, 1)
         inner = products[g : g + r, g : g + r] + np.eye(r) / raters
@@ -177,7 +178,7 @@ class _Model:
 
     @functools.cached_property
     def variances(self) -> tuple[float, float]:
-        """Those of items and raters, as shares of the error's, by restricted maximum likelihood."""
+        """Return the variances of items and raters, as shares of the error's, by restricted maximum likelihood."""
         from scipy.optimize import minimize  # noqa: PLC0415
 
         def deviance(logs: Floats) -> float:
@@ -194,7 +195,7 @@ class _Model:
         return float(items), float(raters)
 
     def severity(self, group: str) -> Severity:
-        """The result; degrees of freedom come from the likelihood's curvature."""
+        """Return the result; degrees of freedom come from the likelihood's curvature."""
         from scipy.stats import t  # noqa: PLC0415
 
         frame, center = self.frame, float(self.frame["value"].mean())
@@ -235,9 +236,9 @@ class _Model:
         )
 
     def _undefined(self) -> str:
-        """Why nothing can be adjusted; empty where it can."""
+        """Return why nothing can be adjusted; empty if it can."""
         if len(self.raters) < 2:
-            return "one rater alone"
+            return "only one rater"
         if self.sizes.max() < 2:
             return "no item has two ratings, so that raters cannot be told from items"
         if np.ptp(self.frame["value"].to_numpy()) == 0:
@@ -245,11 +246,11 @@ class _Model:
         return "" if self.freedom > 2 else "too few ratings"
 
     def _freedoms(self, fit: _Fit) -> Floats:
-        """Satterthwaite's degrees of freedom of each mean: 2 v^2 over the variance of its variance v."""
+        """Return Satterthwaite's degrees of freedom of each mean: 2 v^2 over the variance of its variance v."""
         center = np.log([*self.variances, 1.0])
 
         def at(logs: Floats) -> tuple[float, Floats]:
-            """(the deviance, the means' variances) where the three variances have these logarithms."""
+            """Return (the deviance, the means' variances) at these logarithms of the three variances."""
             refit = self.fit(math.exp(logs[0]), math.exp(logs[1]))
             error = fit.error * math.exp(logs[2])
             deviance = refit.deviance + self.freedom * (math.log(error / refit.error) + refit.error / error - 1)

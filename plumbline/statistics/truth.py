@@ -1,4 +1,4 @@
-"""What is true where raters name one of several classes: the majority's, and estimates that learn whom to believe."""
+"""Estimate the true class when raters name one of several: by majority, or by models of raters' accuracy."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from numpy.typing import NDArray
 from plumbline.frames import filled, once, with_names
 
 Floats = NDArray[np.float64]
-_LEAST = 1e-300  # a probability whose logarithm can still be taken
+_LEAST = 1e-300  # smallest probability, so that its logarithm is finite
 
 
 @dataclass(frozen=True)
 class Truth:
-    """The probable class of each item, and how far each rater can be believed."""
+    """The probable class of each item, and the accuracy of each rater."""
 
-    probabilities: pd.DataFrame  #: a row an item, a column a class; each row sums to 1
-    raters: pd.DataFrame  #: a row a rater: answers, and accuracy (the expected share that is right)
-    iterations: int  #: of the estimation; 0 where there was none
+    probabilities: pd.DataFrame  #: one row per item, one column per class; each row sums to 1
+    raters: pd.DataFrame  #: one row per rater: answers, and accuracy (the expected share that is right)
+    iterations: int  #: iterations of the estimation; 0 if there was none
     converged: bool
 
     @property
     def labels(self) -> pd.Series:
-        """The most probable class of each item; NaN where two are equally probable."""
+        """The most probable class of each item; NaN if two are equally probable."""
         values = self.probabilities.to_numpy()
         tied = (np.abs(values - values.max(axis=1, keepdims=True)) < 1e-9).sum(axis=1) > 1
         return self.probabilities.idxmax(axis=1).mask(tied)
 
     def frame(self) -> pd.DataFrame:
-        """A row an item: label, and its probability."""
+        """Return one row per item: label, and its probability."""
         return pd.DataFrame({"label": self.labels, "probability": self.probabilities.max(axis=1)})
 
 
 @dataclass(frozen=True)
 class _Votes:
-    """Answers as numbers: of which item, by which rater, for which class."""
+    """Answers as numbers: item, rater and class of each."""
 
     item: NDArray[np.int64]
     rater: NDArray[np.int64]
@@ -53,19 +53,19 @@ class _Votes:
         filled(frame, columns, "ratings")
         once(frame, ("pair_id", "rater_id"), "ratings of one question")
         if frame.empty:
-            raise ValueError("ratings: there are none")
+            raise ValueError("ratings: the frame is empty")
         (item, items), (rater_number, raters) = pd.factorize(frame["pair_id"]), pd.factorize(frame["rater_id"])
         label, labels = pd.factorize(frame["value"], sort=True)
         return cls(item, rater_number, label, pd.Index(items), pd.Index(raters), pd.Index(labels))
 
     def shares(self) -> Floats:
-        """Of each item the share of its raters that named each class."""
+        """Return, for each item, the share of its raters that named each class."""
         counts = np.zeros((len(self.items), len(self.labels)))
         np.add.at(counts, (self.item, self.label), 1)
         return np.asarray(counts / counts.sum(axis=1, keepdims=True))
 
     def truth(self, probabilities: Floats, iterations: int = 0, *, converged: bool = True) -> Truth:
-        """The result, with what raters' answers are expected to be worth under it."""
+        """Return the result, with each rater's expected accuracy under it."""
         right = np.bincount(self.rater, probabilities[self.item, self.label], len(self.raters))
         answers = np.bincount(self.rater, minlength=len(self.raters))
         return Truth(
@@ -77,7 +77,7 @@ class _Votes:
 
 
 def majority(ratings: pd.DataFrame, *, pair: str = "pair_id", rater: str = "rater_id", value: str = "value") -> Truth:
-    """What most raters of an item named: each answer counts alike.
+    """Return the class that most raters of an item named: each answer counts alike.
 
     Args:
         ratings: a row each: the item (column `pair`), who answered (`rater`) and a class (`value`: text or number).
@@ -117,7 +117,7 @@ def dawid_skene(
     rater: str = "rater_id",
     value: str = "value",
 ) -> Truth:
-    """The probable classes where each rater errs in a way of their own, by expectation and maximisation.
+    """Estimate the classes by expectation-maximisation, with a confusion matrix for each rater.
 
     Rater r names class l for an item of class t with probability pi_r(t, l), classes have shares p(t):
 
@@ -127,8 +127,8 @@ def dawid_skene(
 
     Args:
         ratings: as for `majority`.
-        smoothing: s, the answers that each rater is thought to have given beforehand to each class; 0 is Dawid and
-            Skene's own, in which a rater with few answers can become infallible.
+        smoothing: s, answers added beforehand for each rater and class; 0 is Dawid and Skene's own version, in which a
+            rater with few answers can become infallible.
         iterations: at most.
         pair: the column of items.
         rater: the column of raters.
@@ -155,7 +155,7 @@ def dawid_skene(
 
     """
     if smoothing < 0 or iterations < 1:
-        raise ValueError(f"smoothing is at least 0 and iterations at least 1, not {smoothing} and {iterations}")
+        raise ValueError(f"smoothing must be at least 0 and iterations at least 1, not {smoothing} and {iterations}")
     votes = _Votes.of(ratings, pair, rater, value)
     n_classes, n_raters = len(votes.labels), len(votes.raters)
     beliefs, before = votes.shares(), -np.inf
@@ -185,7 +185,7 @@ def glad(
     rater: str = "rater_id",
     value: str = "value",
 ) -> Truth:
-    """The probable classes where items differ in difficulty: a rater and an item have one number each.
+    """Estimate the classes where items differ in difficulty: one parameter per rater and per item.
 
     Rater r names the true class of item i with probability 1 / (1 + exp(-a_r b_i)), b_i > 0, and else any other class;
     a_r and log b_i have the priors N(1, 1), and classes are equally probable beforehand. Expectation and maximisation
@@ -217,10 +217,10 @@ def glad(
     'yynnyynn'
 
     """
-    from scipy.optimize import minimize  # noqa: PLC0415 (importing scipy takes long)
+    from scipy.optimize import minimize  # noqa: PLC0415 (importing scipy is slow)
 
     if iterations < 1:
-        raise ValueError(f"iterations is at least 1, not {iterations}")
+        raise ValueError(f"iterations must be at least 1, not {iterations}")
     votes = _Votes.of(ratings, pair, rater, value)
     n_raters, wrong = len(votes.raters), max(len(votes.labels) - 1, 1)
     beliefs, numbers = votes.shares(), np.ones(n_raters + len(votes.items))
@@ -239,7 +239,7 @@ def glad(
 
 
 def _glad_loss(numbers: Floats, votes: _Votes, right: Floats) -> tuple[float, Floats]:
-    """Minus the expected log posterior of abilities and log ease (one after the other), and its gradient."""
+    """Return minus the expected log posterior of abilities and log ease (concatenated), and its gradient."""
     n_raters = len(votes.raters)
     ability, ease = numbers[votes.rater], np.exp(numbers[n_raters + votes.item])
     product = ability * ease

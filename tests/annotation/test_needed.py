@@ -90,7 +90,7 @@ def test_the_command_says_in_one_line_how_many_are_needed(tmp_path: Path) -> Non
     assert "Cheapest: " in done.stdout and "the last look goes by the mean alone" in done.stdout
     assert "these blocks end at 100 pairs, and a verdict has 24; raise sample.pairs from 24 to 100" in done.stdout
     for wrong, message in (
-        (("--blocks", "40", "20"), "--blocks: blocks rise from at least 8 pairs"),
+        (("--blocks", "40", "20"), "--blocks: blocks must rise from at least 8 pairs"),
         (("--pilot", str(tmp_path / "none")), "none is not there"),
     ):
         refused = here(*command, "--campaigns", "5", *wrong)

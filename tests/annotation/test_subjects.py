@@ -211,7 +211,7 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("a field twice", {"asked": {"fields": rubric()["fields"][:1] * 2}}, "fields: field 'text' appears twice"),
     ("no text", {"own": [*rows(), {**FIRST, "prompt": "  "}]}, "row 23, field 'prompt' has no text"),
     ("a number", {"own": [*rows(), {**FIRST, "prompt": 3}]}, "row 23, field 'prompt' has no text"),
-    ("no chat", {"own": [*rows(), {**FIRST, "talk": ["Hello"]}]}, "row 23, field 'talk' message 1 is not a role"),
+    ("no chat", {"own": [*rows(), {**FIRST, "talk": ["Hello"]}]}, "row 23, field 'talk' message 1 is not an object"),
     ("no JSON", {"own": [*rows(), {**FIRST, "talk": "Hello"}]}, "row 23, field 'talk' is no chat: it takes a"),
     ("an empty file", {"own": []}, "has no rows"),
     ("transformations", {"transformations": ["expansion"]}, "transformations: with subject texts nothing is"),

@@ -51,9 +51,9 @@ TABLES: tuple[tuple[str, tuple[str, ...]], ...] = (
 ENDS = (-62_135_596_800_000_000, 253_402_300_799_000_000, 2**62)  # the years 1 and 9999, and one far behind
 COLUMN: tuple[tuple[str, str, str, Any, str], ...] = (
     (ACCEPT, "ratings.parquet", "value", [2**62], "off the scale"),
-    (ACCEPT, "ratings.parquet", "status", ["done"], "column 'status': holds 'done', which is none of submitted, draft"),
+    (ACCEPT, "ratings.parquet", "status", ["done"], "column 'status': holds 'done', not one of submitted, draft"),
     (ACCEPT, "ratings.parquet", "rater_id", [None], "column 'rater_id': has empty cells"),
-    (ACCEPT, "ratings.parquet", "seconds", [float("inf")], "column 'seconds': holds a number without end"),
+    (ACCEPT, "ratings.parquet", "seconds", [float("inf")], "column 'seconds': holds an infinite value"),
     (ACCEPT, "ratings.parquet", "submitted_at", ["soon"], "has a column of another type"),
     (ACCEPT, "ratings.parquet", "pair_id", ["x"], "the key"),
     (STATUS, "pairs.parquet", "transformation", ["rewording"], "holds 'rewording', which is not a transformation"),
@@ -63,11 +63,11 @@ COLUMN: tuple[tuple[str, str, str, Any, str], ...] = (
         "transformations/paraphrasing/1337.parquet",
         "status",
         ["fine"],
-        "holds 'fine', which is none of ok, failed",
+        "holds 'fine', not one of ok, failed",
     ),
     (SAMPLE, "transformations/paraphrasing/1337.parquet", "output", [None], "column 'output': has empty cells"),
-    (EVALUATE, "scores.parquet", "score", [float("inf")], "column 'score': holds a number without end"),
-    (EVALUATE, "scores.parquet", "status", ["good"], "holds 'good', which is none of"),
+    (EVALUATE, "scores.parquet", "score", [float("inf")], "column 'score': holds an infinite value"),
+    (EVALUATE, "scores.parquet", "status", ["good"], "holds 'good', not one of"),
     (EVALUATE, "scores.parquet", "seed", ["x"], "has a column of another type"),
 )
 
@@ -148,7 +148,9 @@ def rows() -> Iterator[Bad]:
     for value in ("yesterday", "2026-01-01T00:00:00", -1, None):
         entry = {"stages": {"generation": {"finished_at": value, "inputs": {}, "outputs": {}}}}
         spoil = _bytes("manifest.json", json.dumps(entry).encode())
-        yield Bad(f"manifest: {value}", STATUS, spoil, ("manifest.json is no manifest of ours (stages.generation.f",))
+        yield Bad(
+            f"manifest: {value}", STATUS, spoil, ("manifest.json is not a manifest of Plumbline (stages.generation.f",)
+        )
     for name, line in (("no JSON of ours", b'{"key": "a"}\n'), ("other values", b'{"key": 1, "status": "x"}\n')):
         file = "transformations/paraphrasing/1337.journal"
         yield Bad(f"journal: {name}", GENERATE, _bytes(file, line), ("1337.journal", "line 1"))
@@ -165,5 +167,5 @@ def test_records_that_cannot_be_read_are_one_line(bad: Bad, refused: Callable[[B
 
 def test_rules_without_a_time_zone_are_refused(refused: Callable[[Bad], None]) -> None:
     rule = {"fixed_at": datetime.now(UTC).replace(tzinfo=None).isoformat(), "rules": {}, "reason": ""}
-    says = ("rules.json does not hold what it should", "bring it back from a copy")
+    says = ("rules.json does not have the expected content", "bring it back from a copy")
     refused(Bad("", STATUS, _bytes("rules.json", json.dumps([rule]).encode()), says))

@@ -247,7 +247,7 @@ def rename_transformation(folder: Path) -> None:
         (remove_data, "no file"),
         (remove_recordings, "no recorded outputs"),
         (block_exports, "exports"),
-        (double_key, "key 'name' stands twice"),
+        (double_key, "key 'name' appears twice"),
         (rename_transformation, "did you mean 'paraphrasing'"),
     ],
 )

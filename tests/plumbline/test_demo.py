@@ -73,5 +73,5 @@ def test_a_step_that_fails_is_one_line_and_the_log(tmp_path: Path, capsys: pytes
     assert demo._in_turn({"annotation": [command, command]}, study) == 2
     said = capsys.readouterr()
     log = study.scratch / "demo.log"
-    assert said.err == f"\nerror: no room\nall that was said: {log}\n"
+    assert said.err == f"\nerror: no room\nfull log: {log}\n"
     assert log.read_text(encoding="utf-8") == "error: no room\n"  # no debris of a progress bar in a file

@@ -49,9 +49,9 @@ def test_fields_of_an_item_keep_their_order_and_kinds() -> None:
     ("value", "wrong"),
     [
         (CHAT, ""),
-        ("user: Why?", "is no list of messages"),
-        ([], "is no list of messages"),
-        ([{"role": "user"}], "message 1 is not a role and a content"),
+        ("user: Why?", "is not a list of messages"),
+        ([], "is not a list of messages"),
+        ([{"role": "user"}], "message 1 is not an object with a role and a content"),
         ([CHAT[0], {"role": "user", "content": " "}], "message 2 has an empty role or content"),
         ([{"role": "user", "content": 3}], "message 1 has an empty role or content"),
     ],

@@ -34,7 +34,7 @@ def test_hashes_are_read_as_they_were() -> None:
 @pytest.mark.parametrize("odd", [["odd"], ["a" * 31, "b" * 33], ["g" * 32], [f"{'a' * 31} "]])
 def test_what_is_no_hash_is_named(odd: list[str]) -> None:
     """Also where as many digits as of all hashes are there."""
-    with pytest.raises(DataError, match=f"^here: '{odd[0]}' is not 32 hexadecimal digits; bring the file back"):
+    with pytest.raises(DataError, match=f"^here: '{odd[0]}' is not 32 hexadecimal digits; restore the file"):
         Hashes.of([*DIGITS[:2], *odd], "here")
 
 

@@ -39,7 +39,7 @@ def test_a_missing_or_surplus_variable_is_refused() -> None:
     [
         ({"variables": ["text"]}, "the text uses"),
         ({"txt": "a"}, "unknown key 'txt'; did you mean 'text'"),
-        ({"name": "other"}, "names itself 'other'"),
+        ({"name": "other"}, "its name is 'other'"),
     ],
 )
 def test_a_malformed_prompt_is_refused(tmp_path: Path, change: dict[str, object], says: str) -> None:

@@ -81,5 +81,5 @@ def test_damaged_rates_are_left_out_and_named(tmp_path: Path, capsys: pytest.Cap
     (other.folder / "rates" / "1.json").write_text('[{"work": "gen', encoding="utf-8")
     assert sorted(one.texts for one in read_rates(study.folder)) == [10, 11]
     first, second = capsys.readouterr().err.splitlines()
-    assert re.fullmatch(r"left out: .*pilot/rates/0.json does not hold what it should \(.*\); delete it", first)
+    assert re.fullmatch(r"left out: .*pilot/rates/0.json does not have the expected content \(.*\); delete it", first)
     assert re.fullmatch(r"left out: .*pilot/rates/1.json is damaged \(.*\); delete it", second)

@@ -108,7 +108,7 @@ def test_wordings_of_ones_own_are_found_beside_ours_and_never_in_the_place_of_ou
 def test_who_stands_in_a_folder_that_is_gone_hears_it(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(study_files, "resource", lambda name: ROOT / name)
     installed.rmdir()
-    with pytest.raises(StudyError, match="is gone; change to another"):
+    with pytest.raises(StudyError, match="was deleted; change to another"):
         working("exports")
     with pytest.raises(StudyError, match="no folder can be made where you stand; change to another"):
         study_files.put_samples()
@@ -125,4 +125,4 @@ def test_a_module_of_one_of_our_names_is_named_itself(tmp_path: Path) -> None:
         env = {**os.environ, "PYTHONPATH": os.pathsep.join([*path, str(ROOT)])}
         ended = subprocess.run(asked, cwd=place, env=env, capture_output=True, text=True, check=False)
         assert (ended.returncode, ended.stderr.count("\n")) == (2, 1), ended.stderr
-        assert ended.stderr.startswith(f"error: {other} stands in the way of") and advice in ended.stderr
+        assert ended.stderr.startswith(f"error: {other} hides") and advice in ended.stderr

@@ -287,5 +287,5 @@ def test_a_key_that_stands_there_twice_is_refused_however_it_is_read(tmp_path: P
 
 
 def test_a_place_that_takes_no_folders_is_one_line() -> None:
-    with pytest.raises(DataError, match="/proc/nothing/below: no folder can be made there; name another"):
+    with pytest.raises(DataError, match="/proc/nothing/below: cannot make this folder; name another"):
         write_json(Path("/proc/nothing/below/a.json"), {})

@@ -120,9 +120,9 @@ def test_gold_scores_that_do_not_fit_are_refused() -> None:
     frame = judged({"j": [1.0, 2.0]}, ["one"] * 2)
     with pytest.raises(ValueError, match="pair b has no gold score"):
         beside_gold(frame, pd.DataFrame({"pair_id": ["a"], "gold": [1]}))
-    with pytest.raises(ValueError, match="pair_id a stands there more than once"):
+    with pytest.raises(ValueError, match="pair_id a appears more than once"):
         beside_gold(frame, pd.DataFrame({"pair_id": ["a", "a"], "gold": [1, 2]}))
-    with pytest.raises(ValueError, match="'high' in column 'gold' is no number"):
+    with pytest.raises(ValueError, match="'high' in column 'gold' is not a number"):
         beside_gold(frame, pd.DataFrame({"pair_id": ["a", "b"], "gold": [1, "high"]}))
 
 

@@ -206,7 +206,7 @@ def test_letters_are_shared_by_those_alone_that_do_not_differ() -> None:
         ({"status": "fine"}, "status 'fine' is none; there are ok, failed, unanswered"),
         ({"score": np.nan}, "one that is ok has no score"),
         ({"status": "failed"}, "one that is not ok has a score; it says nothing"),
-        ({"pair_id": "same"}, "judge a, question quality, order up, pair_id same stands there more than once"),
+        ({"pair_id": "same"}, "judge a, question quality, order up, pair_id same appears more than once"),
     ],
 )
 def test_judgements_that_contradict_themselves_are_refused(change: dict[str, Any], said: str) -> None:

@@ -139,7 +139,7 @@ def test_what_fits_its_hash_and_cannot_be_is_a_fault_too(edited: Edit, changes: 
                 "has texts in other languages than de",
             ],
         ),
-        ({"rules.json": with_json(lambda _: {})}, ["rules.json does not hold what it should (a list)"]),
+        ({"rules.json": with_json(lambda _: {})}, ["rules.json does not have the expected content (a list)"]),
         (
             {
                 "pairs.parquet": with_rows(lambda f: f.assign(seed=7, dataset="x")),

@@ -88,7 +88,7 @@ FAULTS: tuple[tuple[list[Answer], str, str], ...] = (
     ([refuses(429, "slow down", **SOON), Answer(b"", cut=True)], "ok", ""),
     ([replace(GOOD, half=True), refuses(500, "oops", **SOON)], "ok", ""),
     ([says('{"prompts": ["one"', finish_reason="length"), says("Certainly! Here they are")], "ok", ""),
-    ([says(None), says("\ud83d")], "failed", "an answer with half a character in it"),
+    ([says(None), says("\ud83d")], "failed", "an answer with half a character (a lone surrogate) in it"),
     ([refuses(503, "loading", retry_after_ms="10")] * 3, "unanswered", "status 503, asked 3 times: loading"),
     ([says('{"prompts": [' + '"x", ' * 999 + '"x"]}')] * 3, "failed", "1000 wordings instead of 5"),
 )

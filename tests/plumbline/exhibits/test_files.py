@@ -102,7 +102,7 @@ def test_a_list_that_is_not_the_reports_removes_nothing(tmp_path: Path, listed: 
     assert outside.exists() and there(folder) == {"a.csv", "b.csv"}
 
 
-@pytest.mark.parametrize(("taken", "said"), [("a.csv", "a folder is there"), ("rows", "a file is there")])
+@pytest.mark.parametrize(("taken", "said"), [("a.csv", "a folder has the name"), ("rows", "a file has the name")])
 def test_what_cannot_be_written_is_said_before_anything_is(tmp_path: Path, taken: str, said: str) -> None:
     (tmp_path / taken).mkdir() if taken == "a.csv" else (tmp_path / taken).write_text("mine")
     with pytest.raises(DataError, match=f"{taken}: {said}"):

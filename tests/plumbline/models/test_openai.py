@@ -108,8 +108,8 @@ NOT_A_CHAT_SERVERS = "an answer that is not one of a chat server; is generator.b
         (refuses(451, "not here"), 1, "failed", "status 451: not here"),
         (refuses(429, "slow down", **SOON), 3, "unanswered", "status 429, asked 3 times: slow down"),
         (Reply(b"<b>oops</b>", 502), 3, "unanswered", "status 502, asked 3 times: <b>oops</b>"),
-        (HALF_JSON, 3, "unanswered", "an answer that breaks off, asked 3 times"),
-        (Reply(b'{"choices": "\xff"}'), 3, "unanswered", "an answer that breaks off, asked 3 times"),
+        (HALF_JSON, 3, "unanswered", "an answer that breaks off before its end, asked 3 times"),
+        (Reply(b'{"choices": "\xff"}'), 3, "unanswered", "an answer that breaks off before its end, asked 3 times"),
         (Reply(b"", cut=True, seconds=0.05), 3, "unanswered", "the connection was cut, asked 3 times"),
         (Reply(b"<html>hello</html>", content_type="text/html"), 1, "unanswered", NOT_A_CHAT_SERVERS),
         (answers([1]), 1, "unanswered", NOT_A_CHAT_SERVERS + " [1]"),
@@ -117,7 +117,7 @@ NOT_A_CHAT_SERVERS = "an answer that is not one of a chat server; is generator.b
         (refuses(200, "overloaded"), 1, "unanswered", NOT_A_CHAT_SERVERS + " overloaded"),
         (Reply(b'{"a":' * 100_000), 1, "unanswered", NOT_A_CHAT_SERVERS),
         (says(["parts"]), 1, "failed", "an answer whose content is not text"),
-        (says("\ud83d"), 1, "failed", "an answer with half a character in it"),
+        (says("\ud83d"), 1, "failed", "an answer with half a character (a lone surrogate) in it"),
         (says("half", finish_reason="content_filter"), 1, "failed", "the server's content filter stopped the answer"),
         (answers({"choices": []}), 1, "failed", "an answer without choices"),
         (answers({"choices": None}), 1, "failed", "an answer without choices"),
@@ -154,7 +154,7 @@ def test_an_answer_that_does_not_end_is_not_read_to_its_end(tmp_path: Path, monk
     with ChatStub(for_bread(says("x" * 2**21))) as stub:
         study = small_study(tmp_path, generator=server(stub.url))
         generate(study)
-    assert rows(study)["bread"].reason == "an answer of more than 1 MB"
+    assert rows(study)["bread"].reason == "an answer larger than 1 MB"
 
 
 def test_unanswered_texts_are_asked_for_again_and_failed_ones_only_where_it_is_said(tmp_path: Path) -> None:
@@ -181,11 +181,11 @@ def test_unanswered_texts_are_asked_for_again_and_failed_ones_only_where_it_is_s
         (refuses(402, "no money"), ": status 402: no money"),
         (
             refuses(404, "The model `m` does not exist"),
-            ": no model 'm' there, or generator.base_url lacks its /v1: The model `m` does not exist",
+            " has no model 'm', or generator.base_url lacks its /v1: The model `m` does not exist",
         ),
         (
             refuses(307, location="https://elsewhere.org/v1?key=1"),
-            " sends us on to 'https://elsewhere.org/v1', which is not followed; correct generator.base_url",
+            " redirects to 'https://elsewhere.org/v1', which is not followed; correct generator.base_url",
         ),
         (
             Reply(b"", cut=True),
@@ -232,7 +232,7 @@ def test_a_hundred_refusals_in_the_same_words_and_no_good_answer_end_the_run(tmp
     with ChatStub(lambda asked: refuses(400, "top_p must be below 1")) as stub:
         study = small_study(tmp_path, texts, generator=server(stub.url, concurrency=4))
         with pytest.raises(
-            ServiceError, match=r"refused 100 texts in the same words .*: top_p must be below 1; correct"
+            ServiceError, match=r"refused 100 texts with the same message .*: top_p must be below 1; correct"
         ):
             generate(study)
         assert 100 <= len(stub.asked) <= 100 + 4

@@ -210,12 +210,12 @@ def test_a_study_runs_through_and_vllm_keeps_to_its_log(runs: Runs, place: Path)
     assert runs.whole.status == 0, runs.whole.stderr
     assert [line for line in runs.whole.stderr.splitlines() if line and not line.startswith("generating:")] == []
     loading, *_ = runs.whole.stdout.splitlines()
-    assert loading == f"loading {place / 'model'} into vLLM, whose own words go to {place}/whole/exports/small/vllm.log"
+    assert loading == f"loading {place / 'model'} into vLLM, log: {place}/whole/exports/small/vllm.log"
     assert "Gemma3ForCausalLM" in (place / "whole/exports/small/vllm.log").read_text()
     for name in TRANSFORMATIONS:
         first, *others = outputs(place / "whole", name)
         assert (first.text, first.status) == (TOO_LONG.strip(), "failed")
-        assert re.fullmatch(r"longer than the context: \d{4} tokens with its prompt, and there are 1024", first.reason)
+        assert re.fullmatch(r"longer than the context: \d{4} tokens with its prompt, of at most 1024", first.reason)
         good = [row for row in others if row.status == "ok"]
         assert len(good) > 0.8 * len(others)
         # The model hears what it is asked: else there would be one output. How many differ hangs on the machine.
@@ -261,13 +261,13 @@ def test_a_model_that_does_not_load_is_one_line_with_the_cause(runs: Runs, place
 def test_a_wrong_setting_is_one_line_before_anything_is_loaded(engines: Engines, place: Path) -> None:
     ended = engines.wait(engines.run(engine_study(place / "setting", place / "model", dtype="float7")))
     assert ended.status == 2
-    assert complaint(ended.stderr).startswith(f"error: vLLM does not take the model {place / 'model'}: dtype")
+    assert complaint(ended.stderr).startswith(f"error: vLLM refuses the model {place / 'model'}: dtype")
 
 
 def test_without_vllm_a_line_says_how_to_install_it(tmp_path: Path) -> None:
     ended = wait(start_elsewhere(engine_study(tmp_path, tmp_path / "model")))
     assert ended.status == 2
-    assert complaint(ended.stderr).endswith("not installed: pip install -e '.[vllm]' on the GPU host")
+    assert complaint(ended.stderr).endswith("not installed; install it with pip install -e '.[vllm]' on the GPU host")
 
 
 def test_vllms_own_server_gives_the_same_outputs(later: Later, place: Path) -> None:

@@ -78,7 +78,7 @@ def test_draws_that_cannot_be_are_refused(doubt: list[float], number: int, unifo
 
 @pytest.mark.parametrize(("scores", "probabilities"), [([1.0, np.nan], [0.5, 0.5]), ([1.0, 2.0], [0.5, 0.0])])
 def test_outputs_without_score_or_probability_are_refused(scores: list[float], probabilities: list[float]) -> None:
-    with pytest.raises(ValueError, match="each output has a score"):
+    with pytest.raises(ValueError, match="each output needs a score"):
         active_mean(np.array([1.0, np.nan]), np.array(scores), np.array(probabilities))
 
 

@@ -68,7 +68,7 @@ def test_all_looks_together_err_as_often_as_is_spent(spending: Spending, fractio
 
 @pytest.mark.parametrize("fractions", [[], [0.0, 1.0], [0.5, 0.5], [0.6, 0.4], [0.5, 1.2]], ids=str)
 def test_looks_that_do_not_rise_are_refused(fractions: list[float]) -> None:
-    with pytest.raises(ValueError, match="fractions of looks rise"):
+    with pytest.raises(ValueError, match="fractions of looks must rise"):
         bounds(fractions, "pocock")
 
 
@@ -267,9 +267,9 @@ def test_a_block_counts_once_all_its_pairs_are_rated_on_every_question(rated: in
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"ends": [20, 20]}, "blocks rise from at least 8"),
-        ({"ends": [5, 20]}, "blocks rise from at least 8"),
-        ({"ends": []}, "blocks rise from at least 8"),
+        ({"ends": [20, 20]}, "blocks must rise from at least 8"),
+        ({"ends": [5, 20]}, "blocks must rise from at least 8"),
+        ({"ends": []}, "blocks must rise from at least 8"),
         ({"threshold": 5.0}, "threshold 5 is not within the scale"),
         ({"scale": (1, 4)}, "a value lies beyond the scale"),
         ({"order": "turn"}, "turn"),
@@ -403,5 +403,5 @@ def test_a_decision_stays_with_its_ratings_and_falls_without() -> None:
 
 def test_looks_taken_at_another_question_are_refused() -> None:
     taken = looks(campaign(NEAR[:20], HIGH[:20]), BLOCKS).frame()
-    with pytest.raises(ValueError, match="the looks taken say nothing of 'fluency'"):
+    with pytest.raises(ValueError, match="the looks taken lack 'fluency'"):
         looks(campaign(NEAR, NEAR), BLOCKS, taken=taken[taken["question"] == "quality"])

@@ -56,7 +56,7 @@ def test_one_class_alone_is_certain(estimate: Callable[[pd.DataFrame], Truth]) -
 @pytest.mark.parametrize(
     ("columns", "line"),
     [
-        ({"rater_id": ["a", "a"]}, "stands there more than once"),
+        ({"rater_id": ["a", "a"]}, "appears more than once"),
         ({"value": ["y", None]}, "'value' is missing in 1 rows"),
     ],
 )

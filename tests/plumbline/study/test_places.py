@@ -72,7 +72,7 @@ def test_two_columns_of_one_name_are_one_line(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="two columns are called 'text'; rename one"):
         read_frame(tmp_path / "a.csv")
     (tmp_path / "a.jsonl").write_text('{"text": "a", "text": "b"}\n')
-    with pytest.raises(DataError, match="stands twice"):
+    with pytest.raises(DataError, match="appears twice"):
         read_frame(tmp_path / "a.jsonl")
     with pytest.raises(DataError, match="has two columns of one name"):
         read_table(twice(tmp_path / "b.parquet"), Score, "evaluation.run")

@@ -63,9 +63,9 @@ def test_what_is_wrong_is_said_in_one_line(tmp_path: Path, changes: dict[str, An
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (b"name: a\nname: b\n", "key 'name' stands twice"),
+        (b"name: a\nname: b\n", "key 'name' appears twice"),
         (b"a: [1\n", "not valid YAML"),
-        (b"name: " + b"9" * 5000, "not valid YAML: a number with more digits"),
+        (b"name: " + b"9" * 5000, "not valid YAML: a number with too many digits"),
         (b"- a\n", "a study is a mapping"),
         (b"name: \xff\n", "not UTF-8 .byte 0xff in line 1."),
         (b"", "a study is a mapping"),
@@ -140,5 +140,5 @@ def test_a_study_file_that_goes_during_a_stage_loses_nothing(variant: Callable[.
     with stage(study, "long"):
         study.file.unlink()
     assert Manifest.of(study).read()["stages"]["long"]["study_sha256"] == was
-    with pytest.raises(StudyError, match="was moved or deleted since it was read; bring it back"), stage(study, "next"):
+    with pytest.raises(StudyError, match="was moved or deleted since it was read; restore it"), stage(study, "next"):
         raise AssertionError("no work is done that could not be noted")
