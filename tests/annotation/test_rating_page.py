@@ -24,7 +24,7 @@ from annotation.human.simulated import read_items
 from annotation.names import account_pseudonym
 from annotation.sampling.sample import draw_sample
 from annotation.verdicts.acceptance import accept, answers_lines
-from plumbline.errors import DataError
+from plumbline.errors import DataError, ServiceError
 from plumbline.fields import fields_of
 from plumbline.manifest import Manifest
 from plumbline.study import Study
@@ -311,6 +311,60 @@ def test_numbers_off_a_sliders_scale_are_refused(argilla: Argilla, sliding: Stud
         answer(argilla, account, record, "submitted", quality=3, fluency=3, sense=said)
     with pytest.raises(DataError, match="sense"):
         collect(sliding, argilla)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"quality": 4, "fluency": 4, "other": 4},
+        {"quality": 9, "fluency": 4},
+        {"quality": "4", "fluency": 4},
+        {"quality": 4.5, "fluency": 4},
+        {"quality": [4], "fluency": 4},
+        {"quality": None, "fluency": 4},
+        {"fluency": 4},
+        {"quality": 4, "fluency": 4, "comment": 5},
+        {"quality": 4, "fluency": 4, "comment": {"text": "<script>"}},
+    ],
+    ids=str,
+)
+def test_answers_that_the_page_never_sends_are_refused_and_stored_nowhere(
+    argilla: Argilla, study: Study, user: server.User, values: dict[str, object]
+) -> None:
+    dataset_id = dataset(study, argilla)
+    record, *_ = pending(argilla, user, dataset_id)
+    with pytest.raises(ServiceError, match="refused|status 4"):
+        answer(argilla, user, record, "submitted", **values)
+    assert not any(responses(argilla, dataset_id).values())
+
+
+def test_a_comment_of_a_megabyte_and_hostile_texts_lose_no_answer(
+    argilla: Argilla, study: Study, user: server.User, page: Page
+) -> None:
+    """Pasted, the page counts its characters; by the API the server takes it or refuses it, and goes on."""
+    dataset_id = dataset(study, argilla)
+    begin(page, argilla.url, user, dataset_id)
+    turn(page, 1, 4)
+    for key in "44":
+        page.keyboard.press(key)
+    page.get_by_role("button", name="comment").click()
+    page.locator("textarea").fill("x" * 1_000_000)
+    page.locator("#next").click()
+    expect(page.get_by_text("1000000 characters")).to_be_visible()
+    hostile = "<script>document.title='!'</script> &amp; \u202e \U0001f469\u200d\U0001f52c {name} =1+1"
+    page.locator("textarea").fill(hostile)
+    page.locator("#next").click()
+    turn(page, 2, 4)
+    record, *_ = pending(argilla, user, dataset_id)
+    answer(argilla, user, record, "submitted", quality=4, fluency=4, comment="y" * 1_000_000)
+    page.reload()
+    for number in (3, 4):
+        turn(page, number, 4)
+        rate(page, 3, 3)
+    expect(page.get_by_role("heading", name="Thank you")).to_be_visible()
+    collected = collect(study, argilla)
+    assert len(collected) == 4 * 2 and set(collected["status"]) == {"submitted"}
+    assert hostile in set(collected["comment"])
 
 
 def test_eight_raters_at_once_lose_nothing_and_answer_nothing_twice(
