@@ -72,7 +72,7 @@ def test_probabilities_sum_to_what_is_drawn_and_none_is_left_out() -> None:
     ("doubt", "number", "uniform"), [([1, -1], 1, 0.5), ([1, np.nan], 1, 0.5), ([1, 1], 3, 0.5), ([1, 1], 1, 0.0)]
 )
 def test_draws_that_cannot_be_are_refused(doubt: list[float], number: int, uniform: float) -> None:
-    with pytest.raises(ValueError, match="doubt is a number|cannot be drawn"):
+    with pytest.raises(ValueError, match="doubt must be a number|cannot be drawn"):
         sampling_probabilities(np.array(doubt, float), number, uniform)
 
 

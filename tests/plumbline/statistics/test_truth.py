@@ -65,7 +65,7 @@ def test_bad_frames_are_one_line(columns: dict[str, list[object]], line: str) ->
     for estimate in (majority, dawid_skene, glad):
         with pytest.raises(ValueError, match=line):
             estimate(ratings)
-    with pytest.raises(ValueError, match="there are none"):
+    with pytest.raises(ValueError, match="the frame is empty"):
         majority(ratings.iloc[:0])
 
 
