@@ -20,17 +20,15 @@ from tests.annotation.campaigns import ALONE, Make, answer, dataset, pending, ra
 from tests.annotation.test_rating_page import begin, rate, responses, study, turn, user  # noqa: F401 (fixtures)
 
 GOOD = {"quality": {"value": 3}, "fluency": {"value": 3}}
-BIG = "9" * 400
 ODD: list[Any] = [
-    0, 6, -1, 3.5, 10**30, True, None, "3", "", [], {}, [3], {"value": 3}, "NaN", "Infinity", "\u0663", "\ud800", "a\0b",
-    "<script>alert(1)</script>", "x" * 10_000,
+    0, 6, -1, 3.5, 10**30, True, None, "3", "", [], {}, [3], {"value": 3}, "NaN", "Infinity", "\u0663", "\ud800",
+    "a\0b", "<script>alert(1)</script>", "x" * 10_000,
 ]  # fmt: skip
 RAW = [
     '{"status": "submitted", "values": {"quality": {"value": NaN}, "fluency": {"value": 3}}}',
     '{"status": "submitted", "values": {"quality": {"value": Infinity}, "fluency": {"value": 3}}}',
     '{"status": "submitted", "values": {"quality": {"value": 1e400}, "fluency": {"value": 3}}}',
-    '{"status": "submitted", "values": {"quality": {"value": %s}, "fluency": {"value": 3}}}' % BIG,
-    '{"status": "submitted", "values": {"quality": {"value": %s}, "fluency": {"value": 3}}}' % ("9" * 5000),
+    *(f'{{"status": "submitted", "values": {{"quality": {{"value": {"9" * digits}}}}}}}' for digits in (400, 5000)),
     '{"status": "submitted"}', '{"status": "submitted", "values": null}', '{"status": "submitted", "values": {}}',
     '{"status": "nonsense", "values": {}}', '{"values": {}}', "[]", "null", "", "{", '"x"', "[" * 100_000,
     '{"status": "submitted", "values": []}', '{"status": "submitted", "values": {"quality": 3, "fluency": 3}}',
@@ -50,7 +48,7 @@ def odd_bodies() -> list[str]:
 
 def test_no_answer_by_the_api_breaks_the_server_or_what_is_collected(
     argilla: Argilla,
-    study: Study,
+    study: Study,  # noqa: F811
     user: server.User,  # noqa: F811
 ) -> None:
     dataset_id = dataset(study, argilla)
@@ -65,7 +63,7 @@ def test_no_answer_by_the_api_breaks_the_server_or_what_is_collected(
             reply = http.delete(f"/api/v1/responses/{said.json()['id']}")
             assert reply.status_code == 200, (body[:100], reply.text)
         bulk = body[:-1] + f', "record_id": "{first}"}}' if body.startswith('{"') else body
-        said = http.post("/api/v1/me/responses/bulk", content='{"items": [%s]}' % bulk)
+        said = http.post("/api/v1/me/responses/bulk", content=f'{{"items": [{bulk}]}}')
         assert said.status_code < 500, (said.status_code, body[:100], said.text[:200])
         if said.status_code in (200, 201) and (item := said.json()["items"][0]["item"]):
             http.delete(f"/api/v1/responses/{item['id']}")
@@ -83,10 +81,10 @@ def test_no_answer_by_the_api_breaks_the_server_or_what_is_collected(
 
 def test_an_old_draft_of_another_browser_leaves_an_answer_as_it_is(
     argilla: Argilla,
-    study: Study,
-    user: server.User,
+    study: Study,  # noqa: F811
+    user: server.User,  # noqa: F811
     page: Page,
-    chromium: Browser,  # noqa: F811
+    chromium: Browser,
 ) -> None:
     dataset_id = dataset(study, argilla)
     begin(page, argilla.url, user, dataset_id)
@@ -144,16 +142,19 @@ def test_32_raters_at_once_by_the_pages_calls(argilla: Argilla, crowded: Study) 
 
 
 def test_a_pasted_megabyte_and_half_a_character_cost_no_answer(
-    argilla: Argilla, study: Study, user: server.User, page: Page
-) -> None:  # noqa: F811
+    argilla: Argilla,
+    study: Study,  # noqa: F811
+    user: server.User,  # noqa: F811
+    page: Page,
+) -> None:
     dataset_id = dataset(study, argilla)
     begin(page, argilla.url, user, dataset_id)
     turn(page, 1, 4)
     page.keyboard.press("3")
     page.keyboard.press("4")
     page.get_by_role("button", name="comment").click()
-    page.evaluate("""() => { const area = document.getElementById('comment'); area.value = '\\0\\ud800' + 'x'.repeat(1e6);
-        area.dispatchEvent(new Event('input', {bubbles: true})); }""")
+    page.evaluate("""() => { const area = document.getElementById('comment');
+        area.value = '\\0\\ud800' + 'x'.repeat(1e6); area.dispatchEvent(new Event('input', {bubbles: true})); }""")
     page.keyboard.press("Control+Enter")
     expect(page.locator("#alert")).to_contain_text("2000 can be sent")
     page.wait_for_timeout(6500)
