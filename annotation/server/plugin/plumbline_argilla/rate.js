@@ -50,6 +50,9 @@ const rendered = (parent, text, level) => {
   }
 };
 
+// What was typed or pasted; half a character and null, which servers refuse with all else of the answer, become U+FFFD.
+const typed = area => area.value.trim().replace(/[\0\p{Surrogate}]/gu, "\ufffd");
+
 // Which words of two texts are not in both: the longest common subsequence, after what begins and ends alike.
 const wordsOf = (text, language) => {
   try {
@@ -291,7 +294,7 @@ function start(task, store) {
     const area = make(group, "textarea", {rows: 2, dir: "auto", "aria-labelledby": `t-${key}`});
     area.addEventListener("input", changed);
     return {
-      value: () => area.value.trim() || null, answered: () => area.value.trim() !== "",
+      value: () => typed(area) || null, answered: () => area.value.trim() !== "",
       set: value => { area.value = value ?? ""; }, key: () => false,
     };
   };
@@ -387,7 +390,7 @@ function start(task, store) {
       const value = one.value();
       if (value !== null && !(Array.isArray(value) && !value.length)) values[one.question.name] = value;
     }
-    if (view.comment.value.trim()) values[task.comment.name] = view.comment.value.trim();
+    if (typed(view.comment)) values[task.comment.name] = typed(view.comment);
     return values;
   };
   const isFinal = item => Boolean(item.answer) && item.answer.status !== "draft";
@@ -470,7 +473,7 @@ function start(task, store) {
     if (wrong) complain(...wrong); else leave("submitted", valuesOf());
   };
   const discard = (reason, isOther) => {
-    const own = view.comment.value.trim();
+    const own = typed(view.comment);
     if (isOther && !own) {
       toggleUnable(false);
       view.unable = true;  // the next step discards, once the reason is there

@@ -58,8 +58,12 @@ const argilla = async (task, questions, list, reader) => {
     [countedAt, finals] = [saving || saves !== before ? 0 : Date.now(), new Set()];
   };
 
+  // A draft takes the place of a draft alone: an answer may have come from another browser meanwhile.
+  const outdated = async (id, status) => (
+    status === "draft" && !(await search("draft", MOST)).some(record => record.id === id));
   const store = async (id, body) => {
     if (responses.has(id)) {
+      if (await outdated(id, body.status)) return;
       await call(`responses/${responses.get(id)}`, body, "PUT");
       return;
     }
@@ -67,6 +71,7 @@ const argilla = async (task, questions, list, reader) => {
       responses.set(id, (await call(`records/${id}/responses`, body)).id);
     } catch (error) {
       if (error.status !== 409) throw error;  // the reply to an earlier try was lost, or another tab answered
+      if (await outdated(id, body.status)) return;
       const {items: [{item, error: wrong}]} = await call("me/responses/bulk", {items: [{record_id: id, ...body}]});
       if (!item) throw failed(/not found|not allowed/i.test(wrong.detail) ? 404 : 503);
       responses.set(id, item.id);

@@ -1,0 +1,182 @@
+"""Bad input to the rating page's store and to Argilla's API behind it, on a really started server."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import httpx
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from annotation import server
+from annotation.argilla.client import Argilla
+from annotation.argilla.collect import collect
+from annotation.argilla.publish import publish
+from plumbline.study import Study
+from tests.annotation.campaigns import ALONE, Make, answer, dataset, pending, rater, small
+from tests.annotation.test_rating_page import begin, rate, responses, study, turn, user  # noqa: F401 (fixtures)
+
+GOOD = {"quality": {"value": 3}, "fluency": {"value": 3}}
+ODD: list[Any] = [
+    0, 6, -1, 3.5, 10**30, True, None, "3", "", [], {}, [3], {"value": 3}, "NaN", "Infinity", "\u0663", "\ud800",
+    "a\0b", "<script>alert(1)</script>", "x" * 10_000,
+]  # fmt: skip
+RAW = [
+    '{"status": "submitted", "values": {"quality": {"value": NaN}, "fluency": {"value": 3}}}',
+    '{"status": "submitted", "values": {"quality": {"value": Infinity}, "fluency": {"value": 3}}}',
+    '{"status": "submitted", "values": {"quality": {"value": 1e400}, "fluency": {"value": 3}}}',
+    *(f'{{"status": "submitted", "values": {{"quality": {{"value": {"9" * digits}}}}}}}' for digits in (400, 5000)),
+    '{"status": "submitted"}', '{"status": "submitted", "values": null}', '{"status": "submitted", "values": {}}',
+    '{"status": "nonsense", "values": {}}', '{"values": {}}', "[]", "null", "", "{", '"x"', "[" * 100_000,
+    '{"status": "submitted", "values": []}', '{"status": "submitted", "values": {"quality": 3, "fluency": 3}}',
+]  # fmt: skip
+
+
+def odd_bodies() -> list[str]:
+    bodies = list(RAW)
+    for name, value in itertools.product(("quality", "fluency"), ODD):
+        bodies.append(json.dumps({"status": "submitted", "values": {**GOOD, name: {"value": value}}}))
+    for name in ("", "nonsense", "__proto__", "a" * 10_000, "\ud800", "quality\0", "<b>", "user_id"):
+        bodies.append(json.dumps({"status": "submitted", "values": {**GOOD, name: {"value": 3}}}))
+    for value in (3, None, [], {}, True, "\ud800", "a\0b"):
+        bodies.append(json.dumps({"status": "submitted", "values": {**GOOD, "comment": {"value": value}}}))
+    return bodies
+
+
+def test_no_answer_by_the_api_breaks_the_server_or_what_is_collected(
+    argilla: Argilla,
+    study: Study,  # noqa: F811
+    user: server.User,  # noqa: F811
+) -> None:
+    dataset_id = dataset(study, argilla)
+    records = pending(argilla, user, dataset_id)
+    headers = {"X-Argilla-Api-Key": user.api_key, "Content-Type": "application/json"}
+    http = httpx.Client(base_url=argilla.url, trust_env=False, timeout=60, headers=headers)
+    first = records[0]["id"]
+    for body in odd_bodies():
+        said = http.post(f"/api/v1/records/{first}/responses", content=body)
+        assert said.status_code < 500, (said.status_code, body[:100], said.text[:200])
+        if said.status_code in (200, 201):
+            reply = http.delete(f"/api/v1/responses/{said.json()['id']}")
+            assert reply.status_code == 200, (body[:100], reply.text)
+        bulk = body[:-1] + f', "record_id": "{first}"}}' if body.startswith('{"') else body
+        said = http.post("/api/v1/me/responses/bulk", content=f'{{"items": [{bulk}]}}')
+        assert said.status_code < 500, (said.status_code, body[:100], said.text[:200])
+        if said.status_code in (200, 201) and (item := said.json()["items"][0]["item"]):
+            http.delete(f"/api/v1/responses/{item['id']}")
+        list(argilla.records(dataset_id))
+    assert not any(responses(argilla, dataset_id).values())
+    long = "=1+1 <b>\u202e\0" + "x" * 1_000_000
+    said = http.post(f"/api/v1/records/{first}/responses",
+                     json={"status": "submitted", "values": {**GOOD, "comment": {"value": long}}})  # fmt: skip
+    assert said.status_code == 201
+    for record in records[1:]:
+        answer(argilla, user, record, "submitted", quality=3, fluency=3)
+    collected = collect(study, argilla)
+    assert len(collected) == 8 and collected["comment"].str.len().max() == len(long)  # as it was stored
+
+
+def test_an_old_draft_of_another_browser_leaves_an_answer_as_it_is(
+    argilla: Argilla,
+    study: Study,  # noqa: F811
+    user: server.User,  # noqa: F811
+    page: Page,
+    chromium: Browser,
+) -> None:
+    dataset_id = dataset(study, argilla)
+    begin(page, argilla.url, user, dataset_id)
+    turn(page, 1, 4)
+    page.context.set_offline(True)
+    page.keyboard.press("1")  # on a phone: a draft, and no connection
+    page.wait_for_timeout(6000)
+    other = chromium.new_context().new_page()
+    begin(other, argilla.url, user, dataset_id)
+    turn(other, 1, 4)
+    rate(other, 4, 5)
+    turn(other, 2, 4)
+    expect(other.locator("#progress")).to_contain_text("1 of 4")
+    other.context.close()
+    page.context.set_offline(False)
+    page.wait_for_timeout(8000)
+    given = [each[0] for each in responses(argilla, dataset_id).values() if each]
+    assert [(one["status"], one["values"]["quality"]["value"]) for one in given] == [("submitted", 4)]
+
+
+@pytest.fixture
+def crowded(variant: Make) -> Study:
+    return small(variant, "thirty-two", transformations=["paraphrasing"], sample={"pairs": 12, **ALONE})
+
+
+def test_32_raters_at_once_by_the_pages_calls(argilla: Argilla, crowded: Study) -> None:
+    people = [rater(argilla, f"many-{number}") for number in range(32)]
+    publish(crowded, argilla)
+    dataset_id = dataset(crowded, argilla)
+    stored: list[tuple[str, str]] = []
+
+    def work(one: server.User) -> None:
+        with httpx.Client(base_url=f"{argilla.url}/api/v1", trust_env=False, timeout=120,
+                          headers={"X-Argilla-Api-Key": one.api_key}) as http:  # fmt: skip
+            status = [{"type": "terms", "scope": {"entity": entity, "property": "status"}, "values": ["pending"]}
+                      for entity in ("response", "record")]  # fmt: skip
+            for _ in range(40):
+                path = f"/me/datasets/{dataset_id}/records/search?include=responses&offset=0&limit=4"
+                items = http.post(path, json={"filters": {"type": "and", "and": status}}).json()["items"]
+                if not items:
+                    return
+                for item in items:
+                    body = {"status": "submitted", "values": GOOD}
+                    said = http.post(f"/records/{item['record']['id']}/responses", json=body)
+                    assert said.status_code in (201, 404, 409, 422), said.text
+                    if said.status_code == 201:
+                        stored.append((item["record"]["id"], one.username))
+
+    with ThreadPoolExecutor(32) as pool:
+        list(pool.map(work, people))
+    given = {record["id"]: record.get("responses") or [] for record in argilla.records(dataset_id)}
+    assert len(given) == 12 and {len(each) for each in given.values()} == {3}
+    assert len(stored) == len(set(stored)) == 36
+    assert len(collect(crowded, argilla)) == 12 * 3 * 2
+
+
+def test_a_pasted_megabyte_and_half_a_character_cost_no_answer(
+    argilla: Argilla,
+    study: Study,  # noqa: F811
+    user: server.User,  # noqa: F811
+    page: Page,
+) -> None:
+    dataset_id = dataset(study, argilla)
+    begin(page, argilla.url, user, dataset_id)
+    turn(page, 1, 4)
+    page.keyboard.press("3")
+    page.keyboard.press("4")
+    page.get_by_role("button", name="comment").click()
+    page.evaluate("""() => { const area = document.getElementById('comment');
+        area.value = '\\0\\ud800' + 'x'.repeat(1e6); area.dispatchEvent(new Event('input', {bubbles: true})); }""")
+    page.keyboard.press("Control+Enter")
+    expect(page.locator("#alert")).to_contain_text("2000 can be sent")
+    page.wait_for_timeout(6500)
+    expect(page.locator("#notice")).to_be_empty()
+    page.evaluate("""() => { const area = document.getElementById('comment'); area.value = 'cut \\ud800 emoji';
+        area.dispatchEvent(new Event('input', {bubbles: true})); }""")
+    page.keyboard.press("Control+Enter")
+    turn(page, 2, 4)
+    page.wait_for_timeout(3000)
+    expect(page.locator("#notice")).to_be_empty()
+    given = [one for each in responses(argilla, dataset_id).values() for one in each]
+    assert [(one["status"], one["values"]["comment"]["value"]) for one in given] == [("submitted", "cut \ufffd emoji")]
+    rate(page, 3, 3)
+    page.reload()
+    turn(page, 3, 4)
+    page.go_back()
+    page.go_forward()
+    turn(page, 3, 4)
+    rate(page, 3, 3)
+    turn(page, 4, 4)
+    rate(page, 3, 3)
+    expect(page.get_by_role("heading", name="Thank you")).to_be_visible()
+    page.go_back()
+    page.go_forward()
+    assert len(collect(study, argilla)) == 8
