@@ -225,4 +225,4 @@ def test_the_sample_study_is_a_bundle_that_says_that_it_is_simulated(flow: Flow)
 def test_a_stage_without_the_one_before_says_what_to_run(stage: str, tmp_path: Path) -> None:
     empty = Flow(tmp_path)
     done = empty.run(f"python -m {stage} --study {STUDY}", expect=2)
-    assert re.fullmatch(r"error: .* run `python -m .*` first\n", done.stderr), done.stderr
+    assert re.fullmatch(r"error: .* run `plumbline .*` first\n", done.stderr), done.stderr
