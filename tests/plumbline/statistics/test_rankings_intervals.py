@@ -44,7 +44,7 @@ def test_a_sign_for_each_of_few_tasks_is_not_enough() -> None:
         steps = np.arange(n_models, 0, -1.0)[:, None] + np.zeros((1, n_tasks))
         found = rank_intervals(pd.DataFrame(steps), rng=rng())
         assert found.loc[0, "rank_high"] == high, (n_tasks, n_models)
-        assert found["borda_low"].isna().all() and found["reason"].str.startswith("as many points on every").all()
+        assert found["borda_low"].isna().all() and found["reason"].str.startswith("the same points on every").all()
 
 
 def test_few_tasks_gaps_and_one_model_have_no_interval_and_say_why() -> None:
@@ -56,12 +56,12 @@ def test_few_tasks_gaps_and_one_model_have_no_interval_and_say_why() -> None:
     holes.iloc[0, 1] = math.nan
     found = rank_intervals(holes, rng=rng())
     assert found.loc[0, ends].isna().all() and math.isnan(found.loc[0, "mean"])
-    assert found.loc[0, "reason"] == "lacks 1 of 8 scores: no points there, and no interval"
+    assert found.loc[0, "reason"] == "lacks 1 of 8 scores: it gets no points there, and no interval"
     # Nobody is told apart from it, so the others' ranks leave room for it on either side.
     assert found[["rank_low", "rank_high"]].iloc[1:].to_numpy().tolist() == [[1, 2], [2, 3]]
     assert found["borda"].tolist() == borda(holes)["borda"].tolist()
     alone = rank_intervals(better_by([1], 8), rng=rng())
-    assert alone["reason"].tolist() == ["there is no other model to be ranked with"]
+    assert alone["reason"].tolist() == ["there is no other model to compare with"]
     assert rank_intervals(pd.DataFrame(index=["a", "b"]), rng=rng())["rank"].tolist() == [1, 1]
 
 

@@ -57,7 +57,7 @@ def test_the_interval_of_unequal_numbers_covers_what_it_says(form: Form) -> None
         ([[1, 3], [3, 1], [2, 2]], "1k", "all items have the same mean"),
         ([[1, 3], [3, 1], [2, 2]], "2", "all items have the same mean"),
         ([[0.1, 0.3], [0.3, 0.1], [0.2, 0.2]], "3k", "all items have the same mean"),
-        ([[1, 5.2], [5, 1], [3, 3]], "2k", "items differ less than chance"),
+        ([[1, 5.2], [5, 1], [3, 3]], "2k", "items differ less than expected by chance"),
     ],
 )
 def test_what_has_no_correlation_says_why(table: list[list[float]], form: Form, reason: str) -> None:

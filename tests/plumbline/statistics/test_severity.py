@@ -65,7 +65,7 @@ def test_adjusted_means_are_nearer_the_truth_and_their_intervals_hold() -> None:
 @pytest.mark.parametrize(
     ("rows", "reason"),
     [
-        ([(1, "a", 1.0), (2, "a", 2.0)], "one rater alone"),
+        ([(1, "a", 1.0), (2, "a", 2.0)], "only one rater"),
         ([(1, "a", 1.0), (2, "b", 2.0)], "no item has two ratings"),
         ([(1, "a", 1.0), (1, "b", 1.0)], "all ratings are equal"),
         ([(1, "a", 1.0), (1, "b", 2.0)], "too few ratings"),
