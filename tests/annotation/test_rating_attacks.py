@@ -28,7 +28,10 @@ RAW = [
     '{"status": "submitted", "values": {"quality": {"value": NaN}, "fluency": {"value": 3}}}',
     '{"status": "submitted", "values": {"quality": {"value": Infinity}, "fluency": {"value": 3}}}',
     '{"status": "submitted", "values": {"quality": {"value": 1e400}, "fluency": {"value": 3}}}',
-    *(f'{{"status": "submitted", "values": {{"quality": {{"value": {"9" * digits}}}}}}}' for digits in (400, 5000)),
+    *(
+        f'{{"status": "submitted", "values": {{"quality": {{"value": {"9" * digits}}}, "fluency": {{"value": 3}}}}}}'
+        for digits in (400, 5000)
+    ),
     '{"status": "submitted"}', '{"status": "submitted", "values": null}', '{"status": "submitted", "values": {}}',
     '{"status": "nonsense", "values": {}}', '{"values": {}}', "[]", "null", "", "{", '"x"', "[" * 100_000,
     '{"status": "submitted", "values": []}', '{"status": "submitted", "values": {"quality": 3, "fluency": 3}}',
