@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pandas.io.formats.style import Styler
 
 FEW = 30  # observations, below which a figure says that they are few
-_COMMAND = re.compile(r"`((?:python|streamlit) [^`]+)`")
+_COMMAND = re.compile(r"`((?:plumbline|python|streamlit) [^`]+)`")
 _ICON = ":material/download:"
 _FIT = {"type": "fit-x", "contains": "padding"}
 _MARGINS = {"left": 45, "right": 30, "top": 5, "bottom": 5}

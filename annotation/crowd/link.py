@@ -53,16 +53,20 @@ def signature(key: bytes, room_id: str, person: str) -> str:
 
 
 def read_participants(path: Path, column: str) -> list[str]:
-    """The ids in a platform's CSV, of the column that is called so, or `participant`, or else of the first.
+    """Return the ids in a platform's CSV, of the column that is called so, or `participant`, in any case.
 
-    Raises DataError with file and line for what is no id.
+    Raises DataError for a file without such a column (one without a header would lose its first person), and with
+    file and line for what is no id.
     """
     try:
         rows = csv.DictReader(io.StringIO(read_text(path), newline=""), strict=True)
         names = list(rows.fieldnames or ())
         if not names:
             raise DataError(f"{path}: is empty; a CSV with a header and a participant's id in each row is expected")
-        named = next((name for name in (column, "participant", names[0]) if name in names), names[0])
+        wanted = (column.casefold(), "participant")
+        named = next((name for key in wanted for name in names if name.strip().casefold() == key), None)
+        if named is None:
+            raise DataError(f"{path}: has no column {column!r} or 'participant'; rename the column of ids")
         ids = [(rows.line_num, (row[named] or "").strip()) for row in rows]
     except (OSError, ValueError, csv.Error) as error:
         raise DataError(f"{path}: cannot be read as a CSV ({error})") from None

@@ -21,7 +21,7 @@ PRINTED = {
 @pytest.mark.parametrize(
     ("study", "commands"),
     [
-        ("demo", ["generate", "sample", "judge", "serve", "accept", "ratings-report", "evaluate", "report"]),
+        ("demo", ["generate", "sample", "judge", "serve", "accept", "ratings-report", "evaluate", "scores-report"]),
         ("human", ["sample", "judge", "serve", "accept", "ratings-report", "evaluate", "human-report"]),
     ],
 )

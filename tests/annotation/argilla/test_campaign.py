@@ -362,7 +362,8 @@ def test_a_corrected_wording_reaches_the_datasets_while_nobody_has_answered(
     with pytest.raises(StudyError, match=r"asks .*1, 2, 3, 4, 5, 6, 7.* there are answers; give the new study another"):
         publish(study, argilla)
     with pytest.raises(
-        StudyError, match=r"shows other words than the rubric .* \(the question 'quality' .*, now .*!.*and there are"
+        StudyError,
+        match=r"shows other words than the rubric .* \(the question 'quality' .*, now .*!.*have answered",
     ):
         publish(reworded(study, rubric_name, scale=7, word="!"), argilla)
     assert len(CampaignRecords.open(study).rules) == 3

@@ -239,8 +239,9 @@ def test_who_gives_up_is_returned_and_their_place_is_free(site: Site, home: serv
     ("text", "says"),
     [
         ("", "is empty"),
-        ("id\n=cmd()\n", "line 2: '=cmd()' in column 'id' is no participant's id"),
-        ('id\n"a', "cannot be read as a CSV"),
+        ("ada1\nada2\n", "has no column 'participantId' or 'participant'"),
+        ("Participant\n=cmd()\n", "line 2: '=cmd()' in column 'Participant' is no participant's id"),
+        ('participantid\n"a', "cannot be read as a CSV"),
     ],
 )
 def test_a_file_of_participants_that_is_none_is_one_line(tmp_path: Path, text: str, says: str) -> None:

@@ -119,7 +119,7 @@ def test_a_command_that_is_advised_can_be_pasted(tmp_path: Path) -> None:
     assert shlex.split(study.command("annotation accept")) == ["plumbline", "accept", *options]
     by = study.by(study.candidates[0])
     assert shlex.split(by.command("generation.run")) == [
-        "python", "-m", "generation.run", *options, "--generator", "other model",
+        "plumbline", "generate", *options, "--generator", "other model",
     ]  # fmt: skip
     assert "--generator" not in by.command("annotation accept")
 
