@@ -412,9 +412,9 @@ def bounds(
     alpha: float = ALPHA,
     information: Sequence[int] | None = None,
 ) -> Floats:
-    """Return the critical values of the looks for one side, in standard errors; the other side is ignored.
+    """Return the critical values of the looks for one side, in standard errors.
 
-    The density of the score among campaigns that go on is carried from look to look (recursive integration of
+    A crossing of the other side does not loosen them. The density of the score among campaigns that go on is carried from look to look (recursive integration of
     Armitage, McPherson and Rowe), so the probability of crossing at any look is alpha where the mean is the threshold.
 
     Args:
