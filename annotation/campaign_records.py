@@ -44,14 +44,14 @@ PAIRS = RecordFile("pairs.parquet", Pair, "annotation sample")
 CONTROLS = RecordFile("controls.parquet", Pair, "annotation sample")
 RATINGS = RecordFile("ratings.parquet", Rating, "annotation collect", noted=True)
 CONTROL_RATINGS = RecordFile("control_ratings.parquet", Rating, "annotation collect", noted=True)
-_ONCE = "bring it back from a copy, and do not delete it: nothing makes it again"
+_ONCE = "restore it from a copy, and do not delete it: nothing makes it again"
 DECISIONS = RecordFile("decisions.json", Decision, "annotation review", noted=True, advice=_ONCE)
 RULES = RecordFile(
     "rules.json",
     RuleSet,
     "annotation publish",
     noted=True,
-    advice="bring it back from a copy: without it nothing shows when the rules were fixed",
+    advice="restore it from a copy: without it nothing shows when the rules were fixed",
 )
 SUPPLY = RecordFile("sample.json", Supply, "annotation sample", noted=True)
 WAVES = RecordFile("waves.json", Wave, "annotation sample", "--extend REASON", noted=True)
@@ -243,7 +243,7 @@ class CampaignRecords(StudyRecords):
         tables = [self.table(file, words) for file in files]
         if files == [RATINGS] and self.is_noted(CONTROL_RATINGS):
             command = CONTROL_RATINGS.command(self.study)
-            advice = f"bring it back from a copy, or move {RATINGS.name} away too and run `{command}` again"
+            advice = f"restore it from a copy, or move {RATINGS.name} away too and run `{command}` again"
             raise DataError(f"{self.path(CONTROL_RATINGS)} is gone; {advice}")
         return tables
 

@@ -165,7 +165,7 @@ def ledgers(path: Path) -> list[tuple[PlatformName, Mode]]:
                 return []  # a crash came between making the file and filling it
             return list(database.execute("SELECT DISTINCT platform, mode FROM batches ORDER BY mode, platform"))
         except sqlite3.DatabaseError as error:
-            raise DataError(f"{path}: cannot be read as a ledger ({error}); bring it back from a backup") from None
+            raise DataError(f"{path}: cannot be read as a ledger ({error}); restore it from a backup") from None
 
 
 def refuse_other_prompts(records: CampaignRecords, pairs: Collection[Pair]) -> None:

@@ -76,7 +76,7 @@ class PaymentAccount:
 
         Raises DataError for a damaged one.
         """
-        advice = "bring it back from a backup: it says who was paid"
+        advice = "restore it from a backup: it says who was paid"
         content: dict[str, Any] = read_json(path, "annotation crowd launch", advice) if path.exists() else {}
         try:
             tables: dict[str, Any] = {

@@ -195,7 +195,7 @@ class Ledger(WorkTables):
                                 " that wrote it")  # fmt: skip
             (owner,) = self._database.execute("SELECT study FROM campaign").fetchone()
         except sqlite3.DatabaseError as error:
-            raise DataError(f"{path}: cannot be read as a ledger ({error}); bring it back from a backup: without it"
+            raise DataError(f"{path}: cannot be read as a ledger ({error}); restore it from a backup: without it"
                             " nobody knows what was paid") from None  # fmt: skip
         if owner != study_name:
             raise DataError(

@@ -414,8 +414,9 @@ def bounds(
 ) -> Floats:
     """Return the critical values of the looks for one side, in standard errors.
 
-    A crossing of the other side does not loosen them. The density of the score among campaigns that go on is carried from look to look (recursive integration of
-    Armitage, McPherson and Rowe), so the probability of crossing at any look is alpha where the mean is the threshold.
+    A crossing of the other side does not loosen them. The density of the score among campaigns that go on is carried
+    from look to look (recursive integration of Armitage, McPherson and Rowe), so the probability of crossing at any
+    look is alpha where the mean is the threshold.
 
     Args:
         fractions: share of the planned pairs at each look, rising, at most 1; by it the error is spent.

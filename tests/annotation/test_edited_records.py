@@ -214,9 +214,9 @@ def test_evidence_that_was_edited_emptied_or_deleted_is_refused(
     assert f"{name} is not what was written" in said_by(lambda: command(study))
     write_json(study.folder / name, list[RuleSet]())
     line = said_by(lambda: command(study))
-    assert f"{name} is not what was written" in line or f"{name} is damaged; bring it back from a copy" in line
+    assert f"{name} is not what was written" in line or f"{name} is damaged; restore it from a copy" in line
     (study.folder / name).unlink()
-    assert f"{name} is gone; bring it back from a copy" in said_by(lambda: command(study))
+    assert f"{name} is gone; restore it from a copy" in said_by(lambda: command(study))
 
 
 def test_ratings_and_pairs_that_were_edited_are_noticed(study: Study) -> None:
@@ -241,7 +241,7 @@ def test_a_manifest_that_was_deleted_does_not_switch_the_checks_off(study: Study
     rules = lambda study: CampaignRecords.open(study).rules  # noqa: E731
     for command in (accept, draw_sample, rules) if kept == "offered.json" else (accept, rules):
         line = said_by(lambda command=command: command(study))  # type: ignore[misc]
-        assert f"manifest.json is gone, and {kept} is there; bring it back from a copy" in line
+        assert f"manifest.json is gone, and {kept} is there; restore it from a copy" in line
     with stage(study, "generation"):  # the next command begins another manifest
         pass
     assert f"manifest.json knows nothing of {kept}" in said_by(lambda: accept(study))
@@ -251,7 +251,7 @@ def test_a_damaged_manifest_is_not_to_be_deleted(study: Study) -> None:
     for content in ("{", '{"stages": 3}'):
         (study.folder / "manifest.json").write_text(content, encoding="utf-8")
         line = said_by(lambda: accept(study))
-        assert "bring it back from a copy" in line and "delete" not in line
+        assert "restore it from a copy" in line and "delete" not in line
 
 
 @pytest.mark.parametrize("name", ["offered.json", "looks.json"])
@@ -259,7 +259,7 @@ def test_a_damaged_history_is_not_to_be_deleted(study: Study, name: str) -> None
     accept(study)
     (study.folder / name).write_text("[{", encoding="utf-8")
     line = said_by(lambda: accept(study))
-    assert "bring it back from a copy, and do not delete it" in line and name in line
+    assert "restore it from a copy, and do not delete it" in line and name in line
 
 
 def test_what_the_sample_was_drawn_from_cannot_be_edited_or_taken_away(study: Study) -> None:
@@ -273,7 +273,7 @@ def test_what_the_sample_was_drawn_from_cannot_be_edited_or_taken_away(study: St
 
 def test_answers_to_controls_that_were_taken_away_are_missed(study: Study) -> None:
     (study.folder / "control_ratings.parquet").unlink()
-    assert "control_ratings.parquet is gone; bring it back from a copy, or move ratings.parquet away too" in checked(
+    assert "control_ratings.parquet is gone; restore it from a copy, or move ratings.parquet away too" in checked(
         study
     )
     assert "control_ratings.parquet is gone" in said_by(lambda: accept(study))

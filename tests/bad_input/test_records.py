@@ -167,5 +167,5 @@ def test_records_that_cannot_be_read_are_one_line(bad: Bad, refused: Callable[[B
 
 def test_rules_without_a_time_zone_are_refused(refused: Callable[[Bad], None]) -> None:
     rule = {"fixed_at": datetime.now(UTC).replace(tzinfo=None).isoformat(), "rules": {}, "reason": ""}
-    says = ("rules.json does not have the expected content", "bring it back from a copy")
+    says = ("rules.json does not have the expected content", "restore it from a copy")
     refused(Bad("", STATUS, _bytes("rules.json", json.dumps([rule]).encode()), says))

@@ -118,7 +118,7 @@ def test_a_command_that_cannot_work_fixes_nothing(generated: Study) -> None:
 def test_a_damaged_proof_is_not_to_be_deleted(generated: Study) -> None:
     fix_rules(CampaignRecords.open(generated))
     (generated.folder / "rules.json").write_text("[{]", encoding="utf-8")
-    with pytest.raises(DataError, match="bring it back from a copy"):
+    with pytest.raises(DataError, match="restore it from a copy"):
         assert CampaignRecords.open(generated).rules
 
 
