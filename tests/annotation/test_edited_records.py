@@ -273,9 +273,7 @@ def test_what_the_sample_was_drawn_from_cannot_be_edited_or_taken_away(study: St
 
 def test_answers_to_controls_that_were_taken_away_are_missed(study: Study) -> None:
     (study.folder / "control_ratings.parquet").unlink()
-    assert "control_ratings.parquet is gone; restore it from a copy, or move ratings.parquet away too" in checked(
-        study
-    )
+    assert "control_ratings.parquet is gone; restore it from a copy, or move ratings.parquet away too" in checked(study)
     assert "control_ratings.parquet is gone" in said_by(lambda: accept(study))
 
 
