@@ -81,7 +81,7 @@ def _make(status: Status, arguments: str) -> str:
         return f"plumbline generate {arguments}"
     judging = status.study.judging
     if state["texts"] == "not yet" and not judging.transforms and judging.first_command.startswith("generation."):
-        return f"python -m {judging.first_command} {arguments}"
+        return as_called(f"python -m {judging.first_command} {arguments}")
     if step := _draw(status, arguments, begun=begun):
         return step
     if step := "" if begun else _never(status):
@@ -242,7 +242,7 @@ def _after(status: Status, arguments: str) -> str:
     }
     for stage, module in modules.items():
         if stage in status.stages and status.stages[stage].state != "done":
-            return f"python -m {module} {arguments}"
+            return as_called(f"python -m {module} {arguments}")
     return ""
 
 

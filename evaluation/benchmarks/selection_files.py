@@ -371,7 +371,7 @@ def _study(name: str, tasks: dict[str, Any]) -> str:
         "".join(sign if sign.isascii() and sign.isalnum() else "-" for sign in name.lower()).strip("-") or "selection"
     )
     lines = [
-        "# Made by `python -m evaluation.benchmarks select`. docs/own_study.md says what else can stand here.",
+        "# Made by `plumbline select`. docs/own_study.md says what else can stand here.",
         f"name: {safe}",
         f"description: {json.dumps(f'The tasks that were selected in {safe}')}",
         "",

@@ -285,7 +285,7 @@ class Archive:
             refuse_no_file(path)
             self._zip = zipfile.ZipFile(path)
         except FileNotFoundError:
-            raise DataError(f"no bundle {path}; `python -m evaluation.bundle export` makes one of a study") from None
+            raise DataError(f"no bundle {path}; `plumbline bundle export` makes one of a study") from None
         except _AS_READ as error:
             raise self.bad(f"is cut off, or no bundle ({error})") from None
         size = path.stat().st_size

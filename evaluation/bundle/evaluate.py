@@ -171,4 +171,4 @@ def models_of(file: Path) -> dict[str, dict[str, Any]]:
 
 def scores_in(folder: Path) -> pd.DataFrame:
     """The scores that an evaluation left in its folder. Raises DataError."""
-    return read_frame(folder / "scores.parquet", Score, "python -m evaluation.bundle evaluate")
+    return read_frame(folder / "scores.parquet", Score, "plumbline bundle evaluate")

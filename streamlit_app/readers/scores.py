@@ -258,8 +258,7 @@ class ReportReader(ScoreReader):
             return SelectionExhibit(str(summary["answer"]), table, curve(table, int(summary["models"]["held_out"])))
         except (KeyError, TypeError, ValueError) as error:
             raise DataError(
-                f"{self.study.folder / _SELECTION} is damaged ({error});"
-                " run `python -m evaluation.benchmarks select` again"
+                f"{self.study.folder / _SELECTION} is damaged ({error}); run `plumbline select` again"
             ) from None
 
     @cached(watches=(_ABSTENTION, *SCORED))

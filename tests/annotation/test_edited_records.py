@@ -241,10 +241,10 @@ def test_a_manifest_that_was_deleted_does_not_switch_the_checks_off(study: Study
     rules = lambda study: CampaignRecords.open(study).rules  # noqa: E731
     for command in (accept, draw_sample, rules) if kept == "offered.json" else (accept, rules):
         line = said_by(lambda command=command: command(study))  # type: ignore[misc]
-        assert f"manifest.json is gone, and {kept} is there; restore it from a copy" in line
+        assert f"manifest.json is missing, but {kept} exists; restore it from a copy" in line
     with stage(study, "generation"):  # the next command begins another manifest
         pass
-    assert f"manifest.json knows nothing of {kept}" in said_by(lambda: accept(study))
+    assert f"manifest.json has no entry for {kept}" in said_by(lambda: accept(study))
 
 
 def test_a_damaged_manifest_is_not_to_be_deleted(study: Study) -> None:
@@ -287,7 +287,7 @@ def test_outputs_that_nobody_rated_and_that_were_swapped_are_refused(
     assert others != rows
     path = study.transformation_file("paraphrasing", 1337)
     write_table(path, others, TransformedText)
-    says = "paraphrasing/1337.parquet is not what was written (edited by hand, or another copy's); bring it back"
+    says = "paraphrasing/1337.parquet is not what was written (edited by hand, or from another copy); restore it"
     assert says in said_by(lambda: command(study))
     found = [one.model_copy(update={"decision": "accepted"}) for one in CampaignRecords.open(study).verdicts]
     assert says in said_by(lambda: plan_units(Folder(study), found, CampaignRecords.open(study).pairs))

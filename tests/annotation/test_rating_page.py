@@ -343,8 +343,10 @@ def test_a_comment_of_a_megabyte_and_hostile_texts_lose_no_answer(
 ) -> None:
     """Pasted, the page counts its characters; by the API the server takes it or refuses it, and goes on."""
     dataset_id = dataset(study, argilla)
+    record, *_ = pending(argilla, user, dataset_id)
+    answer(argilla, user, record, "submitted", quality=4, fluency=4, comment="y" * 1_000_000)
     begin(page, argilla.url, user, dataset_id)
-    turn(page, 1, 4)
+    turn(page, 2, 4)
     for key in "44":
         page.keyboard.press(key)
     page.get_by_role("button", name="comment").click()
@@ -354,9 +356,7 @@ def test_a_comment_of_a_megabyte_and_hostile_texts_lose_no_answer(
     hostile = "<script>document.title='!'</script> &amp; \u202e \U0001f469\u200d\U0001f52c {name} =1+1"
     page.locator("textarea").fill(hostile)
     page.locator("#next").click()
-    turn(page, 2, 4)
-    record, *_ = pending(argilla, user, dataset_id)
-    answer(argilla, user, record, "submitted", quality=4, fluency=4, comment="y" * 1_000_000)
+    turn(page, 3, 4)
     page.reload()
     for number in (3, 4):
         turn(page, number, 4)

@@ -26,6 +26,7 @@ from annotation.status.text import next_step
 from annotation.verdicts.evidence import Evidence
 from evaluation.scoring import evaluate
 from generation.production import generate
+from plumbline.commands import as_called
 from plumbline.errors import DataError, PlumblineError, StudyError
 from plumbline.fields import fields_of
 from plumbline.records import Pair
@@ -145,7 +146,7 @@ def test_a_sample_whose_texts_are_gone_is_refused(make: Callable[..., Any], tmp_
 
 def test_nothing_is_transformed_or_scored(make: Callable[..., Any]) -> None:
     study = make()
-    with pytest.raises(StudyError, match="nothing is transformed where the subject is texts; run `python"):
+    with pytest.raises(StudyError, match="nothing is transformed where the subject is texts; run `plumbline sample"):
         generate(study)
     with pytest.raises(StudyError, match="nothing is scored where the subject is texts; its results are what"):
         evaluate(study)
@@ -181,9 +182,8 @@ def test_a_question_for_all_texts_is_asked_of_each_group(make: Callable[..., Any
 def test_status_says_what_comes_first(tmp_path: Path) -> None:
     for name, step in (("texts", "annotation sample"), ("instructions", "generation.instructions")):
         study = load_study(ROOT / "studies" / f"{name}.yaml", tmp_path)
-        assert (
-            next_step(read_status(Evidence.open(study), datetime.now(UTC)), "--study S")
-            == f"python -m {step} --study S"
+        assert next_step(read_status(Evidence.open(study), datetime.now(UTC)), "--study S") == as_called(
+            f"python -m {step} --study S"
         )
 
 

@@ -89,7 +89,7 @@ def test_what_is_undefined_says_why() -> None:
     ):
         found = abstention(sure, metric)
         assert math.isnan(found.nauc) and reason in found.reason
-    with pytest.raises(ValueError, match="a confidence and a metric of each query"):
+    with pytest.raises(ValueError, match="a confidence and a metric for each query"):
         abstention([0.1], [0.1, 0.2])
 
 

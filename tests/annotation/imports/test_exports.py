@@ -349,7 +349,7 @@ def test_a_frame_becomes_a_study_with_the_same_answers(tmp_path: Path) -> None:
     ratings = pd.read_parquet(study.folder / "ratings.parquet")
     assert sorted(ratings["value"]) == sorted(mark(n, r) for n, r in EACH[1:])
     assert "at_most: 3" in (tmp_path / "s.yaml").read_text(encoding="utf-8")
-    with pytest.raises(StudyError, match="has its records already"):
+    with pytest.raises(StudyError, match="has records already"):
         import_ratings(frame, tmp_path / "s.yaml", exports=exports, home=home)
 
 

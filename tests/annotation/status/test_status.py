@@ -386,13 +386,13 @@ def test_from_ratings_to_scores(generated: Study) -> None:
 
     accept(generated)
     status, following = at(generated)
-    assert following == f"{MAIN} report {ARGUMENTS}"
+    assert following == f"{MAIN} ratings-report {ARGUMENTS}"
     reached = CampaignRecords.open(generated).verdicts
     open_ones = [reached[0].model_copy(update={"decision": "undecided"}), *reached[1:]]
     write_json(generated.folder / "verdicts.json", open_ones)
     following = at(generated)[1]
     assert following.startswith("wait for 24 answers")  # which may decide it; the others are decided
-    assert following.endswith(f"(when no more will come: {MAIN} report {ARGUMENTS})")
+    assert following.endswith(f"(when no more will come: {MAIN} ratings-report {ARGUMENTS})")
     write_json(generated.folder / "verdicts.json", reached)
     (generated.folder / "report").mkdir()
     (generated.folder / "report" / "index.html").write_text("")

@@ -110,7 +110,7 @@ def test_a_study_becomes_a_board_and_what_cannot_be_is_one_line(tmp_path: Path) 
     assert "No intervals: of 3 tasks they would say nothing; it takes 5." in out and "1 (3)" in out
     for more, said in (
         (("--languages", "dan"), "--languages is not for a study"),
-        (("--seed", "-1"), "is not a whole number from 0 on"),
+        (("--seed", "-1"), "is not a whole number from 0"),
     ):
         status, _, err = run(tmp_path, study.file, *words, *more)
         assert status == 2 and err.startswith("error: ") and said in err

@@ -67,7 +67,7 @@ def test_scores_that_are_not_there_or_hold_no_more_are_not_known(scored: Study) 
         made = found(scored, "sts", scores)
         for name in ("random", "near_perfect", "equal_scores", "difference"):
             assert made[name].verdict == "look" and np.isnan(made[name].value)
-            assert made[name].reason.startswith("not known: no model of the study has a score on it; `python -m ")
+            assert made[name].reason.startswith("not known: no model of the study has a score on it; `plumbline ")
 
 
 def test_why_no_model_has_a_score_is_said(scored: Study) -> None:

@@ -191,7 +191,7 @@ def test_ranks_that_hold_and_ranks_that_turn(study: Study) -> None:
             "3 of the 80 documents of 'sets': draw fewer than there are, and at least as many as labels",
         ),
         (("--task", "sets", "--documents", "80"), "draw fewer than there are"),
-        (("--task", "sets", "--seed", "-1"), "is not a whole number from 0 on"),
+        (("--task", "sets", "--seed", "-1"), "is not a whole number from 0"),
         (("--task", "search", "--pool", "m9"), "no model 'm9'"),
         (
             ("--task", "search", "--documents", "9"),
