@@ -12,7 +12,7 @@ from typing import Any
 
 from annotation import options
 from plumbline import cli
-from plumbline.commands import as_called
+from plumbline.commands import as_named
 
 
 def _judge(parser: argparse.ArgumentParser) -> None:
@@ -160,7 +160,7 @@ def _parser() -> argparse.ArgumentParser:
         title="commands, in the order of a campaign", metavar="COMMAND", required=True, parser_class=_CommandParser
     )
     for command in _COMMANDS:
-        called = as_called(f"python -m annotation {command.name}")
+        called = as_named(f"python -m annotation {command.name}")
         commands.add_parser(
             command.name, command=command, prog=called, help=command.text, description=command.text,
             epilog=f"example: {called} {command.example}",

@@ -147,9 +147,7 @@ def standings(status: Status, signs: Sequence[Sign], names: Mapping[str, str]) -
 
 
 def answered_since(annotators: Sequence[AnnotatorProgress], more: Mapping[str, int]) -> list[AnnotatorProgress]:
-    """Return the same with who has `more` answers on the server than were collected, by name.
-
-    Nobody of these is behind.
+    """Return the annotators again, those with `more` answers on the server than were collected not behind.
 
     Who was never collected from is among them, without a word of what is open.
     """

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from annotation.adjudication import (
@@ -63,7 +64,6 @@ from annotation.verdicts.tables import (
 from annotation.wordings import addressed_lines
 from generation.output_statistics import flagged_lines
 from plumbline import cli
-from plumbline.commands import as_called
 from plumbline.errors import StudyError
 from plumbline.manifest import stage
 from plumbline.reading import read_text
@@ -290,7 +290,7 @@ def _judged(study: Study, options: argparse.Namespace) -> int:
     if not options.adjudicate:
         names = known_names(home_of(options), study.name)
         evidence = Evidence.open(study)
-        print(as_called(judged_text(DisputedPairs.of(evidence), evidence.models(ADJUDICATIONS), names)))
+        print(judged_text(DisputedPairs.of(evidence), evidence.models(ADJUDICATIONS), names))
         return 0
     people = [name for name in map(str.strip, options.by.split(",")) if name]
     with connect(home_of(options), existing=True) as argilla:
@@ -325,7 +325,7 @@ def reach_verdicts(options: argparse.Namespace) -> int:
         write_beside(study.folder, done.verdicts, judges)
     status = read_status(done.evidence, datetime.now(UTC), done.verdicts, manifest)
     lines = headline(status, done.verdicts)
-    print(as_called("\n".join([*lines, *([SIMULATED] if status.simulated else [])])), end="\n\n")
+    print("\n".join([*lines, *([SIMULATED] if status.simulated else [])]), end="\n\n")
     table = "Ratings and agreement (HTEB, Table 2)" if study.judging.transforms else "Answers and agreement"
     if not people:  # their agreement is the evaluation's, of whole answers and not of single questions
         print(f"{table}, study {study.name}\n\n{agreement_text(done.groups, study.called)}\n")
@@ -405,16 +405,23 @@ def export_ratings(options: argparse.Namespace) -> int:
 _REPORTED = ("pairs.parquet", "ratings.parquet", "agreement.json", "verdicts.json", "decisions.json", "rules.json")
 
 
+@contextlib.contextmanager
+def _reporting(study: Study, name: str) -> Iterator[None]:
+    """Note a stage that reports on verdicts. Raises StudyError for what the extra `report` brings and is not there."""
+    with stage(study, name, [study.folder / file for file in _REPORTED], [study.folder / name]):
+        try:
+            yield
+        except ModuleNotFoundError as error:
+            raise StudyError(f"reports need {error.name}: {installing('report')}") from None
+
+
 def report(options: argparse.Namespace) -> int:
     """Write the report."""
     study = cli.study_of(options)
-    with stage(study, "report", [study.folder / name for name in _REPORTED], [study.folder / "report"]):
-        try:
-            from annotation.report.page import write_report  # noqa: PLC0415 (extra `report`)
+    with _reporting(study, "report"):
+        from annotation.report.page import write_report  # noqa: PLC0415 (extra `report`)
 
-            page = write_report(study)
-        except ModuleNotFoundError as error:
-            raise StudyError(f"reports need {error.name}: {installing('report')}") from None
+        page = write_report(study)
     print(f"{study.name}: report -> {page}, and its tables as CSV beside it")
     return 0
 
@@ -422,12 +429,9 @@ def report(options: argparse.Namespace) -> int:
 def sheet(options: argparse.Namespace) -> int:
     """Write the sheets."""
     study = cli.study_of(options)
-    with stage(study, "sheet", [study.folder / name for name in _REPORTED], [study.folder / "sheet"]):
-        try:
-            from annotation.sheets.writing import write_sheets  # noqa: PLC0415 (extra `report`)
+    with _reporting(study, "sheet"):
+        from annotation.sheets.writing import write_sheets  # noqa: PLC0415 (extra `report`)
 
-            lines = write_sheets(study)
-        except ModuleNotFoundError as error:
-            raise StudyError(f"sheets need {error.name}: {installing('report')}") from None
+        lines = write_sheets(study)
     print("\n".join(lines))
     return 0

@@ -190,7 +190,7 @@ def refuse_other_prompts(records: CampaignRecords, pairs: Collection[Pair]) -> N
 
 
 def refuse_other_makers(study: Study, makers: Iterable[tuple[str, str, str]]) -> None:
-    """Return the same from what made the pairs: their transformations, and the hashes of generator and prompts."""
+    """Refuse other makers of the pairs: transformations, and hashes of generator and prompts."""
     by_name = dict[str, set[tuple[str, str]]]()
     if not study.judging.transforms:
         _refuse_other_groups({name for name, *_ in makers}, study.kinds, study.file)

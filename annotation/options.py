@@ -14,7 +14,6 @@ from urllib.parse import urlsplit
 
 from plumbline import cli
 from plumbline.addresses import refuse_no_address
-from plumbline.commands import as_called
 from plumbline.resources import ROOT, in_checkout_alone
 
 if TYPE_CHECKING:
@@ -121,7 +120,7 @@ def plan(parser: argparse.ArgumentParser) -> None:
 
 
 def sample(parser: argparse.ArgumentParser) -> None:
-    """Return whether a sample grows."""
+    """Add the options of `sample`."""
     parser.add_argument(
         "--extend",
         metavar="REASON",
@@ -131,14 +130,14 @@ def sample(parser: argparse.ArgumentParser) -> None:
 
 
 def preview(parser: argparse.ArgumentParser) -> None:
-    """Return how much is shown."""
+    """Add the options of `preview`."""
     parser.add_argument(
         "--pairs", type=cli.count, default=3, metavar="N", help="pairs of a queue at most (default: %(default)s)"
     )
 
 
 def collect(parser: argparse.ArgumentParser) -> None:
-    """Return where answers are read."""
+    """Add the options of `collect`."""
     add = parser.add_argument
     add("--replace", action="store_true", help="also drop answers collected earlier that the server no longer has")
     add("--csv", metavar="FILE", type=cli.local, help="read the answers from a file instead of Argilla")
@@ -178,14 +177,14 @@ def review(parser: argparse.ArgumentParser) -> None:
 
 
 def accept(parser: argparse.ArgumentParser) -> None:
-    """Return whether rules changed."""
+    """Add the options of `accept`."""
     parser.add_argument(
         "--amend", metavar="REASON", help="why the rules changed after the first rating; every report shows it"
     )
 
 
 def withdraw(parser: argparse.ArgumentParser) -> None:
-    """Return which pairs, and why."""
+    """Add the options of `withdraw`."""
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument(
         "--pair", metavar="ID", nargs="+", help="ids of pairs, or at least their first 8 characters, as `review` prints"
@@ -196,13 +195,13 @@ def withdraw(parser: argparse.ArgumentParser) -> None:
 
 
 def compare(parser: argparse.ArgumentParser) -> None:
-    """Return what is held beside it."""
+    """Add the options of `compare`."""
     parser.add_argument("--other", metavar="FILE", help="another study that rated the same pairs")
     parser.add_argument("--other-exports", metavar="DIR", help="where that study's records are, if elsewhere")
 
 
 def export(parser: argparse.ArgumentParser) -> None:
-    """Return which files, and what is in them."""
+    """Add the options of `export`."""
     add = parser.add_argument
     add("--licence", metavar="TEXT", default="", help="the codebook's line on the licence")
     add("--words", action="store_true", help="also write what raters wrote in their own words, which may hold names")
@@ -211,9 +210,9 @@ def export(parser: argparse.ArgumentParser) -> None:
 
 
 def serve(parser: argparse.ArgumentParser) -> None:
-    """Return what `serve` takes, for months of running too.
+    """Add the options of `serve`.
 
-    The times and numbers are those of `annotation.server.backup`.
+    Times and numbers are those of `annotation.server.backup`.
     """
     add = parser.add_argument
     add("--study", metavar="FILE", help="make sure of as many annotators as this study wants for a pair")
@@ -235,21 +234,21 @@ def serve(parser: argparse.ArgumentParser) -> None:
 
 
 def backup(parser: argparse.ArgumentParser) -> None:
-    """Return where to."""
+    """Add the options of `backup`."""
     parser.add_argument(
         "--to", metavar="DIR", type=cli.local, help="folder for the backup (default: backups/ beside the database)"
     )
 
 
 def restore(parser: argparse.ArgumentParser) -> None:
-    """Return which one."""
+    """Add the options of `restore`."""
     parser.add_argument("file", metavar="FILE", type=cli.local, help="a file that `backup` wrote")
 
 
 def users(parser: argparse.ArgumentParser) -> None:
     """The actions on annotators' accounts."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = examples = as_called(
+    parser.epilog = examples = (
         "examples:\n  plumbline users add ada grace --languages en,de\n"
         "  plumbline users invite --study studies/mine.yaml --to invitations\n"
         "  plumbline users remind --study studies/mine.yaml\n"

@@ -135,9 +135,9 @@ def named(rubric: Rubric, queue: Queue, language: str) -> str:
 
 
 def about(rubric: Rubric, language: str) -> str:
-    """Return what stands before the line that says what was asked of the program.
+    """Return the words before the line that says what was asked of the program.
 
-    Of other subjects, what it is about.
+    For other subjects, the words before what the item is about.
     """
     return words_in(ANSWERING_WORDS, language)["about"] if rubric.fields.shown else worded(
         rubric.fields.asked, language

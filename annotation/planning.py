@@ -305,7 +305,7 @@ def outlook(
 
 
 def _by_blocks(pairs: Floats, design: Design, rule: RuleSpec, scale: Sequence[float], never: Outlook) -> Outlook:
-    """Return the same with looks after the design's blocks.
+    """Return the outlook with looks after the design's blocks.
 
     The width is that at the last look of the first campaigns.
     """

@@ -38,22 +38,21 @@ SHOWN = 3  # pairs of a queue, by default
 
 def write_preview(study: Study, most: int = SHOWN) -> Path:
     """Write the page into the study's folder, atomically; the file. Raises as `preview_html`."""
-    html = preview_html(study, most)
+    html = preview_html(CampaignRecords.open(study), most)
     path = study.folder / FILE
     with atomic(path) as file:
         file.write(html.encode())
     return path
 
 
-def preview_html(study: Study, most: int = SHOWN, *, headed: bool = True) -> str:
-    """The page, with at most so many pairs of a queue, and without its heading where another page has one (`headed`).
+def preview_html(records: CampaignRecords, most: int = SHOWN, *, headed: bool = True) -> str:
+    """Return the page with at most so many pairs of a queue; without its heading if another page has one (`headed`).
 
     Raises DataError or StudyError, such as before sampling.
     """
     from jinja2 import Environment, StrictUndefined  # noqa: PLC0415 (not needed by most commands)
 
-    records = CampaignRecords.open(study)
-    queues = _queues(records, most)
+    study, queues = records.study, _queues(records, most)
     rubric, fixed = rubric_to_ask(records)
     items, before = read_items(study, rubric), _before(records, rubric)
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)

@@ -190,7 +190,7 @@ class _ServedStudy:
         ]
 
     def _know(self, study: Study, unopened: Collection[str]) -> None:
-        """Return which datasets there are, what is judged by their pairs, and how many of their records are checks."""
+        """Note the study's datasets, the groups that their pairs count for, and their numbers of checks."""
         names = SCOPES[study.acceptance.scope]
         for queue, pairs in queues_of(CampaignRecords.open(study).shown).items():
             keys = {tuple(str(getattr(pair, name)) for name in names) for pair in pairs if not pair.control}
@@ -208,9 +208,9 @@ class _ServedStudy:
         return any(progress.get("pending", 0) <= self.checks[name] for name, progress in waiting.items())
 
     def _early(self, study: Study, argilla: Argilla, listed: Mapping[str, DatasetListing]) -> Place | None:
-        """Return what is to get its next block before the open one is complete, since raters have nothing left.
+        """Return the group that gets its next block before the open one is complete, or None.
 
-        Else None.
+        It gets one if raters have nothing left.
 
         Raters' queues alone tell: what they answered plays no part, and no look comes earlier for it.
         """

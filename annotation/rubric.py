@@ -242,9 +242,9 @@ class Rubric(StudyPart):
         return "\n\n".join(parts) + "\n"
 
     def meaning(self, pool: str, question: Question, language: str) -> tuple[str, dict[float | str, str]]:
-        """Return what a question means in a pool.
+        """Return a question's meaning in a pool.
 
-        The hint (or nothing), and points of its scale in order, or each label.
+        That is the hint (or nothing), and the words of its scale's points in order, or of each label.
         """
         sense = self.pool(pool).questions.get(question.name, Sense())
         hint = worded(sense.hint, language) if sense.hint else ""
@@ -260,9 +260,9 @@ class Rubric(StudyPart):
         return {**expected_of(pair)} if pair.control == KNOWN else {}
 
     def field_titles(self, pool: str, language: str, original: str, transformed: str) -> dict[str, str]:
-        """Return what the fields of a pool's pairs are called, in order.
+        """Return the titles of a pool's fields, in order.
 
-        With their languages (codes) where these differ.
+        They name the languages (codes) if these differ.
         """
         names = {field.name: worded(field.title, language) for field in self.fields.of(pool)}
         if original == transformed:
@@ -309,9 +309,9 @@ def _incomplete(rubric: Rubric) -> Iterator[str]:
 
 
 def _describes(points: tuple[float, ...], scale: tuple[float, ...]) -> bool:
-    """Return whether these points can have words on a scale: all of them, or the ends.
+    """Tell whether words for these points describe a scale: all points, or the ends.
 
-    Of many points any between them.
+    On a scale of many points, words between the ends are allowed too.
     """
     ends = scale[:1] + scale[-1:]
     if is_fine(scale):

@@ -255,9 +255,9 @@ TRAINED = RecordFile("training.json", TrainingResult, "annotation collect")
 
 
 def read_trained(records: CampaignRecords) -> list[TrainingResult]:
-    """Return what raters made of known pairs when answers were last collected.
+    """Return raters' results on known pairs when answers were last collected.
 
-    Nothing before, or where there are none.
+    Empty before that, or without known pairs.
     """
     return records.models(TRAINED) if records.study.training and records.has(TRAINED) else []
 

@@ -276,9 +276,9 @@ def with_own_words(rubric: Any, kinds: Mapping[str, VerdictUnit], study_file: Pa
 
 
 def addressed_lines(study: Study, rubric: _Rubric, texts: Iterable[tuple[str, str]]) -> list[str]:
-    """Return what is to be said of the languages that raters are addressed in.
+    """Return notes on the languages in which raters are addressed.
 
-    Nothing where all is checked, or English.
+    There are none if native speakers checked all of them, or raters read English.
 
     `texts` are languages of originals with those of their transformed texts (codes).
     """

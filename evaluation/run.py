@@ -1,18 +1,17 @@
-"""`python -m evaluation.run`: the options of the command that scores a study (`evaluation.scoring`)."""
+"""`plumbline evaluate`: the options of the command that scores a study (`evaluation.scoring`)."""
 
 from __future__ import annotations
 
 from plumbline import cli
-from plumbline.commands import as_called
 
 
 def main() -> int:
     """The command line."""
     parser = cli.Parser(
-        prog=as_called("python -m evaluation.run"),
+        prog="plumbline evaluate",
         description="Score a study's models on the original and on the accepted transformations of its data sets."
         " Can be stopped and run again at any time: it goes on.",
-        epilog=as_called("example: python -m evaluation.run --study studies/demo.yaml"),
+        epilog="example: plumbline evaluate --study studies/demo.yaml",
     )
     cli.add_study_options(parser)
     parser.add_argument(

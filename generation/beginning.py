@@ -1,4 +1,4 @@
-"""`python -m generation.beginning`: what is asked of who makes a study of a file (`generation.study_of_file`)."""
+"""`plumbline init`: what is asked of who makes a study of a file (`generation.study_of_file`)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import re
 from pathlib import Path
 
 from plumbline import cli
-from plumbline.commands import as_called
 from plumbline.errors import StudyError
 from plumbline.languages import language_pair
 
@@ -27,17 +26,17 @@ NAMES = {
 def main() -> int:
     """The command line."""
     parser = cli.Parser(
-        prog=as_called("python -m generation.beginning"),
+        prog="plumbline init",
         description="Make a study of your own of a file of texts: CSV, TSV, JSONL or Parquet.\n"
         "What its columns are for and which language the texts are in is guessed and said;\n"
         "nothing that is there is overwritten.",
-        epilog=as_called(
+        epilog=(
             "example: a file sentences.csv with the columns text and label\n\n"
-            "  python -m generation.beginning sentences.csv --language en\n"
-            "  python -m generation.run --study studies/sentences.yaml --dry-run\n\n"
+            "  plumbline init sentences.csv --language en\n"
+            "  plumbline generate --study studies/sentences.yaml --dry-run\n\n"
             "With a column `output` beside `text` the file says itself what became of each text,\n"
             "and no language model is asked. Columns of other names:\n\n"
-            "  python -m generation.beginning saetze.csv --language de --column text=Satz --column label=Klasse"
+            "  plumbline init saetze.csv --language de --column text=Satz --column label=Klasse"
         ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -1,4 +1,4 @@
-"""`python -m generation.run --ray`: the texts of a study, worked on by the nodes of a running Ray cluster.
+"""`plumbline generate --ray`: the texts of a study, worked on by the nodes of a running Ray cluster.
 
 Each worker is a process on a node with a generator of its own (an engine on GPUs of the node, or an endpoint), made
 once. All work on one unit, and on the next when its texts are handed out; whoever gives outputs back is handed as many

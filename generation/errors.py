@@ -1,11 +1,10 @@
-"""`python -m generation.errors`: the options of the command that shows error rates (`generation.output_tables`)."""
+"""`plumbline errors`: the options of the command that shows error rates (`generation.output_tables`)."""
 
 from __future__ import annotations
 
 import argparse
 
 from plumbline import cli
-from plumbline.commands import as_called
 
 BY = ("transformation", "dataset", "language")
 
@@ -22,9 +21,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def main() -> int:
     """The command line."""
     parser = cli.Parser(
-        prog=as_called("python -m generation.errors"),
+        prog="plumbline errors",
         description="How often the generator of a study, and each candidate, makes which error (HTEB, Table 5).",
-        epilog=as_called("example: python -m generation.errors --study studies/demo.yaml"),
+        epilog="example: plumbline errors --study studies/demo.yaml",
     )
     add_options(parser)
     parser.add_argument("--by", choices=BY, default="", help="add a row for each of these")

@@ -1,4 +1,4 @@
-"""What a run would ask for: `python -m generation.run --dry-run`."""
+"""What a run would ask for: `plumbline generate --dry-run`."""
 
 from __future__ import annotations
 

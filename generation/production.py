@@ -1,4 +1,4 @@
-"""What `python -m generation.run` does: every transformation that a study wants and does not have yet.
+"""What `plumbline generate` does: every transformation that a study wants and does not have yet.
 
 Each output is in its unit's journal when it was received, and a finished unit's journal becomes its Parquet table
 (`generation.unit`), so `kill -9` loses only what was in flight. Outputs that got no answer are asked for again by the

@@ -1,4 +1,4 @@
-"""`python -m generation.run`: the options of the command that makes a study's outputs (`generation.production`)."""
+"""`plumbline generate`: the options of the command that makes a study's outputs (`generation.production`)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import argparse
 from typing import TYPE_CHECKING
 
 from plumbline import cli
-from plumbline.commands import as_called
 
 if TYPE_CHECKING:
     from generation.unit import Shard
@@ -15,9 +14,9 @@ if TYPE_CHECKING:
 def main() -> int:
     """The command line."""
     parser = cli.Parser(
-        prog=as_called("python -m generation.run"),
+        prog="plumbline generate",
         description="Transform every text of a study. Can be stopped at any time; run again, it continues.",
-        epilog=as_called("example: python -m generation.run --study studies/demo.yaml"),
+        epilog="example: plumbline generate --study studies/demo.yaml",
     )
     cli.add_study_options(parser)
     parser.add_argument(

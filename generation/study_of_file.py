@@ -1,4 +1,4 @@
-"""What `python -m generation.beginning texts.csv` does: make a study of a file of texts.
+"""What `plumbline init texts.csv` does: make a study of a file of texts.
 
 What it guesses from the file (which columns hold what, which task they make, which language they are in) it says, and
 an option overrides it; what it cannot tell it asks for. The study is read as every command reads it before it is kept.

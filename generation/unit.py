@@ -1,6 +1,6 @@
 """A unit of generation: one transformation with one seed, with what it wants, what is there, and what is left to do.
 
-`python -m generation.run --shard 3/16` makes a part of a study's texts, for schedulers that start one command many
+`plumbline generate --shard 3/16` makes a part of a study's texts, for schedulers that start one command many
 times. Processes on many machines share nothing but the study's folder: what a shard makes stands in journals of its own
 beside the units' tables. The next run without `--shard` takes these over, makes what is left, and writes the tables.
 """

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 from plumbline import interrupt
-from plumbline.commands import as_called
 from plumbline.errors import PlumblineError, StudyError, is_full
 from plumbline.resources import ROOT, in_checkout_alone
 from plumbline.words import printable, printable_line
@@ -243,7 +242,6 @@ def _cell(text: str) -> str:
 
 
 def _complain(line: str, status: int) -> int:
-    line = as_called(line)
     plain = printable_line(line)
     plain = plain if len(plain) <= _LONGEST else f"{plain[:_LONGEST]} ..."
     print(f"error: {plain}" if status == 2 else plain, file=sys.stderr)

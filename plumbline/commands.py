@@ -160,6 +160,6 @@ _SPELLING = re.compile(
 )
 
 
-def as_called(text: str) -> str:
+def as_named(text: str) -> str:
     """Return a text whose commands (`python -m annotation sample`) have their names (`plumbline sample`)."""
     return _SPELLING.sub(lambda spelling: _BY_SPELLING[spelling[0]], text)

@@ -128,7 +128,7 @@ def usual_script(code: str) -> str:
 
 
 def display_name(code: str, language: str = "en") -> str:
-    """What a language is called in another: `display_name("de", "fr") == "allemand"`."""
+    """Return a language's name in another language: `display_name("de", "fr") == "allemand"`."""
     return _language(code).display_name(language)
 
 

@@ -84,7 +84,7 @@ def clear_left(path: Path) -> None:
 
 
 def is_running(process: int) -> bool:
-    """Whether this machine has a process of this number, whoever's it is."""
+    """Tell whether a process with this number runs on this machine, under any user."""
     try:
         os.kill(process, 0)  # tells nothing to it; /proc is Linux's alone
     except (ProcessLookupError, OverflowError):

@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 from plumbline import cli
-from plumbline.commands import as_called
 from plumbline.errors import StudyError
 from plumbline.resources import resource, working
 
@@ -89,7 +88,7 @@ def _studies(words: list[str]) -> int:
     new = put_samples()
     print(f"{new} files put into {FOLDER}/" if new else f"the sample studies are in {FOLDER}/ already")
     print(f"prompts and rubrics to copy from: {resource('prompts')}; yours, under other names: {working('prompts')}")
-    print(as_called("next: python -m generation.run --study studies/demo.yaml"))
+    print("next: plumbline generate --study studies/demo.yaml")
     return 0
 
 

@@ -1,20 +1,19 @@
-"""`python -m streamlit_app --study studies/demo.yaml`: the dashboard on this machine, until Ctrl-C."""
+"""`plumbline dashboard --study studies/demo.yaml`: the dashboard on this machine, until Ctrl-C."""
 
 from __future__ import annotations
 
 import argparse
 
 from plumbline import cli, interrupt
-from plumbline.commands import as_called
 from streamlit_app.start import add_names_options
 
 
 def main() -> int:
     """The command line; pages read the study's options (`streamlit_app.start`)."""
     parser = cli.Parser(
-        prog=as_called("python -m streamlit_app"),
+        prog="plumbline dashboard",
         description="Show a study: what is done and stale, ratings, verdicts, scores. Runs until Ctrl-C.",
-        epilog=as_called("example: python -m streamlit_app --study studies/demo.yaml"),
+        epilog="example: plumbline dashboard --study studies/demo.yaml",
     )
     cli.add_study_options(parser)
     parser.add_argument("--port", type=_port, metavar="N", help="the port on this machine (default: 8501)")

@@ -171,7 +171,7 @@ class Words:
 
     @classmethod
     def of(cls, rubric: Rubric, queue: Queue, note: str = "", task: Mapping[str, Any] | None = None) -> Words:
-        """Return what a rubric says to the raters of a queue.
+        """Return the words that a rubric addresses to the raters of a queue.
 
         `note` (Markdown) stands above and below the guidelines.
         """
@@ -262,9 +262,9 @@ class Words:
         return ""
 
     def fits(self, shown: Words) -> bool:
-        """Return whether a dataset that shows those words can be made to show these.
+        """Tell whether a dataset with other words can be changed to these.
 
-        Argilla changes no form and no pair.
+        Argilla changes neither a question's form nor a pair.
 
         What was asked stands with each pair, and in the guidelines, where it can be read back.
         """
@@ -327,9 +327,9 @@ def questions_of(argilla: Argilla, dataset_id: str) -> dict[str, dict[str, Any]]
 
 
 def suggestions_for(pairs: Sequence[Pair], suggestions: Suggested) -> Suggested:
-    """Return what each pair of a campaign shows.
+    """Return the suggestions that raters see, by pair.
 
-    Suggestions on the experiment's half and on repeats of it, nowhere else.
+    Only the experiment's half and repeats of it have some.
     """
     half = {pair.pair_id for pair in pairs if pair.control == SUGGESTED}
     sources = {pair.pair_id: pair.repeats or pair.pair_id for pair in pairs}

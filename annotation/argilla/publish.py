@@ -223,9 +223,9 @@ class _Target:
 
 
 def has_rating_page(study: Study, connection: Connection | None) -> bool:
-    """Return whether the study's annotators rate on our page.
+    """Tell whether the study's annotators rate on our page.
 
-    On our own server, where they see no suggestions of judges.
+    They do on our own server, unless they see suggestions of judges.
     """
     here = connection is not None and connection.home is not None
     return here and study.raters.page == "plumbline" and study.raters.suggestions == "none"
@@ -326,9 +326,7 @@ def _fill(
 
 
 def _put_right(argilla: Argilla, dataset: DatasetListing, words: Words, *, drawn: bool) -> tuple[bool, str]:
-    """Return whether a dataset can be filled up, and what was corrected.
-
-    One that nobody answered says the right words then.
+    """Correct a dataset that nobody has answered; return whether it can be filled up, and what was corrected.
 
     An earlier run was cut off while it made a draft: nobody has seen it, so it is made anew, as is one that asks other
     questions, which nobody has answered (`_refuse_answered`).

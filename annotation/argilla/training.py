@@ -173,7 +173,7 @@ def collect_training(records: CampaignRecords, argilla: Argilla, rubric: Rubric)
 def _trained(
     rater: tuple[str, bool], item: TrainingItem, values: Mapping[str, Any] | None, rubric: Rubric, within: float
 ) -> TrainingResult:
-    """Return how a rater (pseudonym, whether simulated) did on a known pair.
+    """Return a rater's result on a known pair.
 
     `values` are None without a submitted answer.
     """

@@ -72,9 +72,9 @@ class PaymentAccount:
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Return what the file has; an account with nothing in it where there is none.
+        """Read the account; an account without rows if the file does not exist.
 
-        Raises DataError for a damaged one.
+        Raises DataError for a damaged file.
         """
         advice = "restore it from a backup: it says who was paid"
         content: dict[str, Any] = read_json(path, "annotation crowd launch", advice) if path.exists() else {}

@@ -224,7 +224,7 @@ class CrowdCampaign:
         return works
 
     def pseudonym(self, worker: str) -> str:
-        """Return what a worker is called outside the ledger.
+        """Return a worker's pseudonym outside the ledger.
 
         In a sandbox it says that the ratings are a rehearsal's.
         """

@@ -122,10 +122,7 @@ def forget_rehearsal(study: Study, ledger: Ledger) -> int:
 
 
 def _only_returned(ratings: pd.DataFrame, source: str, parts: Mapping[str, SourcePart], works: Sequence[Work]) -> bool:
-    """Return whether ratings are missing and all of them are of work that was returned.
-
-    Nobody may use these any more.
-    """
+    """Tell whether ratings are missing and all of them are of returned work, which nobody may use."""
     of_source = ratings[ratings["source"] == source]
     now = {(answer.rater_id, answer.batch) for part in parts.values() for answer in part.answers}
     missing = set(zip(of_source["rater_id"], of_source["batch"], strict=True)) - now

@@ -40,7 +40,7 @@ LISTS = "payments"  #: the folder of lists, beside the ledger
 
 
 def link_of(crowd: CrowdSpec) -> LinkSpec:
-    """Return what the platform's links hold. Raises StudyError where the study does not say."""
+    """Return the study's settings of links. Raises StudyError without any."""
     if crowd.link is None:
         raise StudyError("crowd.link is missing: name a preset, such as `link: {preset: sona}` (docs/howto/links.md)")
     return crowd.link

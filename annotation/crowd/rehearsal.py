@@ -128,7 +128,7 @@ class MadeUpCrowd(AccountPlatform):
         )  # fmt: skip
 
     def answers(self, submission: Submission, offer: Offer) -> Sequence[Answer]:
-        """Return what the worker answered: of each pair what they felt, in an equal share of their time."""
+        """Return the worker's simulated answers, each pair with an equal share of the time."""
         work = self._works[submission.submission_id]
         rater, at = worker_of(self._seed, work.worker).rater, (work.submitted_at or datetime.now(UTC)).isoformat()
         seconds = round(work.seconds / len(offer.pairs), 1)

@@ -99,9 +99,9 @@ def point_name(task: HumanTask, point: int) -> str:
 
 
 def clusters_shown(task: HumanTask) -> int:
-    """Return how many numbered clusters stand to be chosen.
+    """Return the number of clusters to choose from.
 
-    As many as were told, else one for each item, at most 30.
+    It is the number that raters were told, else one for each item, at most 30.
     """
     return task.clusters_told or min(task.n_items, 30)
 

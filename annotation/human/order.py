@@ -50,9 +50,9 @@ class OrderDrawing:
 
 
 def drawing_of(study: Study, pairs: Sequence[Pair]) -> OrderDrawing | None:
-    """Return what is drawn for each rater of some pairs, which are of one queue.
+    """Return the drawing of orders for some pairs of one queue.
 
-    None for other studies than of tasks.
+    None for studies without tasks.
     """
     if not study.judging.does_tasks or not pairs:
         return None

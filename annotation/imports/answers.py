@@ -260,7 +260,7 @@ def _labelled(title: str, name: str, texts: Mapping[str, int], wrong: dict[str, 
 
 
 def _mark(texts: Iterable[str]) -> str:
-    """Return what stands between several labels in one cell: what makes fewer labels of the texts.
+    """Return the separator of several labels in one cell: the one that leaves the fewest distinct labels.
 
     Empty where none does.
     """

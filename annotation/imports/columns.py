@@ -111,9 +111,9 @@ class Proposal:
 
 
 def propose(table: CellTable, corrections: Mapping[str, str]) -> Proposal:
-    """Return what the columns of a table are; `corrections` are the user's, by column.
+    """Propose the roles of a table's columns; `corrections` are the user's, by column.
 
-    Raises StudyError for strange ones.
+    Raises StudyError for unknown columns and roles.
     """
     columns = [str(name) for name in table.cells.columns]
     for column, role in corrections.items():
@@ -369,7 +369,7 @@ class _Proposer:
         )
 
     def _take_crossed(self) -> None:
-        """Return who rated where no name says it: the only column in which no item has the same twice."""
+        """Take the only column in which no item has the same value twice as the raters, if no name shows them."""
         keys = self._item_keys()
         if {"rater", "by_rater", "by_item"} & self._has_roles() or not keys or not self._repeated(keys):
             return

@@ -32,7 +32,7 @@ ROLES = {
 
 
 def add_import_options(parser: argparse.ArgumentParser) -> None:
-    """Return which files, what their columns are, and where the study goes."""
+    """Add the options of files, of their columns' roles, and of the study's place."""
     add = parser.add_argument
     add("files", metavar="FILE", type=cli.local, nargs="+", help="what was exported: ratings, and texts or right"
         " answers by the same ids")  # fmt: skip

@@ -505,9 +505,9 @@ _WORD = re.compile(r"\w[\w@.+-]*\w")  # addresses and ids with dots or hyphens t
 
 
 def _seconds(answers: pd.DataFrame, coarse_times: bool) -> np.ndarray:
-    """Return how long each answer took: as the file says, else since the rater's answer before.
+    """Return the seconds of each answer: the file's, else since the rater's answer before.
 
-    NaN where nobody knows.
+    NaN where they are unknown.
     """
     seconds = answers["seconds"].to_numpy(float)
     if not np.isnan(seconds).all() or coarse_times or answers["at"].isna().all():

@@ -185,9 +185,9 @@ def lines_of(task: HumanTask, labels: Mapping[str, str]) -> dict[str, str]:
 
 
 def spellings(task: HumanTask, labels: Mapping[str, str]) -> dict[str, str]:
-    """Return what may be written for each answer: its words, and its number where it has one.
+    """Return the spellings of each answer: its words, and its number if it has one.
 
-    Nothing that means two.
+    A spelling that could mean two answers is left out.
     """
     lines, names_by_words, twice = lines_of(task, labels), dict[str, str](), set[str]()
     for name, words in labels.items():

@@ -49,9 +49,9 @@ def check(evidence: Evidence, epsilon: float = CROWD, flag: Flag = "both") -> Ju
 
 
 def checked(evidence: Evidence, outcome: JudgedOutcome, epsilon: float = CROWD, flag: Flag = "both") -> JudgeCheck:
-    """Return the same of what was read before.
+    """Return the checks of records that are open already.
 
-    Where the rules let no judge speak of verdicts, it is of agreement alone.
+    Where the rules exclude judges from verdicts, they cover agreement alone.
     """
     design, judging = evidence.design, outcome.judging
     counting = counting_ratings(evidence.collected.sample_ratings, design.per_pair)
@@ -167,9 +167,9 @@ _SHOWN: Mapping[str, tuple[str, dict[str, str]]] = {
 
 
 def beside_text(outcome: JudgedOutcome) -> str:
-    """Return what stands beside verdicts, for `annotation accept`.
+    """Return the text that `plumbline accept` prints beside verdicts.
 
-    What is recorded, decisions, and what they rest on.
+    It names recorded judges, decisions, and their basis.
     """
     title, columns = _DECISIONS
     lines = [title, who_decides(decides=outcome.decides), *_recorded(outcome.recorded)]

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from plumbline import cli
-from plumbline.commands import as_called
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,7 +31,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _examples() -> str:
-    return as_called(
+    return (
         "examples:\n  plumbline judge run --study studies/demo.yaml\n"
         "  plumbline judge gold --study studies/pteb_judges.yaml\n"
         "  plumbline judge check --study studies/demo.yaml\n"

@@ -177,9 +177,9 @@ def judged(study: Study) -> bool:
 
 
 def read_judging(records: CampaignRecords) -> Judging:
-    """Return what judges were given and said.
+    """Read the outputs given to judges, and their judgements.
 
-    Raises DataError where some have said nothing yet, or a table is damaged.
+    Raises DataError if judgements are missing or a table is damaged.
     """
     try:
         from annotation.judges.pool import read_judged, undrawn  # noqa: PLC0415 (these take the extra `generation`)
@@ -276,9 +276,9 @@ def _records(verdicts: Sequence[Verdict], outcome: JudgedOutcome) -> list[Beside
 
 
 def judged_means(evidence: Evidence, verdicts: Sequence[Verdict]) -> Mapping[Unit, Sequence[JudgedMean]]:
-    """Return what people and judges say together of each verdict's questions.
+    """Return the joint estimates of people and judges for each verdict's questions.
 
-    Raises DataError where judges' records lack.
+    Raises DataError if judges' records are missing.
     """
     outcome = beside(evidence, verdicts, read_judging(evidence))
     return of_verdicts(outcome, verdicts)

@@ -70,9 +70,9 @@ def pair_means(ratings: pd.DataFrame) -> pd.Series:
 
 
 def calibrated(scores: Floats, people: Floats, seed: int, folds: int = FOLDS) -> Floats:
-    """Return what people would say, by the judge's scores.
+    """Return people's expected ratings, given the judge's scores.
 
-    An isotonic curve, fitted each time on the other folds' pairs.
+    An isotonic curve predicts each fold, fitted on the other folds' pairs.
 
     `people` are the pairs' mean ratings. Out of fold, so that a curve tells of pairs that it has not seen; it never
     stands in for ratings. NaN where a score is NaN, and for fewer than 2 pairs in a fold's rest.
@@ -214,9 +214,7 @@ def result_of(differences: Mapping[str, tuple[Floats, Floats]], epsilon: float) 
 
 
 def benjamini_yekutieli(p_values: Floats, q: float = FALSE_DISCOVERIES) -> np.ndarray:
-    """Return which hypotheses are rejected at a false discovery rate of q, whatever their dependence.
-
-    True or False each.
+    """Return a mask of the hypotheses rejected at a false discovery rate of q, whatever their dependence.
 
     Those up to the largest p_(k) with p_(k) <= k q / (m sum(1/i)).
     """

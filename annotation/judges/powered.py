@@ -228,9 +228,9 @@ def _anytime(part: _Part, estimate: PoweredMean) -> tuple[_Ends, _Ends]:
 
 
 def partners(outputs: pd.DataFrame, sample: Collection[str], seed: int) -> dict[str, list[str]]:
-    """Return which outputs beyond the sample stand beside each of its pairs in a bet.
+    """Return the outputs beyond the sample that stand beside each of its pairs in a bet.
 
-    Of its stratum, and beside no other.
+    They are of its stratum, and each stands beside one pair.
 
     The outputs of a stratum, in the sample's own random order, are dealt out in equal parts to its pairs, in theirs;
     the rest of a division stands beside none. Neither ratings nor scores play a part.

@@ -111,9 +111,9 @@ class PromptedAnswers(AnswerTable[Q, R]):
         return JudgeForecast(self.spec.name, self.wanted - self.todo, self.todo, characters, tokens, recorded)
 
     def jobs(self) -> Iterator[Q]:
-        """Return what is left to ask.
+        """Return the open prompts.
 
-        Prompts that begin alike one after another, so that the beginning is read once.
+        Prompts with the same beginning follow each other, so that the beginning is read once.
         """
         return iter(sorted(super().jobs(), key=lambda question: question.prompt_hash))
 
@@ -291,9 +291,9 @@ def named(specs: Sequence[JudgeSpec], names: Sequence[str], file: Path) -> list[
 
 
 def questionnaires(study: Study, names: Sequence[str] = ()) -> list[Questionnaire]:
-    """Return what each judge of a study (or each of these) is asked.
+    """Return each judge's questions (or those of the named judges).
 
-    Raises StudyError where it cannot be asked that.
+    Raises StudyError for questions that a judge cannot be asked.
     """
     chosen, rubric = named(study.judges, names, study.file), load_rubric(study)
     return [Questionnaire(spec, rubric, study.resolve, f"{study.file}: judge {spec.name!r}") for spec in chosen]

@@ -157,9 +157,9 @@ _OF_PAIR = {"pair_id", "key", "original", "transformed"}
 
 
 def _places(by: Study) -> pd.DataFrame:
-    """Return where each output of a generator stands.
+    """Return the place of each output of a generator.
 
-    Key, sample (an item of a data set), text_id (a place within it).
+    Columns: key, sample (an item of a data set), text_id (its place within the sample).
     """
     plan = Plan(by)
     names = [name for name, kind in plan.kinds.items() if kind.made_by == "generator"]

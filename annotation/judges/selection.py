@@ -246,9 +246,9 @@ def compared(judgements: pd.DataFrame, texts: pd.DataFrame) -> pd.DataFrame:
 def cross_checked(
     judgements: pd.DataFrame, seed: int, unit: Sequence[str] = ("pair_id",), resamples: int = 1000
 ) -> pd.DataFrame:
-    """Return what several judges say of one generator's outputs.
+    """Return the scores that several judges give to one generator's outputs.
 
-    Mean, Hodges-Lehmann's centre, interval (PTEB, Table 5).
+    Columns: mean, Hodges-Lehmann's centre, interval (PTEB, Table 5).
 
     `unit` are the columns within which scores are averaged first; the paper does not say over what its centre is, and
     (dataset,) is another reading. The centre is the median of all means of two units, the interval a percentile

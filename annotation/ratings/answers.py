@@ -253,9 +253,9 @@ def _refuse_loss(before: pd.DataFrame, now: pd.DataFrame, source: str) -> None:
 
 
 def _said(answer: Answer) -> dict[str, Any]:
-    """Return what an answer says.
+    """Return an answer's content for its hash.
 
-    What came later and says nothing is left out, so that equal answers have equal hashes.
+    Fields that later versions added are left out while they are empty, so that equal answers keep equal hashes.
     """
     return {name: value for name, value in vars(answer).items() if value or name not in ("order", "turn")}
 

@@ -79,9 +79,9 @@ def excluded_raters(decisions: Sequence[Decision]) -> dict[str, str]:
 
 
 def asked_again(ratings: pd.DataFrame) -> pd.Series:
-    """Return which ratings are of excluded raters whose pairs were offered again.
+    """Return a mask of excluded raters' ratings whose pairs were offered again.
 
-    None in frames without a word of that.
+    It is False everywhere in frames without that column.
     """
     return ratings["again"].astype(bool) if "again" in ratings else pd.Series(False, ratings.index)
 

@@ -28,9 +28,9 @@ _INK = "#1f2430"
 
 
 def rating_shares(shares: pd.DataFrame, scale: Sequence[float]) -> alt.LayerChart:
-    """Return how often each point of the scale was given for one question.
+    """Chart the shares of each point of the scale for one question.
 
-    A bar a transformation, from lowest to highest.
+    A bar is a transformation, from the lowest point to the highest.
 
     `shares` has the columns transformation, value, share (0 to 1) and total (ratings), a row for each transformation
     and point (or fifth of a scale with many), in the order in which they are shown.

@@ -96,9 +96,9 @@ class CampaignMaterial:
 
     @property
     def surplus(self) -> pd.DataFrame:
-        """Return those that came when their pair had enough.
+        """Return surplus ratings, which came when their pair had enough.
 
-        Told from what counts, since the mark is that of collecting.
+        They follow from the ratings that count, since the mark dates from collecting.
         """
         elsewhere = [*self.counting.index, *self.excluded.index, *self.withdrawn.index]
         return self.submitted[~self.submitted.index.isin(elsewhere)]

@@ -39,7 +39,6 @@ from annotation.verdicts.looks import WHY_UNBIASED
 from annotation.verdicts.preregistration import amendments, fixed_text
 from annotation.verdicts.rules import late_lines
 from annotation.verdicts.tables import SIMULATED, display, looks_frame, number, rule_chances, with_interval
-from plumbline.commands import as_called
 from plumbline.exhibits.page import Figure, Section, write_page
 from plumbline.exhibits.table import Exhibit, Table, csv_bytes, write_files
 from plumbline.fields import fields_of
@@ -207,7 +206,7 @@ def write_report(study: Study, now: datetime | None = None) -> Path:
     page = folder / "index.html"
     title = f"What {deciders(material.verdicts)[0]} decided: study {study.name}"
     status = read_status(evidence, material.read_at)
-    short = Section("In short", [*map(as_called, headline(status, material.verdicts, reported=True))])
+    short = Section("In short", [*headline(status, material.verdicts, reported=True)])
     warning = " ".join([*([SIMULATED] if material.simulated else []), *late_lines(material.verdicts)])
     write_page(page, title, warning, [short, *sections(material, tables, drawn)])
     return page

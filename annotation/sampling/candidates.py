@@ -79,10 +79,7 @@ class DuplicateIndex:
         return self.first(groups, words) is not None
 
     def first(self, groups: Iterable[Hashable], words: frozenset[str]) -> int | None:
-        """Return which text of one of these groups, counted from 0 as they were put in, is a near-duplicate; None.
-
-        None is.
-        """
+        """Return the first near-duplicate among the texts of these groups, by its place from 0, or None."""
         places = [(group, word) for group in groups for word in _rarest(words)]
         texts = (entry for key in places for entry in self._texts.get(key, {}).items())
         return next((number for text, number in texts if overlap(words, text) >= NEAR), None)

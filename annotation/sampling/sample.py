@@ -258,9 +258,9 @@ def compared(apart: Collection[str], pair: Pair) -> tuple[list[Hashable], frozen
 
 
 def _stays(records: CampaignRecords, pairs: Sequence[Pair]) -> bool:
-    """Return whether the sample on disk is one that raters may have seen.
+    """Tell whether raters may have seen the sample on disk, so that it stays.
 
-    Raises StudyError where `pairs` are others.
+    Raises StudyError if `pairs` differ from it.
     """
     how = offered(records)
     if not records.has(PAIRS) or not how:

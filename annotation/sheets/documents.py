@@ -65,8 +65,8 @@ def datasheet_answers(
     published = SheetAnswer(f"{bundle.reference} {bundle.published}".strip()) if bundle.reference else missing()
     return {
         "Motivation": {
-            "For what purpose was the dataset created?": _given(material.study.description),
-            "Who created it?": _given(listed(bundle.creators)),
+            "For what purpose was the dataset created?": _stated(material.study.description),
+            "Who created it?": _stated(listed(bundle.creators)),
             "Who funded it?": missing(),
         },
         "Composition": _composition(material, facts),
@@ -75,7 +75,7 @@ def datasheet_answers(
             "What mechanisms were used?": facts["medium"],
             "Who was involved, and how were they paid?": facts["payment"],
             "How were they recruited?": facts["recruitment"],
-            "Over what time?": _given(dated_words(material.counting) if len(material.counting) else ""),
+            "Over what time?": _stated(dated_words(material.counting) if len(material.counting) else ""),
             "Was there an ethical review?": facts["committee"],
             "Did the people consent?": facts["consent"],
             "Was an impact assessment carried out?": facts["impact"],
@@ -97,7 +97,7 @@ def datasheet_answers(
         },
         "Distribution": {"Under what licence?": facts["rights"], "Where and when was it published?": published},
         "Maintenance": {
-            "Whom can one write to?": _given(bundle.contact),
+            "Whom can one write to?": _stated(bundle.contact),
             "Which edition is it?": SheetAnswer(bundle.edition),
         },
     }
@@ -132,8 +132,8 @@ def _composition(material: CampaignMaterial, facts: Mapping[str, SheetAnswer]) -
     }
 
 
-def _given(text: str) -> SheetAnswer:
-    """What the study file says; open where it says nothing."""
+def _stated(text: str) -> SheetAnswer:
+    """Return the study file's words as an answer; open without any."""
     return SheetAnswer(text) if text else missing()
 
 
@@ -190,7 +190,7 @@ def datasheet_text(study: Study, above: str, answers: Mapping[str, Mapping[str, 
 
 
 def counted(answers: Sequence[SheetAnswer]) -> str:
-    """How many are answered, and by whom: `60 of 83 answered (60 from records, 0 by people); 23 open`."""
+    """Count the answers by their source: `60 of 83 answered (60 from records, 0 by people); 23 open`."""
     number = {by: sum(answer.by == by for answer in answers) for by in ("records", "people", "open")}
     answered = number["records"] + number["people"]
     return (

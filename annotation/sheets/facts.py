@@ -1,4 +1,4 @@
-"""What records and the study file say of an evaluation by people: one answer for each thing that sheets ask.
+"""The facts of an evaluation by people, from records and the study file: one answer for each question of the sheets.
 
 An answer is of records, of people (`ethics` in the study file), or open. What is open says what is on record so far.
 """
@@ -44,7 +44,7 @@ _CAMPAIGNS = 1000
 
 @dataclass(frozen=True)
 class SheetAnswer:
-    """What a sheet is answered with."""
+    """An answer in a sheet."""
 
     text: str = ""  #: the answer, or words to a choice; of an open one what is on record
     by: By = "records"
@@ -94,7 +94,7 @@ def facts_of(material: CampaignMaterial) -> dict[str, SheetAnswer]:
 
 
 def warning(material: CampaignMaterial) -> str:
-    """What stands above all else where ratings are simulated; empty where none is."""
+    """Return the warning about simulated ratings; empty if there are none."""
     if not material.simulated:
         return ""
     return (
@@ -105,7 +105,7 @@ def warning(material: CampaignMaterial) -> str:
 
 
 def all_simulated(material: CampaignMaterial) -> bool:
-    """Whether no rating that counts is a person's."""
+    """Tell whether every rating that counts is simulated."""
     return bool(len(material.counting) and material.counting["simulated"].all())
 
 
@@ -130,7 +130,7 @@ def repeated(material: CampaignMaterial) -> pd.DataFrame:
 
 
 def self_agreement(material: CampaignMaterial, question: str) -> SheetAnswer:
-    """How often raters gave the same answer twice; an answer that says so where nothing was shown twice."""
+    """Return how often raters gave the same answer twice, or that nothing was shown twice."""
     both = repeated(material)
     both = both[both["question"] == question]
     if both.empty:
@@ -157,7 +157,7 @@ def _of_people(material: CampaignMaterial, key: str) -> SheetAnswer:
 
 
 def _crowd_facts(material: CampaignMaterial) -> Mapping[str, SheetAnswer]:
-    """What a live campaign on a crowd platform says; nothing without one."""
+    """Return the answers from a live campaign on a crowd platform; none without one."""
     crowd = material.study.crowd
     platforms = {campaign.platform for campaign in material.crowd if campaign.mode == "live"}
     if crowd is None or not platforms:
@@ -173,7 +173,7 @@ def _crowd_facts(material: CampaignMaterial) -> Mapping[str, SheetAnswer]:
 
 
 def _recruited(material: CampaignMaterial, crowd: CrowdSpec) -> SheetAnswer:
-    """What a platform was asked for; who came by a link was let in elsewhere."""
+    """Return the filters that a platform applied to workers."""
     countries = {code: crowd.countries.get(code) or PTEB_COUNTRIES.get(code) for code in sorted(_readers(material))}
     lists = [f"{language_name(code)}: {', '.join(named)}" for code, named in countries.items() if named]
     return SheetAnswer(
@@ -199,7 +199,7 @@ def _experiment(material: CampaignMaterial) -> str:
 
 
 def _texts(material: CampaignMaterial, *, outputs: bool = False) -> str:
-    """What the texts are that are transformed, or that came of it; of another subject what raters read."""
+    """Describe the originals or outputs; of another subject, the items that raters read."""
     data = listed(sorted({pair.dataset for pair in material.pairs}))
     if not material.study.judging.transforms:
         names = listed(list(material.study.judging.fields))
@@ -212,7 +212,7 @@ def _texts(material: CampaignMaterial, *, outputs: bool = False) -> str:
 
 
 def _sizes(material: CampaignMaterial) -> str:
-    """How many items of each group somebody rated."""
+    """Count the rated items of each group."""
     rated = set(material.counting["pair_id"].astype(str))
     counts = Counter(display(pair.transformation, pooled=False) for pair in material.pairs if pair.pair_id in rated)
     if not counts:
@@ -322,7 +322,7 @@ def _prospects(material: CampaignMaterial) -> Iterator[str]:
 
 
 def _variation(ratings: pd.DataFrame) -> RatingVariation:
-    """How ratings of one question vary within what is judged. Raises ValueError where they do not."""
+    """Return the variation of one question's ratings within transformations. Raises ValueError if they do not vary."""
     columns = ["pair_id", "rater_id", "value", "transformation"]
     parts = severity(ratings.loc[ratings["value"].notna(), columns], "transformation")
     if not parts.error_sd > 0:

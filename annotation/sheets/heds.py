@@ -64,13 +64,13 @@ class FormField:
 
     @property
     def by_criterion(self) -> bool:
-        """Whether it is answered for each quality criterion."""
+        """Whether each quality criterion has an answer of its own."""
         return self.number.startswith("4.")
 
 
 @dataclass(frozen=True)
 class FieldAnswer:
-    """What a field is answered with: words, options of it (from 1) with words that explain them, or nothing yet."""
+    """A field's answer: words, options (from 1) with words that explain them, or nothing yet."""
 
     answer: SheetAnswer
     chosen: tuple[int, ...] = ()
@@ -79,7 +79,7 @@ class FieldAnswer:
 
 @functools.cache
 def _content() -> dict[str, Any]:
-    """What `heds.yaml` says."""
+    """Read `heds.yaml`."""
     content: dict[str, Any] = parse_yaml(files("annotation.sheets").joinpath("heds.yaml").read_text(encoding="utf-8"))
     return content
 
@@ -99,7 +99,7 @@ def form() -> tuple[Mapping[str, FormField], str]:
 
 
 def heds_answers(material: CampaignMaterial, facts: Mapping[str, SheetAnswer]) -> dict[str, list[FieldAnswer]]:
-    """What each question is answered with, by number in the form's order; of section 4 once for each criterion."""
+    """Return the answers by the question's number, in the form's order; in section 4 one for each criterion."""
     answers = {**_reference(material, facts), **_systems(material, facts), **_design(material, facts)}
     answers |= _evaluators(material, facts) | _ethics(facts)
     questions = list(zip(material.asked.questions, material.asked.asked(), strict=True))
@@ -111,7 +111,7 @@ def heds_answers(material: CampaignMaterial, facts: Mapping[str, SheetAnswer]) -
 
 
 def heds_json(answers: Mapping[str, Sequence[FieldAnswer]]) -> dict[str, Any]:
-    """What the form's `upload json` reads: a value for each element that is answered, by its id."""
+    """Return the content for the form's `upload json`: a value for each answered element, by its id."""
     fields, many = form()
     named = (entry.criterion for entries in answers.values() for entry in entries if entry.criterion)
     criteria = list(dict.fromkeys(named))
@@ -302,7 +302,7 @@ def _criterion(material: CampaignMaterial, question: Question, scale: QuestionSc
 
 
 def _named(title: str) -> SheetAnswer:
-    """What a question calls its criterion: of ours what stands before the colon; of others a colon says nothing."""
+    """Return a question's name of its criterion: in ours the words before the colon."""
     name, colon, _ = title.partition(":")
     if colon and title not in _CLASSIFIED:
         return missing(title)
@@ -310,7 +310,7 @@ def _named(title: str) -> SheetAnswer:
 
 
 def _definition(material: CampaignMaterial, question: Question) -> str:
-    """What raters read about it beside its title, once for each pool that reads something else."""
+    """Return the explanation beside the question's title, once if all pools read the same."""
     every = dict.fromkeys(pair.pool for pair in material.pairs)
     pools = [pool for pool in every if not question.pools or pool in question.pools]
     texts = {pool: material.asked.description(pool, question, ENGLISH) for pool in pools}
@@ -361,7 +361,7 @@ def _aggregation(material: CampaignMaterial, scale: QuestionScale) -> str:
 
 
 def _agreement(material: CampaignMaterial, scale: QuestionScale) -> tuple[str, str]:
-    """How agreement on a question was measured, and the numbers over all groups."""
+    """Return the measure of agreement on a question, and the numbers over all groups."""
     overall = next((group for group in material.groups if group.level == "overall"), None)
     summary = next((part for part in overall.questions if part.question == scale.name), None) if overall else None
     if scale.kind == "text" or summary is None:

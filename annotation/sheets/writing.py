@@ -36,10 +36,11 @@ def write_sheets(study: Study) -> list[str]:
         raise StudyError(
             f"{study.file}: sheets are about ratings; on tasks that people do, run `plumbline human-report`"
         )
-    material = read_material(Evidence.open(study))
+    records = Evidence.open(study)
+    material = read_material(records)
     content, lines = sheet_files(material)
     if rated_here(material):
-        content[PREVIEW] = preview_html(study).encode()
+        content[PREVIEW] = preview_html(records).encode()
     write_files(study.folder / FOLDER, content)
     return [f"{study.name}: sheets -> {study.folder / FOLDER}", *lines]
 

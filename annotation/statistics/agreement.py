@@ -317,9 +317,9 @@ def band(value: float) -> str:
 
 
 def at_least(summary: Summary) -> str:
-    """Return what AC2 and alpha both show of agreement, in a word.
+    """Return the word for the agreement that AC2 and alpha both show.
 
-    The band of the lower of their intervals' lower ends.
+    It is the band of the lower of their intervals' lower ends.
 
     AC2 alone is high wherever nearly all ratings are the same, whoever gave them. A dash where either has no interval.
     """

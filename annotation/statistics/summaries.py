@@ -198,9 +198,9 @@ def _of_labels(
     anytime: bool,
     level: float | None,
 ) -> Summary:
-    """Return the same of answers that are no points of a scale: labels, and where they are ranked.
+    """Summarise answers that are no points of a scale: labels, and rankings of labels.
 
-    Texts are but counted.
+    Texts are only counted.
     """
     what = "texts are read, not counted" if question.kind == "text" else f"a {question.kind.replace('_', '-')} has none"
     none, interval, ranking = Estimate.undefined(what), design.rule.interval, question.kind == "ranking"

@@ -160,9 +160,9 @@ def _of_blocks(evidence: Evidence, verdicts: Sequence[Verdict]) -> dict[str, Any
 
 
 def _blocks(evidence: Evidence) -> Iterator[str]:
-    """Return how far the blocks of each verdict are, then what was saved so far in answers and money.
+    """Return lines on the progress of each verdict's blocks, then on the ratings and money saved so far.
 
-    Nothing without any.
+    There are none without blocks.
     """
     study, saved = evidence.study, 0
     for key, group in evidence.blocks.items():
@@ -324,7 +324,7 @@ def _asked(evidence: Evidence, stages: dict[str, Stage], now: datetime) -> Workl
 
 
 def status_now(study: Study, home: server.Home) -> Status:
-    """Return where a study stands now, by its records and by the server that runs.
+    """Return the status of a study by its records and by the running server.
 
     Raises DataError for damaged records.
     """

@@ -24,7 +24,7 @@ from annotation.verdicts.rules import LATE, marks_of
 from annotation.verdicts.tables import SIMULATED, count, display, looks_text
 from plumbline import cli
 from plumbline.cli import columns
-from plumbline.commands import as_called
+from plumbline.commands import as_named
 from plumbline.records import ARGILLA
 
 DASH = "–"
@@ -81,7 +81,7 @@ def _make(status: Status, arguments: str) -> str:
         return f"plumbline generate {arguments}"
     judging = status.study.judging
     if state["texts"] == "not yet" and not judging.transforms and judging.first_command.startswith("generation."):
-        return as_called(f"python -m {judging.first_command} {arguments}")
+        return as_named(f"python -m {judging.first_command} {arguments}")
     if step := _draw(status, arguments, begun=begun):
         return step
     if step := "" if begun else _never(status):
@@ -242,7 +242,7 @@ def _after(status: Status, arguments: str) -> str:
     }
     for stage, module in modules.items():
         if stage in status.stages and status.stages[stage].state != "done":
-            return as_called(f"python -m {module} {arguments}")
+            return as_named(f"python -m {module} {arguments}")
     return ""
 
 
@@ -385,9 +385,9 @@ def in_short(answer: str, doubts: Sequence[str], step: str) -> tuple[str, ...]:
 
 
 def decided(verdicts: Sequence[Verdict]) -> str:
-    """Return which transformations were accepted, rejected and left undecided.
+    """Return the accepted, rejected and undecided transformations.
 
-    With languages and tasks where these differ.
+    Languages and tasks are named where these differ.
     """
     if not verdicts:
         return "Nothing is decided: there are no verdicts that hold."
@@ -411,5 +411,5 @@ def show_status(options: argparse.Namespace) -> int:
     """Show where the study stands."""
     study = cli.study_of(options)
     names = known_names(home_of(options), study.name)
-    print(as_called(status_text(status_now(study, home_of(options)), study.arguments, names)))
+    print(status_text(status_now(study, home_of(options)), study.arguments, names))
     return 0

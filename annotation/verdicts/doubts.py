@@ -219,9 +219,9 @@ def _probability(verdict: Verdict) -> float:
 
 
 def _agreement(verdicts: Sequence[Verdict]) -> Iterator[str]:
-    """Return where AC2 looks fair and alpha does not.
+    """Return a warning where AC2 looks fair and alpha does not.
 
-    Raters agree on what is frequent, and tell pairs apart hardly or not.
+    Then raters agree on the frequent answer, and hardly tell pairs apart.
     """
     places: dict[str, None] = {}
     for verdict in verdicts:

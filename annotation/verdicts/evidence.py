@@ -34,7 +34,7 @@ class Evidence(CampaignRecords):
 
     @classmethod
     def read(cls, study: Study) -> Self:
-        """Return what lies in the study's folder, or is not there yet.
+        """Open the records that exist in the study's folder.
 
         Raises DataError for damaged and replaced files.
         """

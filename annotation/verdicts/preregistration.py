@@ -229,9 +229,9 @@ def seen(fixed: Sequence[RuleSet], first: datetime | None) -> RuleSet | None:
 
 
 def asked_rubric(records: CampaignRecords) -> Rubric:
-    """Return what raters are asked, word for word as it was fixed before they began.
+    """Return the rubric as it was fixed before raters began.
 
-    The study's rubric where none was.
+    It is the study's rubric where none was fixed.
     """
     first = first_rating(records.all_ratings) if len(records.rules) > 1 else None
     held = seen(records.rules, first)

@@ -75,9 +75,9 @@ def rule_chances(verdict: Verdict) -> list[tuple[str, Chance]]:
 
 
 def rated(summaries: Iterable[Summary]) -> list[Summary]:
-    """Return those of questions that are answered with a point of a scale.
+    """Return the summaries of questions with a scale.
 
-    Of these alone there are means, AC2 and kappa.
+    Only these have means, AC2 and kappa.
     """
     return [summary for summary in summaries if summary.kind == "rating"]
 
@@ -260,9 +260,9 @@ _OF_LOOKS = ("question", "label", "look", "pairs", "mean", "low", "high", "limit
 
 
 def looks_text(frame: pd.DataFrame) -> str:
-    """Return the same for a terminal, a line a verdict and rule.
+    """Format looks for a terminal, a line for each verdict and rule.
 
-    The path of its mean, with the interval of each look.
+    A line has the path of the mean, with the interval of each look.
     """
     paths = frame.groupby(["verdict", "question", "label"], sort=False)
     rows = [
@@ -367,9 +367,9 @@ def display(name: str, *, pooled: bool = True) -> str:
 
 
 def scoped(transformation: str, language: str, task_type: str = "") -> str:
-    """Return what a verdict is about as people read it: `Style change (en)`.
+    """Name a verdict's subject as people read it: `Style change (en)`.
 
-    With its task where verdicts are for tasks.
+    The task is named where verdicts are for tasks.
     """
     where = ", ".join(filter(None, (language, task_type.replace("_", " "))))
     return f"{display(transformation, pooled=False)} ({where})"

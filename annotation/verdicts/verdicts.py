@@ -265,10 +265,7 @@ def sample_frame(pairs: Sequence[Pair]) -> pd.DataFrame:
 
 
 def _judged(sample: pd.DataFrame, rests: Basis, design: Design, seed: int | None) -> dict[Place, dict[str, object]]:
-    """Return what was found about each group that the rule's scope judges apart.
-
-    Its verdicts' fields, by the group's key.
-    """
+    """Return the fields of verdicts by the key of each group that the rule's scope judges apart."""
     rule, key = design.rule, SCOPES[design.rule.scope]
     facts = sample.set_index("pair_id")
     ratings = rests.ratings

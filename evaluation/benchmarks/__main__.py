@@ -9,39 +9,38 @@ import argparse
 from typing import TypeAlias
 
 from plumbline import cli
-from plumbline.commands import as_called
 
 Commands: TypeAlias = "argparse._SubParsersAction[cli.Parser]"
 
-_SELECT = """example: python -m evaluation.benchmarks select --from "MTEB(eng, v2)" --languages eng --budget 10
+_SELECT = """example: plumbline select --from "MTEB(eng, v2)" --languages eng --budget 10
 
 From a table of scores (a model a row, a task a column; or model, task, score), and with seconds that were measured:
 
-  python -m evaluation.benchmarks select --from scores.csv --gaps fewest --budget 30 minutes --tasks seconds.csv
+  plumbline select --from scores.csv --gaps fewest --budget 30 minutes --tasks seconds.csv
 """
-_CHECK = """example: python -m evaluation.benchmarks check --study studies/demo.yaml --task sample_sts
+_CHECK = """example: plumbline check --study studies/demo.yaml --task sample_sts
 
 Tasks of mteb by name, without a study:
 
-  python -m evaluation.benchmarks check --task STSBenchmark Banking77Classification
+  plumbline check --task STSBenchmark Banking77Classification
 """
-_SHRINK = """example: python -m evaluation.benchmarks shrink --study studies/demo.yaml --task sample_retrieval
+_SHRINK = """example: plumbline shrink --study studies/demo.yaml --task sample_retrieval
 """
-_BOARD = """example: python -m evaluation.benchmarks board --from "MTEB(eng, v2)" --gaps models
+_BOARD = """example: plumbline board --from "MTEB(eng, v2)" --gaps models
 
 From a table of scores, or from the original scores of a study:
 
-  python -m evaluation.benchmarks board --from scores.csv --out exports/mine/board
-  python -m evaluation.benchmarks board --from studies/mine.yaml
+  plumbline board --from scores.csv --out exports/mine/board
+  plumbline board --from studies/mine.yaml
 """
 
 
 def main() -> int:
     """The command line."""
     parser = cli.Parser(
-        prog=as_called("python -m evaluation.benchmarks"),
+        prog="python -m evaluation.benchmarks",
         description="Build benchmarks: choose tasks, check one, make one smaller, rank models.",
-        epilog=as_called(_SELECT),
+        epilog=_SELECT,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
@@ -147,7 +146,7 @@ def _command(
         name,
         help=words,
         description=description,
-        epilog=as_called(example),
+        epilog=example,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.set_defaults(run=f"evaluation.benchmarks.{run}")

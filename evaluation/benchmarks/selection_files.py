@@ -328,7 +328,7 @@ def _summary(selection: BenchmarkSelection, source: str, lines: list[str]) -> di
 def _benchmark(tasks: dict[str, Any], name: str, selection: BenchmarkSelection) -> str:
     """A Python file that makes the `mteb.Benchmark`; what it names stands in it as strings."""
     lines = [
-        '"""A selection of tasks as a benchmark of mteb, made by `python -m evaluation.benchmarks select`."""',
+        '"""A selection of tasks as a benchmark of mteb, made by `plumbline select`."""',
         "",
         "import mteb",
         "",

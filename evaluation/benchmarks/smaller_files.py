@@ -230,7 +230,7 @@ def _task(name: str, smaller: Smaller, languages: list[str], revision: str) -> s
     )
     module = "clustering" if clustering else "retrieval"
     description = json.dumps(f"{smaller.dataset.name} made smaller: {'; '.join(smaller.how)}")
-    return f'''"""A smaller data set as a task of mteb, made by `python -m evaluation.benchmarks shrink`.
+    return f'''"""A smaller data set as a task of mteb, made by `plumbline shrink`.
 
 `python task.py MODEL` runs it.
 """

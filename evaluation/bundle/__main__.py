@@ -1,4 +1,4 @@
-"""`python -m evaluation.bundle`: the options of what is done with a study's validated outputs as one file."""
+"""`plumbline bundle`: the options of what is done with a study's validated outputs as one file."""
 
 from __future__ import annotations
 
@@ -6,24 +6,23 @@ import argparse
 from typing import TypeAlias
 
 from plumbline import cli
-from plumbline.commands import as_called
 
 Commands: TypeAlias = "argparse._SubParsersAction[cli.Parser]"
 
-_EXAMPLE = """example: python -m evaluation.bundle inspect hteb-english-v1.plumb
+_EXAMPLE = """example: plumbline bundle inspect hteb-english-v1.plumb
 
-  python -m evaluation.bundle export --study studies/hteb_english.yaml --out hteb-english-v1.plumb
-  python -m evaluation.bundle evaluate hteb-english-v1.plumb --model intfloat/multilingual-e5-small
+  plumbline bundle export --study studies/hteb_english.yaml --out hteb-english-v1.plumb
+  plumbline bundle evaluate hteb-english-v1.plumb --model intfloat/multilingual-e5-small
 """
 
 
 def main() -> int:
     """The command line."""
     parser = cli.Parser(
-        prog=as_called("python -m evaluation.bundle"),
+        prog="plumbline bundle",
         description="Validated sets: what people accepted of a study, with the ratings behind it, in one file\n"
         "that others check and evaluate on.",
-        epilog=as_called(_EXAMPLE),
+        epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -81,7 +80,7 @@ def _command(commands: Commands, name: str, run: str, text: str, example: str) -
         name,
         help=text,
         description=f"{text[0].upper()}{text[1:]}.",
-        epilog=as_called(f"example: python -m evaluation.bundle {name} {example}"),
+        epilog=f"example: plumbline bundle {name} {example}",
     )
     parser.set_defaults(run=run)
     return parser

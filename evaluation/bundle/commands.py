@@ -1,4 +1,4 @@
-"""What the commands of `python -m evaluation.bundle` do: open, ask what computes and writes, say what came out."""
+"""What the commands of `plumbline bundle` do: open, ask what computes and writes, say what came out."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ from evaluation.bundle.report import compared, difference
 from evaluation.bundle.source import study_again
 from evaluation.work import quiet
 from plumbline import cli
-from plumbline.commands import as_called
 from plumbline.errors import DataError, ServiceError, StudyError
 from plumbline.resources import installing, working
 from plumbline.store import is_remote
@@ -105,10 +104,10 @@ def write_study(options: argparse.Namespace) -> int:
     counts = f"{again.pairs} pairs and {again.controls} controls"
     print(f"{again.study.name}: {counts}{left_out}, no answers -> {again.study.folder}")
     where = ["--exports", options.exports] if options.exports else []
-    diff = shlex.join(["python", "-m", "evaluation.bundle", "diff", str(options.bundle), str(options.out), *where])
+    diff = shlex.join(["plumbline", "bundle", "diff", str(options.bundle), str(options.out), *where])
     print(
         f"look at raters and rules in {options.out}, then: {again.study.command('annotation publish')};"
-        f" when people have answered: {as_called(diff)}"
+        f" when people have answered: {diff}"
     )
     return 0
 

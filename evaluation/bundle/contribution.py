@@ -60,7 +60,7 @@ class ContributedTask:
 
 @dataclass(frozen=True)
 class Contribution:
-    """What was written."""
+    """The written tasks, and what was left out."""
 
     bundle: Bundle
     tasks: Sequence[ContributedTask]
@@ -223,7 +223,7 @@ def _base(task: Any) -> type:
 
 
 def _settings(draft: TaskDraft) -> dict[str, Any]:
-    """What a task's class says beside its metadata: column names, bounds of scores, sizes of samples."""
+    """Return a task's class attributes beside its metadata: column names, bounds of scores, sizes of samples."""
     task, base = draft.task, _base(draft.task)
     below = type(task).__mro__[: type(task).__mro__.index(base)]
     settings = {
@@ -299,7 +299,7 @@ def _measure(
 
 
 def _portable(facts: _Beside) -> _Beside:
-    """The same without this machine's path."""
+    """Return the metadata without this machine's path."""
     return facts.model_copy(update={"dataset": {**facts.dataset, "path": facts.name}})
 
 

@@ -1,4 +1,4 @@
-"""Which tasks of mteb's a bundle becomes, in memory: their items, data, metadata, and people's verdicts in words.
+"""Drafts of mteb tasks from a bundle, in memory: their items, data, metadata, and people's verdicts in words.
 
 All tasks of a data set have the same items, at most `MOST`, so that their scores compare.
 """
@@ -123,7 +123,7 @@ class SharedItems:
 
     @classmethod
     def of(cls, units: Sequence[ScoreUnit], seed: int) -> SharedItems:
-        """Those of a data set's units."""
+        """Choose the items of a data set's units."""
         dataset = units[0].dataset
         lost = frozenset().union(*(unit.lost for unit in units))
         texts = [text for text in dataset.texts() if text.field != "passage" and text.text_id not in lost]
@@ -153,12 +153,12 @@ def _is_scored(text: Text) -> bool:
 
 
 def _nested(text: Text) -> bool:
-    """Whether it is one of a list of texts in a row."""
+    """Tell whether a text is one of a list in its row."""
     return re.search(rf"/{re.escape(text.field)}/\d+$", text.item) is not None
 
 
 def _item(text: Text) -> str:
-    """What it is an example of: its row, or itself where a row is a set of texts to be clustered."""
+    """Return the example that a text belongs to: its row, or itself if a row is a set of texts to cluster."""
     return text.item if text.task_type == "clustering" else re.sub(rf"/{re.escape(text.field)}/\d+$", "", text.item)
 
 
@@ -211,7 +211,7 @@ def _untransformed(bundle: Bundle, dataset: DatasetSource) -> str:
 
 
 def _verdict(verdicts: Sequence[Verdict], unit: ScoreUnit) -> str:
-    """What people said of a transformation, in words."""
+    """Put the verdicts on a transformation into words."""
     return " ".join(
         f"Verdict of {'simulated raters' if verdict.simulated else 'people'} on {verdict.language}: {verdict.decision};"
         f" {', '.join(_mean(summary) for summary in verdict.questions)};"

@@ -1,4 +1,4 @@
-"""`python -m evaluation.bundle evaluate`: models scored on a bundle, as the maker's study scores them."""
+"""`plumbline bundle evaluate`: models scored on a bundle, as the maker's study scores them."""
 
 from __future__ import annotations
 

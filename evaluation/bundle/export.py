@@ -1,4 +1,4 @@
-"""`python -m evaluation.bundle export`: a study's validated outputs, and all that makes them believable, as one file.
+"""`plumbline bundle export`: a study's validated outputs, and all that makes them believable, as one file.
 
 Members are written one after the other, a unit of outputs in memory at a time; the file appears under its name whole,
 and only after it was read back and held against itself as `inspect` does. What travels of the study are its settings

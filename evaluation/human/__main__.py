@@ -1,13 +1,12 @@
-"""`python -m evaluation.human`: the options of the report on people and models on the same items."""
+"""`plumbline human-report`: the options of the report on people and models on the same items."""
 
 from __future__ import annotations
 
 import argparse
 
 from plumbline import cli
-from plumbline.commands import as_called
 
-PROGRAM = "python -m evaluation.human"
+PROGRAM = "plumbline human-report"
 _EXAMPLE = f"""example: {PROGRAM} --study studies/human.yaml
 
 HUME's tables of scores that somebody published (model, revision, task, language, metric, value), without running
@@ -20,10 +19,10 @@ anything:
 def main() -> int:
     """The command line."""
     parser = cli.Parser(
-        prog=as_called(PROGRAM),
+        prog=PROGRAM,
         description="Write what people and models score on the same items: tables (CSV, Markdown, LaTeX), figures (SVG,"
         " PNG) and one HTML page.",
-        epilog=as_called(_EXAMPLE),
+        epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     source = parser.add_mutually_exclusive_group(required=True)

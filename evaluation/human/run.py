@@ -1,4 +1,4 @@
-"""`python -m evaluation.run` on a human study: models on the items that people did, and everybody in one table."""
+"""`plumbline evaluate` on a human study: models on the items that people did, and everybody in one table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`python -m evaluation.instructions`: the options to score models under wordings, and of `report`, what came out."""
+"""`plumbline sensitivity`: the options to score models under wordings, and of `report`, what came out."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ import sys
 from collections.abc import Sequence
 
 from plumbline import cli
-from plumbline.commands import as_called
 
-PROGRAM = "python -m evaluation.instructions"
-_REPORT = """example: python -m evaluation.instructions report --study studies/instructions.yaml
+PROGRAM = "plumbline sensitivity"
+_REPORT = """example: plumbline sensitivity report --study studies/instructions.yaml
 
 Of scores that somebody published (a long table: model, task, prompt_id, score, ...; or a folder of mteb's results with
 experiments/), without running anything:
 
-  python -m evaluation.instructions report --scores scores.parquet --out report
-  python -m evaluation.instructions report --scores ~/.cache/mteb --part STS22.v2=test/en
+  plumbline sensitivity report --scores scores.parquet --out report
+  plumbline sensitivity report --scores ~/.cache/mteb --part STS22.v2=test/en
 """
 
 
@@ -27,10 +26,10 @@ def main() -> int:
 
 def _evaluate() -> int:
     parser = cli.Parser(
-        prog=as_called(PROGRAM),
+        prog=PROGRAM,
         description="Score a study's models under the wordings that people accepted, under the model's own prompt and"
         " under none. Can be stopped and run again at any time: it goes on.",
-        epilog=as_called(
+        epilog=(
             f"example: {PROGRAM} --study studies/instructions.yaml --dry-run\n{PROGRAM} report --help: what came out"
         ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -47,9 +46,9 @@ def _evaluate() -> int:
 def report(arguments: Sequence[str]) -> int:
     """The command line after the word `report`."""
     parser = cli.Parser(
-        prog=as_called(f"{PROGRAM} report"),
+        prog=f"{PROGRAM} report",
         description="Write what prompts do to scores: distributions, inflation, boards, the recommended score.",
-        epilog=as_called(_REPORT),
+        epilog=_REPORT,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument

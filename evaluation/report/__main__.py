@@ -1,17 +1,16 @@
-"""`python -m evaluation.report`: the options of the command that writes a study's report (`evaluation.report.page`)."""
+"""`plumbline scores-report`: the options of the command that writes a study's report (`evaluation.report.page`)."""
 
 from __future__ import annotations
 
 from plumbline import cli
-from plumbline.commands import as_called
 
 
 def main() -> int:
     """The command line."""
     parser = cli.Parser(
-        prog=as_called("python -m evaluation.report"),
+        prog="plumbline scores-report",
         description="Write an evaluated study's tables (CSV, Markdown, LaTeX), figures (SVG, PNG) and one HTML page.",
-        epilog=as_called("example: python -m evaluation.report --study studies/demo.yaml"),
+        epilog="example: plumbline scores-report --study studies/demo.yaml",
     )
     cli.add_study_options(parser)
     parser.add_argument(

@@ -27,7 +27,6 @@ from evaluation.report import charts, drift_charts, paper_tables, sensitivity_ta
 from evaluation.report.material import ReportMaterial, failed_models, missing_scores, read_material, warnings
 from evaluation.report.paper_tables import SIGNIFICANT, PaperResults
 from plumbline import cli
-from plumbline.commands import as_called
 from plumbline.errors import StudyError, nearest
 from plumbline.exhibits.charts import figure
 from plumbline.exhibits.page import Figure, Section, write_exhibits, write_page
@@ -175,8 +174,8 @@ def write_report(
 def _opening(status: Status, results: PaperResults, missing: Sequence[str]) -> list[Section]:
     """The answer, and all that is doubtful about it."""
     doubts = doubts_of(results, missing, status.doubts)
-    sentences = [*map(as_called, headline(results, status, doubts, missing))]
-    doubtful = "\n".join(f"– {as_called(line)}." for line in doubts) if doubts else "Nothing that was looked at."
+    sentences = list(headline(results, status, doubts, missing))
+    doubtful = "\n".join(f"– {line}." for line in doubts) if doubts else "Nothing that was looked at."
     return [Section("In short", sentences), Section("What is doubtful", [doubtful])]
 
 

@@ -1,18 +1,17 @@
-"""`python -m generation.instructions`: the wordings of instructions that a study wants and does not have yet."""
+"""`plumbline instructions`: the wordings of instructions that a study wants and does not have yet."""
 
 from __future__ import annotations
 
 from plumbline import cli
-from plumbline.commands import as_called
 
 
 def main() -> int:
     """The command line."""
     parser = cli.Parser(
-        prog=as_called("python -m generation.instructions"),
+        prog="plumbline instructions",
         description="Word the instructions that embedding models read before a text: a language model proposes them, or"
         " people do, in a file. Can be stopped at any time; run again, it continues.",
-        epilog=as_called("example: python -m generation.instructions --study studies/instructions.yaml"),
+        epilog="example: plumbline instructions --study studies/instructions.yaml",
     )
     cli.add_study_options(parser)
     parser.add_argument("--again", action="store_true", help="ask again where no reply was valid, too")

@@ -22,7 +22,7 @@ from pydantic import (
     model_validator,
 )
 
-from plumbline.commands import as_called
+from plumbline.commands import as_named
 from plumbline.errors import DataError, StudyError, nearest
 from plumbline.identity import identity
 from plumbline.reading import read_yaml
@@ -238,7 +238,7 @@ class Study(StudyPart):
     def command(self, module: str) -> str:
         """A command on this study to be pasted: of `annotation accept`, say, with the options that name it."""
         by = ["--generator", self.generator.model] if self._by_candidate and module in TAKE_GENERATOR else []
-        return as_called(shlex.join(["python", "-m", *module.split(), *self._options, *by]))
+        return as_named(shlex.join(["python", "-m", *module.split(), *self._options, *by]))
 
     @property
     def folder(self) -> Path:

@@ -1,4 +1,4 @@
-"""What only people know of an evaluation by people: asked once in the study file, shown as open until answered."""
+"""Answers that only people can give about an evaluation: asked once in the study file, open until answered."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _answers(value: object) -> object:
 
 
 def begins(answer: object) -> str:
-    """How an answer to one of YES_NO begins: yes, no or n/a; empty where it begins otherwise.
+    """Return the first word of an answer to one of YES_NO: yes, no or n/a; empty for another beginning.
 
     >>> begins("No, nobody is named.")
     'no'

@@ -205,7 +205,7 @@ class OverviewReader(PageReader):
 
     @cached(watches=("*",))
     def status(self) -> Status:
-        """Where the study stands, as `python -m annotation status` says it."""
+        """Where the study stands, as `plumbline status` says it."""
         noted = Manifest.of(self.study).read().get("stages", {})
         if not isinstance(noted, dict) or not all(isinstance(entry, dict) for entry in noted.values()):
             path = self.study.folder / "manifest.json"

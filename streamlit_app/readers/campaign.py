@@ -90,7 +90,7 @@ class CampaignReader(OverviewReader):
     @cached("pairs.parquet", watches=("decisions.json", "rules.json", "ratings.parquet", *CONTROLS))
     def preview(self) -> str:
         """The page of `annotation preview`, for a page that has a heading."""
-        return preview_html(self.study, headed=False)
+        return preview_html(CampaignRecords.open(self.study), headed=False)
 
     @shared(*JUDGED, watches=(*RULES, "judgements/"))
     def material(self) -> CampaignMaterial:

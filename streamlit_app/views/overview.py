@@ -13,7 +13,6 @@ from annotation.status.text import headline
 from annotation.verdicts.doubts import doubts_text
 from annotation.verdicts.judged import deciders
 from annotation.verdicts.tables import SIMULATED, display, number, rated
-from plumbline.commands import as_called
 from plumbline.transformations import in_order
 from streamlit_app import frames
 from streamlit_app.elements import complain, heading, link, sections, table
@@ -65,7 +64,7 @@ def _short(reader: OverviewReader) -> None:
     """As `accept` and the campaign's report open."""
     status = reader.status()
     holding = () if status.stages["verdicts"].state != "done" else reader.verdicts()
-    sentences = [*map(as_called, headline(status, holding))]
+    sentences = list(headline(status, holding))
     heading("In short")
     st.text("\n".join(sentences))
     for command in _COMMAND.findall(sentences[-1]):

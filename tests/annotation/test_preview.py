@@ -36,7 +36,7 @@ HOSTILE = (
 
 def test_every_queue_shows_what_raters_are_shown(variant: Make) -> None:
     study = small(variant, "seen", crowd={"contact": "lab@example.org"})
-    html, rubric = preview_html(study), load_rubric(study)
+    html, rubric = preview_html(CampaignRecords.open(study)), load_rubric(study)
     queues = queues_of(CampaignRecords.open(study).shown)
     assert len(queues) > 2
     shown = {page["task"]["queue"]: page for page in pages(html)}
@@ -72,7 +72,8 @@ def test_prolifics_first_page_is_the_one_that_the_server_shows(variant: Make) ->
     """But for its nonce, its script, and where its form and its link lead."""
     asked = [{"text": "What is rated <first>?", "options": ["The change", "The author"], "right": 0}]
     study = small(variant, "entered", crowd={"contact": "lab@example.org", "comprehension": asked, "consent": "<i>Yes"})
-    frames = [unescape(found) for found in re.findall(r'srcdoc="(.*?)"></iframe>', preview_html(study), re.DOTALL)]
+    html = preview_html(CampaignRecords.open(study))
+    frames = [unescape(found) for found in re.findall(r'srcdoc="(.*?)"></iframe>', html, re.DOTALL)]
     assert study.crowd is not None
     batches = {batch.queue: batch for batch in reversed(make_batches(study, CampaignRecords.open(study).pairs, []))}
     shown_ = []

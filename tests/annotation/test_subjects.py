@@ -26,7 +26,7 @@ from annotation.status.text import next_step
 from annotation.verdicts.evidence import Evidence
 from evaluation.scoring import evaluate
 from generation.production import generate
-from plumbline.commands import as_called
+from plumbline.commands import as_named
 from plumbline.errors import DataError, PlumblineError, StudyError
 from plumbline.fields import fields_of
 from plumbline.records import Pair
@@ -155,7 +155,7 @@ def test_nothing_is_transformed_or_scored(make: Callable[..., Any]) -> None:
 def test_a_preview_shows_the_fields_in_the_language_of_the_texts(make: Callable[..., Any]) -> None:
     study = make()
     draw_sample(study)
-    html = words(preview_html(study, 1))
+    html = words(preview_html(CampaignRecords.open(study), 1))
     assert "Wo ist مرحبا?" in html and "Gespräch" in html and "<b>Hier</b>" in html
     assert not any(word in html for word in ("human", "machine"))
 
@@ -182,7 +182,7 @@ def test_a_question_for_all_texts_is_asked_of_each_group(make: Callable[..., Any
 def test_status_says_what_comes_first(tmp_path: Path) -> None:
     for name, step in (("texts", "annotation sample"), ("instructions", "generation.instructions")):
         study = load_study(ROOT / "studies" / f"{name}.yaml", tmp_path)
-        assert next_step(read_status(Evidence.open(study), datetime.now(UTC)), "--study S") == as_called(
+        assert next_step(read_status(Evidence.open(study), datetime.now(UTC)), "--study S") == as_named(
             f"python -m {step} --study S"
         )
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from annotation.campaign_records import CampaignRecords
 from annotation.crowd.page import examples_html, question_html
 from annotation.crowd.prolific.workspaces import shown_first
 from annotation.page import data_of
@@ -82,7 +83,7 @@ def test_the_preview_shows_known_pairs_with_what_is_right_folded(variant: Make, 
     file = tmp_path / "known.jsonl"
     file.write_text(json.dumps(ROW | {"original": "<b>One</b>"}), encoding="utf-8")
     study = small(variant, "seen", transformations=["paraphrasing"], training=str(file))
-    html = preview_html(study, 1)
+    html = preview_html(CampaignRecords.open(study), 1)
     assert html.index('<section id="seen-training-EN">') < html.index('<section id="seen-paraphrasing-EN">')
     shown = pages(html)[0]
     (item,) = shown["items"]

@@ -178,9 +178,9 @@ class MTurk(Platform):
         }
 
     def _requirements(self, queue: Queue) -> list[dict[str, Any]]:
-        """Return who may take a HIT. In the sandbox nobody has had a thousand tasks approved.
+        """Return the requirements for workers of a HIT.
 
-        No such thing is asked there.
+        In the sandbox nobody has a thousand approved tasks, so none are required there.
         """
         wanted: list[tuple[str, str, dict[str, Any]]] = [
             (LOCALE, "In", {"LocaleValues": [{"Country": code} for code in countries_of(self._crowd, queue)]}),

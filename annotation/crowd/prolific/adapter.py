@@ -188,9 +188,10 @@ class ProlificStudies(Platform):
         return choices
 
     def _filters(self, offer: Offer) -> list[dict[str, Any]]:
-        """Return who may take part.
+        """Return the filters for participants.
 
-        In the languages' countries, fluent in all, approved often, not in the study's group.
+        They live in the languages' countries, are fluent in all, were approved often, and are not in the
+        study's group.
 
         Countries that Prolific does not offer are left out. Raises StudyError where it offers none of them, or not the
         language.

@@ -99,7 +99,7 @@ class Rooms(Protocol):
         ...
 
     def progress(self, batch_id: str) -> Mapping[str, Progress]:
-        """Return how far each participant of a batch is, by pseudonym."""
+        """Return each participant's progress on a batch, by pseudonym."""
         ...
 
 
@@ -173,9 +173,9 @@ class ArgillaRooms:
         return room
 
     def answers(self, offer: Offer, pseudonym: str) -> Sequence[Answer]:
-        """Return what a participant submitted or discarded.
+        """Return a participant's submitted and discarded answers.
 
-        Raises DataError for answers to what the batch does not show.
+        Raises DataError for answers to pairs that the batch does not show.
         """
         room = room_of(self._study.name, self._crowd.address, self._mode, self._key, offer.batch.batch_id)
         name = self._name(room)
@@ -200,9 +200,9 @@ class ArgillaRooms:
         return timed(answers)
 
     def progress(self, batch_id: str) -> Mapping[str, Progress]:
-        """Return how far each participant of a batch is, by pseudonym.
+        """Return each participant's progress on a batch, by pseudonym.
 
-        From Argilla and the server's book of consents.
+        It comes from Argilla and from the server's book of consents.
         """
         name = self._name(room_of(self._study.name, self._crowd.address, self._mode, self._key, batch_id))
         dataset = self._argilla.datasets().get((name, name))
@@ -312,7 +312,7 @@ def shown_first(crowd: CrowdSpec, rubric: Rubric, queue: Queue, pairs: int) -> d
 
 
 def rooms_file(home: server.Home) -> Path:
-    """Return where the server reads which rooms there are.
+    """Return the file of rooms that the server reads.
 
     It holds the key of pseudonyms, so only its user can read it.
     """
@@ -349,9 +349,9 @@ def _moment(text: str) -> datetime:
 
 
 def read_admitted(file: Path) -> dict[str, dict[str, Any]]:
-    """Return whom Prolific knows, by room; nobody where the file is not there or damaged.
+    """Return the participants that Prolific knows, by room.
 
-    The next call writes it anew.
+    If the file is missing or damaged there are none, and the next call writes it anew.
     """
     try:
         rooms = json.loads(file.read_text(encoding="utf-8"))["rooms"]

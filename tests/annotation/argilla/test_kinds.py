@@ -155,7 +155,7 @@ def test_all_kinds_from_publishing_to_pages(argilla: Argilla, variant: Make, tmp
     assert "naturalness (“How does the new text sound?”) asked for one of natural, odd, wrong" in html
     assert "Kendall's tau-b" in unescape(html)
     assert "order (“What suffered most?”) asked for the order of form, sense, tone" in html
-    shown = pages(preview_html(study))
+    shown = pages(preview_html(CampaignRecords.open(study)))
     assert all(["tone", "Its tone"] in page["task"]["questions"][-1]["points"] for page in shown)
     assert sum(len(page["items"]) for page in shown) > 5
     assert (study.folder / "report" / "labels.csv").exists()

@@ -122,7 +122,7 @@ def test_the_report_and_the_export_tell_withdrawn_from_excluded(generated: Study
     assert pairs.loc[out, "withdrawn"] == WHY and "(1 of them withdrawn" in (folder / "codebook.md").read_text()
     ratings = pd.read_csv(folder / "ratings.csv", keep_default_na=False)
     assert not ratings.loc[ratings["withdrawn"] == WHY, "counts"].any()
-    assert pairs["transformed"][out] not in words(preview_html(generated, 1000))
+    assert pairs["transformed"][out] not in words(preview_html(CampaignRecords.open(generated), 1000))
     evidence = Evidence.read(generated)
     text = review_text(evidence, evidence.signs)
     assert re.search(rf"{out[:12]}\s+withdrawn", text)

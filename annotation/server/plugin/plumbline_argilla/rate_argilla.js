@@ -141,19 +141,19 @@ const entriesOf = (text, number) => {
   return starts.map((start, at) => text.slice(start, starts[at + 1]).trimStart().slice(`${at + 1}. `.length));
 };
 
-// The task with what is about one candidate each in this rater's order, where the server draws one: names come as the server
-// lists them, while the words of a place, such as "passage 2", stay there.
+// Items of a list under other names: those that are drawn get the drawn names in the server's order.
+const renamed = (list, drawn, order, nameOf, rename) => {
+  const names = order.filter(name => drawn.includes(name)).values();
+  return list.map(item => drawn.includes(nameOf(item)) ? rename(item, names.next().value) : item);
+};
+// The task in this rater's order, where the server draws one: questions and labels about one candidate each get the names in
+// the server's order, while the words of a place, such as "passage 2", stay there.
 const ordered = (task, questions, {questions: about = [], options: labels = []} = {}) => {
-  const moved = (list, names, order, name, rename) => {
-    const drawn = order.filter(one => names.includes(one));
-    let at = 0;
-    return list.map(one => names.includes(name(one)) ? rename(one, drawn[at++]) : one);
-  };
-  const settings = new Map(questions.map(question => [question.name, question.settings]));
-  const optionsOf = question => (settings.get(question.name).options || []).map(option => option.value);
-  return {...task, questions: moved(task.questions, about, questions.map(question => question.name),
-    question => question.name, (question, name) => ({...question, name})).map(question => question.points ? {...question,
-    points: moved(question.points, labels, optionsOf(question), ([value]) => value, ([, words], value) => [value, words])} : question)};
+  const optionsOf = name => (questions.find(question => question.name === name).settings.options || []).map(({value}) => value);
+  const names = questions.map(question => question.name);
+  const asked = renamed(task.questions, about, names, ({name}) => name, (question, name) => ({...question, name}));
+  return {...task, questions: asked.map(question => question.points ? {...question, points: renamed(
+    question.points, labels, optionsOf(question.name), ([value]) => value, ([, words], value) => [value, words])} : question)};
 };
 
 const begin = async () => {
