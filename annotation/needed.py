@@ -256,18 +256,6 @@ def needed_text(  # noqa: PLR0913 (a rule, and what is assumed)
         return pricing.price(math.ceil(pairs) * verdicts, design.per_pair)
 
     costs, whole = [cost(pairs) for pairs in table["pairs"]], cost(most)
-    rows = [
-        [
-            f"{row['mean']:g}",
-            *(f"{row[name]:.0%}" for name in ("accepted", "rejected", "undecided")),
-            f"{row['pairs']:.0f}",
-            f"{of_row.ratings:,}",
-            f"{of_row.dollars:,.0f}",
-            "#" * max(1, round(_BAR * row["share"])),
-        ]
-        for row, of_row in zip(table.to_dict("records"), costs, strict=True)
-    ]
-    reached = _reached(table, costs)
     scale = next(design.asked(name).scale for name in design.questions if design.asked(name).kind == "rating")
     at_n = precision(blocks.ends, scale, design.per_pair, (blocks.threshold + scale[-1]) / 2, assumed, seed=seed)
     beside = designs(pricing, design.rule, (most * verdicts, design.per_pair), assumed)
@@ -278,26 +266,43 @@ def needed_text(  # noqa: PLR0913 (a rule, and what is assumed)
         [
             f"How many do I need? All {most} {items} of each verdict ask for {whole.ratings:,} ratings"
             f" ({whole.dollars:,.0f} dollars); with looks",
-            f"after {', '.join(map(str, blocks.ends))}, {reached}.",
+            f"after {', '.join(map(str, blocks.ends))}, {_reached(table, costs)}.",
             "",
             f"Expected where every question has this true mean ({campaigns} simulated campaigns each, spending"
             f" {blocks.spending}{_LAST[blocks.by]}):",
-            cli.columns(header, rows),
+            cli.columns(header, _expected(table, costs)),
             "",
             f"What fewer {items} leave unsure: 95% intervals of AC2, and of a rank correlation of 0.6, reach so far.",
             cli.columns([items.capitalize(), "AC2", "+/-", "rho +/-"], reach),
             "",
             f"Raters of each {study.called.item} for the same error of the mean over {items}, all of them rated:",
-            cli.columns(
-                ["Raters", items.capitalize(), "Ratings", "Dollars"],
-                [
-                    [str(row["raters"]), str(row["pairs"]), f"{row['ratings']:,}", f"{row['dollars']:,.0f}"]
-                    for row in beside.to_dict("records")
-                ],
-            ),
+            cli.columns(["Raters", items.capitalize(), "Ratings", "Dollars"], _designs(beside)),
             f"Cheapest: {cheapest['pairs']} {items} of each {study.called.judged} by {cheapest['raters']} raters.",
         ]
     )
+
+
+def _expected(table: pd.DataFrame, costs: Sequence[Price]) -> list[list[str]]:
+    """Return a row for each true mean: outcomes, pairs, cost, and a bar of the share of pairs."""
+    return [
+        [
+            f"{row['mean']:g}",
+            *(f"{row[name]:.0%}" for name in ("accepted", "rejected", "undecided")),
+            f"{row['pairs']:.0f}",
+            f"{cost.ratings:,}",
+            f"{cost.dollars:,.0f}",
+            "#" * max(1, round(_BAR * row["share"])),
+        ]
+        for row, cost in zip(table.to_dict("records"), costs, strict=True)
+    ]
+
+
+def _designs(beside: pd.DataFrame) -> list[list[str]]:
+    """Return a row for each number of raters."""
+    return [
+        [str(row["raters"]), str(row["pairs"]), f"{row['ratings']:,}", f"{row['dollars']:,.0f}"]
+        for row in beside.to_dict("records")
+    ]
 
 
 def _reached(table: pd.DataFrame, costs: Sequence[Price]) -> str:
