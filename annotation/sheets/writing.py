@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from annotation.preview import preview_html
 from annotation.report.material import CampaignMaterial, read_material
-from annotation.report.methods import methods, rated_here
+from annotation.report.methods import methods
 from annotation.report.raters import paragraphs
 from annotation.sheets.documents import (
     checklist_answers,
@@ -14,7 +14,7 @@ from annotation.sheets.documents import (
     datasheet_text,
     heds_text,
 )
-from annotation.sheets.facts import PREVIEW, facts_of, open_questions, warning
+from annotation.sheets.facts import PREVIEW, facts_of, open_questions, shows_our_page, warning
 from annotation.sheets.heds import heds_answers, heds_json
 from annotation.sheets.latex import methods_latex
 from annotation.verdicts.evidence import Evidence
@@ -39,7 +39,7 @@ def write_sheets(study: Study) -> list[str]:
     records = Evidence.open(study)
     material = read_material(records)
     content, lines = sheet_files(material)
-    if rated_here(material):
+    if shows_our_page(material):
         content[PREVIEW] = preview_html(records).encode()
     write_files(study.folder / FOLDER, content)
     return [f"{study.name}: sheets -> {study.folder / FOLDER}", *lines]
