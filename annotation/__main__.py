@@ -35,7 +35,7 @@ def _import(parser: argparse.ArgumentParser) -> None:
 
 @dataclass(frozen=True)
 class _Command:
-    """One command: what it is called, which function runs it, and what it is asked."""
+    """A command: its name, the function that runs it, and its options."""
 
     name: str
     text: str

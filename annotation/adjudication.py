@@ -79,7 +79,7 @@ def disagreements(ratings: pd.DataFrame, judgements: pd.DataFrame, least: int) -
 
 
 def _doubtful(judgements: pd.DataFrame) -> dict[tuple[str, str], list[str]]:
-    """Return what is doubtful about the judges' own answers, by pair and question."""
+    """Return the reasons to doubt the judges' scores, by pair and question."""
     reasons_by_key: dict[tuple[str, str], list[str]] = {}
     if "label_mass" in judgements:
         low = judgements[judgements["label_mass"] < LEAST_MASS]
@@ -116,7 +116,7 @@ def suggestions_of(judgements: pd.DataFrame, scales: Scales) -> dict[str, tuple[
 
 
 def said_of(pair_id: str, ratings: pd.DataFrame, judgements: pd.DataFrame, questions: Iterable[str]) -> str:
-    """Return who said what of a pair to these questions, in lines: people, numbered anew for each pair, then judges.
+    """Return the answers to these questions about a pair as lines: people, numbered anew for each pair, then judges.
 
     Nobody can be followed from pair to pair: who is Rater 1 is a hash's choice. Comments stay with the coordinator.
     """
@@ -143,7 +143,7 @@ def _listed(values: pd.Series, questions: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class DisputedPairs:
-    """Pairs that people and judges rated, and what both said."""
+    """Pairs that both people and judges rated, with their answers."""
 
     rows: pd.DataFrame  #: `disagreements`, pairs on which they differ most first
     ratings: pd.DataFrame  #: those that count, on questions with a scale
@@ -220,7 +220,7 @@ def workspace_of(study_name: str) -> str:
 
 
 def dataset_of(study_name: str, queue: Queue) -> str:
-    """Return what a queue of pairs to adjudicate is called: `demo-REVIEW-paraphrasing-EN`."""
+    """Return the name of a queue's dataset for adjudication, such as `demo-REVIEW-paraphrasing-EN`."""
     return queue.dataset(study_name).replace(study_name, workspace_of(study_name), 1)
 
 
@@ -284,7 +284,7 @@ def _refuse_open(records: CampaignRecords, argilla: Argilla, people: Sequence[Ar
 def _send(
     argilla: Argilla, disputed: DisputedPairs, chosen: Collection[str], people: Sequence[ArgillaUser]
 ) -> dict[str, int]:
-    """Make what is missing, workspace, datasets and pairs; returns how many pairs are new, by dataset."""
+    """Create the missing workspace, datasets and pairs; return the number of new pairs by dataset."""
     workspaces, workspace = argilla.workspaces(), workspace_of(disputed.study_name)
     if workspace not in workspaces:
         workspaces[workspace] = argilla.request("POST", "/workspaces", json={"name": workspace})["id"]
@@ -327,7 +327,7 @@ _RATED = ("pair_id", "rater_id")
 
 
 def collect_adjudications(study: Study, argilla: Argilla, *, replace: bool = False) -> list[Adjudication]:
-    """Fetch what adjudicators submitted or discarded; drafts wait. Nothing is asked where nothing was reviewed.
+    """Fetch the adjudicators' submitted and discarded answers, without drafts; none where no pair was sent to them.
 
     Only answers of the study's adjudicators count as such. Raises DataError where some that were collected before are
     no longer on the server, unless `replace` says so.
@@ -384,7 +384,7 @@ class _AdjudicationReading:
         return rows
 
     def _suggested(self, dataset_id: str, names: Mapping[str, str]) -> dict[str, dict[str, Value]]:
-        """Return what was suggested, by pair and question."""
+        """Return the suggestions that Argilla shows, by pair and question."""
         suggested, offset = dict[str, dict[str, Value]](), 0
         while True:
             params = {"include": "suggestions", "offset": offset, "limit": PAGE}

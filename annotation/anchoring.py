@@ -31,7 +31,7 @@ SHOWN = RecordFile("suggestions.json", ShownScore, "annotation publish", noted=T
 
 
 def suggestions_to_show(study: Study) -> Suggested:
-    """Return what the half of an experiment shows, by pair: as it was noted, else noted now from what judges said.
+    """Return the scores that an experiment shows, by pair: those noted earlier, or else noted now from the judgements.
 
     Empty where the study makes no experiment. A pair of either half of which no judge has a score shows nothing, and
     stays in its half. Raises DataError where judges have not rated all pairs yet.
@@ -84,7 +84,7 @@ LEAST = 2  # of each group in a stratum: with fewer there is no variance
 
 @dataclass(frozen=True)
 class Arms:
-    """The difference of two groups, and both means with the same weights: their difference is the difference."""
+    """The difference between two groups, and both means with the weights of that difference."""
 
     difference: Estimate  #: first minus second
     first: float
@@ -165,7 +165,7 @@ def anchoring(ratings: pd.DataFrame, scores: Iterable[ShownScore], strata: Mappi
 
 
 def read_anchoring(records: CampaignRecords) -> pd.DataFrame:
-    """Return the same of a study's records; no row where it makes no such experiment, or nobody has rated yet."""
+    """Return `anchoring` of a study's records; no row without such an experiment or without ratings."""
     study, collected = records.study, records.collected
     if study.raters.suggestions == "none" or not (scores := records.models(SHOWN)):
         return pd.DataFrame(columns=COLUMNS)
@@ -189,7 +189,7 @@ ANCHORING_INTERVALS = (
 
 
 def anchoring_lines(effects: pd.DataFrame) -> list[str]:
-    """Return what the experiment found, a line for each question and measure, and what the intervals are."""
+    """Return the experiment's results, a line for each question and measure, with an explanation of the intervals."""
     lines = []
     for row in effects.to_dict("records"):
         what = f"{row['question']}, {row['measure']}"

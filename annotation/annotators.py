@@ -72,7 +72,7 @@ class AnnotatorProgress:
 
     @property
     def said(self) -> str:
-        """Return what a table says of them."""
+        """The remarks on an annotator in a table."""
         apart = ["excluded"] * self.excluded + ["taken out"] * self.out
         return "; ".join(apart or map(": ".join, self.remarks.items()))
 
@@ -120,7 +120,7 @@ def entrance(address: str, *, has_page: bool) -> str:
 
 
 def write_letters(letters: Sequence[Letter], folder: Path) -> list[Path]:
-    """A file for each by its pseudonym, which only this user can read; a folder that is there stays as it is."""
+    """Write each letter to a file named by the pseudonym, readable by this user alone."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     paths = [folder / f"{letter.rater_id}.txt" for letter in letters]
     for path, letter in zip(paths, letters, strict=True):
@@ -171,7 +171,7 @@ def answered_since(annotators: Sequence[AnnotatorProgress], more: Mapping[str, i
 def remind(
     study_name: str, annotators: Sequence[AnnotatorProgress], reads: Mapping[str, Sequence[str]], address: str
 ) -> list[Letter]:
-    """A letter to each of whom there is something to say, in the person's language; none to who is excluded or out."""
+    """Return the letters to annotators with remarks, in their languages; excluded and removed annotators get none."""
     letters = []
     for annotator in annotators:
         if annotator.remarks and not (annotator.excluded or annotator.out):
@@ -199,7 +199,7 @@ def unwritten(annotators: Sequence[AnnotatorProgress]) -> str:
 
 
 def _work(records: CampaignRecords, *, ours: bool) -> dict[Queue, tuple[str, int, float]]:
-    """What raters call each dataset, on our page (`ours`) or Argilla's, how many items it has, and the hours of all.
+    """Return each dataset's name for raters, its number of items, and the hours for all of them.
 
     Hours are at the seconds that a crowd is paid for. First those that raters learn on.
     """
@@ -274,7 +274,7 @@ def unread_lines(
 def idle_lines(
     study_name: str, queues: Iterable[Queue], reads: Mapping[str, Sequence[str]], names: Iterable[str]
 ) -> list[str]:
-    """A line for each of some people who reads none of the study's queues; who reads what is unknown may read all."""
+    """Return a line for each annotator who reads none of the study's queues; unknown languages count as all."""
     wanted = sorted({_names(queue.languages) for queue in queues})
     able = {name: set(reads[name]) for name in names if reads.get(name)}
     return [
@@ -324,7 +324,7 @@ def add_users(options: argparse.Namespace) -> int:
 
 
 def _say_idle(records: CampaignRecords, reads: Mapping[str, Sequence[str]], names: Sequence[str]) -> None:
-    """Say who can answer nothing of the study's sample, as far as there is one."""
+    """Print the annotators who can answer nothing of the study's sample, if there is a sample."""
     if records.has(PAIRS):
         for line in idle_lines(records.study.name, list(queues_of(records.shown)), reads, names):
             print(line, file=sys.stderr)

@@ -94,7 +94,7 @@ def _json(content: Any) -> bytes:
 
 
 def _account(study_name: str, rater: str) -> str:
-    """An id for an account: none that the server has, and the same at each export."""
+    """Return an account's id that no server has, equal at each export."""
     return str(UUID(hex=identity("argilla-export-v1", study_name, rater)[:32], version=4))
 
 
@@ -258,7 +258,7 @@ class _ExportReading:
 
 
 def _kept(scale: QuestionScale | None, value: Any, where: str) -> Any:
-    """A value in the form in which it is kept; what is no answer at all stays, and is refused."""
+    """Return a value in its stored form; an unreadable one is returned as it is, and refused later."""
     if scale is None or value is None:
         return value if value is None else str(value)
     fits = isinstance(value, _KINDS[scale.kind]) and not isinstance(value, bool)

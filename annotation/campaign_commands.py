@@ -87,7 +87,7 @@ def say_flagged(records: CampaignRecords) -> None:
 
 
 def say_verdicts(study: Study, pairs: Sequence[Pair], *, published: bool = False) -> None:
-    """Say how many verdicts a sample is for and on what each can rest, and which of them no answers can decide.
+    """Print how many verdicts a sample is for, what each can rest on, and which can never be decided.
 
     `published` is whether raters may have seen it.
     """
@@ -100,7 +100,7 @@ def say_verdicts(study: Study, pairs: Sequence[Pair], *, published: bool = False
 
 
 def sample(options: argparse.Namespace) -> int:
-    """Draw the sample; say what it is of, and what verdicts can come of it."""
+    """Draw the sample; print its composition and the verdicts that it allows."""
     study = cli.study_of(options)
     judging = study.judging
     transformed = [study.folder / "texts.parquet", study.folder / "transformations"]
@@ -147,14 +147,14 @@ def sample(options: argparse.Namespace) -> int:
 
 
 def preview(options: argparse.Namespace) -> int:
-    """Write the page of what raters will see."""
+    """Write the page that previews raters' queues."""
     study = cli.study_of(options)
     print(f"{study.name}: what raters will see -> {write_preview(study, options.pairs)}; open it in a browser")
     return 0
 
 
 def publish_pairs(options: argparse.Namespace) -> int:
-    """Put the sample, and known pairs to learn on, before the annotators; say what they should know of it."""
+    """Send the sample and the training pairs to the annotators; print advice for the coordinator."""
     study, home = cli.study_of(options), home_of(options)
     records = CampaignRecords.open(study)
     pairs = records.pairs  # no server is started to say that there are none
@@ -189,7 +189,7 @@ def publish_pairs(options: argparse.Namespace) -> int:
 
 
 def warn_of_readers(raters: RatersSpec, done: Publication) -> None:
-    """Say where there are too few annotators, and of how many nobody knows what they read, where that matters.
+    """Warn of languages with too few annotators, and of annotators whose languages are unknown.
 
     It does not where the study names its people, and all that they see is in one workspace.
     """
@@ -246,7 +246,7 @@ def collect_answers(options: argparse.Namespace) -> int:
 
 
 def review(options: argparse.Namespace) -> int:
-    """Show what a person looks at before deciding about a rater, or note the decision."""
+    """Show the evidence for a decision about a rater, or record the decision."""
     if options.reason is not None and not (options.exclude or options.keep):
         raise StudyError("--reason goes with --exclude or --keep: name the rater that it is about")
     if bool(options.adjudicate) != bool(options.by):
@@ -310,7 +310,7 @@ def _judged(study: Study, options: argparse.Namespace) -> int:
 
 
 def reach_verdicts(options: argparse.Namespace) -> int:
-    """Decide; show agreement, verdicts, doubts, and what stands beside them."""
+    """Reach the verdicts; print agreement, verdicts, doubts and the judges' part."""
     study = cli.study_of(options)
     inputs = [study.folder / "pairs.parquet", study.folder / "ratings.parquet"]
     outputs = [study.folder / name for name in ("agreement.json", "verdicts.json", "pair_means.parquet", WITH_JUDGES)]

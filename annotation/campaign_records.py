@@ -86,14 +86,14 @@ class CampaignData:
 
     @classmethod
     def read(cls, study: Study) -> CampaignData:
-        """Return what lies in the study's folder. Raises DataError for damaged files."""
+        """Read a study's pairs and ratings. Raises DataError for damaged files."""
         return CampaignRecords.open(study).collected
 
     @classmethod
     def of_tables(
         cls, pairs: Iterable[pa.Table], ratings: Iterable[pa.Table], decisions: Sequence[Decision]
     ) -> CampaignData:
-        """Return what somebody has read already: tables of `Pair` and of `Rating`, and what people decided."""
+        """Build the data from tables of `Pair` and of `Rating` and from people's decisions."""
         data = cls(_frame(pairs, Pair, _OF_PAIRS), _frame(ratings, Rating, _OF_RATINGS))
         return cls(data.pairs, data.ratings, withdrawals(decisions, data.control_pairs) if len(data.pairs) else {})
 
@@ -168,14 +168,14 @@ class CampaignRecords(StudyRecords):
     """The records of a campaign, from the sample to the verdicts: each is read when it is first asked for."""
 
     def changed(self, **values: Any) -> Self:
-        """Return the same with other values, such as rules that a command has just written."""
+        """Return a copy with other values, such as rules that a command has just written."""
         copied = copy.copy(self)
         copied.__dict__ |= values
         return copied
 
     @functools.cached_property
     def rubric(self) -> Rubric:
-        """Return what the study asks its raters."""
+        """The study's rubric."""
         return load_rubric(self.study)
 
     @functools.cached_property
@@ -194,29 +194,29 @@ class CampaignRecords(StudyRecords):
 
     @property
     def known_pairs(self) -> list[Pair]:
-        """Return the same; nothing before it was drawn."""
+        """The sample; empty before it is drawn."""
         return self.pairs if self.has(PAIRS) else []
 
     @functools.cached_property
     def controls(self) -> list[Pair]:
-        """The study's controls and repeats; `Pair.control` says which is which."""
+        """The study's controls and repeats; `Pair.control` tells them apart."""
         if "collected" in self.__dict__ and self.has(PAIRS):
             return self.collected.control_pairs
         return [as_record(row, Pair) for row in self.table(CONTROLS).to_pylist()]
 
     @property
     def known_controls(self) -> list[Pair]:
-        """Return the same; nothing before they were made."""
+        """The controls and repeats; empty before they are drawn."""
         return self.controls if self.has(CONTROLS) else []
 
     @property
     def shown(self) -> list[Pair]:
-        """All that raters see: the sample, and what tells about raters."""
+        """All pairs that raters see: the sample, controls and repeats."""
         return [*self.pairs, *self.controls]
 
     @functools.cached_property
     def shown_by_id(self) -> Mapping[str, Pair]:
-        """Return the same by the pair's id."""
+        """All pairs that raters see, by id."""
         return {pair.pair_id: pair for pair in self.shown}
 
     @functools.cached_property
@@ -249,7 +249,7 @@ class CampaignRecords(StudyRecords):
 
     @functools.cached_property
     def withdrawn(self) -> Mapping[str, str]:
-        """Why pairs are withdrawn, by id, repeats of them too; they are not offered, and no rating of theirs counts."""
+        """The reasons of withdrawn pairs and their repeats, by id; none is offered, and no rating of them counts."""
         return withdrawals(self.withdrawals, self.controls) if self.withdrawals else {}
 
     @functools.cached_property
@@ -279,12 +279,12 @@ class CampaignRecords(StudyRecords):
 
     @functools.cached_property
     def supply(self) -> list[Supply]:
-        """Return what the sample was drawn from; nothing of samples by earlier versions."""
+        """The outputs that the sample was drawn from; empty for samples by earlier versions."""
         return self.models(SUPPLY)
 
     @property
     def drawn_from(self) -> list[Supply]:
-        """Return the same. Raises DataError before a sample was drawn."""
+        """The outputs that the sample was drawn from. Raises DataError before it is drawn."""
         supply = self.supply
         self.need(SUPPLY)
         return supply
@@ -296,12 +296,12 @@ class CampaignRecords(StudyRecords):
 
     @property
     def answers_again(self) -> set[tuple[str, str]]:
-        """Return the same as (pair, rater)."""
+        """The answers of excluded raters whose pairs were offered again, as (pair, rater)."""
         return {(note.pair_id, note.rater_id) for note in self.offered_again}
 
     @functools.cached_property
     def waves(self) -> list[Wave]:
-        """The extensions of the sample, the first one first; none where it is as it was drawn."""
+        """The extensions of the sample, the oldest first; empty for a sample that was never extended."""
         return self.models(WAVES)
 
     @functools.cached_property
@@ -316,7 +316,7 @@ class CampaignRecords(StudyRecords):
 
     @functools.cached_property
     def looks(self) -> list[Look]:
-        """When verdicts were reached, the first time first; the same ones reached again are no new look."""
+        """The times at which verdicts were reached, the oldest first, without those that changed nothing."""
         return self.models(LOOKS)
 
     @functools.cached_property
@@ -331,7 +331,7 @@ class CampaignRecords(StudyRecords):
 
     @property
     def known_verdicts(self) -> list[Verdict]:
-        """Return the same; nothing before there are any."""
+        """The verdicts; empty before there are any."""
         return self.verdicts if self.has(VERDICTS) else []
 
     @functools.cached_property

@@ -70,7 +70,7 @@ def collect_csv(
 
 
 def rubric_to_rate(records: CampaignRecords) -> Rubric:
-    """A campaign into which a file's answers are taken, and what its raters are asked.
+    """Return the rubric of a campaign into which a file's answers are taken.
 
     Raises StudyError or DataError for a sample that is no longer the study's, or the one that was offered.
     """
@@ -142,7 +142,7 @@ class _Form:
     names: dict[str, str] = field(default_factory=dict)  #: of those who answered, by pseudonym
 
     def rows(self) -> Iterator[tuple[int, dict[str, str]]]:
-        """The line and the wanted cells of each row that is not blank."""
+        """Yield the line number and the wanted cells of each row that is not blank."""
         table = read_csv(self.path, composed=False)  # a comment stays as it was written
         if table.listed:
             listed = table.listed[0]
@@ -207,7 +207,7 @@ class _Form:
 
 
 def _texts_of(pair: Pair) -> tuple[tuple[str, str], tuple[str, str]]:
-    """Return what a file may name a pair by; of another subject its text is the first of its fields."""
+    """Return the texts by which a file may name a pair; for another subject the first of its fields."""
     fields = json.loads(pair.fields) if pair.fields else {}
     return ("original", pair.original), ("output", pair.transformed or str(next(iter(fields.values()), "")))
 
@@ -231,7 +231,7 @@ def _value(question: Question, text: str, where: str) -> Value:
 
 
 def _labels(question: Question, text: str) -> str:
-    """The labels that a cell names, in the form in which they are kept; what is none stays, and is refused."""
+    """Return the labels named in a cell, as they are stored; an unknown one is returned as it is, and refused later."""
     labels = {name: name for name in question.labels}
     for name, words in question.labels.items():
         labels |= {trim(wording).casefold(): name for wording in words.values()}
@@ -304,7 +304,7 @@ def export(study: Study, *, licence: str = "", words: bool = False) -> Path:
 
 
 def refuse_unrated(records: CampaignRecords, ratings: pd.DataFrame) -> None:
-    """Raise DataError where there is no rating to export."""
+    """Raise DataError if there is no rating to export."""
     if ratings.empty:
         raise DataError(
             f"{records.study.folder}: there are no ratings yet; run `{RATINGS.command(records.study)}` first"
@@ -330,7 +330,7 @@ def _ratings(collected: CampaignData, per_pair: int, left_out: Sequence[str], *,
 
 
 def _answers(ratings: pd.DataFrame, questions: Sequence[QuestionScale], *, words: bool) -> pd.DataFrame:
-    """Submitted answers, a row a rater and pair, with a column for each question that is in `ratings`."""
+    """Return the submitted answers, a row for each rater and pair, a column for each question in `ratings`."""
     submitted = ratings[ratings["status"] == "submitted"]
     answer = submitted["value"].astype("string").fillna("") + submitted["answer"].astype("string")
     keys = ["pair_id", "rater_id"]
@@ -398,7 +398,7 @@ def licence_line(licence: str) -> str:
 
 
 def questions_text(rubric: Rubric, names: Sequence[str]) -> str:
-    """Return what was asked, in English, with what each answer means."""
+    """Return the questions in English, with the meaning of each answer."""
     parts = [f"## Questions (rubric {rubric.name})"]
     for question in rubric.questions:
         if question.name in names:

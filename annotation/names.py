@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def remember_names(home: Home, study_name: str, names: Mapping[str, str]) -> None:
-    """Add names by pseudonym to what the home knows of a study; only its user can read it. Raises DataError."""
+    """Add names by pseudonym to the home's file on a study, which only its user can read. Raises DataError."""
     from annotation.server.home import changing, make_folder, write_private  # noqa: PLC0415 (brings its HTTP client along)
 
     if not names:
@@ -54,7 +54,7 @@ def _shown(name: str) -> str:
 
 
 def pseudonym_of(rater: str, names: Mapping[str, str]) -> str:
-    """The pseudonym of who is called by a name; what is no known name is left as it is.
+    """Return the pseudonym of a name; an unknown name is returned as it is.
 
     Raises StudyError where two have the name, as one who answers in Argilla and in a file.
     """
@@ -65,7 +65,7 @@ def pseudonym_of(rater: str, names: Mapping[str, str]) -> str:
 
 
 def named(rater: str, names: Mapping[str, str]) -> str:
-    """A rater as the coordinator reads it: `rater-1a2b3c4d ada`; the pseudonym alone where there is no name."""
+    """Return a rater as the coordinator reads it: `rater-1a2b3c4d ada`, or the pseudonym alone if no name is known."""
     return f"{rater} {names[rater]}" if rater in names else rater
 
 
@@ -97,7 +97,7 @@ def account_pseudonym(study_name: str, user_id: str, *, simulated: bool) -> str:
 
 
 def named_pseudonym(key: bytes, study_name: str, name: str) -> str:
-    """`rater-` and eight hexadecimal digits, the same for one name in any case throughout a study.
+    """Return `rater-` and eight hexadecimal digits, one for a name in any case throughout a study.
 
     Whom a file calls `simulated-...` (one that was exported, say) stays simulated.
     """
@@ -111,7 +111,7 @@ def is_pseudonym(name: str) -> bool:
 
 
 def worker_pseudonym(key: bytes, study_name: str, platform: str, worker: str) -> str:
-    """`worker-` and twelve hexadecimal digits, the same for one worker of a platform throughout a study."""
+    """Return `worker-` and twelve hexadecimal digits, one for a platform's worker throughout a study."""
     # The server's pages (plumbline_argilla.crowd) make the same name, from the key in the file of rooms.
     return f"{WORKER}{_digest(key, study_name, platform, worker)[:12]}"
 

@@ -306,7 +306,7 @@ def _designs(beside: pd.DataFrame) -> list[list[str]]:
 
 
 def _reached(table: pd.DataFrame, costs: Sequence[Price]) -> str:
-    """Return what the cheapest and the dearest true mean ask for."""
+    """Return the ratings and cost at the cheapest and at the dearest true mean."""
     least, most = (int(row) for row in (table["pairs"].argmin(), table["pairs"].argmax()))
     if least == most:
         return "as many: no look may decide earlier"

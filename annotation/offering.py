@@ -38,7 +38,7 @@ COMMAND = "annotation publish"
 
 
 def alone(study: Study) -> contextlib.AbstractContextManager[None]:
-    """Refuse a second command on the same campaign while one works on it."""
+    """Lock the campaign; a second command on it is refused meanwhile."""
     return only_one(study.scratch / ".campaign.lock", f"another command works on the campaign of {study.name!r}")
 
 
@@ -94,7 +94,7 @@ def begin_offering(records: CampaignRecords, to: str, rubric: Rubric) -> None:
 
 
 def words_changed(records: CampaignRecords, to: str, rubric: Rubric) -> bool:
-    """Return whether what was offered there last shows other words than the rubric has."""
+    """Return whether the last offer at a place shows other words than the rubric's."""
     return any(offering.rubric_hash != rubric.identity() for offering in records.offerings if offering.to == to)
 
 
@@ -111,7 +111,7 @@ def _refuse_other_words(offering: Offering, to: str, line: str, command: str) ->
 
 
 def refuse_other_sample(records: CampaignRecords, *, cut_off: bool = False) -> None:
-    """Raise StudyError where `pairs.parquet` or `controls.parquet` is not the one that was offered to people.
+    """Raise StudyError if `pairs.parquet` or `controls.parquet` differs from the one offered to raters.
 
     What extensions have made of that one since is the sample. One that was cut off must be finished before anything
     else, so it is refused, unless `cut_off` says that this is about to be done.
@@ -132,7 +132,7 @@ def refuse_other_sample(records: CampaignRecords, *, cut_off: bool = False) -> N
 
 
 def _grown(was: str, waves: Sequence[Wave], name: str) -> set[str]:
-    """The hashes that a file has had since it was offered, by the notes of its extensions."""
+    """Return the hashes that a file has had since it was offered, from the notes on extensions."""
     hashes = {was}
     for wave in waves:
         if getattr(wave, f"{name}_before") in hashes:
@@ -156,7 +156,7 @@ def _offering(records: CampaignRecords, to: str, rubric: Rubric) -> Offering:
 
 
 def ledgers(path: Path) -> list[tuple[PlatformName, Mode]]:
-    """Return which platforms and modes a ledger holds campaigns of; none where there is no ledger."""
+    """Return the platforms and modes of a ledger's campaigns; none without a ledger."""
     if not path.exists():
         return []
     with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
@@ -233,7 +233,7 @@ def _refuse_other_items(pairs: Collection[Pair], keys: Collection[str], file: Pa
 
 
 def _other(prompt_hash: str) -> str:
-    """Return what made a transformation's texts, where it is no longer the same; without prompts no generator did."""
+    """Return how a transformation's texts were made before the change; without prompts no generator made them."""
     return "another generator or other prompts" if prompt_hash else "another function or file of outputs"
 
 

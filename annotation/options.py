@@ -38,13 +38,13 @@ def home_of(options: argparse.Namespace) -> Home:
 
 
 def add_data_option(parser: argparse.ArgumentParser) -> None:
-    """`--data`, the same for every command that may use the local server."""
+    """Add `--data`, the local server's folder."""
     default = os.environ.get(HOME_VARIABLE, "")
     parser.add_argument("--data", metavar="DIR", default=default, help="the local server's folder (default: .argilla/)")
 
 
 def duration(text: str) -> timedelta | None:
-    """`6h`, `30m`, `1d`; `off` is None. Raises ArgumentTypeError."""
+    """Parse `6h`, `30m`, `1d`; `off` is None. Raises ArgumentTypeError."""
     if text == "off":
         return None
     match = _DURATION.fullmatch(text)

@@ -62,7 +62,7 @@ def rating_words(language: str, *, of_pairs: bool = True) -> dict[str, str]:
 
 @functools.cache
 def words_of(language: str) -> dict[str, Any]:
-    """The file of words in a language, or in English where there is none."""
+    """Return the page's words in a language, or in English if it is not translated."""
     file = CROWD_WORDS / f"{language}.yaml"
     text = (file if file.is_file() else CROWD_WORDS / f"{ENGLISH}.yaml").read_text(encoding="utf-8")
     words: dict[str, Any] = yaml.safe_load(text)
@@ -79,7 +79,7 @@ def task_of(  # noqa: PLR0913
     drawing: OrderDrawing | None = None,
     consent: str = "",
 ) -> dict[str, Any]:
-    """Return what all items of a queue or batch share: words, texts' titles, questions.
+    """Return the facts shared by all items of a queue or batch: words, texts' titles, questions.
 
     Args:
         study: gives its name, its contact and whether differences are marked.
@@ -128,14 +128,14 @@ def task_of(  # noqa: PLR0913
 
 
 def named(rubric: Rubric, queue: Queue, language: str) -> str:
-    """Return what people call a queue, in a language: `Formal politeness, German`."""
+    """Return a queue's name for people, in a language: `Formal politeness, German`."""
     names = [display_name(code, language) for code in dict.fromkeys((queue.language, queue.output_language))]
     comma = "، " if direction(language) == "rtl" else ", "
     return f"{worded(rubric.pool(queue.pool).title, language)}{comma}{' – '.join(names)}"
 
 
 def about(rubric: Rubric, language: str) -> str:
-    """Return the words before the line that says what was asked of the program.
+    """Return the words before the line that shows the program's instruction.
 
     For other subjects, the words before what the item is about.
     """
@@ -150,7 +150,7 @@ def items_of(pairs: Iterable[Pair]) -> list[dict[str, Any]]:
 
 
 def known_items(items: Iterable[TrainingItem], rubric: Rubric) -> list[dict[str, Any]]:
-    """Known pairs as the page takes them, each with what was asked and, folded below it, what is right and why."""
+    """Return training pairs as the page's items, each with its question and the folded right answer."""
     return [{**items_of([item.pair])[0], **_right(item, rubric)} for item in items]
 
 
@@ -279,10 +279,10 @@ def _hash(source: str) -> str:
 
 
 def _packed(data: Mapping[str, Any]) -> str:
-    """Return what the page shows, short, and of letters that mean nothing to HTML and XML."""
+    """Compress the page's data to letters that mean nothing to HTML and XML."""
     return base64.b64encode(zlib.compress(json.dumps(data, separators=(",", ":")).encode(), 9)).decode()
 
 
 def data_of(html: str) -> Any:
-    """Return what a page of `hosted_html` shows: task, items, drawn, submit_to."""
+    """Return the data of a page of `hosted_html`: task, items, drawn, submit_to."""
     return json.loads(zlib.decompress(base64.b64decode(html.split('id="data">', 1)[1].split("<", 1)[0])))

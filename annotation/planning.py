@@ -77,7 +77,7 @@ class VerdictPrice:
 
 
 def judged_texts(study: Study, rubric: Rubric) -> tuple[Texts, str]:
-    """(The languages and tasks of what is judged, why only the study's file could tell them; empty where data did).
+    """Return the languages and tasks of the judged texts, and why they came from the study's file alone (empty if not).
 
     Raises StudyError where a verdict could never be reached.
     """
@@ -169,7 +169,7 @@ def verdict_prices(sizes: Iterable[VerdictSize], raters: int, pay: PaySpec) -> l
 
 
 def verdict_lines(study: Study, texts: Texts, size: tuple[int, int], pay: PaySpec) -> list[str]:
-    """Return what is judged apart, on how many pairs each, and for how much: a line for each kind of verdict."""
+    """Return a line for each kind of verdict: how many, on how many pairs each, and their cost."""
     sizes = verdict_sizes(study, texts, _drawn(study.raters, size[0]))
     item, rows = study.called.item, verdict_prices(sizes, size[1], pay)
     number = sum(row.verdicts for row in rows)
@@ -328,7 +328,7 @@ def _by_blocks(pairs: Floats, design: Design, rule: RuleSpec, scale: Sequence[fl
 def first_looks(
     pairs: Sequence[Floats], blocks: Blocks, criteria: Sequence[Criterion], least: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """(1 accepted, -1 rejected, 0 neither; the look from 0 on that said so) of campaigns, by all questions together.
+    """Return campaigns' decisions (1 accepted, -1 rejected, 0 neither) on all questions, and the deciding look.
 
     `pairs` are for each question the means, campaigns by pairs; a look at fewer than `least` pairs decides nothing.
     """
@@ -420,7 +420,7 @@ def plan(
     campaigns: int = 1000,
     seed: int | None = None,
 ) -> pd.DataFrame:
-    """Return how sure a study of each size will be, and what it costs, by simulated campaigns.
+    """Simulate campaigns of each size; return how often they decide rightly, and what they cost.
 
     `sizes` are (pairs of each transformation, raters of each pair), `means` true means to try (of rules on labels true
     shares; each is taken by the rules on whose scale it lies; default: around the limits), `campaigns` how many are
@@ -481,7 +481,7 @@ def planned_rules(design: Design, file: Path) -> list[RuleSpec]:
 
 
 def _threshold(design: Design) -> RuleSpec:
-    """The study's one threshold as a rule; it is one for each question that is rated."""
+    """Return the study's one threshold as a rule, which holds for each rated question."""
     return short(next(name for name in design.questions if design.asked(name).kind == "rating"), design.rule)
 
 

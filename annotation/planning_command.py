@@ -41,7 +41,7 @@ _AWAY = (-0.5, 0.0, 0.3, 0.5, 1.0)  # true means to try with looks, from the thr
 
 
 def plan_study(options: argparse.Namespace) -> int:
-    """Print the plan, what judges would save, and which languages nobody reads."""
+    """Print the plan, the judges' savings, and the languages that nobody reads."""
     study = cli.study_of(options)
     if options.pilot is not None:
         print(_take_pilot(options))
@@ -63,7 +63,7 @@ def plan_study(options: argparse.Namespace) -> int:
 
 
 def plan_text(study: Study, options: argparse.Namespace) -> str:
-    """Return what `plumbline plan` prints: assumptions, a row for each size, and how to read it."""
+    """Return the output of `plumbline plan`: assumptions, a row for each size, and how to read it."""
     if study.judging.does_tasks:
         raise StudyError(
             f"{study.file}: plan is about verdicts on what is judged; of tasks that people do each says its items and"
@@ -176,7 +176,7 @@ def own_size(raters: RatersSpec, pairs: int) -> tuple[int, int]:
 
 
 def _halved(counting: int, drawn: int, called: ItemNames) -> list[str]:
-    """Return what an experiment costs, which the rows leave out."""
+    """Return lines on an experiment's cost, which the rows leave out."""
     judged, item = called
     return [
         f"An experiment (raters.suggestions: half): {drawn:,} {item}s of each {judged} are rated, {counting:,} count,",

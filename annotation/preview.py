@@ -79,7 +79,7 @@ def _training(
     items_by_queue: Mapping[Queue, Sequence[TrainingItem]],
     read: Collection[frozenset[str]],
 ) -> Iterator[dict[str, Any]]:
-    """The known pairs of those who read these languages, with what is right folded below each."""
+    """Yield sections of training pairs for raters of these languages, with the right answers folded below."""
     for queue, items in items_by_queue.items():
         if queue.languages in read:
             task = task_of(study, training_rubric(rubric, items), queue, queue.dataset(study.name))
@@ -109,7 +109,7 @@ def _queues(records: CampaignRecords, most: int) -> dict[Queue, _QueueSize]:
 def _shown(
     study: Study, rubric: Rubric, queue: Queue, queued: _QueueSize, items: Sequence[TrainingItem], before: str
 ) -> dict[str, Any]:
-    """A queue on the rating page, and what participants see before it, if workers are asked."""
+    """Return a queue's section of the preview, with the page before it if workers are asked."""
     drawing = drawing_of(study, queued.first)
     training = items if study.crowd else ()
     task = task_of(study, rubric, queue, queue.dataset(study.name), training=training, drawing=drawing)
@@ -137,7 +137,7 @@ def _section(
 
 
 def _before(records: CampaignRecords, rubric: Rubric) -> dict[Queue, str]:
-    """Return what participants of Prolific see before the first batch of each queue, where crowd workers are asked."""
+    """Return the page that Prolific's participants see before the first batch of each queue, if a crowd is asked."""
     study = records.study
     if study.crowd is None or study.crowd.on_task_builder:
         return {}

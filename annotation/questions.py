@@ -136,7 +136,7 @@ def has_label(kind: Kind, answer: str, label: str) -> bool:
 
 
 def ranks_of(answer: str) -> dict[str, int]:
-    """The rank of each label in a kept ranking; equal ones share the first of theirs (1, 2, 2, 4)."""
+    """Return the rank of each label in a stored ranking; ties share the lowest of their ranks (1, 2, 2, 4)."""
     ranks: dict[str, int] = {}
     for group in answer.split(BEFORE.strip()):
         rank = len(ranks) + 1
@@ -160,7 +160,7 @@ def wordings(node: Any, path: str) -> Iterator[tuple[str, str]]:
 
 
 class Question(StudyPart):
-    """One question about a pair; what is not said means what it meant before there were kinds: a required rating."""
+    """A question about a pair; the defaults make it a required rating, as before there were kinds."""
 
     LATER: ClassVar[frozenset[str]] = frozenset({"kind", "scale", "start", "labels", "required", "pools"})
 
@@ -207,7 +207,7 @@ class Question(StudyPart):
                            f" {wording[:60]!r}; word one of them otherwise")  # fmt: skip
 
     def asked(self, scale: tuple[float, ...]) -> QuestionScale:
-        """Return what numbers need to know of it; `scale` is the rubric's."""
+        """Return the question as statistics need it; `scale` is the rubric's."""
         points = (self.scale or scale) if self.kind == "rating" else ()
         needed = self.kind != "text" if self.required is None else self.required
         return QuestionScale(self.name, self.kind, points, tuple(self.labels), needed, self.pools)
@@ -236,7 +236,7 @@ class PoolText(StudyPart):
 
 
 class ShownField(StudyPart):
-    """A field that raters read: of a pair its texts, of another subject what its items have."""
+    """A field that raters read: a text of a pair, or a field of another subject's items."""
 
     LATER: ClassVar[frozenset[str]] = frozenset({"pools"})
 

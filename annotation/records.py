@@ -150,7 +150,7 @@ class BlockLook(Record):
 
 
 class TakenLook(Record):
-    """A look after a block as it was taken (`block_looks.json`): later changes of ratings do not take it again."""
+    """A look after a block (`block_looks.json`), which later changes of ratings do not repeat."""
 
     group: tuple[str, ...] = Field(description="what was looked at: pool, language and task, as far as the scope goes")
     look: int = Field(description="its number: that of the block, from 1")
@@ -261,12 +261,12 @@ class Verdict(SparseModel, Record):
 
     @property
     def by_rule(self) -> Outcome:
-        """Return what the rule decides, whoever the raters are."""
+        """The rule's decision before raters are checked."""
         return self.decision_unchecked or self.decision
 
     @property
     def alone(self) -> Outcome:
-        """Return what people's ratings alone decide."""
+        """The decision on people's ratings alone."""
         return self.decision_people or self.by_rule
 
 
@@ -287,7 +287,7 @@ class PairMean(Record):
 
 
 class Sign(Record):
-    """A sign that a rater's answers may not be what they should be (`annotation.ratings.signs`); it decides nothing."""
+    """A sign of a rater's careless answers (`annotation.ratings.signs`); it decides nothing."""
 
     rater_id: str = Field(description="pseudonym")
     rule: str = Field(description="which rule of the study it comes from")
@@ -341,7 +341,7 @@ class Offering(Record):
 
 
 class Wave(Record):
-    """One extension of a sample that raters may have seen (`waves.json`); wave 1 is the sample as it was drawn."""
+    """An extension of a sample that raters may have seen (`waves.json`); wave 1 is the sample as first drawn."""
 
     number: int = Field(description="its number, as in `Pair.wave`; the first extension is wave 2")
     at: AwareDatetime = Field(description="when, UTC")

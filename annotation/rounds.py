@@ -56,7 +56,7 @@ def collected_files(folder: Path) -> list[Path]:
 def take_in(
     study: Study, home: server.Home, argilla: Argilla, *, replace: bool = False
 ) -> tuple[pd.DataFrame, list[Adjudication]]:
-    """Collect what raters have answered: the sample's ratings, and adjudications. Raises as `collect`."""
+    """Collect raters' answers: the sample's ratings, and adjudications. Raises as `collect`."""
     with stage(study, "collect", shown_files(study.folder), collected_files(study.folder)):
         ratings = collect(study, argilla, replace=replace)
         remember_names(home, study.name, names_at(study.name, argilla))
@@ -66,7 +66,7 @@ def take_in(
 def put_out(
     study: Study, home: server.Home, argilla: Argilla, ahead: Mapping[Place, int] | None = None
 ) -> tuple[Publication, dict[str, int]]:
-    """Offer what is to be offered by the answers on record, and known pairs to learn on. Raises as `publish`.
+    """Offer the pairs that are due by the answers on record, and training pairs. Raises as `publish`.
 
     `ahead` is as for `publish`. Returns what it did, and new known pairs by dataset. A study with blocks is noted in
     the home, so that `serve` goes on with it.
@@ -101,7 +101,7 @@ def noted_studies(home: server.Home) -> list[dict[str, str]]:
 
 @dataclass
 class BlockOpener:
-    """Opens the next blocks of a home's studies while its server runs; `look` is called often and does what is due."""
+    """Opens the next blocks of a home's studies while its server runs; call `look` often."""
 
     home: server.Home
     connection: server.Connection
@@ -112,7 +112,7 @@ class BlockOpener:
     _troubles: dict[str, str] = field(default_factory=dict, init=False)
 
     def look(self) -> None:
-        """Every few seconds: open the blocks that are due. Troubles are told once, not raised."""
+        """Open the blocks that are due, at most every few seconds; print troubles once, and raise none."""
         if time.monotonic() < self._next:
             return
         try:
@@ -144,7 +144,7 @@ class BlockOpener:
 
 
 def early_block(open_blocks: Mapping[Place, tuple[int, int]], waiting: int, at_work: int) -> Place | None:
-    """Return what gets a block before its open one is complete; None while few enough raters have nothing left.
+    """Return the group to open a block for before its open one is complete; None while few raters lack work.
 
     `open_blocks` are what may get one: how many blocks are open there, and the answers that the first of them lacks.
     `waiting` of the raters who are `at_work` have nothing left.
@@ -156,7 +156,7 @@ def early_block(open_blocks: Mapping[Place, tuple[int, int]], waiting: int, at_w
 
 @dataclass
 class _ServedStudy:
-    """One study's campaign while it is served: what was seen of it last."""
+    """A study's campaign while it is served, with its last observed state."""
 
     blocks: Mapping[Place, BlockProgress] = field(default_factory=dict)
     ahead: dict[Place, int] = field(default_factory=dict)  # blocks that are open, where one was opened early
@@ -167,7 +167,7 @@ class _ServedStudy:
     collected: float = 0.0  # when answers were taken in last, by time.monotonic
 
     def round(self, study: Study, home: server.Home, argilla: Argilla) -> list[str]:
-        """Take answers in and open blocks, where it is due; lines that say what changed."""
+        """Collect answers and open blocks where due; return lines on the changes."""
         listed = {name: dataset for (_, name), dataset in argilla.datasets().items()}
         if self._due(argilla, listed):
             self.states = {name: listed[name].last_activity_at for name in self.datasets if name in listed}
@@ -241,6 +241,6 @@ class _ServedStudy:
 
 
 def _left(argilla: Argilla, dataset: DatasetListing, user: ArgillaUser) -> int:
-    """Records that are left in a rater's queue: what others see to is not."""
+    """Return the number of pending records in a rater's queue, without those that others have in hand."""
     pending: int = argilla.request("GET", f"/datasets/{dataset.id}/progress", api_key=user.api_key).get("pending", 0)
     return pending

@@ -54,7 +54,7 @@ def wrong_rules(
     pools: Sequence[str],
     used: Sequence[str],
 ) -> Iterator[str]:
-    """Return what rules say of questions that are not there, or cannot be judged so, and what they leave out.
+    """Yield faults of rules: unknown questions, statistics a question lacks, and questions left out.
 
     `scale` is the rubric's, empty where it has none; `pools` are those of the rubric, of which the study has those
     `used`.
@@ -192,7 +192,7 @@ class Rubric(StudyPart):
         return self.pools[name]
 
     def asked(self, pool: str | None = None) -> Sequence[QuestionScale]:
-        """Return what numbers need to know of the questions, in order: of all, or of those that a pool is asked."""
+        """Return the questions as statistics need them, in order: all, or those asked of a pool."""
         if pool not in self._asked:
             every = (question.asked(self.scale) for question in self.questions)
             self._asked[pool] = [question for question in every if pool is None or question.asked_in(pool)]
@@ -217,7 +217,7 @@ class Rubric(StudyPart):
         return {name: questions[name].kept(value) for name, value in right.items() if questions[name].asked_in(pool)}
 
     def description(self, pool: str, question: Question, language: str) -> str:
-        """Return what to judge in a pool, and what each point means there; labels have their words on their buttons."""
+        """Return a pool's instruction and the meaning of each point; labels have their words on their buttons."""
         hint, points = self.meaning(pool, question, language)
         if question.kind != "rating":
             return hint
@@ -275,12 +275,12 @@ class Rubric(StudyPart):
         return identity("rubric-v1", self.model_dump(mode="json"))
 
     def language_for(self, language: str, output_language: str) -> str:
-        """The language to address raters in: that of the texts that they judge, or English if there is no wording."""
+        """Return the language in which to address raters of these texts, or English if it has no wording."""
         return next((code for code in (output_language, language) if code in self.guidelines), ENGLISH)
 
 
 def _incomplete(rubric: Rubric) -> Iterator[str]:
-    """Return what a rubric lacks, or says of questions, points, labels and controls that it does not have."""
+    """Yield faults of a rubric: missing parts, and words about unknown questions, points, labels or controls."""
     for question, scale in zip(rubric.questions, rubric.asked(), strict=True):
         if scale.kind == "rating" and not scale.scale:
             yield f"question {scale.name!r} is a rating, and there is no scale; give the rubric one, or the question"
@@ -369,7 +369,7 @@ def load_rubric(study: Study, folder: Path | None = None, tasks: Sequence[HumanT
 
 
 def _unusable(rubric: Rubric) -> Iterator[str]:
-    """Return what a rubric cannot be used with. What was fixed with the rules of a study is not looked at again."""
+    """Yield reasons why a new study cannot use a rubric; rules already fixed are not checked again."""
     names = rubric.question_names()
     for name in names:
         if not _NAME.fullmatch(name):
@@ -392,7 +392,7 @@ def _unusable(rubric: Rubric) -> Iterator[str]:
 
 
 def _of_another_scale(rubric: Rubric, rules: AcceptanceSpec, quality: QualitySpec, pools: Sequence[str]) -> str:
-    """What of a study's rules is in points that the scale cannot hold, or a default that was meant for another one."""
+    """Return the study's rules in points that the scale lacks, or defaults meant for another scale."""
     shared, missing = rubric.scale, []
     unsaid = not rules.rules and "threshold" not in rules.model_fields_set
     if shared and unsaid and rules.threshold != _usual_threshold(rubric):
@@ -427,7 +427,7 @@ def _of_another_scale(rubric: Rubric, rules: AcceptanceSpec, quality: QualitySpe
 
 
 def _usual_threshold(rubric: Rubric) -> float | None:
-    """Return what an unsaid threshold is: the rubric's own; where it has none, HTEB's on HTEB's scale (section 2.4)."""
+    """Return the default threshold: the rubric's, or HTEB's on HTEB's scale (section 2.4)."""
     if rubric.threshold is None and rubric.scale == _PAPERS_SCALES[0]:
         return float(AcceptanceSpec.model_fields["threshold"].default)
     return rubric.threshold

@@ -24,7 +24,7 @@ from plumbline.study import Study
 
 
 def keeper_of(options: argparse.Namespace) -> Keeper:
-    """Return what looks after the home while `serve` runs."""
+    """Return the keeper of the home while `serve` runs."""
     return Keeper(home_of(options), options.backup_every, options.keep)
 
 
@@ -110,7 +110,7 @@ def backup(options: argparse.Namespace) -> int:
 
 
 def restore(options: argparse.Namespace) -> int:
-    """Put a backup in the place of what the stopped local server has."""
+    """Replace the stopped local server's data by a backup."""
     _own_only("restored")
     manifest, previous = server.restore(home_of(options), options.file)
     print(f"Restored {manifest}\nWhat was there is kept in {previous}")

@@ -57,7 +57,7 @@ class SubjectItem:
 
     @property
     def text(self) -> str:
-        """Return what it is compared by with others, as plain text."""
+        """The text by which it is compared with others, without markup."""
         return "\n\n".join(plain(value) for name, value in self.fields.items() if name not in self.apart)
 
     def pair(self, kind: VerdictUnit) -> Pair:
@@ -219,7 +219,7 @@ class _TextRows:
 
 
 def read_tasks(study: Study, rubric: Rubric) -> Iterator[SubjectItem | str]:
-    """The items of all data sets, in order; of one that lacks a text that raters are to see, its group's name.
+    """Yield the items of all data sets in order; for one without a text that raters must see, its group's name.
 
     Raises StudyError for a field that no item of a data set has, and what `load_dataset` raises.
     """
@@ -278,7 +278,7 @@ def read_items(study: Study, rubric: Rubric) -> tuple[list[SubjectItem], Counter
 
 @dataclass(frozen=True)
 class TaskItemTexts:
-    """A task's items as raters see them, without what is right."""
+    """A task's items as raters see them, without gold."""
 
     items: list[HumanItem]
     pairs: list[Pair]
@@ -315,7 +315,7 @@ def _texts(chosen: DrawnItem) -> Iterator[str]:
 
 
 def _items(task: HumanTask, chosen: DrawnItem) -> Iterator[SubjectItem]:
-    """Return what stands in a record each: the item with all its candidates, or with one of them."""
+    """Yield an item for each record: with all its candidates, or with one of them."""
     item = chosen.scored
     texts = [item.candidates[name] for name in chosen.shown]
     beside: list[dict[str, Value]] = [{"candidates": texts}] if texts else [{}]

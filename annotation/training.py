@@ -62,7 +62,7 @@ class TrainingItem:
 
     @property
     def languages(self) -> frozenset[str]:
-        """Return what its raters must read."""
+        """The languages that its raters must read."""
         return Queue.of(self.pair).languages
 
 
@@ -118,7 +118,7 @@ def _refuse_nan(path: Path) -> None:
 
 
 def _cell(value: Any) -> Any:
-    """A cell's content; an empty one is None."""
+    """Return a cell's content; None for an empty one."""
     if value is None or value != value or (isinstance(value, str) and not value.strip()):  # noqa: PLR0124 (NaN)
         return None
     return nfc(value.strip()) if isinstance(value, str) else value
@@ -182,7 +182,7 @@ def is_right(question: QuestionScale, value: Value, right: Value, within: float)
 
 
 def training_rubric(rubric: Rubric, items: Sequence[TrainingItem]) -> Rubric:
-    """Return what these items' dataset asks: the rubric's own questions, each as far as any of the items is asked it.
+    """Return the rubric of a training dataset: a question is asked there if any of the items is asked it.
 
     What a point means for one transformation alone stands in none of its words; why an answer is right does.
     """
@@ -229,7 +229,7 @@ def solution(item: TrainingItem, rubric: Rubric) -> Solution:
 
 
 def folded(solution: Solution) -> str:
-    """A solution as HTML that is folded until it is opened."""
+    """Return a solution as HTML that is folded until opened."""
     return f"<details><summary>{plain(solution.words['open'])}</summary>{solved(solution)}</details>"
 
 

@@ -44,13 +44,13 @@ def platform_words(name: str) -> Mapping[str, Mapping[str, str]]:
 
 
 def words_in(name: str, *languages: str) -> Mapping[str, str]:
-    """Return the same in the first of some languages that has any, else in English."""
+    """Return a platform's words in the first of some languages that has them, else in English."""
     words = platform_words(name)
     return next((words[code] for code in languages if code in words), words[ENGLISH])
 
 
 def rubric_file(study: Study, folder: Path | None = None) -> Path:
-    """The file of the study's rubric, which may be missing; it is looked for in `folder` alone, if that is given."""
+    """Return the path of the study's rubric, which may be missing; `folder` alone is searched if given."""
     if study.judging.does_tasks:
         return human_file(HUMAN_GENERAL)
     beside = [] if folder else [study.file.with_suffix("")]  # where imports write it
@@ -106,7 +106,7 @@ def unchecked(file: Path) -> bool:
 
 
 def unchecked_line(codes: Sequence[str]) -> str:
-    """That raters are addressed in languages that nobody has checked; empty if there are none."""
+    """Return a line on wordings that no native speaker has checked; empty if there are none."""
     if not codes:
         return ""
     names = ", ".join(f"{language_name(code)} ({code})" for code in codes)
@@ -127,7 +127,7 @@ class _Place:
 
 
 def _added(node: Any, words: Any, code: str, path: _Place) -> Any:
-    """A part of a rubric with what a file of another language says in the same places."""
+    """Return a part of a rubric with the words of another language's file in the same places."""
     if _is_wording(node):
         if not isinstance(words, str) or not words.strip():
             raise path.error("is missing or empty; every wording of the rubric is needed")
@@ -159,7 +159,7 @@ def _has_wording(node: Any) -> bool:
 
 
 def _read(path: Path) -> dict[Any, Any] | None:
-    """A file of wordings; None where there is none. Raises StudyError for one that is not YAML, or no mapping."""
+    """Return a file of wordings; None if there is none. Raises StudyError for one that is not YAML, or no mapping."""
     try:
         content = read_yaml(path)
     except FileNotFoundError:
@@ -185,7 +185,7 @@ class _Rubric(Protocol):
 
 
 def with_groups(rubric: Any, judging: Subject, tasks_by_group: Mapping[str, str | None]) -> Any:
-    """Return what a rubric's file says, with the words of the subject's groups; pairs have none. Raises StudyError.
+    """Return a rubric's content with the words of the subject's groups; pairs have none. Raises StudyError.
 
     `tasks_by_group` has the task of the data set that each group is named after; None for other groups.
     """
@@ -221,7 +221,7 @@ def _widened(entries: Any, bases: Mapping[str, str]) -> Any:
 
 
 def wrong_fields(rubric: _Rubric, judging: Subject, groups: Collection[str]) -> Iterator[str]:
-    """Why a rubric cannot show what a study's subject, with these groups, gives."""
+    """Yield reasons why a rubric cannot show the fields of a study's subject with these groups."""
     shown = rubric.fields.shown
     if judging.transforms:
         if shown:
@@ -259,7 +259,7 @@ def _of_texts(rubric: _Rubric, judging: Subject, groups: Collection[str]) -> Ite
 
 
 def with_own_words(rubric: Any, kinds: Mapping[str, VerdictUnit], study_file: Path) -> Any:
-    """What a rubric's file says, with the words of the study's own transformations for pools that it does not have."""
+    """Return a rubric's content with the words of the study's own transformations for pools that it lacks."""
     if not isinstance(rubric, dict) or not isinstance(rubric.get("pools"), dict):
         return rubric
     pools = {}

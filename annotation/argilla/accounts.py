@@ -144,7 +144,7 @@ def answers_by_user(connection: server.Connection) -> Counter[str]:
 
 
 def languages(connection: server.Connection, home: server.Home) -> dict[str, tuple[str, ...]]:
-    """Return which languages each annotator of a server reads, as far as the home was told."""
+    """Return the languages that each annotator of a server reads, as recorded in the home."""
     codes_by_name: dict[str, list[str]] = _read(home).get(_server_key(connection), {})
     return {name: tuple(codes) for name, codes in codes_by_name.items()}
 
@@ -164,12 +164,12 @@ def keep_languages(connection: server.Connection, home: server.Home, name: str, 
 
 
 def languages_at(argilla: Argilla, home: server.Home) -> dict[str, tuple[str, ...]]:
-    """Return the same for a server that is being worked with, the home's own or one elsewhere."""
+    """Return `languages` of a connected server, the home's or another."""
     return languages(argilla.connection or server.Connection(argilla.url, ""), home)
 
 
 def languages_unasked(home: server.Home) -> dict[str, tuple[str, ...]]:
-    """Return the same for the server that the environment names, or the home's own, which is not asked."""
+    """Return `languages` of the server that the environment names, or the home's, without a request."""
     url = os.environ.get("ARGILLA_API_URL", "").strip().rstrip("/")
     return {name: tuple(codes) for name, codes in _read(home).get(url or OWN_SERVER, {}).items()}
 
@@ -192,7 +192,7 @@ def _read(home: server.Home) -> dict[str, dict[str, list[str]]]:
 
 @dataclass(frozen=True)
 class Admission:
-    """Who has access to what: people, without simulated raters."""
+    """The people who may enter each workspace, without simulated raters."""
 
     readers: Mapping[str, int]  #: of each workspace
     unknown: int  #: annotators of whom nobody said what they read: they are let in everywhere
@@ -216,7 +216,7 @@ def published(records: CampaignRecords, argilla: Argilla) -> dict[Queue, Dataset
 
 
 def workspaces_of(study_name: str, argilla: Argilla) -> dict[str, tuple[str, frozenset[str]]]:
-    """A study's workspaces that there are, by name: id, and which languages their raters read."""
+    """Return the study's existing workspaces by name: their ids, and the languages that their raters read."""
     named = re.compile(rf"{re.escape(study_name)}((?:-[A-Z]{{2,3}})+)")
     workspaces = {}
     for name, workspace_id in argilla.workspaces().items():
@@ -312,7 +312,7 @@ class ServerAnswers:
 
     @property
     def answers(self) -> int:
-        """Return how many there are."""
+        """The number of answers."""
         return sum(self.by_account.values())
 
     @property
@@ -341,7 +341,10 @@ def answered_now(study_name: str, home: server.Home, datasets: Collection[str]) 
 
 
 def _asked(url: str, key: str, study_name: str, datasets: Collection[str], *, proxies: bool) -> ServerAnswers:
-    """Return what the server at an address says. Raises what a server that is not Argilla's leads to."""
+    """Count the answers on the server at an address.
+
+    Raises an error that says why the address serves no usable Argilla.
+    """
     import httpx  # noqa: PLC0415 (a fifth of a second, and most commands ask no server)
 
     try:

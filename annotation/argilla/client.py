@@ -120,7 +120,7 @@ def _user(item: Mapping[str, str]) -> ArgillaUser:
 
 @contextlib.contextmanager
 def connect(home: server.Home, *, existing: bool = False) -> Iterator[Argilla]:
-    """A server to work with: the one that the environment names, or the home's own.
+    """Connect to the server that the environment names, or to the home's.
 
     With `existing` a home on which no server ever ran is refused (ServiceError) before one is made and started there:
     for commands that look for what is on it.
@@ -131,7 +131,7 @@ def connect(home: server.Home, *, existing: bool = False) -> Iterator[Argilla]:
 
 @contextlib.contextmanager
 def reach(home: server.Home, *, existing: bool = False) -> Iterator[server.Connection]:
-    """Return the same without the SDK, which takes a second to import."""
+    """Find the server that the environment names, or start the home's, without importing the SDK (a second)."""
     url = os.environ.get("ARGILLA_API_URL", "").strip()
     try:
         key = key_in("ARGILLA_API_KEY")
@@ -159,7 +159,7 @@ def reach(home: server.Home, *, existing: bool = False) -> Iterator[server.Conne
 
 
 def guard(url: str, key: str) -> None:
-    """Look whether an Argilla elsewhere takes the key, and whether it also takes one that everybody knows.
+    """Check that an Argilla elsewhere accepts the key, and refuses the key that its guides print.
 
     Raises ServiceError when it does not answer or refuses the key, or when the key itself is a well-known one and the
     server is not on this machine; warns on stderr when such a server lets strangers in.
@@ -206,7 +206,7 @@ def _sdk(url: str, key: str) -> Any:
 
 @contextlib.contextmanager
 def translated(url: str) -> Iterator[None]:
-    """Turn the SDK's and the HTTP client's errors into one line that says what to do."""
+    """Turn errors of the SDK and of the HTTP client into one line with advice."""
     import httpx  # noqa: PLC0415
     from argilla._exceptions import ArgillaError  # noqa: PLC0415 (takes a second)
 

@@ -79,7 +79,7 @@ class _Reading:
     def read(
         self, datasets: Mapping[str, DatasetListing], before: Mapping[str, SourcePart]
     ) -> tuple[dict[str, SourcePart], list[Member]]:
-        """The answers by dataset, as they were read `before` where nothing changed, and who was asked to rate what."""
+        """Return the answers by dataset, unread again where nothing changed, and the raters of each dataset."""
         parts, asked_raters, named = dict[str, SourcePart](), list[Member](), named_raters(self.raters, self.argilla)
         for name, dataset in datasets.items():
             members = self.argilla.members(dataset.workspace_id)
@@ -103,7 +103,7 @@ class _Reading:
         return parts, sorted(asked_raters, key=lambda member: (member.dataset, member.rater_id))
 
     def _is_whole(self, part: SourcePart, pseudonyms: Mapping[str, str]) -> bool:
-        """Return whether what was read before is all of people and pairs that reading again would bring."""
+        """Return whether the earlier reading has answers of known raters and pairs alone."""
         raters, rated = {answer.rater_id for answer in part.answers}, {answer.pair_id for answer in part.answers}
         return raters <= set(pseudonyms.values()) and rated <= set(self.pairs)
 
@@ -159,7 +159,7 @@ def set_aside(again: Collection[tuple[str, str]], snapshot: Mapping[str, SourceP
 
 
 def is_same(before: Answer, now: Answer) -> bool:
-    """Whether an answer says what it said before it was set aside or brought back, which its rater did not do."""
+    """Return whether an answer kept its values and comment, apart from being set aside or brought back."""
     return now.status != "draft" and (before.values, before.comment) == (now.values, now.comment)
 
 

@@ -39,7 +39,7 @@ TITLE = 500  # characters of a title that Argilla takes
 
 
 def beside(rubric: Rubric, pool: str, language: str) -> dict[str, tuple[str, str]]:
-    """The fields beside the texts of a pool's items, by name: title and text. Of `language` where there are words."""
+    """Return the title and text of the fields beside a pool's texts, by name, in `language` if translated."""
     words = words_in(ANSWERING_WORDS, language)
     return {
         ASKED: (about(rubric, language), worded(rubric.pool(pool).asked, language)),
@@ -48,7 +48,7 @@ def beside(rubric: Rubric, pool: str, language: str) -> dict[str, tuple[str, str
 
 
 def anchored(rubric: Rubric, pool: str, question: Question, language: str) -> str:
-    """A question's title, of a rating with what the ends of its scale mean, if Argilla takes so long a title."""
+    """Return a question's title, with the meaning of its scale's ends where Argilla's limit allows it."""
     title = worded(question.title, language)
     if question.kind != "rating":
         return title
@@ -94,7 +94,7 @@ class QuestionForm:
 
     @classmethod
     def of(cls, rubric: Rubric, pool: str, question: Question, language: str) -> QuestionForm:
-        """Return what the raters of a pool can answer to a question; a text holds the number of a slider."""
+        """Return the form of a question for the raters of a pool; a slider's number is a text in Argilla."""
         scaled, (_, meanings) = question.asked(rubric.scale), rubric.meaning(pool, question, language)
         options: tuple[tuple[Value, str], ...] = tuple(meanings.items())
         if scaled.kind != "rating":
@@ -114,7 +114,7 @@ class QuestionForm:
         return cls(_TYPES[settings["type"]], options, bool(question["required"]))
 
     def too_much(self) -> str:
-        """Return what of it Argilla does not take, in words; empty if it takes all."""
+        """Return Argilla's limit that the form exceeds, in words; empty if none."""
         values = [value for value, _ in self.options]
         if self.kind == "rating":
             return ""
@@ -204,7 +204,7 @@ class Words:
 
     @classmethod
     def shown(cls, argilla: Argilla, dataset_id: str) -> Words:
-        """Return what a dataset says now. Raises ServiceError."""
+        """Read a dataset's present words from Argilla. Raises ServiceError."""
         dataset = argilla.request("GET", f"/datasets/{dataset_id}")
         fields = argilla.request("GET", f"/datasets/{dataset_id}/fields")["items"]
         questions = argilla.request("GET", f"/datasets/{dataset_id}/questions")["items"]
@@ -220,7 +220,7 @@ class Words:
         )
 
     def corrects(self, shown: Words) -> str:
-        """Return what is said otherwise than a dataset shows it, in words; empty if nothing."""
+        """Return the differences from a dataset's present words, as text; empty if there are none."""
         if self.forms != shown.forms:
             return f"the questions and their points {from_to(shown.answers(), self.answers())}"
         changes = []
@@ -249,7 +249,7 @@ class Words:
         return self.task is not None and json.loads(json.dumps(self.task)) != shown.task
 
     def too_much(self) -> str:
-        """Return what of it Argilla does not take, in words; empty if it takes all."""
+        """Return Argilla's limit that these words exceed, as text; empty if none."""
         for name, form in self.forms.items():
             too_fine = _TOO_FINE if form.slider and self.task is None else ""
             if what := too_fine or form.too_much():
@@ -273,12 +273,12 @@ class Words:
         return self.forms == shown.forms and same and asked_is_shown
 
     def answers(self) -> str:
-        """The questions with what can be answered, in words."""
+        """The questions and their possible answers, as text."""
         return "; ".join(f"{name} {form}" for name, form in self.forms.items())
 
 
 def put_right(argilla: Argilla, dataset_id: str, words: Words) -> None:
-    """Let a dataset say these words; its questions and their points are the same already. Raises ServiceError."""
+    """Replace the words of a dataset whose questions and points are already right. Raises ServiceError."""
     give_task(argilla, dataset_id, words.task)
     argilla.request("PATCH", f"/datasets/{dataset_id}", json={"guidelines": words.guidelines})
     for item in argilla.request("GET", f"/datasets/{dataset_id}/fields")["items"]:
@@ -303,7 +303,7 @@ Suggested = Mapping[str, "Sequence[Suggestion]"]  # by pair
 
 @dataclass(frozen=True)
 class Suggestion:
-    """One answer that is shown before a person gives theirs."""
+    """An answer that is shown before a person answers."""
 
     question: str
     value: float  #: a point of the question's scale
@@ -391,7 +391,7 @@ class Orders:
         return cls(False, True, orders["orders"], orders["places"], orders["turns"])
 
     def of_answer(self, user_id: str, pair_id: str) -> dict[str, Any]:
-        """Return what an answer keeps of it (`ratings.answers.Answer`)."""
+        """Return the order and turn in which a rater saw a pair, for the answer (`ratings.answers.Answer`)."""
         if self.unknown or (self.drawn and pair_id not in self.turns.get(user_id, {})):
             return {"order": UNKNOWN}
         index = self.places.get(user_id, {}).get(pair_id)
@@ -400,7 +400,7 @@ class Orders:
 
 
 def _read(argilla: Argilla, dataset_id: str) -> dict[str, Any] | None:
-    """Return what the server says of the orders; None where it draws none."""
+    """Return the orders that the server drew; None where it draws none."""
     try:
         orders: dict[str, Any] = argilla.request("GET", f"/datasets/{dataset_id}/orders")
     except ServiceError as error:
@@ -423,7 +423,7 @@ def send_pairs(  # noqa: PLR0913
     suggestions: Suggested | None = None,
     drawing: OrderDrawing | None = None,
 ) -> None:
-    """Put pairs into a dataset that does not have them, with what raters may know of them. Raises ServiceError.
+    """Add new pairs to a dataset, without anything that raters must not know. Raises ServiceError.
 
     `drawing` is what is drawn for each rater, in datasets that say so.
 
@@ -444,13 +444,13 @@ def send_pairs(  # noqa: PLR0913
 
 
 def placed(argilla: Argilla, dataset_id: str, beside: Mapping[str, str]) -> dict[str, str]:
-    """Return what of it a dataset has fields for. Raises ServiceError."""
+    """Return the texts of `beside` for which the dataset has a field. Raises ServiceError."""
     names = {shown_field["name"] for shown_field in argilla.request("GET", f"/datasets/{dataset_id}/fields")["items"]}
     return {name: text for name, text in beside.items() if name in names}
 
 
 def record_of(pair: Pair, beside: Mapping[str, str], drawing: OrderDrawing | None = None) -> dict[str, Any]:
-    """A pair as Argilla takes it, with what raters may know of it, and what stands `beside` its own fields."""
+    """Return a pair as a record of Argilla, with the texts `beside` its fields."""
     drawn = {MARK: drawn_pair} if drawing and (drawn_pair := drawing.of_pair(pair)) else {}
     return {
         "external_id": pair.pair_id,

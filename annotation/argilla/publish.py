@@ -75,13 +75,13 @@ class Publication:
         return [*lines, *([out] if self.spared else [])]
 
     def withdrawals(self) -> list[str]:
-        """Return what became of withdrawn pairs, in lines."""
+        """Return what happened to the withdrawn pairs, as lines."""
         gone = f"withdrawn pairs without an answer taken out of Argilla: {self.taken_out}"
         stay = f"withdrawn pairs that stay in Argilla, since they have answers or drafts: {self.answered}"
         return [line for line, number in ((gone, self.taken_out), (stay, self.answered)) if number]
 
     def replacements(self) -> list[str]:
-        """Return what became of the answers of excluded raters, in lines."""
+        """Return what happened to the answers of excluded raters, as lines."""
         aside = (
             f"offered again, since their raters are excluded: the pairs of {self.aside} answers, which stay on record"
         )
@@ -189,7 +189,7 @@ def _offer_excluded(records: Evidence, argilla: Argilla, targets: Sequence[_Targ
 
 @dataclass(frozen=True)
 class _Target:
-    """The dataset of one queue as it is to be."""
+    """The intended dataset of a queue."""
 
     queue: Queue
     pairs: Mapping[str, Pair]
@@ -249,7 +249,7 @@ def _take_out(argilla: Argilla, targets: Sequence[_Target], withdrawn: Collectio
 
 
 def _other_fields(rubric: Rubric, pairs: Sequence[Pair]) -> str:
-    """Return which other fields the sample has than the rubric shows now; empty where they are the same."""
+    """Return how the sample's fields differ from the rubric's; empty where they are equal."""
     for pair in pairs:
         wanted = [(shown_field.name, shown_field.kind) for shown_field in rubric.fields.of(pair.pool)]
         if [(shown_field.name, shown_field.kind) for shown_field in fields_of(pair)] != wanted:
@@ -261,7 +261,7 @@ def _other_fields(rubric: Rubric, pairs: Sequence[Pair]) -> str:
 
 
 def _refuse_too_much(targets: Sequence[_Target], line: str) -> None:
-    """Refuse what Argilla would refuse, before the rules are fixed and half of the datasets made."""
+    """Refuse whatever Argilla would refuse, before rules are fixed or datasets are created."""
     for target in targets:
         if what := target.words.too_much():
             raise StudyError(f"{line}: {what}; change the rubric")
@@ -326,7 +326,7 @@ def _fill(
 
 
 def _put_right(argilla: Argilla, dataset: DatasetListing, words: Words, *, drawn: bool) -> tuple[bool, str]:
-    """Correct a dataset that nobody has answered; return whether it can be filled up, and what was corrected.
+    """Correct a dataset without answers; return whether it can take more pairs, and the corrections.
 
     An earlier run was cut off while it made a draft: nobody has seen it, so it is made anew, as is one that asks other
     questions, which nobody has answered (`_refuse_answered`).
@@ -362,7 +362,7 @@ def create_dataset(
 
 @dataclass(frozen=True)
 class ExtraField:
-    """A field that is no rubric's and may be empty."""
+    """A field outside the rubric, which may be empty."""
 
     name: str
     title: str
@@ -370,7 +370,7 @@ class ExtraField:
 
 
 def settings_of(words: Words, per_pair: int, client: Any, below: ExtraField | None = None) -> rg.Settings:
-    """Return what a dataset shows and asks, in Argilla's terms; `below` the texts, and above the keys, a field more."""
+    """Return a dataset's settings for Argilla; `below` adds a field between the texts and the keys."""
     import argilla as rg  # noqa: PLC0415 (takes a second)
 
     # Never Markdown: the texts are data, and a rater must see them as they are.
@@ -410,7 +410,7 @@ class _Response:
         return answer is not None and now == (dict(answer.values), answer.comment)
 
     def comes_back(self, excluded: Collection[str], noted: Collection[tuple[str, str]]) -> bool:
-        """Return whether it was set aside, and its rater counts again."""
+        """Return whether the answer was set aside and its rater counts again."""
         discarded = self.response["status"] == "discarded"
         return discarded and self.rater_id not in excluded and (self.pair_id, self.rater_id) in noted
 

@@ -92,7 +92,7 @@ def _trained(
     raters: RatersSpec,
     accounts: Mapping[str, ArgillaUser],
 ) -> dict[str, list[Answer]]:
-    """Return what simulated raters answer to the known pairs that they have not answered, around what is right."""
+    """Return simulated raters' answers to the training pairs that they have not answered, near the right answers."""
     records = [record for record in argilla.records(dataset.id) if record["external_id"] in items]
     questions = training_rubric(rubric, list(items.values())).asked(POOL)
     todo = dict[str, list[Answer]]()
@@ -121,7 +121,7 @@ def _trained(
 def answering(
     study: Study, rubric: Rubric, pairs: Sequence[Pair], *, draws: bool = False
 ) -> Callable[[SimulatedRater, str], Mapping[str, Value]]:
-    """Return how simulated raters answer these pairs: a function of rater and pair id; seeded, and always the same.
+    """Return a function of rater and pair id that gives the simulated answers to these pairs, seeded.
 
     Raises DataError for a pair whose output nobody rated; with `draws` its worth is drawn by the seed.
     """
@@ -159,7 +159,7 @@ def simulated_answer(
 
 
 def _labels(question: QuestionScale, felt: Floats) -> str:
-    """The label at a place that is felt, those at both places, or all of them by how near they are to the first."""
+    """Return the label nearest to a perceived place, two such labels, or all ranked by their distance to it."""
     places = [int(label_index) for label_index in np.clip(np.round(felt), 0, len(question.labels) - 1)]
     if question.kind == "label":
         return question.labels[places[0]]
@@ -170,7 +170,7 @@ def _labels(question: QuestionScale, felt: Floats) -> str:
 
 
 def _truths(study: Study, rubric: Rubric, pairs: Sequence[Pair], *, draws: bool = False) -> dict[str, dict[str, float]]:
-    """Return what each pair deserves, by pair id and question: the author's ratings; of controls the expected answers.
+    """Return each pair's true value by question: the author's rating, or the expected answer of a control.
 
     Nobody recorded labels: their first is taken for the best, and the others for less, as far as the first rating is.
     """
@@ -218,7 +218,7 @@ def _truths(study: Study, rubric: Rubric, pairs: Sequence[Pair], *, draws: bool 
 
 
 def _drawn(simulation_seed: int, key: str, questions: Sequence[QuestionScale]) -> dict[str, float]:
-    """Return what an item of another subject, or a pair of a bundle, deserves, good more often than bad.
+    """Draw the true values of an item of another subject, or of a bundle's pair: good more often than bad.
 
     It is of its own, so that its repeat has the same. Nobody recorded any, so it says nothing of the item.
     """
@@ -233,14 +233,14 @@ def _drawn(simulation_seed: int, key: str, questions: Sequence[QuestionScale]) -
 
 
 def _place(question: QuestionScale, expected: Value, best: float) -> float:
-    """Return where among its labels the truth is: at the first that is expected, or the further on the worse it is."""
+    """Return the index of the true label: the first expected one, or further on the worse the pair is."""
     if expected is not None:
         return float(question.labels.index(labels_of(str(expected))[0]))
     return (1 - best) * (len(question.labels) - 1)
 
 
 def _meant(kind: Transformation, questions: Sequence[QuestionScale]) -> dict[str, float]:
-    """Return what a transformation is meant to be, where nobody rated its outputs."""
+    """Return the values that a transformation aims at, where nobody rated its outputs."""
     best = {question.name: float(question.scale[-1]) for question in questions}
     first = {question.name: float(question.scale[0]) for question in questions[:1]}
     return best if kind.meaning == "kept" else best | first
@@ -249,7 +249,7 @@ def _meant(kind: Transformation, questions: Sequence[QuestionScale]) -> dict[str
 def _deserved(
     kind: Transformation, pair: Pair, recording: Recording | None, questions: Sequence[QuestionScale]
 ) -> dict[str, float]:
-    """The author's ratings of an output, and what follows from them for required questions that have none."""
+    """Return the author's ratings of an output, with values for required questions that the author did not rate."""
     recorded_values = {question.name: getattr(recording, question.name, None) for question in questions}
     rating = {question: float(value) for question, value in recorded_values.items() if value is not None}
     if questions and not rating and kind.name in EIGHT:

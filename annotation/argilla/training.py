@@ -54,7 +54,7 @@ def by_queue(items: Sequence[TrainingItem]) -> dict[Queue, list[TrainingItem]]:
 
 
 def words_of(study: Study, rubric: Rubric, queue: Queue, items: Sequence[TrainingItem], *, ours: bool) -> Words:
-    """All that a training dataset says, but for what is right where Argilla's page shows it; `ours` is our own page."""
+    """Return the words of a training dataset; right answers are among them on our page (`ours`) alone."""
     of_training = training_rubric(rubric, items)
     if not ours:
         return Words.of(of_training, queue)
@@ -64,7 +64,7 @@ def words_of(study: Study, rubric: Rubric, queue: Queue, items: Sequence[Trainin
 
 
 def record_of_item(item: TrainingItem, rubric: Rubric, beside: Mapping[str, str]) -> dict[str, Any]:
-    """A known pair as Argilla takes it, with what stands `beside` the pairs of its dataset."""
+    """Return a training pair as a record of Argilla, with the texts `beside` its fields."""
     right = solution(item, rubric)
     pair_asked = {ASKED: worded(rubric.pool(item.pair.pool).asked, right.language)} if ASKED in beside else {}
     record = record_of(item.pair, {**beside, **pair_asked})
@@ -99,7 +99,7 @@ def _fill(
     rubric: Rubric,
     words: Words,
 ) -> int:
-    """Make a dataset anew where it has to be, and send what it lacks; how many pairs that were."""
+    """Create a dataset again where it must be, and send the missing pairs; return how many."""
     wanted = {item.pair.pair_id: item for item in items}
     present = set() if dataset is None else {record["external_id"] for record in argilla.records(dataset.id)}
     if dataset is not None and not _fits(argilla, dataset, words, wanted, present):
@@ -117,7 +117,7 @@ def _fill(
 
 
 def training_lines(new: Mapping[str, int]) -> list[str]:
-    """Return what was published to learn on, in a line; nothing where there is none."""
+    """Return a line on the training pairs that were published; none without any."""
     return [f"for training, which never counts: {sum(new.values())} new known pairs in {', '.join(new)}"] if new else []
 
 
@@ -148,7 +148,7 @@ def training_datasets(
 
 
 def collect_training(records: CampaignRecords, argilla: Argilla, rubric: Rubric) -> None:
-    """Read what raters made of known pairs into `training.json`, which nothing that judges transformations reads."""
+    """Write raters' answers to training pairs to `training.json`, which no verdict rests on."""
     study = records.study
     if not study.training:
         return

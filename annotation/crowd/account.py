@@ -61,7 +61,7 @@ TABLES: Mapping[str, type[Record]] = {"offers": AccountOffer, "decisions": Accou
 
 @dataclass
 class PaymentAccount:
-    """The rows of an account by key, and what else a platform notes in it."""
+    """The rows of an account by key, with the platform's further notes."""
 
     path: Path
     offers: dict[str, AccountOffer]
@@ -94,7 +94,7 @@ class PaymentAccount:
 
 
 class AccountPlatform(Platform):
-    """What platforms with an account of ours share; subclasses say who works, and on what."""
+    """A platform whose account we keep ourselves; subclasses define the workers and their page."""
 
     refills = False
     longest_reason = 1024
@@ -130,13 +130,13 @@ class AccountPlatform(Platform):
         return next((offer.posted_id for offer in self.account.offers.values() if offer.token == token), None)
 
     def posted(self, posted_id: str) -> PlatformOffer:
-        """An offer as it is now."""
+        """Return the present state of an offer."""
         offer, states = self.offer_of(posted_id), [work.state for work in self.submissions(posted_id)]
         used = sum(state != "returned" for state in states)
         return PlatformOffer(posted_id, offer.places, None, (offer.open and used < offer.places) or "working" in states)
 
     def extend(self, posted_id: str, *, places: int, token: str) -> bool:
-        """Open an offer to so many workers in all; whether it was not so already."""
+        """Open an offer to so many workers in all; return whether that changed it."""
         before = self.offer_of(posted_id)
         return self.change(before, {"places": max(places, before.places), "open": True})
 

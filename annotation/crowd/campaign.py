@@ -66,7 +66,7 @@ class Launch:
 
 
 def next_batches(records: Evidence, mode: Mode, offered: Sequence[BatchOffer], pilot: int = 0) -> list[BatchOffer]:
-    """The batches that would be offered next, with what each worker gets. Raises as `make_batches`.
+    """Return the batches to offer next, with each worker's reward. Raises as `make_batches`.
 
     Of a study with `raters.blocks` they are of the blocks that the answers on record open.
     """
@@ -96,7 +96,7 @@ class CrowdCampaign:
     records: Evidence  #: the study's, as they were when they were last opened
 
     def __init__(self, study: Study, platform: Platform, ledger: Ledger, key: bytes, limit: int | None = None) -> None:
-        """`key` makes workers' pseudonyms; `limit` is what may be spent in all, in cents (None: nothing more)."""
+        """`key` makes workers' pseudonyms; `limit` is the most to spend in all, in cents (None: nothing more)."""
         self.study, self.platform, self.ledger = study, platform, ledger
         self.spec = crowd_of(study)
         self.where = f"{platform.mode} {platform.name}"  #: as records have it
@@ -115,7 +115,7 @@ class CrowdCampaign:
 
     @property
     def rubric(self) -> Rubric:
-        """Return what workers are asked, as it was fixed for them."""
+        """The rubric as it was fixed for the workers."""
         return asked_rubric(self.records)
 
     def do(self, kind: Kind, subject: str, cents: int = 0, details: Mapping[str, Any] | None = None) -> str:
@@ -126,11 +126,11 @@ class CrowdCampaign:
         return self.ledger.once((kind, subject, cents), details or {}, self._find, self._carry_out)
 
     def happened(self, kind: Kind, subject: str, cents: int) -> None:
-        """Note what a person did on the platform's own page and costs money, whatever the limit."""
+        """Record a payment that a person made on the platform's own page, whatever the limit."""
         self.ledger.once((kind, subject, cents), {}, self._find, lambda operation: operation.kind)
 
     def settle(self) -> int:
-        """Finish what earlier commands left open; how many operations that were."""
+        """Finish the operations that earlier commands left open; return how many."""
         unsettled = [operation for operation in self.ledger.operations() if operation.state == "intended"]
         if unsettled:
             tqdm.write(
@@ -192,7 +192,7 @@ class CrowdCampaign:
         return operation.kind
 
     def offer(self, batch_id: str) -> Offer:
-        """A batch of the ledger as it is put before workers. DataError for a batch of another campaign."""
+        """Return a batch of the ledger as it is offered to workers. DataError for a batch of another campaign."""
         offer = self.ledger.find_offered(batch_id)
         if offer is None:
             raise DataError(f"{self.ledger.path}: no batch {batch_id!r} in the {self.label} campaign")
@@ -208,7 +208,7 @@ class CrowdCampaign:
     # What there is
 
     def posted_ids(self) -> dict[str, str]:
-        """The platform's ids of what was offered, by batch."""
+        """Return the platform's ids of the offers, by batch."""
         posts = self.ledger.operations("post")
         return {operation.subject: operation.outcome for operation in posts if operation.state == "done"}
 
@@ -252,7 +252,7 @@ class CrowdCampaign:
     # Launching and closing
 
     def launch(self, pilot: int = 0, begin: Callable[[], object] = lambda: None) -> Launch:
-        """Offer what is still to be offered, as far as shares and money allow; call it again as batches get done.
+        """Offer the batches that shares and money allow; call it again as batches get done.
 
         `begin` notes that the sample is about to be offered: it is called when the ledger has the batches, before the
         first of them is. Raises DataError as `refuse_lost_batches`, before anything is asked of the platform.
@@ -303,7 +303,7 @@ class CrowdCampaign:
         return works
 
     def _lost_work(self) -> dict[str, list[Work]]:
-        """Of that what was not rejected, where the study has others do it again; [] for a batch without any."""
+        """Return excluded workers' unrejected work by batch, if the study has it done again; [] for other batches."""
         excluded = self._excluded() if self.study.raters.replace_excluded else {}
         lost = {key: [work for work in works if _valid(work)] for key, works in excluded.items()}
         return defaultdict(list, {key: works for key, works in lost.items() if works})
@@ -322,7 +322,7 @@ class CrowdCampaign:
         self.reopen()
 
     def _most(self) -> int:
-        """Return how many batches one worker may do: the share of all that there are and will be, and at least one."""
+        """Return how many batches one worker may do: the share of all present and future ones, at least one."""
         taken = self.ledger.taken()
         to_come = next_batches(self.records, self.platform.mode, taken)
         return max(1, math.floor(self.spec.share * (len(taken) + len(to_come))))

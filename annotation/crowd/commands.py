@@ -51,7 +51,7 @@ from plumbline.study.crowd import PLATFORMS, CrowdSpec, PlatformName
 
 
 def lacking(records: CampaignRecords, platform: PlatformName, mode: Mode, *, launching: bool = True) -> list[str]:
-    """A line for each thing that is missing, in the order of docs/howto; what only `launch` needs where `launching`.
+    """Return a line for each missing thing, in the order of docs/howto; with `launching` also what only `launch` needs.
 
     Countries are asked for the languages of the sample, as soon as there is one.
     """
@@ -86,7 +86,7 @@ def lacking(records: CampaignRecords, platform: PlatformName, mode: Mode, *, lau
 
 
 def refuse_incomplete(records: CampaignRecords, platform: PlatformName, mode: Mode, *, launching: bool = True) -> None:
-    """Raise StudyError where something is missing; of several things each is printed first, as a line of its own.
+    """Raise StudyError if anything is missing; several things are first printed, a line each.
 
     A plan that is refused names also what only `launch` needs.
     """
@@ -109,7 +109,7 @@ CONFIRM = "pay"  # what a person types before money moves
 def campaign_of(
     study: Study, options: argparse.Namespace, *, spends: bool = False, begins: bool = False
 ) -> Iterator[CrowdCampaign]:
-    """The study's campaign as the options name it, nobody else working on it; errors say which it was.
+    """Open the campaign that the options name, and lock it; errors name the campaign.
 
     Raises StudyError where it has no batches yet, unless this command `begins` it.
     """
@@ -162,7 +162,7 @@ def campaign_of(
 
 
 def _limit(options: argparse.Namespace, platform: PlatformName, mode: Mode) -> int | None:
-    """Return what may be spent, in cents, after a person said yes to it; in play in the rehearsal."""
+    """Return the money that may be spent, in cents, after a person confirmed it; play money in the rehearsal."""
     if mode == "sandbox" and platform != "rehearsal":
         return None
     where, what = f"[{label_of(platform, mode)}]", "--live" if mode == "live" else "a rehearsal"
@@ -180,7 +180,7 @@ def _limit(options: argparse.Namespace, platform: PlatformName, mode: Mode) -> i
 
 
 def platform_name(records: CampaignRecords, options: argparse.Namespace) -> PlatformName:
-    """The platform that is named, or that of the study's only campaign in this mode."""
+    """Return the platform that the options name, or that of the study's only campaign in this mode."""
     study = records.study
     named: PlatformName | None = options.platform or (study.crowd.platform if study.crowd else None)
     if named:
@@ -203,7 +203,7 @@ def mode_of(options: argparse.Namespace) -> Mode:
 
 
 def show_plan(options: argparse.Namespace) -> int:
-    """Show what would be offered, and what it costs."""
+    """Print the next offers and their cost."""
     study = cli.study_of(options)
     records = Evidence.open(study)
     platform, mode = platform_name(records, options), mode_of(options)

@@ -70,7 +70,7 @@ def approve(campaign: CrowdCampaign, submission_ids: Sequence[str], reason: str 
 
 
 def approve_all(campaign: CrowdCampaign) -> tuple[int, list[Case]]:
-    """Approve what has no sign against it; how many, and the cases that are left for a person."""
+    """Approve the submissions without signs; return how many, and the cases left for a person."""
     waiting_cases = cases(campaign)
     good = [case for case in waiting_cases if case.advice == "approve"]
     for case in good:
@@ -99,7 +99,7 @@ def reject(campaign: CrowdCampaign, submission_ids: Sequence[str], reason: str) 
 
 
 def finish(campaign: CrowdCampaign, again: Collection[str] = ()) -> None:
-    """Carry out what was decided and left undone by an earlier command: calls, payments, exclusions.
+    """Carry out earlier decisions that are not carried out yet: calls, payments, exclusions.
 
     A rejection on the platform's own page is a decision, too. What the platform refused is not tried again, but for the
     submissions `again`. Raises RefusedError when all has been tried, where something was refused.
@@ -130,7 +130,7 @@ def finish(campaign: CrowdCampaign, again: Collection[str] = ()) -> None:
 
 
 def _note_rejections(campaign: CrowdCampaign) -> None:
-    """Note as decisions what a person rejected on the platform's own page: ratings and money follow them, too."""
+    """Record rejections made on the platform's own page as decisions, so that ratings and money follow them."""
     last = {review.submission_id: review.decision for review in campaign.ledger.judgements()}
     rejected = [work for work in campaign.ledger.work() if work.submission.state == "rejected"]
     for work in rejected:
@@ -155,7 +155,7 @@ def _exclude(campaign: CrowdCampaign, work: Work, judgement: SubmissionReview) -
 
 
 def ask(campaign: CrowdCampaign, submission_id: str, reason: str) -> Work:
-    """Note that the worker was asked about a submission, and what; it stays open. StudyError without a reason."""
+    """Record a question to the worker; the submission stays open. StudyError without a reason."""
     if not reason.strip():
         raise StudyError("--reason is required: the question for the worker")
     (work,) = works_of(campaign, [submission_id])
@@ -188,7 +188,7 @@ def owed(campaign: CrowdCampaign) -> list[tuple[Work, int]]:
 
 
 def pay_bonuses(campaign: CrowdCampaign) -> int:
-    """Pay what is owed for observed times, once to each submission; how many bonuses.
+    """Pay the bonuses due for observed times, once for each submission; return how many were paid.
 
     One that the platform refuses stops no other. Raises LimitError where not all can be paid within the limit,
     RefusedError where some were refused; both say how many were paid.
@@ -215,7 +215,7 @@ def on_rules(judgement: SubmissionReview) -> bool:
 
 
 def _approve(campaign: CrowdCampaign, work: Work, reason: str) -> bool:
-    """Decide to approve; whether that is new."""
+    """Decide to approve a submission; return whether the decision is new."""
     submission = work.submission
     if submission.state == "rejected":
         raise StudyError(f"submission {submission.submission_id} was rejected; nothing was approved")
@@ -256,7 +256,7 @@ WIDTH = 60  # characters of a text that are shown
 
 
 def sheet_text(campaign: CrowdCampaign, submission_id: str) -> str:
-    """The answers of a submission, in the order of showing; controls say what was expected.
+    """Return the answers of a submission in the order shown, with the expected answers of controls.
 
     Raises StudyError for a submission of another campaign.
     """

@@ -60,7 +60,7 @@ class WorkTables:
     _key: tuple[PlatformName, Mode]
 
     def note(self, submission: Submission, batch_id: str, pseudonym: str) -> None:
-        """Note a submission as it is now; answers that were read stay."""
+        """Record a submission's present state; answers that were read stay."""
         at = submission.submitted_at.isoformat() if submission.submitted_at else None
         seconds = None if math.isnan(submission.seconds) else submission.seconds
         self._database.execute(
@@ -107,7 +107,7 @@ class WorkTables:
         return works
 
     def judge(self, judgement: SubmissionReview) -> None:
-        """Note what a person decided; later decisions go before earlier ones, which stay."""
+        """Record a person's decision; later decisions take precedence, earlier ones stay."""
         signs = json.dumps(judgement.signs, ensure_ascii=False)
         row = (judgement.submission_id, judgement.decision, judgement.reason, signs, judgement.decided_at.isoformat())
         self._database.execute("INSERT INTO decisions VALUES (?, ?, ?, ?, ?, ?, ?)", (*self._key, *row))
@@ -151,7 +151,7 @@ CREATE TABLE decisions (
 
 @dataclass(frozen=True)
 class Operation:
-    """Something to be done on a platform once: an intention, and its outcome where there is one."""
+    """A call that a platform must carry out once: the intention, and the outcome once known."""
 
     kind: Kind
     subject: str  #: what it is done to: a batch, a submission, a worker; with what tells two of them apart
@@ -165,7 +165,7 @@ class Operation:
 
 @dataclass(frozen=True)
 class BatchOffer:
-    """A batch in the ledger, with what was decided for it when it was first offered."""
+    """A batch in the ledger, with the terms of its first offer."""
 
     batch: Batch
     places: int
@@ -289,7 +289,7 @@ class Ledger(WorkTables):
         self, intention: tuple[Kind, str, int], details: Mapping[str, Any], find: Callable[[Operation], str | None],
         do: Callable[[Operation], str],
     ) -> str:  # fmt: skip
-        """Do something on the platform once and for all; its outcome, also where it was done before.
+        """Carry out an operation on the platform once and for all; return its outcome, even from an earlier call.
 
         `intention` is its kind, subject and cost in cents. What was left intended is first looked for with `find`
         (None: it did not take effect). Raises what `do` raises: after RefusedError the intention is settled as refused
@@ -316,7 +316,7 @@ class Ledger(WorkTables):
         return outcome
 
     def operation(self, kind: Kind, subject: str) -> Operation | None:
-        """An operation, if it was ever intended."""
+        """Return an operation, or None if it was never intended."""
         return next(self._operations("AND kind = ? AND subject = ?", (kind, subject)), None)
 
     def operations(self, kind: Kind | None = None) -> list[Operation]:
@@ -329,14 +329,14 @@ class Ledger(WorkTables):
         return list(self._operations("AND kind = 'extend' AND json_extract(details, '$.batch') = ?", (batch_id,)))
 
     def spent(self) -> int:
-        """Cents that were spent in this mode, on all platforms, or may have been: of all that is done or intended.
+        """The cents of all operations done or intended in this mode, on all platforms.
 
         What a rejection gives back counts when it is done.
         """
         return self._spent("mode = ?", (self.mode,))
 
     def spent_here(self) -> int:
-        """Return the same of this platform alone."""
+        """The cents of all operations done or intended in this mode, on this platform alone."""
         return self._spent("platform = ? AND mode = ?", self._key)
 
     def _spent(self, where: str, values: tuple[str, ...]) -> int:
@@ -366,7 +366,7 @@ class Ledger(WorkTables):
         return Operation(kind, subject, cents, details, "intended", "", at, self._token(kind, subject, at.isoformat()))
 
     def _token(self, kind: str, subject: str, at: str) -> str:
-        """64 characters, which is as long as MTurk's tokens may be."""
+        """Return a token of 64 characters, the most that MTurk allows."""
         return sha256("\0".join(("crowd-v1", *self._key, kind, subject, at)).encode()).hexdigest()
 
     def _settle(self, operation: Operation, state: str, outcome: str) -> None:
@@ -378,14 +378,14 @@ class Ledger(WorkTables):
 
 
 def source_of(platform: PlatformName, mode: Mode) -> str:
-    """Return what the ratings of a campaign say about where they come from."""
+    """Return the value of the ratings' column `source` for a campaign."""
     if platform == "rehearsal":
         return REHEARSAL
     return platform if mode == "live" else f"{platform} {mode}"
 
 
 def label_of(platform: PlatformName, mode: Mode) -> str:
-    """Return what stands before each line of a campaign's output."""
+    """Return the label at the start of each line of a campaign's output."""
     return REHEARSAL if platform == "rehearsal" else f"{mode} {platform}"
 
 
@@ -400,7 +400,7 @@ def refuse_rehearsal_beside_people(records: CampaignRecords) -> None:
 
 
 def refuse_lost_batches(records: CampaignRecords, ledger: Ledger) -> None:
-    """Raise DataError where there are ratings of a live batch, on any platform, that the ledger never offered.
+    """Raise DataError if ratings belong to a live batch, on any platform, that the ledger never offered.
 
     It was lost then, or is an older copy, and would have the same work offered and paid once more. Raises as
     `refuse_lost_campaign`.

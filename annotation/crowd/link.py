@@ -47,13 +47,13 @@ def link_of(crowd: CrowdSpec) -> LinkSpec:
 
 
 def signature(key: bytes, room_id: str, person: str) -> str:
-    """Return what a person's link to a room is signed with; nobody can make it without the home's key."""
+    """Sign a person's link to a room; nobody can forge it without the home's key."""
     # The server's page (plumbline_argilla.crowd) makes the same.
     return hmac.new(key, "\0".join(("link-v1", room_id, person)).encode(), hashlib.sha256).hexdigest()[:32]
 
 
 def read_participants(path: Path, column: str) -> list[str]:
-    """Return the ids in a platform's CSV, of the column that is called so, or `participant`, in any case.
+    """Return the ids in a platform's CSV, from the column of this name or `participant`, in any case.
 
     Raises DataError for a file without such a column (one without a header would lose its first person), and with
     file and line for what is no id.
@@ -125,7 +125,7 @@ class LinkPlatform(AccountPlatform):
         return room_of(self._study.name, self._crowd.address, self.mode, self._key, batch_id).address
 
     def _invite(self, batch_id: str) -> None:
-        """Draw the people of a mailing list, the same for each batch, and write their links."""
+        """Draw the people of a mailing list, equal for all batches, and write their links."""
         parts = (f"invited-v1\0{self._study.name}\0{number}".encode() for number in range(self._link.invited))
         people = [hmac.new(self._key, part, hashlib.sha256).hexdigest()[:12] for part in parts]
         participant, _, session = self._link.names
@@ -161,7 +161,7 @@ class LinkPlatform(AccountPlatform):
         )  # fmt: skip
 
     def submission(self, submission_id: str) -> Submission:
-        """One submission as it is now."""
+        """Return the present state of a submission."""
         posted_id = submission_id.rpartition("-")[0]
         works = self.submissions(posted_id) if posted_id in self.account.offers else iter(())
         work = next((work for work in works if work.submission_id == submission_id), None)
@@ -170,7 +170,7 @@ class LinkPlatform(AccountPlatform):
         return work
 
     def answers(self, submission: Submission, offer: Offer) -> Sequence[Answer]:
-        """Return what the participant answered in our Argilla."""
+        """Return the participant's answers in our Argilla."""
         return self._rooms.answers(offer, worker_pseudonym(self._key, self._study.name, self.name, submission.worker))
 
     # Who may come
@@ -202,7 +202,7 @@ class LinkPlatform(AccountPlatform):
     # Lists of payments
 
     def write_lists(self) -> list[Path]:
-        """Put what is on no list yet on a new one; all lists whose files are missing are written.
+        """Write unlisted payments to a new list, and every list whose file is missing.
 
         The account notes first what is on which list, so that a list that is written once more is the same, and nobody
         is on two.

@@ -38,13 +38,13 @@ def prolific_words(language: str, *, of_pairs: bool = True) -> dict[str, str]:
 
 
 def consent_of(crowd: CrowdSpec, language: str) -> str:
-    """Return what workers who are addressed in a language agree to: the study's own words, or else ours."""
+    """Return the consent text for workers addressed in a language: the study's, or else ours."""
     text = crowd.consent.get(language) or crowd.consent.get(ENGLISH)
     return text or str(words_of(language)["consent_text"])
 
 
 def examples_html(training: Sequence[TrainingItem], rubric: Rubric, queue: Queue) -> str:
-    """The known pairs of a queue as HTML in which every text is data; empty where there is none of it."""
+    """Return the training pairs of a queue as HTML with escaped texts; empty without any."""
     items = [item for item in training if Queue.of(item.pair) == queue]
     if not items:
         return ""

@@ -40,16 +40,19 @@ class UncertainError(ServiceError):
 
 
 class RefusedError(ServiceError):
-    """A call that the platform refused: it had no effect, and the same call would be refused again."""
+    """The platform refused a call: it had no effect, and would be refused again."""
 
 
 class NoMoneyError(RefusedError):
-    """The account cannot pay this. At a second try that says nothing of the first, which may have taken the money."""
+    """The account lacks the money.
+
+    After a retry this tells nothing about the first try, which may have taken the money.
+    """
 
 
 @dataclass(frozen=True)
 class Offer:
-    """A batch as it is put before workers."""
+    """A batch as workers see it."""
 
     batch: Batch
     pairs: tuple[Pair, ...]  #: in the order of showing
@@ -81,7 +84,7 @@ class Submission:
 
 
 class Platform(ABC):
-    """A crowd platform in one mode: what campaigns call, with all that both platforms do alike.
+    """A crowd platform in one mode: the interface that campaigns call, and the behaviour all platforms share.
 
     Methods raise ServiceError, and of these UncertainError where it matters. A platform carries out `send_...` and
     answers questions; whether that is to be done, whether it took effect, and how long one looks is decided here.
@@ -103,12 +106,12 @@ class Platform(ABC):
 
     @cached_property
     def _rubric(self) -> Rubric:
-        """Return what workers are asked, as it was fixed for them."""
+        """The rubric as it was fixed for the workers."""
         return asked_rubric(CampaignRecords.open(self._study))
 
     @abstractmethod
     def prepare(self) -> None:
-        """See that what all offers share is there (HIT types, qualifications, groups); may be called at any time."""
+        """Create what all offers share (HIT types, qualifications, groups); may be called at any time."""
 
     @abstractmethod
     def balance(self) -> int | None:
@@ -121,7 +124,7 @@ class Platform(ABC):
         """Raise StudyError for an offer that could not be posted; nothing is made, and nothing is paid."""
 
     def post(self, offer: Offer, token: str) -> str:
-        """Put an offer before workers; the platform's id of it. RefusedError for one that `check` refuses."""
+        """Offer a batch to workers; return the platform's id. RefusedError for one that `check` refuses."""
         try:
             return self.send_offer(offer, token)
         except StudyError as error:  # nothing was offered: the intention must not wait for an answer
@@ -137,7 +140,7 @@ class Platform(ABC):
 
     @abstractmethod
     def posted(self, posted_id: str) -> PlatformOffer:
-        """An offer as it is now."""
+        """Return the present state of an offer."""
 
     @abstractmethod
     def preview(self, posted_id: str) -> str:
@@ -145,7 +148,7 @@ class Platform(ABC):
 
     @abstractmethod
     def extend(self, posted_id: str, *, places: int, token: str) -> bool:
-        """Open an offer for its usual time from now, to so many places in all; whether it was not so already."""
+        """Open an offer for its usual time from now, to so many places in all; return whether that changed it."""
 
     @abstractmethod
     def close(self, posted_id: str) -> None:
@@ -161,15 +164,15 @@ class Platform(ABC):
 
     @abstractmethod
     def submissions(self, posted_id: str) -> Iterator[Submission]:
-        """All submissions of an offer, every page, whatever their state."""
+        """Yield all submissions of an offer, of every page and in every state."""
 
     @abstractmethod
     def submission(self, submission_id: str) -> Submission:
-        """One submission as it is now."""
+        """Return the present state of a submission."""
 
     @abstractmethod
     def answers(self, submission: Submission, offer: Offer) -> Sequence[Answer]:
-        """Return what was answered in a submission, without the rater.
+        """Return the answers in a submission, without the rater.
 
         Raises DataError for answers that cannot be read (another study's, malformed, too large).
         """
@@ -181,11 +184,11 @@ class Platform(ABC):
     # Decisions and money
 
     def approve(self, submission: Submission) -> None:
-        """Approve, which pays the reward; nothing where it is approved. RefusedError where it was rejected."""
+        """Approve a submission, which pays the reward, unless it is approved. RefusedError if it was rejected."""
         self._decide(submission, "approved", "")
 
     def reject(self, submission: Submission, reason: str) -> None:
-        """Reject, with the reason for the worker; nothing where it is rejected. RefusedError where it was approved."""
+        """Reject a submission with a reason for the worker, unless it is rejected. RefusedError if it was approved."""
         if not reason.strip():
             raise RefusedError("a rejection needs a reason, which the worker reads; give one")
         if len(reason) > self.longest_reason:
@@ -219,7 +222,7 @@ class Platform(ABC):
         """Pay a bonus. A second call with the token pays nothing where the platform knows tokens."""
 
     def is_bonus_paid(self, submission: Submission, cents: int, reason: str) -> bool:
-        """Return whether this bonus has been paid; where none shows yet, that is known after the platform's patience.
+        """Return whether a bonus has been paid, waiting up to the platform's patience for it to show.
 
         A second call would pay twice where the platform knows no tokens.
         """
@@ -245,7 +248,7 @@ class Platform(ABC):
 
 
 def found_or_made(find: Callable[[], str | None], make: Callable[[], str | None], what: str) -> str:
-    """The id of what all offers share: found, or made where there is none.
+    """Find the object that all offers share, or create it; return its id.
 
     After a crash, or beside another run, there may be one by then: that one counts, before what was made now. Raises
     UncertainError where neither a list nor the answer to its making says which it is.

@@ -48,7 +48,7 @@ class MadeUpWorker:
 
 
 def worker_of(seed: int, number: int) -> MadeUpWorker:
-    """The worker of a number: the same whenever they come.
+    """Return the worker of a number, equal at each call.
 
     Args:
         seed: of the simulation (`raters.simulation_seed`).
@@ -96,11 +96,11 @@ class MadeUpCrowd(AccountPlatform):
         """It takes every batch."""
 
     def posted_name(self, batch_id: str) -> str:
-        """An id that says what it is."""
+        """Return an id that names the rehearsal."""
         return f"REHEARSAL-{batch_id}"
 
     def preview(self, posted_id: str) -> str:
-        """There is no page: workers are made up."""
+        """Return a line that explains that there is no page: workers are made up."""
         return (
             f"no page, workers are made up; `{self._study.command('annotation preview')}` shows what people would see"
         )
@@ -116,7 +116,7 @@ class MadeUpCrowd(AccountPlatform):
             yield self.submission(work.submission_id)
 
     def submission(self, submission_id: str) -> Submission:
-        """One submission as it is now."""
+        """Return the present state of a submission."""
         if submission_id not in self._works:
             raise RefusedError(f"{self.account.path}: has no submission {submission_id}; bring the file back")
         work, decided = self._works[submission_id], self.account.decisions.get(submission_id)

@@ -71,7 +71,7 @@ class CrowdSummary:
 
 
 def read_summaries(study: Study) -> list[CrowdSummary]:
-    """The study's campaigns that there are, live ones first; [] where there is no ledger."""
+    """Return the study's campaigns, live ones first; [] without a ledger."""
     path, summaries = study.scratch / LEDGER, list[CrowdSummary]()
     for platform, mode in ledgers(path):
         with Ledger(path, study.name, platform, mode) as ledger:
@@ -150,12 +150,12 @@ def summary_text(summary: CrowdSummary) -> str:
 
 
 def marked(where: str, text: str) -> str:
-    """A text with platform and mode before each line: what is copied out of it still says where it happened."""
+    """Put platform and mode before each line, so that copied lines name their origin."""
     return "\n".join(f"{where} {line}".rstrip() for line in text.split("\n"))
 
 
 def cases_text(campaign: CrowdCampaign) -> str:
-    """The submissions that wait for a decision: a row each, then what there is against some of them."""
+    """Return a row for each submission that waits for a decision, then the signs against some of them."""
     waiting_cases = cases(campaign)
     rows = [
         [
@@ -181,7 +181,7 @@ def cases_text(campaign: CrowdCampaign) -> str:
 
 
 def plan_text(records: Evidence, platform: PlatformName, mode: Mode, pilot: int = 0) -> str:
-    """Return what the next launch would offer and what it costs: a row a batch. Nothing is created, here or there."""
+    """Return the next launch's offers and their cost, a row a batch; nothing is created."""
     study, taken = records.study, list[BatchOffer]()
     spec, path, item = crowd_of(study), study.scratch / LEDGER, study.called.item
     refuse_lost_campaign(records, mode)

@@ -58,7 +58,7 @@ class RaterAnswers:
 
 
 def apart(task: HumanTask) -> bool:
-    """Return whether each candidate has a record of its own."""
+    """Return whether each candidate is a record of its own."""
     return task.asked in ("graded", "binary") and task.candidates > TOGETHER
 
 
@@ -94,7 +94,7 @@ def _options(task: HumanTask) -> tuple[str, ...]:
 
 
 def point_name(task: HumanTask, point: int) -> str:
-    """Return what a point of the scale is called among a question's labels."""
+    """Return the name of a scale's point among a question's labels."""
     return f"{'g' if task.asked == 'graded' else 'p'}{point}"
 
 
@@ -115,7 +115,7 @@ def answers_of(
     simulated: bool,
     kind: str = "person",
 ) -> Iterator[HumanAnswer]:
-    """Return what one rater said of one item (`answers_by_record`: by pair id); nothing of what was not answered.
+    """Yield a rater's answers to an item (`answers_by_record`: by pair id), without unanswered questions.
 
     An order that lacks its first question's yes is an abstention; one without an order is left out.
     """
@@ -173,7 +173,7 @@ def _ranked(
 
 
 def _one(task: HumanTask, answer: str, shown: Sequence[str] = ()) -> dict[str, object]:
-    """Return what one kept answer says, in the fields of `HumanAnswer`."""
+    """Return one stored answer as fields of `HumanAnswer`."""
     named = labels_of(answer)
     if not named or CANNOT_TELL in named:
         return {"abstained": True}
@@ -197,7 +197,7 @@ def _one(task: HumanTask, answer: str, shown: Sequence[str] = ()) -> dict[str, o
 
 @dataclass(frozen=True)
 class TaskAnswers:
-    """The answers of a study's people, and what did not count."""
+    """People's answers in a study, and the uncounted ones."""
 
     answers: list[HumanAnswer]
     left_out: Mapping[str, Counter[str]]  #: records with a rater's answer, by task and reason
@@ -244,7 +244,7 @@ def order_of(order: str) -> tuple[int, ...] | None:
 def lines_of(
     tasks: Sequence[HumanTask], answers: Sequence[HumanAnswer], left_out: Mapping[str, Counter[str]]
 ) -> list[str]:
-    """A line for each task: how many items, raters and answers count, how often nothing could be told, what did not."""
+    """Return a line for each task: its counting items, raters and answers, its abstentions, its uncounted answers."""
     lines = []
     for task in tasks:
         of_task = [answer for answer in answers if answer.task == task.task]

@@ -27,7 +27,7 @@ HIDDEN = "-1"  # the label of items whose gold is kept back
 
 @dataclass(frozen=True)
 class DrawnItem:
-    """An item that was drawn, with the candidates that stand beside it, by id."""
+    """An item that was drawn, with its candidates by id."""
 
     scored: ScoredItem
     candidates: tuple[str, ...] = ()  #: in the order of their ids
@@ -43,7 +43,7 @@ class DrawnItem:
 
 @dataclass
 class TaskDrawing:
-    """The items of a task, and what could not be drawn, by reason."""
+    """The items of a task, and the items left out, counted by reason."""
 
     items: list[DrawnItem] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
@@ -52,7 +52,7 @@ class TaskDrawing:
 
 
 def draw(spec: HumanTaskSpec, task_type: str, items: Sequence[ScoredItem], seed: int) -> TaskDrawing:
-    """Items for people: of each pair of languages so many as the task asks for, or as there are.
+    """Draw items for people, as many for each pair of languages as the task asks for or the data set has.
 
     Raises StudyError where there are none, and for what balancing or clusters cannot be.
     """
@@ -81,7 +81,7 @@ def draw(spec: HumanTaskSpec, task_type: str, items: Sequence[ScoredItem], seed:
 
 
 def _refuse_hidden(spec: HumanTaskSpec, task_type: str, items: Sequence[ScoredItem]) -> None:
-    """Raise StudyError where all gold is -1, or there is none: its owner keeps it, as of the test sets of contests."""
+    """Raise StudyError if all gold is -1 or missing, as in the test sets of contests, whose owners keep it."""
     if task_type in CHOSEN_AMONG or len(items) < 2:
         return
     hidden = [
@@ -139,7 +139,7 @@ def _one_set(items: Sequence[ScoredItem], spec: HumanTaskSpec, seed: int, left_o
 
 
 def _picked(spec: HumanTaskSpec, items: Sequence[ScoredItem], seed: int) -> list[ScoredItem]:
-    """So many items as are asked for, in the data set's order; what is drawn together comes whole or not at all."""
+    """Return as many items as asked for, in the data set's order; groups drawn together come whole or not at all."""
     units = defaultdict[str, list[ScoredItem]](list)
     for item in items:
         units[item.drawn_with if item.drawn_with and not item.labels else item.item].append(item)
@@ -169,7 +169,7 @@ def _in_turns(names: Sequence[str], label: Callable[[str], str]) -> list[str]:
 def _searched(
     spec: HumanTaskSpec, task_type: str, scored: Sequence[ScoredItem], seed: int, left_out: Counter[str]
 ) -> list[DrawnItem]:
-    """Queries with so many candidates each: as many as the task asks for, or fewer where there are none."""
+    """Return queries with as many candidates as the task asks for, or as there are."""
     items = list(scored)
     if task_type == "bitext_mining":  # any row will do, and candidates are drawn for those that are taken
         items = [_with_candidates(spec, item, scored, seed) for item in _picked(spec, scored, seed)]
@@ -223,7 +223,7 @@ def _some(number: int, seed: int, *what: str) -> list[int]:
 
 
 def _apart(item: ScoredItem, most: int) -> dict[str, str]:
-    """Its candidates with something to read, each text once as it is cut; right ones go before others alike."""
+    """Return the candidates with readable texts, each cut text once; right ones take precedence over equal ones."""
     order = sorted(item.candidates, key=lambda name: name not in item.relevant)
     by_text: dict[str, str] = {}
     for name in order:
@@ -234,7 +234,7 @@ def _apart(item: ScoredItem, most: int) -> dict[str, str]:
 
 
 def _chosen(spec: HumanTaskSpec, item: ScoredItem, number: int, seed: int) -> DrawnItem:
-    """A query with its candidates: half of them right, as far as there are so many; or whichever are drawn."""
+    """Return a query with its candidates: half of them right, as far as they reach, or drawn at random."""
     order = sorted(item.candidates, key=lambda name: _rank(seed, spec.name, item.item, name))
     if spec.relevant == "always":
         right = [name for name in order if name in item.relevant]
@@ -254,7 +254,10 @@ def cut(value: Value, most: int) -> Value:
 
 
 def clusters_of(spec: HumanTaskSpec, items: Sequence[DrawnItem]) -> int:
-    """Return how many clusters raters are told of. Raises StudyError where that is another number in each language."""
+    """Return the number of clusters that raters are told.
+
+    Raises StudyError if it differs between languages.
+    """
     if not spec.tell_clusters:
         return 0
     labels = defaultdict[str, set[str]](set)
@@ -298,5 +301,5 @@ def refuse_other_scale(
 
 
 def _rank(seed: int, *what: str) -> int:
-    """A place in an order that the seed and what is drawn decide, and nothing else."""
+    """Return a place in an order that depends on the seed and the names alone."""
     return int(identity("human-rank-v1", seed, *what)[:16], 16)

@@ -36,13 +36,13 @@ class OrderDrawing:
     groups: Mapping[str, str] | None = None  #: records that come one after another, by pair: 32 hexadecimal digits
 
     def of_dataset(self) -> dict[str, Any]:
-        """Return what a dataset of Argilla's says of it, as `plumbline_argilla.entries` reads it."""
+        """Return the drawing as a dataset's metadata, which `plumbline_argilla.entries` reads."""
         values = {"seed": self.seed, "number": self.number, "questions": self.questions, "options": self.options}
         values |= {"field": FIELD} if self.number else {}  # by which the rating page shows a list
         return {**values, "groups": self.groups is not None}
 
     def of_pair(self, pair: Pair) -> dict[str, Any]:
-        """Return what a record says of it."""
+        """Return the drawing as a record's metadata."""
         if self.groups is not None:
             return {"group": self.groups[pair.pair_id]} if pair.pair_id in self.groups else {}
         (entries,) = [field.value for field in fields_of(pair) if field.name == FIELD] if self.number else [()]

@@ -16,7 +16,7 @@ RaterKind = Literal["person", "model"]
 
 
 class TaskInstructions(Record):
-    """The instructions that raters of a task are addressed from, as they stood in their files when it was drawn."""
+    """The instructions to a task's raters, as their files had them when the task was drawn."""
 
     general: dict[str, Any] = Field(default={}, description="what stands for all tasks")
     own: dict[str, Any] = Field(default={}, description="the task's own; empty in records of versions that kept none")
@@ -65,7 +65,7 @@ class HumanTask(Record):
 
 
 class HumanItem(Record):
-    """One item of a task, without what is right (`human/items.parquet`)."""
+    """An item of a task, without its gold (`human/items.parquet`)."""
 
     KEY: ClassVar[tuple[str, ...]] = ("task", "item")
     pair_id: str = Field(

@@ -44,7 +44,7 @@ class Rehearsal:
         self._labels = {task: sorted(values) for task, values in labels.items()}
 
     def answers(self, rater: SimulatedRater, pair_id: str) -> dict[str, str]:
-        """A rater's kept answers to one record, by question; nothing of a record that is no task's."""
+        """Return a simulated rater's answers to a record, by question; none for a record outside the tasks."""
         item = self._items.get(pair_id)
         if item is None:
             return {}

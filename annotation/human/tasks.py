@@ -69,7 +69,7 @@ def labels_of(
 
 
 def _refuse_alike(where: str, wordings: Mapping[str, str], beside: Sequence[str], general: Mapping[str, Any]) -> None:
-    """Raise StudyError for words that are too long, or the same as other labels' or as those of an answer beside."""
+    """Raise StudyError for words that are too long, or equal to another label's or to a general answer's."""
     taken = {_read(words): f"the answer {words!r}" for name in beside for words in _wordings(general[name])}
     for label, words in wordings.items():
         if len(words) > LONGEST:
@@ -94,7 +94,7 @@ def _read(words: str) -> str:
 
 
 def refuse_one_label(spec: HumanTaskSpec, items: Sequence[ScoredItem]) -> None:
-    """Raise StudyError where all drawn items have the same labels: there is nothing to tell apart."""
+    """Raise StudyError if all drawn items have the same labels, so that raters cannot be told apart."""
     labels = {frozenset(item.labels) for item in items}
     if len(labels) < 2:
         only = ", ".join(sorted(next(iter(labels)))) or "none of them"
@@ -188,7 +188,7 @@ _OF = {
 
 @dataclass(frozen=True)
 class PreparedTask:
-    """A task with its items as they were drawn, gold and all; nothing of it is written but `task`."""
+    """A task with its drawn items and their gold; only `task` is written to files."""
 
     task: HumanTask
     drawn: TaskDrawing
@@ -212,7 +212,7 @@ def prepare(
     seed: int,
     batch: int | None = None,
 ) -> PreparedTask:
-    """One task drawn from its data set by a seed. `batch` is what a crowd's worker does at most; None without a crowd.
+    """Draw a task from its data set by a seed. `batch` is the most that a crowd's worker does; None without a crowd.
 
     Raises StudyError for what people cannot be asked.
     """
@@ -266,7 +266,7 @@ def prepare(
 
 
 def _refuse_idle(spec: HumanTaskSpec, kind: str) -> None:
-    """Raise StudyError for a key that says nothing of tasks of this type: whoever wrote it expects something."""
+    """Raise StudyError for a key that has no effect on tasks of this type."""
     for key, kinds in _OF.items():
         if key in spec.model_fields_set and kind not in kinds:
             raise StudyError(
@@ -321,7 +321,7 @@ def _measure(spec: HumanTaskSpec, drawn: TaskDrawing) -> None:
 
 
 def settings_of(spec: HumanTaskSpec, seed: int) -> dict[str, Any]:
-    """Return what a study says of a task, with its sample's seed: with other settings it would be another one."""
+    """Return a task's settings and its sample's seed, which identify the drawing."""
     return {**spec.model_dump(mode="json"), "seed": seed}
 
 
@@ -376,7 +376,7 @@ def refuse_other_tasks(study: Study, now: Sequence[HumanTask]) -> None:
 
 
 def rubric_of(study: Study, tasks: Sequence[HumanTask] | None = None) -> dict[str, Any]:
-    """Return what the raters of a study's tasks are asked, as a rubric's file says it.
+    """Return the questions to raters of a study's tasks, in the form of a rubric's file.
 
     `tasks` are by default those that were drawn last, or, before that, what would be drawn.
     """
@@ -387,7 +387,7 @@ def rubric_of(study: Study, tasks: Sequence[HumanTask] | None = None) -> dict[st
 
 
 def task_lines(tasks: Iterable[HumanTask]) -> Iterator[str]:
-    """A line for each task that was drawn: what people do on how many items, and what could not be drawn."""
+    """Yield a line for each drawn task: its work, its number of items, and the items left out."""
     for task in tasks:
         line = f"{task.task}: {task.task_type} on {task.n_items} items, {task.raters} raters each"
         if task.candidates:

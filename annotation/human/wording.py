@@ -47,11 +47,11 @@ class InstructionFiles:
 
     @property
     def general(self) -> dict[str, Any]:
-        """Return what stands for all tasks, with its wordings in the further languages."""
+        """The instructions for all tasks, with their translations."""
         return self._read(human_file(HUMAN_GENERAL))
 
     def of_task(self, spec: HumanTaskSpec, task_type: str) -> dict[str, Any]:
-        """Return what a task's file says, with its wordings in the further languages."""
+        """Return the instructions in a task's file, with their translations."""
         return self._read(self.resolve(spec.instructions) if spec.instructions else human_file(f"{task_type}.yaml"))
 
     def hash_of(self, spec: HumanTaskSpec, task_type: str) -> str:
@@ -59,7 +59,7 @@ class InstructionFiles:
         return identity("instructions-v1", self.general, self.of_task(spec, task_type))
 
     def words(self, spec: HumanTaskSpec, task_type: str) -> TaskInstructions:
-        """Return what a task's raters would be addressed from if it was drawn now."""
+        """Return the instructions that a task would have if it were drawn now."""
         every, task_words = as_recorded(self.general), as_recorded(self.of_task(spec, task_type))
         return TaskInstructions(general=every, own=task_words, wordings=tuple(sorted(self.languages)))
 
@@ -77,7 +77,7 @@ class InstructionFiles:
 
 
 def as_recorded(words: dict[str, Any]) -> dict[str, Any]:
-    """Return what a file of instructions says, as records have it."""
+    """Return a file of instructions in the form of records: all keys are texts."""
     plain: dict[str, Any] = json.loads(json.dumps(words))  # whose keys are text, points of a scale too
     return plain
 
@@ -150,7 +150,7 @@ def _question(
 
 
 def _words(every: Mapping[str, Any], task_words: Mapping[str, Any], task: HumanTask, name: str) -> Words:
-    """Return what stands on a button."""
+    """Return the words on a button."""
     if name in (CANNOT_TELL, NONE):
         return dict(every[name])
     if name in (YES, NO):
@@ -167,7 +167,7 @@ def _words(every: Mapping[str, Any], task_words: Mapping[str, Any], task: HumanT
 
 
 def _point(task_words: Mapping[str, Any], task: HumanTask, point: int) -> Words:
-    """A point of the scale with what it means: all of a scale whose points have words, else its ends.
+    """Return the words of a scale's point: of all points if they have words, else of the ends alone.
 
     A button has a number, which is its key. So a point is named by its own number only where that is the same: a scale
     from 0 has words, or as many dots as points below.

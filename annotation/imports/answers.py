@@ -89,7 +89,7 @@ class ImportedQuestion:
 
 
 def slug(text: str, usual: str, *, letter: bool = False) -> str:
-    """A name of small letters, digits, - and _ for what a file calls otherwise."""
+    """Return a title as a name of small letters, digits, - and _."""
     letters = "".join(sign for sign in unicodedata.normalize("NFKD", text) if not unicodedata.combining(sign))
     plain = re.sub(r"[^a-z0-9_]+", "-", letters.casefold()).strip("-_")[:60].rstrip("-_")
     plain = plain or usual
@@ -115,7 +115,7 @@ def question_name(title: str) -> str:
 
 
 def read_question(title: str, name: str, cells: pd.Series, scale: AskedScale | None) -> ImportedQuestion:
-    """A question from its answers, a category for each different one; `scale` is what the user says it is."""
+    """Infer a question from its answers (a category for each distinct one); `scale` is the user's word on it."""
     counts = cells.value_counts()
     texts = {str(text): int(number) for text, number in counts[counts > 0].items()}
     wrong = {text: "no answer" for text in texts if text.casefold() in _EMPTY}
@@ -260,7 +260,7 @@ def _labelled(title: str, name: str, texts: Mapping[str, int], wrong: dict[str, 
 
 
 def _mark(texts: Iterable[str]) -> str:
-    """Return the separator of several labels in one cell: the one that leaves the fewest distinct labels.
+    """Return the separator of several labels in a cell: the one that gives the fewest distinct labels.
 
     Empty where none does.
     """
@@ -276,7 +276,7 @@ def _parts(text: str, mark: str) -> list[str]:
 
 
 def _label_order(text: str) -> tuple[int, str]:
-    """Labels that say yes go first, whatever else in the order of letters."""
+    """Return a sort key by which labels that mean yes come first, others in alphabetical order."""
     return (0 if text in _YES else 1, text)
 
 
@@ -293,7 +293,7 @@ def says_yes(question: ImportedQuestion) -> bool:
 
 
 def _ranking(title: str, name: str, texts: Mapping[str, int], wrong: dict[str, str]) -> ImportedQuestion:
-    """Orders of names, `b > a = c`; what does not rank all of them is listed."""
+    """Return a question of rankings such as `b > a = c`; incomplete rankings are listed as wrong."""
     every = sorted({label for text in texts for label in labels_of(text)})
     values: dict[str, float | str] = {}
     for text in texts:

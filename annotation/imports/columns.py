@@ -84,7 +84,7 @@ _ENDING = re.compile(r"^(?P<before>.*?)[ _.-]*(?P<rater>\d{1,3}|(?<=[ _.-])[A-Za
 
 @dataclass(frozen=True)
 class Proposal:
-    """The proposed role of each column, the reason, and what the user must decide first."""
+    """The proposed role of each column, the reason for it, and the decisions left to the user."""
 
     roles: Mapping[str, str]
     reasons: Mapping[str, str]
@@ -93,7 +93,7 @@ class Proposal:
 
     @property
     def has_answers(self) -> bool:
-        """Return whether the table holds answers, and not only what is said of items."""
+        """Whether the table holds answers, and not only facts about items."""
         return bool({"answer", "by_rater", "by_item"} & set(self.roles.values()))
 
     @property
@@ -126,7 +126,7 @@ def propose(table: CellTable, corrections: Mapping[str, str]) -> Proposal:
 
 
 class _Proposer:
-    """Goes through a table's columns, from what is surest to what is left."""
+    """Assigns roles to a table's columns, the surest first."""
 
     def __init__(self, table: CellTable, fixed: Mapping[str, str], corrected: Iterable[str]) -> None:
         self._table, self._cells = table, table.cells
@@ -185,7 +185,7 @@ class _Proposer:
         return float(np.mean([count_words(value) for value in values])) >= _TEXT_WORDS
 
     def _take_constant(self) -> None:
-        """Columns that say nothing: empty ones, and such as have the same cell throughout, but for answers."""
+        """Mark uninformative columns as unused: empty ones, and constant ones that are no answers."""
         for name in self._rest():
             values, filled = self._values[name], int(self._cells[name].notna().sum())
             if not values:
@@ -326,7 +326,7 @@ class _Proposer:
                 self._set(name, "truth", "its name")
 
     def _take_items_and_answers(self) -> None:
-        """The rest: what varies within an item is an answer, what numbers the items is an id."""
+        """Assign the remaining roles: what varies within items is an answer, what numbers items is an id."""
         if not self._has("rater") and not self._has("answer"):
             self._take_rater_columns()
         ids = [name for name in self._rest() if name != ENTRY and self._like_an_id(name)]
@@ -358,7 +358,7 @@ class _Proposer:
             self._set(agreed[0], "answer", "the only column that can hold answers, on which all agree")
 
     def _alike(self, name: str) -> str:
-        """Why a column is nobody's answers: where it is the same for an item, a rater, or all."""
+        """Return why a column cannot be answers: it is constant for an item, a rater, or all rows; empty if it can."""
         keys, rater = self._item_keys(), self._has("rater")
         if keys and self._repeated(keys) and not self._hinted(name, "answer") and self._fixed_by(name, keys):
             return "the same for all who answered about an item"
@@ -369,7 +369,7 @@ class _Proposer:
         )
 
     def _take_crossed(self) -> None:
-        """Take the only column in which no item has the same value twice as the raters, if no name shows them."""
+        """Take the only column whose values never repeat within an item as the raters, if no name shows them."""
         keys = self._item_keys()
         if {"rater", "by_rater", "by_item"} & self._has_roles() or not keys or not self._repeated(keys):
             return
@@ -431,7 +431,7 @@ class _Proposer:
         return len(values) <= _MOST_LABELS and short
 
     def _siblings(self, names: Sequence[str]) -> dict[str, list[str]]:
-        """Columns that are numbered alike and hold the same kind of answers, by what is before the number."""
+        """Return columns that are numbered alike and hold answers of one kind, by the name before the number."""
         stems: dict[str, dict[str, tuple[str, str]]] = defaultdict(dict)
         for name in names:
             if not self._like_answers(name):

@@ -56,7 +56,7 @@ class ImportRequest:
 
 
 def import_files(options: argparse.Namespace) -> int:
-    """Read files, say what they hold, and write the study where nothing is doubtful."""
+    """Read files, print their interpretation, and write the study if nothing is doubtful."""
     request = ImportRequest(
         Path(options.out), options.exports, **_settings(options), raters_per_file=options.raters_per_file,
         dry_run=options.dry_run, replace=options.replace,
@@ -133,7 +133,7 @@ def _refuse_out(request: ImportRequest) -> None:
 
 
 def import_tables(read: Iterable[CellTable], request: ImportRequest, home: Home, say: Callable[[str], None]) -> None:
-    """Say what tables hold, and write the study where nothing is doubtful."""
+    """Print the tables' interpretation, and write the study if nothing is doubtful."""
     tables, folder = with_the_same_names(read), request.out.with_suffix("")
     _refuse_strange(request.columns, tables)
     proposals = [propose(table, _of_table(request.columns, table, tables)) for table in tables]
@@ -184,7 +184,7 @@ def _import(request: ImportRequest, home: Home, material: Material, say: Callabl
 
 
 def _of_table(columns: Mapping[str, str], table: CellTable, tables: Sequence[CellTable]) -> dict[str, str]:
-    """Return what the user says of a table's columns: by name, as FILE:NAME, or as `column 3`."""
+    """Return the roles that the user assigns to a table's columns: by name, as FILE:NAME, or as `column 3`."""
     names = list(map(str, table.cells.columns))
     titles = {f"column {number}": name for number, name in enumerate(names, 1) if f"column {number}" not in names}
     titles |= {name: name for name in names} | {f"{table.path.name}:{name}": name for name in names}
@@ -214,7 +214,7 @@ def _doubt_of_raters(tables: Sequence[CellTable], proposals: Sequence[Proposal])
 
 
 def _settings(options: argparse.Namespace) -> dict[str, Any]:
-    """Return what the user says of columns, scales and language: in a file, and in options, which go first."""
+    """Return the user's columns, scales and language from a file and from options, which take precedence."""
     content = read_yaml(Path(options.columns)) if options.columns else {}
     if not isinstance(content, dict):
         raise StudyError(f"{options.columns}: is no mapping; `plumbline import` writes such a file")
@@ -242,7 +242,7 @@ def _show(table: CellTable, proposal: Proposal, say: Callable[[str], None]) -> N
 
 
 def _write_columns(request: ImportRequest, tables: Sequence[CellTable], proposals: Sequence[Proposal]) -> None:
-    """Write what each column is taken for, to be corrected and given back; columns of raters by number."""
+    """Write each column's role to a file that users correct and pass back; columns of raters go by number."""
     columns = dict[str, str]()
     for table, proposal in zip(tables, proposals, strict=True):
         for number, (column, role) in enumerate(proposal.roles.items(), 1):
@@ -261,7 +261,7 @@ def _write_columns(request: ImportRequest, tables: Sequence[CellTable], proposal
 def read_questions(
     material: Material, scales: Mapping[str, AskedScale], listed: list[UnplacedRow]
 ) -> tuple[Material, list[ImportedQuestion]]:
-    """The questions, and the material without what is no answer to them, which is listed."""
+    """Return the questions, and the material without cells that are no answers, which are listed."""
     answers = without_repeats(material.answers, listed)
     titles = [str(title) for title in answers["question"].array.categories]
     titles = [

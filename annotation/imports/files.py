@@ -19,7 +19,7 @@ JSON = (".json", ".jsonl", ".ndjson")
 
 
 def read_file(path: Path, sheet: str = "") -> list[CellTable]:
-    """Return what a file holds. Raises DataError for one that cannot be read."""
+    """Read a file as tables of cells. Raises DataError for an unreadable file."""
     if not path.exists():
         raise DataError(f"{path}: there is no such file")
     kind = path.suffix.lower()

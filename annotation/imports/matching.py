@@ -100,7 +100,7 @@ def _shared_raters(parts: Sequence[pd.DataFrame]) -> list[str]:
 
 
 def _rows(table: CellTable, proposal: Proposal, notes: list[str]) -> pd.DataFrame:
-    """A table's answers, a row each, with what is known of item and rater."""
+    """Return a table's answers, a row each, with the facts on item and rater."""
     cells, single = table.cells, proposal.first
     base = pd.DataFrame({"file": pd.Categorical([table.path.name] * len(cells)), "line": table.lines})
     for role in (*TEXTS, "language", "truth"):
@@ -152,7 +152,7 @@ def _melted_items(base: pd.DataFrame, cells: pd.DataFrame, proposal: Proposal) -
 
 
 def _stacked(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Frames one below the next; columns of categories stay so, and one that a frame lacks is empty there."""
+    """Concatenate frames; columns of categories stay so, and a column that a frame lacks is empty there."""
     names = list(dict.fromkeys(name for frame in frames for name in frame.columns))
     columns: dict[str, Any] = {}
     for name in names:
@@ -176,7 +176,7 @@ def _plain(cells: pd.DataFrame, column: str) -> pd.Categorical[Any]:
 
 
 def _texts(column: pd.Series, notes: list[str]) -> pd.Categorical[Any]:
-    """A column of texts, with what HTML's entities stand for."""
+    """Return a column of texts with HTML's entities replaced by their characters."""
     texts = list(column.cat.categories)
     with_entities = sum(bool(_ENTITY.search(text)) for text in texts)
     if with_entities:
@@ -267,7 +267,7 @@ def _moments(table: CellTable, column: str, notes: list[str]) -> pd.Series:
 def _with_lookup(
     frame: pd.DataFrame, table: CellTable, proposal: Proposal, lookup: CellTable, of_lookup: Proposal, notes: list[str]
 ) -> pd.DataFrame:
-    """The rows with what another file says of their items, by the columns that both have."""
+    """Join another file's facts about items to the rows, by the columns that both files have."""
     shared = [name for name in proposal.roles if name in of_lookup.roles and proposal.roles[name] != "unused"]
     keys = [name for name in shared if proposal.roles[name] in ("item", "system", "question", *TEXTS)]
     if not keys and (rater := of_lookup.first("rater")) and proposal.first("rater"):
@@ -301,7 +301,7 @@ def _with_lookup(
 
 
 def _with_people(frame: pd.DataFrame, lookup: CellTable, rater: str, status: str, notes: list[str]) -> pd.DataFrame:
-    """The rows with what a list of people says of each: whether their work counts."""
+    """Add to each row whether its rater's work counts, from a list of raters."""
     names = lookup.cells[rater].astype(str).str.casefold()
     statuses = pd.Series(_statuses(lookup.cells, status, notes).astype(str), names)
     worst = statuses[~statuses.index.duplicated(keep=False) | (statuses != "submitted")].groupby(level=0).first()
@@ -362,7 +362,7 @@ def _listed(rows: pd.DataFrame, reason: str) -> Iterator[UnplacedRow]:
 
 
 def _items(frame: pd.DataFrame) -> tuple[pd.DataFrame, np.ndarray]:
-    """(the items, the number of each row's): by texts where there are some, else by ids."""
+    """Return the items, and each row's item number: items are told apart by texts if there are any, else by ids."""
     texts = [name for name in TEXTS if frame[name].notna().any()]
     beside = [name for name in frame.columns if name.startswith("beside:")]
     has_ids = frame["item"].notna().any()

@@ -48,7 +48,7 @@ def read_json(path: Path) -> list[CellTable]:
 def _read_records(
     path: Path, form: str, entries: Sequence[Entry], read: Callable[[_Rows, int, Any], None]
 ) -> CellTable:
-    """The answers of records as a table; a record that is not as the tool writes them is listed."""
+    """Return the answers of records as a table; records in another form than the tool's are listed."""
     rows = _Rows(path)
     for number, record in entries:
         before = len(rows.rows)
@@ -96,7 +96,7 @@ def _entries(path: Path) -> tuple[list[Entry], Any]:
 
 
 class _Rows:
-    """Rows and what is none, as a reader finds them."""
+    """Collects rows, and the records that are no rows."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.rows, self.unplaced = path, list[tuple[int, dict[str, str]]](), list[UnplacedRow]()
@@ -185,7 +185,7 @@ def _one_annotation(
 
 
 def _label_studio_answer(value: Mapping[str, Any]) -> str | None:
-    """A result as the text of an answer; None for what is none, such as a span."""
+    """Return a result as the text of an answer; None for a result that is no answer, such as a span."""
     if not isinstance(value, dict) or {"start", "x", "ranges"} & set(value):
         return None
     if "choices" in value:
@@ -293,7 +293,7 @@ def _doccano(rows: _Rows, number: int, record: dict[str, Any]) -> None:
 
 
 def _prodigy(rows: _Rows, number: int, record: dict[str, Any]) -> None:
-    """Prodigy's JSON lines: options chosen, or a label accepted or rejected; what was ignored does not count."""
+    """Read a line of Prodigy's: options chosen, or a label accepted or rejected; ignored ones do not count."""
     options = {str(option["id"]): option.get("text", option["id"]) for option in record.get("options") or ()}
     about = {
         **_flat(record.get("meta") or {}),
@@ -365,7 +365,7 @@ def _from_hub(record: Mapping[str, Any]) -> bool:
 
 
 def _label_studio_short(rows: _Rows, number: int, record: dict[str, Any]) -> None:
-    """Label Studio's JSON-MIN: a record an annotation, with the answers among what the task says."""
+    """Read a record of Label Studio's JSON-MIN: an annotation, with the answers among the task's fields."""
     cells = {name: short_answer(value) for name, value in record.items() if name not in SHORT}
     about = {"item": record.get("id", number), "rater": record.get("annotator", "")}
     about |= {"time": record.get("updated_at") or record.get("created_at", "")}
@@ -376,7 +376,7 @@ def _label_studio_short(rows: _Rows, number: int, record: dict[str, Any]) -> Non
 
 
 def short_answer(value: Any) -> str | None:
-    """An answer of JSON-MIN and CSV as text; None for what is none."""
+    """Return an answer of JSON-MIN or CSV as text; None for a value that is no answer."""
     entries = value if isinstance(value, list) else [value]
     if not any(isinstance(entry, dict) for entry in entries):
         return AND_ALSO.join(map(text_of, entries))
@@ -414,7 +414,7 @@ _FORMS = (
 
 
 def _of_mapping(path: Path, whole: dict[str, Any]) -> CellTable:
-    """One JSON object: answers by rater and item, columns of a frame, or lists of records with what is said of all."""
+    """Read a JSON object: answers by rater and item, columns of a frame, or lists of records with shared facts."""
     inner = [value for value in whole.values() if isinstance(value, dict)]
     if inner and len(inner) == len(whole) and all(_scalar(cell) for value in inner for cell in value.values()):
         keys = list(inner[0])
@@ -495,7 +495,7 @@ def _generic(path: Path, entries: Sequence[Entry], notes: tuple[str, ...] = ()) 
 
 
 def _expanded(entry: Any, number: str, prefix: str = "", depth: int = 0) -> list[dict[str, str]]:
-    """A record as rows: what it says of all its rows stands in each, and the number of what they are entries of."""
+    """Return a record as rows: shared facts stand in each row, with the number of the list entry it comes from."""
     if not isinstance(entry, dict) or depth > _DEEPEST:
         return []
     base, objects, numbers = _flat(entry, prefix), list[tuple[str, list[Any]]](), dict[str, list[Any]]()
@@ -531,7 +531,7 @@ def _lists(value: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, list[An
 
 
 def _short_names(paths: set[str], preferred: set[str]) -> dict[str, str]:
-    """Columns by what of their paths tells them apart: the last part, else the only part in which they differ."""
+    """Shorten columns' paths to their last part, or else to the only part in which they differ."""
     by_last = defaultdict[str, list[str]](list)
     for path in sorted(paths):
         by_last[path.rpartition(".")[2]].append(path)
@@ -552,7 +552,7 @@ def _short_names(paths: set[str], preferred: set[str]) -> dict[str, str]:
 
 
 def _listed_numbers(entry: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
-    """The paths of lists of numbers, which are answers more likely than what is said of them."""
+    """Yield the paths of lists of numbers, which are more likely answers than facts about items."""
     for path, value in _lists(entry, prefix):
         if isinstance(value[0], dict):
             yield from _listed_numbers(value[0], f"{path}.")

@@ -35,7 +35,7 @@ _ASSIGNED = re.compile(r"^(?P<question>.+?)(?P<mark>\.|:::)(?P<label>[^.:]+)$")
 
 
 def spread(table: CellTable) -> CellTable:  # noqa: PLR0911 (a form each)
-    """A table with the columns that its form says; what is no form we know stays as it is."""
+    """Give a table the columns of its form; a table of an unknown form stays as it is."""
     names = list(map(str, table.cells.columns))
     folded = {name.casefold() for name in names}
     if "WorkerId" in names and any(name.startswith("Answer.") or name == "AssignmentStatus" for name in names):
@@ -56,7 +56,7 @@ def spread(table: CellTable) -> CellTable:  # noqa: PLR0911 (a form each)
 
 
 def _mturk(table: CellTable) -> CellTable:
-    """Amazon's results: what workers saw is in Input., what they answered in Answer.."""
+    """Read MTurk's results: `Input.` columns hold the texts shown, `Answer.` columns the answers."""
     table = _unfolded(_with_task_answers(table))
     table = _ticked(table, [name for name in map(str, table.cells.columns) if name.startswith("Answer.")])
     roles, renamed = dict[str, str](), dict[str, str]()

@@ -42,7 +42,7 @@ _LARGEST_BOOK = 2**29  # bytes of what a spreadsheet unpacks to
 
 @contextmanager
 def _large_cells() -> Iterator[None]:
-    """Take larger cells than `csv` does by itself, and leave its limit for others as it was."""
+    """Raise the `csv` module's limit on cells' sizes within a block."""
     before = csv.field_size_limit(_LARGEST_CELL)
     try:
         yield
@@ -52,7 +52,7 @@ def _large_cells() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class UnplacedRow:
-    """A row, or an answer in it, that is not in the study, and why."""
+    """A row, or an answer in it, that is missing from the study, and the reason."""
 
     file: str
     line: int
@@ -183,7 +183,7 @@ def read_csv(path: Path, *, composed: bool = True) -> CellTable:
 
 
 def _encoding(path: Path) -> tuple[str, tuple[str, ...]]:
-    """The encoding that a file can be read in, and what is to be said of it."""
+    """Return the encoding in which a file can be read, and remarks on it."""
     try:
         refuse_no_file(path)
         with path.open("rb") as file:
@@ -215,7 +215,7 @@ def _encoding(path: Path) -> tuple[str, tuple[str, ...]]:
 
 
 def _separator(path: Path, encoding: str) -> str:
-    """Return what stands between cells: what gives most of the first rows as many cells as the header."""
+    """Return the separator that gives most of the first rows as many cells as the header."""
     with path.open(encoding=encoding, newline="") as file:
         head = list(itertools.islice(file, _HEAD))
     best, most = ",", (0, 0)
@@ -246,7 +246,7 @@ def _has_bare_quotes(path: Path, encoding: str, separator: str) -> bool:
 
 
 def _header(head: Sequence[Sequence[str]], path: Path) -> tuple[list[str], int, tuple[str, ...]]:
-    """(names of the columns, how many of the first rows give them, what is to be said of it).
+    """Return the columns' names, the number of rows that they take, and remarks on them.
 
     A title above is passed over; where a name stands above several columns, the row below it names each of them. A
     column without a name gets its number.

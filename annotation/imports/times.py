@@ -34,7 +34,10 @@ def looks_like_times(values: Sequence[str]) -> bool:
 
 
 def as_times(values: Sequence[str], where: str) -> list[pd.Timestamp | None]:
-    """Texts as times in UTC; None for what is none. Raises DataError where days and months cannot be told apart."""
+    """Return texts as times in UTC; None for a text that is no time.
+
+    Raises DataError if days and months cannot be told apart.
+    """
     slashed = [match for value in values if (match := _SLASHED.fullmatch(value))]
     day_first = any(int(match["first"]) > 12 for match in slashed)
     month_first = any(int(match["second"]) > 12 for match in slashed)
@@ -55,7 +58,7 @@ def month_unsure(values: Iterable[str]) -> bool:
 
 
 def _as_iso(value: str, *, day_first: bool) -> str:
-    """A time as ISO 8601; empty where it is none."""
+    """Return a time as ISO 8601; empty for a text that is no time."""
     text = value.replace("\u202f", " ").strip()
     if _ISO.fullmatch(text):
         return _with_offset(text)
@@ -116,7 +119,7 @@ def _clocked(date: str, clock: str, half: str | None, zone: str | None) -> str:
 
 
 def as_seconds(values: Sequence[str]) -> np.ndarray:
-    """Texts as seconds: numbers, or clocks such as 00:01:35; NaN for what is none."""
+    """Return texts as seconds: numbers, or clocks such as 00:01:35; NaN for other texts."""
     return np.array([_seconds(value) for value in values], float)
 
 

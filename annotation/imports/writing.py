@@ -65,7 +65,7 @@ class Layout:
 
 
 def lay_out(file: Path, material: Material) -> Layout:
-    """Decide what each item's unit is: its system; a second output of an original goes to a unit of its own."""
+    """Decide each item's unit: its system, or a further unit for a second output of one original."""
     items = material.items
     is_pairs = bool(items["original"].notna().any() and items["output"].notna().any())
     if is_pairs:
@@ -138,7 +138,7 @@ def write_study_files(
 
 
 def _refuse_another(file: Path, content: Mapping[str, Any]) -> None:
-    """Raise StudyError where a study that is there has other texts, systems or questions than the imported files."""
+    """Raise StudyError if the existing study has other texts, systems or questions than the imported files."""
     written = read_yaml(file)
     for key in ("name", "subject", "datasets", "transformations", "seeds", "sample", "rubric"):
         if written.get(key) != content.get(key):
@@ -160,7 +160,7 @@ def _write_parquet(path: Path, frame: pd.DataFrame) -> None:
 
 
 def beside_names(material: Material) -> dict[str, str]:
-    """The names of the fields that stand beside a text, by the column of the items."""
+    """Return the names of the fields beside a text, by the items' column."""
     items = material.items
     columns = [name for name in items.columns if name.startswith("beside:")]
     columns += ["original"] if items["original"].notna().any() else []
@@ -172,7 +172,7 @@ def beside_names(material: Material) -> dict[str, str]:
 
 
 def _text_rows(items: pd.DataFrame, language: str, beside: Sequence[str]) -> pd.DataFrame:
-    """The items as rows of a file of texts; where there is no text its id stands for it."""
+    """Return the items as rows of a file of texts; an item without a text is shown by its id."""
     text = next((items[name] for name in ("text", "output") if items[name].notna().any()), items["item"])
     columns = {"text": text.astype(str), "group": items["unit"].astype(str)}
     columns["language"] = items["language"].astype(object).fillna(language)
@@ -307,7 +307,11 @@ def _transformation(layout: Layout, unit: str, folder: str) -> dict[str, Any]:
 
 
 def _rules(questions: Sequence[ImportedQuestion], material: Material) -> dict[str, Any]:
-    """HTEB's rule (3 on 1 to 5), and on another scale its middle; of labels one that says yes, of half the answers."""
+    """Return the acceptance rules.
+
+    For ratings HTEB's threshold (3 on 1 to 5), on another scale its middle; for labels half of the answers for one that
+    means yes.
+    """
     ratings = [question for question in questions if question.kind == "rating" and everybody_asked(question, material)]
     labels = [
         question
@@ -363,7 +367,7 @@ def write_records(
     questions: Sequence[ImportedQuestion],
     pseudonyms: Mapping[str, str],
 ) -> int:
-    """Write the sample and the ratings; returns how many ratings there are."""
+    """Write the sample and the ratings; return the number of ratings."""
     data = study.data_files()
     with alone(study):
         with stage(study, "sample", data, [study.folder / PAIRS.name], sample_settings(study.sample, study.judging)):
@@ -495,7 +499,7 @@ def _ratings(
 
 
 def _comments(comments: pd.Series, pseudonyms: Mapping[str, str]) -> np.ndarray:
-    """Return what raters wrote, with pseudonyms where a word of it is a rater's id of four letters or more."""
+    """Return raters' comments with pseudonyms in place of raters' ids of four letters or more."""
     ids = {name.casefold(): shown for name, shown in pseudonyms.items() if len(name) > 3 and not name.isdigit()}
     texts = comments.astype(object).fillna("").map(readable)
     return texts.map(lambda text: _WORD.sub(lambda word: ids.get(word[0].casefold(), word[0]), text)).to_numpy()

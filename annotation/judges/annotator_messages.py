@@ -38,7 +38,7 @@ _DOTS = "●○ "  # that stand for a point without words on a button
 
 
 class AnnotatorPrompt(Prompt):
-    """The prompt for language models that do people's tasks, with what it says of the form of an answer."""
+    """The prompt for language models that do people's tasks, with instructions on the form of an answer."""
 
     forms: dict[str, str] = Field(description="by what is answered: one, several, each of many, order")
     text_title: str = Field(description="stands above one of many texts; {n} is its number")
@@ -55,7 +55,7 @@ class AnswerForm:
 
 @dataclass(frozen=True)
 class AnnotatorMessage:
-    """A message about one record, or of clustering about all; `prompt_hash` is of all that is said but the texts."""
+    """A message about one record, or for clustering about all; `prompt_hash` covers all of it but the texts."""
 
     task: HumanTask
     pairs: tuple[Pair, ...]
@@ -67,7 +67,7 @@ class AnnotatorMessage:
 
     @property
     def message(self) -> str:
-        """Return what the model reads; made when it is asked."""
+        """The message's text, rendered on demand."""
         return self.render()
 
 
@@ -94,7 +94,7 @@ class Instructions:
     def askings(
         self, task: HumanTask, items: Sequence[HumanItem], pairs: Mapping[str, Pair]
     ) -> Iterator[AnnotatorMessage]:
-        """Everything that is asked of a task's items; `pairs` by id are what raters were sent."""
+        """Yield the messages about a task's items; `pairs` are the records that raters were sent, by id."""
         of_task = [item for item in items if item.task == task.task]
         if task.asked == "cluster":
             by_language: dict[tuple[str, str], list[HumanItem]] = {}
@@ -127,7 +127,7 @@ class Instructions:
         )
 
     def _questions(self, task: HumanTask, number: int) -> list[Question]:
-        """The questions about an item; of candidates so many as there are."""
+        """Return the questions about an item; for candidates as many as the item has."""
         names = [question.name for question in questions_of(task)]
         if task.asked in ("graded", "binary") and not apart(task):
             names = names[:number]
@@ -172,7 +172,7 @@ class Instructions:
 
 
 def lines_of(task: HumanTask, labels: Mapping[str, str]) -> dict[str, str]:
-    """Answers as a model reads them, by name: a point of a scale has its number before what it means."""
+    """Return answers as lines for a model, by name; a scale's point has its number before its meaning."""
     lines = {}
     for name, words in labels.items():
         number = _number(task, name)
@@ -207,11 +207,11 @@ _FENCE = re.compile(r"```(?:json)?\s*(.*?)\s*```", re.DOTALL)
 
 
 class _NoAnswerError(ValueError):
-    """Why what came is no answer."""
+    """Why a reply is no answer."""
 
 
 def read_answer(answer: Completion, asking: AnnotatorMessage) -> tuple[Answers, str]:
-    """(the answers, why there are none: empty where there are).
+    """Read a reply; return the answers, and why there are none (empty where there are).
 
     A JSON object with `answer`, its value alone, or one answer in words: whatever else stands beside it makes it none.
     """

@@ -48,7 +48,7 @@ class RecordedAnswer(Record):
 
 @dataclass(frozen=True)
 class RecordedAnswers:
-    """Gives what was recorded, at once."""
+    """Replays recorded answers."""
 
     recorded: Mapping[ItemPlace, Any]
     concurrency: int = 1
@@ -66,7 +66,7 @@ class RecordedAnswers:
         return cls(recorded)
 
     async def answer(self, asking: AnnotatorMessage, attempt: Attempt) -> Completion:
-        """Return what was recorded. Raises TextUnansweredError where nothing was."""
+        """Return the recorded answer. Raises TextUnansweredError if there is none."""
         task = asking.task
         candidate = asking.candidates[0] if apart(task) else ""
         answers = {item: self.recorded.get((task.task, item, candidate)) for item in asking.items}
@@ -86,7 +86,7 @@ _Client = RecordedAnswers | JudgeChatClient
 
 
 class Annotating(PromptedAnswers[AnnotatorMessage, ModelAnswer]):
-    """One model's answers to the study's tasks, and what it has yet to answer. Raises StudyError or DataError."""
+    """A model's answers to the study's tasks, and those still to be asked. Raises StudyError or DataError."""
 
     spec: AnnotatorSpec
 
@@ -106,7 +106,7 @@ class Annotating(PromptedAnswers[AnnotatorMessage, ModelAnswer]):
         return identity("annotator-v1", self.hash, asking.prompt_hash, *(pair.pair_id for pair in asking.pairs))
 
     def answers(self, items: Sequence[HumanItem]) -> Iterator[HumanAnswer]:
-        """Return what it answered, as a rater's answers are written."""
+        """Yield the model's answers in the form of raters' answers."""
         by_task: dict[str, dict[str, RaterAnswers]] = {task.task: {} for task in self.tasks}
         for _, row in self.frame().query("status == 'ok'").iterrows():
             row_answers = json.loads(row["answers"])
@@ -129,7 +129,10 @@ def annotator_hash(spec: AnnotatorSpec, resolve: Callable[[str], Path]) -> str:
 
 
 def annotators(study: Study, names: Sequence[str] = (), *, again: bool = False) -> list[Annotating]:
-    """A study's models, or those of these names, with what each has and lacks. Raises StudyError for none."""
+    """Return a study's models, or those of these names, with their answers so far.
+
+    Raises StudyError if there are none.
+    """
     specs = {spec.name: spec for spec in subject_of(study).models}
     if not specs:
         raise StudyError(f"{study.file}: names no models; add them under `judges` (docs/human.md)")
@@ -192,7 +195,7 @@ _TOKENS = 8  # of an answer to one thing that is asked: a JSON object with a lab
 
 
 def annotate_command(study: Study, options: argparse.Namespace) -> int:
-    """The command line: ask what is left, and say what came."""
+    """Run `plumbline judge run` on tasks: ask the unanswered ones, and print the outcome."""
     if options.generator:
         raise StudyError(f"{study.file}: with subject human there are no generator's outputs; leave out --generator")
     if options.dry_run:

@@ -190,7 +190,7 @@ def _recorded(judges: Sequence[str]) -> list[str]:
 
 
 def saved_lines(saved: pd.DataFrame | None) -> list[str]:
-    """Return what judges have saved so far, in a line; none where they are refused everywhere."""
+    """Return a line on the pairs and ratings that judges have saved so far; none if they are refused everywhere."""
     if saved is None:
         return []
     usable = saved[saved["reason"] == ""]
@@ -208,7 +208,7 @@ def saved_lines(saved: pd.DataFrame | None) -> list[str]:
 
 
 def check_text(name: str, checked: JudgeCheck) -> str:
-    """The tables of a study called `name`, what makes them doubtful first."""
+    """Return the tables of a study called `name`, its doubts first."""
     parts = [f"Judges of study {name}", *_recorded(checked.recorded)]
     if checked.simulated:
         parts.append(SIMULATED)
@@ -225,7 +225,7 @@ def check_text(name: str, checked: JudgeCheck) -> str:
 
 
 def basis_lines(decided: pd.DataFrame) -> list[str]:
-    """Return what the decisions with judges rest on, and why there are none: a line for all that have the same."""
+    """Return the evidence of the decisions with judges, or why there is none, a line for all verdicts that share it."""
     lines = []
     for column, none in (("rests_on", ""), ("why_not", "no judges, ")):
         for value, verdicts in decided[decided[column] != ""].groupby(column, sort=False):

@@ -23,7 +23,7 @@ def add_judge_actions(judging: argparse.ArgumentParser) -> None:
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return the same by themselves, for a GPU host, where nothing of Argilla is installed."""
+    """Return the judges' commands as a parser of their own, for GPU hosts without Argilla."""
     alone = cli.Parser(prog="plumbline judge", description=TEXT, epilog=_examples(),
                                     formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
     _add_actions(alone)

@@ -35,7 +35,7 @@ COLUMNS += ["decision", "with_judges", "reasons", "rests_on", "differ", "why_not
 
 
 def with_judges(verdicts: Iterable[Verdict], means: pd.DataFrame, rule: AcceptanceSpec) -> pd.DataFrame:
-    """A row for each verdict: what people's ratings decide, and what the same rule decides of people and judges.
+    """Return a row for each verdict: people's decision, and that of the same rule on people and judges.
 
     `means` are those of `powered_means`. The rule is the study's own, on the same pairs, as
     `annotation.verdicts.judged.together` says. Judges never decide alone: a verdict without its least number of
@@ -103,7 +103,7 @@ def _refused(means: pd.DataFrame) -> list[str]:
 def judged_mean(
     row: Mapping[Hashable, Any], recorded: Sequence[str] = (), judgements: str = "", late: int = 0
 ) -> JudgedMean:
-    """A row of `powered_means` as a record of what people and judges say together."""
+    """Return a row of `powered_means` as a record."""
     names = ("question", "n_rated", "n_judged", "n_failed", "mean", "low", "high", "lean_low", "lean_high", "worth")
     judges = tuple(str(row["judges"]).split(", "))
     made_up = tuple(judge for judge in recorded if judge in judges)
@@ -144,13 +144,13 @@ class JudgedOutcome:
 
     @property
     def judgements(self) -> str:
-        """Hash of what the judges were given and said, as far as it counts."""
+        """The hash of the judges' inputs and counting scores."""
         outputs, judgements = self.judging.judged, self.judging.judgements
         keys = [sorted(outputs["pair_id"]), sorted(zip(judgements["key"], judgements["score"].map(repr), strict=True))]
         return identity("beside-v1", keys, sorted(self.judging.withdrawn), self.judging.refused)
 
     def of(self, verdict: Verdict) -> tuple[JudgedMean, ...]:
-        """Return what people and judges say together of a verdict's questions, or why judges are refused."""
+        """Return the means of people and judges on a verdict's questions, or why judges are refused."""
         rows, late = of_verdict(verdict, self.together).to_dict("records"), of_verdict(verdict, self._late)["question"]
         return tuple(
             judged_mean(row, self.recorded, self.judgements, int((late == row["question"]).sum())) for row in rows
@@ -170,7 +170,7 @@ class JudgedOutcome:
 
 
 def judged(study: Study) -> bool:
-    """Return whether anything can stand beside verdicts: the rules let it, and one of the study's judges has spoken."""
+    """Return whether judges can stand beside verdicts: the rules allow it, and some judge has answered."""
     if not study.judges or study.acceptance.judges == "none":
         return False
     return any((study.judgements / f"{spec.name}.parquet").exists() for spec in study.judges)
@@ -208,7 +208,7 @@ def read_judging(records: CampaignRecords) -> Judging:
 
 
 def judging_of(outputs: pd.DataFrame, judgements: pd.DataFrame, collected: CampaignData, refused: str) -> Judging:
-    """Return the same from frames: all judges that said anything count together; `refused` says why they may not."""
+    """Build `Judging` from frames: all judges with judgements count together; `refused` says why they may not."""
     return Judging(
         outputs,
         judgements,
@@ -220,7 +220,7 @@ def judging_of(outputs: pd.DataFrame, judgements: pd.DataFrame, collected: Campa
 
 
 def beside(evidence: Evidence, verdicts: Sequence[Verdict], judging: Judging) -> JudgedOutcome:
-    """Return what the rule that reached these verdicts would decide with the judges' help, from the same ratings."""
+    """Decide by the verdicts' rule with the judges' help, from the same ratings."""
     design, collected = evidence.design, evidence.collected
     counting = counting_ratings(collected.sample_ratings, design.per_pair)
     names = {"pair_id", "pool", "language", "task_type", "wave"}
@@ -234,7 +234,9 @@ def beside(evidence: Evidence, verdicts: Sequence[Verdict], judging: Judging) ->
 
 
 def read_beside(evidence: Evidence, verdicts: Sequence[Verdict]) -> tuple[JudgedOutcome | None, str]:
-    """(what stands beside these verdicts, why nothing does). Both are empty where no judge was asked, or may speak.
+    """Return the judges' outcome beside these verdicts, and why there is none.
+
+    Both are empty if no judge was asked, or none may count.
 
     Judges never stand in the way of people's verdicts: what is wrong with their records is said, and they are left out.
     """
@@ -247,7 +249,7 @@ def read_beside(evidence: Evidence, verdicts: Sequence[Verdict]) -> tuple[Judged
 
 
 def different(outcome: JudgedOutcome | None) -> list[str]:
-    """A line for each verdict that would be another with the judges, to stand among what is doubtful.
+    """Return a line for each verdict that would differ with the judges, to be listed as a doubt.
 
     None where judges decide with people: then the verdicts themselves tell it (`annotation.verdicts.doubts`).
     """
@@ -257,7 +259,7 @@ def different(outcome: JudgedOutcome | None) -> list[str]:
 
 
 def write_beside(folder: Path, verdicts: Sequence[Verdict], outcome: JudgedOutcome | None) -> None:
-    """Write `verdicts_with_judges.json`; without judges there is none, and an old one goes."""
+    """Write `verdicts_with_judges.json`; without judges remove an old one."""
     path = folder / FILE
     if outcome is None:
         path.unlink(missing_ok=True)
@@ -285,12 +287,12 @@ def judged_means(evidence: Evidence, verdicts: Sequence[Verdict]) -> Mapping[Uni
 
 
 def of_verdicts(outcome: JudgedOutcome, verdicts: Sequence[Verdict]) -> dict[Unit, tuple[JudgedMean, ...]]:
-    """Return the same from what stands beside the verdicts."""
+    """Return the means of people and judges by verdict, from an outcome beside the verdicts."""
     return {unit_of(verdict): outcome.of(verdict) for verdict in verdicts}
 
 
 def refuse_other_judgements(evidence: Evidence, verdicts: Sequence[Verdict]) -> None:
-    """Raise DataError where verdicts that judges had a part in do not say what the judges' records say.
+    """Raise DataError if verdicts that judges took part in disagree with the judges' records.
 
     Nothing is looked at where people decided alone.
     """
@@ -305,7 +307,7 @@ def refuse_other_judgements(evidence: Evidence, verdicts: Sequence[Verdict]) -> 
 
 
 def other_judged(verdicts: Sequence[Verdict], due: Mapping[Unit, Sequence[JudgedMean]]) -> Iterator[Verdict]:
-    """The verdicts that do not say of judges what is due; numbers may differ by what versions of libraries do."""
+    """Yield the verdicts whose judged means differ from those due by more than versions of libraries can explain."""
     for verdict in verdicts:
         recorded = [mean.model_dump() for mean in verdict.judged]
         right = [due_means.model_dump() for due_means in due.get(unit_of(verdict), ())]
@@ -317,7 +319,7 @@ def other_judged(verdicts: Sequence[Verdict], due: Mapping[Unit, Sequence[Judged
 
 
 def verified_verdicts(evidence: Evidence) -> list[Verdict]:
-    """The verdicts reached last, which follow from what is on disk.
+    """Return the verdicts reached last, after checking that they follow from the records on disk.
 
     Raises DataError before there are any, and where ratings, rules or judges' records say otherwise; StudyError for
     rules that changed unsaid.

@@ -31,7 +31,7 @@ class Effects:
 
     @property
     def adjusted(self) -> pd.Series:
-        """Each generator's mean had all judges judged it, without what models say of themselves."""
+        """Each generator's mean had all judges judged it, without models' judgements of themselves."""
         return self.generators + self.mean
 
 
@@ -91,7 +91,7 @@ def order_effects(judgements: pd.DataFrame, first: str, second: str) -> pd.DataF
 
 
 def mean_with_interval(values: Floats, none: str) -> Estimate:
-    """The mean of independent values with its 95% t interval; `none` is the reason where there is no value."""
+    """Return the mean of independent values with its 95% t interval; `none` is the reason given without values."""
     if not len(values):
         return Estimate.undefined(none)
     interval = over_pairs(values, np.ones(len(values))) if len(values) > 1 else None

@@ -73,7 +73,7 @@ def spearman_by_dataset(beside: pd.DataFrame) -> pd.DataFrame:
 
 
 def with_averages(table: pd.DataFrame) -> pd.DataFrame:
-    """The table with a row for each judge that is called average: the plain mean over data sets.
+    """Add a row for each judge, named average: its plain mean over data sets.
 
     NaN where a judge lacks one of the data sets: a mean over others would be of something else. (PTEB prints 80.89 for
     qwen3-32b, whose nine rows have a mean of 80.36.)
@@ -229,7 +229,7 @@ def gold_pairs(specs: Iterable[DatasetSpec], study_file: Path) -> list[GoldPair]
 
 
 def agreement_with_gold(study: Study, names: Sequence[str] = ()) -> tuple[list[GoldRow], pd.DataFrame]:
-    """(PTEB's Tables 2 and 3, Figures 3 and 4, of what judges have said, rows of `Judgement`); writes `gold.json`."""
+    """Compute PTEB's Tables 2 and 3, Figures 3 and 4, and return the judgements too; writes `gold.json`."""
     questionnaires, pairs = gold_questions(study, names)
     scales = {(questionnaire.prompt.lowest, questionnaire.prompt.highest) for questionnaire in questionnaires}
     if len(scales) > 1:
@@ -263,7 +263,7 @@ def _rows(judgements: pd.DataFrame, pairs: Sequence[GoldPair], scale: Sequence[f
 
 
 def gold_questions(study: Study, names: Sequence[str] = ()) -> tuple[list[Questionnaire], list[GoldPair]]:
-    """Return what each judge of a study (or each of these) is asked about two texts, and about which."""
+    """Return the questionnaires of a study's judges (or of these) on pairs of texts, and the pairs."""
     rubric, questionnaires = load_rubric(study), []
     for spec in named(study.judges, names, study.file):
         of_gold = {"prompt": spec.gold_prompt, "questions": (), "orders": ("up",), "score": None}

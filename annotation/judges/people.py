@@ -202,7 +202,7 @@ def alternative_test(ratings: pd.DataFrame, scores: pd.Series, epsilon: float = 
 
 
 def result_of(differences: Mapping[str, tuple[Floats, Floats]], epsilon: float) -> AlternativeTest:
-    """The test's result from what `alternative_test` looks at, however closeness is measured.
+    """Return the test's result from each rater's differences, however closeness is measured.
 
     For each rater two arrays, an item each: 1 where the judge is as close to the others or closer, else 0, and the same
     of the rater. NaN with a reason for fewer than two raters.
@@ -262,7 +262,7 @@ def _p_value(d: Floats, epsilon: float) -> tuple[float, str]:
 
 
 def exact_p(closer: int, farther: int, n: int, epsilon: float) -> float:
-    """P of mean(d) < epsilon, for d that is 1 (the rater closer) in `closer` of n pairs, -1 in `farther`, else 0.
+    """Return P of mean(d) < epsilon; d is 1 (the rater closer) in `closer` of n pairs, -1 in `farther`, else 0.
 
     The chance of a result as extreme, at most over all shares of -1 that pairs may have where mean(d) is epsilon; so
     it errs as often as it says or less, for every n. Extreme is a low score statistic: mean(d) - epsilon over the

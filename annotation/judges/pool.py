@@ -67,7 +67,7 @@ def read_judged(study: Study) -> list[JudgedPair]:
 
 
 def undrawn(records: CampaignRecords, judged: Sequence[JudgedPair]) -> int:
-    """Return how many judged outputs no sample could have had though their strata say nothing of it.
+    """Count judged outputs that no sample could have had although their strata do not say so.
 
     Earlier versions drew near-duplicates into a pool of `all` as if people could have rated them.
     """
@@ -89,7 +89,7 @@ def _larger(study: Study, pairs: int) -> Study:
 
 
 def _drawn(source: SampleSource, members: Sequence[str], sample: Sequence[Pair]) -> dict[str, list[tuple[Pair, str]]]:
-    """The pairs of each transformation of a pool with their strata: the sample's first, what none could have last."""
+    """Return the pairs of each transformation of a pool with their strata: the sample's first, undrawable ones last."""
     pool, everything = source.study.kinds[members[0]].pool, source.study.judge_pool == "all"
     before = [pair for pair in sample if pair.pool == pool and (pair.drawn or not everything)]
     candidates = {name: source.of(name) for name in members}
@@ -119,7 +119,7 @@ def _near_duplicates(
 
 
 def _class(near: int) -> str:
-    """Return what a stratum adds for outputs that have near-duplicates: 1, 2 to 3, 4 to 7 of them and so on."""
+    """Return the part of a stratum for outputs with near-duplicates: 1, 2 to 3, 4 to 7 of them and so on."""
     return f"/near {near.bit_length()}" if near else ""
 
 
@@ -132,10 +132,10 @@ class _SourceCache:
     candidates: Mapping[str, list[Candidate]]
 
     def of(self, name: str) -> list[Candidate]:
-        """Return what was read."""
+        """Return the cached candidates of a transformation."""
         return self.candidates[name]
 
 
 def _stratum(candidate: Candidate) -> str:
-    """Its stratum in a line; of what stands beside a text, which may be long, a hash."""
+    """Return a candidate's stratum as one line; a long part is replaced by its hash."""
     return "/".join(part if len(part) <= _LONGEST else identity("stratum-v1", part)[:12] for part in candidate.stratum)

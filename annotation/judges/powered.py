@@ -156,7 +156,7 @@ def _row(part: _Part) -> tuple[object, ...]:
 def _bounded(
     estimate: PoweredMean, rated: RatedPairs, scale: Sequence[float], whole: Answers, over_raters: bool
 ) -> PoweredMean:
-    """Return the same where most pairs have one mean, so that a t interval knows too little (`intervals.bounded`)."""
+    """Return the means with bounded intervals where most pairs have one mean, so that a t interval is too short."""
     raters = effective_raters(whole.totals(whole.rater)[1]) if over_raters else math.inf
     people, mean = (
         bounded(mean, rated.sums, rated.counts, (float(scale[0]), float(scale[-1])), raters)
@@ -228,7 +228,7 @@ def _anytime(part: _Part, estimate: PoweredMean) -> tuple[_Ends, _Ends]:
 
 
 def partners(outputs: pd.DataFrame, sample: Collection[str], seed: int) -> dict[str, list[str]]:
-    """Return the outputs beyond the sample that stand beside each of its pairs in a bet.
+    """Return the outputs beyond the sample that each of its pairs is joined with in a bet.
 
     They are of its stratum, and each stands beside one pair.
 
@@ -250,7 +250,7 @@ SAVED_COLUMNS = ["pairs", "raters", "judged", "worth", "needed", "ratings", "rat
 def savings(
     pricing: Pricing, judge_pool: int | Literal["all"], correlation: float, sizes: Sequence[tuple[int, int]]
 ) -> pd.DataFrame:
-    """What a judge that correlates with people would be worth, for each size (pairs of a transformation, raters).
+    """Return the worth of a judge with this correlation, for each size (pairs of a transformation, raters).
 
     `correlation` is Pearson's r of its scores with the mean rating of a pair, over such pairs, from -1 to 1; it rises
     with raters per pair. Columns: pairs, raters, judged (outputs of a transformation that the judge scores:
@@ -277,7 +277,7 @@ def savings(
 
 
 def _by_rule(rule: AcceptanceSpec) -> list[str]:
-    """Return what the study's rule makes of it."""
+    """Return lines on the effect of the study's rule on the savings."""
     if rule.stop == "anytime":
         return [
             "With stop: anytime half of the bets are people's alone, and less is saved: decisions that took 96, 90 and",
@@ -292,7 +292,7 @@ def _by_rule(rule: AcceptanceSpec) -> list[str]:
 
 
 def savings_text(table: pd.DataFrame, correlation: float, rule: AcceptanceSpec) -> str:
-    """`savings` in words, with what they rest on."""
+    """Return `savings` in words, with the assumptions."""
     rows = [
         [
             str(row["pairs"]),

@@ -38,7 +38,7 @@ ALL = "texts"
 
 
 class JudgePrompt(Prompt):
-    """A prompt for judges; one that brings a question of its own says its scale as well."""
+    """A prompt for judges; one with a question of its own has its scale as well."""
 
     question: str = Field(default="", description="what it asks, in records; unset: the rubric's ratings, one by one")
     lowest: float | None = Field(default=None, description="of its own question: the lowest score")
@@ -74,13 +74,13 @@ class Scale:
 
     @property
     def labels(self) -> list[str]:
-        """Its points as they are written; none where there are decimals."""
+        """The points as they are written; none on a scale with decimals."""
         return [str(point) for point in self.points]
 
 
 @dataclass(frozen=True)
 class JudgeMessage:
-    """A question to be put to a judge about a pair; `prompt_hash` is of all that is said but the texts."""
+    """A question to a judge about a pair; `prompt_hash` covers all of it but the texts."""
 
     pair: JudgedPair
     question: str
@@ -91,7 +91,7 @@ class JudgeMessage:
 
     @property
     def message(self) -> str:
-        """Return what the judge reads; made when it is asked, since there may be very many."""
+        """The message's text, rendered on demand, since there may be very many."""
         return self.render()
 
 
@@ -143,7 +143,7 @@ class Questionnaire:
         return self._rendered(pair, question, order, {field.name: field.text for field in fields_of(pair)})
 
     def _hash(self, pair: Pair, question: str, order: Order) -> str:
-        """Identity of what is said about pairs like this one, but their texts."""
+        """Return the identity of the prompt about pairs like this one, without their texts."""
         names = [field.name for field in fields_of(pair)]
         key = (pair.pool, pair.language, pair.output_language, question, order, *names)
         if key not in self._hashes:
@@ -167,7 +167,7 @@ class Questionnaire:
         return Scale(points[0], points[-1], points=() if isinstance(points, Continuous) else points)
 
     def _words(self, pair: Pair, question: str, order: Order) -> dict[str, str]:
-        """Return what the rubric says, in the language in which a rater of this pair reads it."""
+        """Return the rubric's words in the language in which a rater of this pair reads them."""
         language = self._rubric.language_for(pair.language, pair.output_language)
         key = (pair.pool, language, question, order)
         if key not in self._said:
@@ -204,7 +204,7 @@ _SHOWN = 60  # characters of an answer in a reason
 
 @dataclass(frozen=True)
 class Read:
-    """A score, or the reason why there is none; of `expected` with label mass and entropy."""
+    """A score, or the reason why there is none; for `expected` with label mass and entropy."""
 
     score: float = math.nan
     reason: str = ""
@@ -248,7 +248,7 @@ def _expected(labels: Mapping[str, float], text: str, scale: Scale, least_mass: 
 
 
 def read_text(answer: Completion, scale: Scale) -> Read:
-    """The number that an answer is, with nothing beside it; what was thought aloud before it is cut off.
+    """Read an answer that is a number alone; thoughts before it are cut off.
 
     >>> scale = Scale(1, 5, points=(1, 2, 3, 4, 5))
     >>> read_text(Completion("4"), scale).score
@@ -270,7 +270,7 @@ def read_text(answer: Completion, scale: Scale) -> Read:
 
 
 def spoken(answer: Completion) -> tuple[str, str]:
-    """(what was answered, without what was thought aloud before it; why that is no answer, empty where it is one)."""
+    """Return an answer without the thoughts before it, and why it is no answer (empty if it is one)."""
     text = _THOUGHT.sub("", answer.text).strip()
     if _THINKING.search(text):
         return text, "it spent all tokens on thinking; raise sampling.max_tokens, or turn its thinking off"
@@ -318,7 +318,7 @@ def _pair(original: str, transformed: str) -> str:
 
 
 def refuse_no_recording(path: Path) -> None:
-    """Raise DataError where there is no such file."""
+    """Raise DataError if the file does not exist."""
     if not path.is_file():
         raise DataError(f"no recorded judgements at {path}; correct the judge's path in the study")
 
@@ -338,7 +338,7 @@ def load_recorded(path: Path) -> dict[Place, Answer]:
 
 @dataclass(frozen=True)
 class RecordedJudgements:
-    """Gives what was recorded, at once."""
+    """Replays recorded judgements."""
 
     recorded: Mapping[Place, Answer]
     concurrency: int = 1
@@ -350,7 +350,7 @@ class RecordedJudgements:
         return cls(load_recorded(path))
 
     async def answer(self, asking: JudgeMessage, attempt: Attempt, *, labels: bool) -> Completion:
-        """Return what was recorded. Raises TextUnansweredError where nothing was."""
+        """Return the recorded judgement. Raises TextUnansweredError if there is none."""
         pair = asking.pair
         key = pair.fields or _pair(pair.original, pair.transformed), asking.question, asking.order
         answer = self.recorded.get(key)

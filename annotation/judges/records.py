@@ -168,7 +168,7 @@ class Selection(Record):
 
 
 class BesideVerdict(Record):
-    """One verdict with what the same rule would decide of people and judges (`verdicts_with_judges.json`)."""
+    """A verdict, with the decision of the same rule on people and judges (`verdicts_with_judges.json`)."""
 
     transformation: str = Field(description="the verdict's")
     language: str = Field(description="the verdict's")

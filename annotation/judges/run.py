@@ -84,7 +84,10 @@ class PromptedAnswers(AnswerTable[Q, R]):
         self, recorded: Callable[[Path], C], ask_one: Callable[[C | JudgeChatClient, Q], Awaitable[R]], unit: str,
         labels: Sequence[str] = (),
     ) -> JudgeRun:  # fmt: skip
-        """Ask the model for all that is left; what comes is in its journal at once. The rest is as for `start`."""
+        """Ask the model everything unanswered, each answer going to its journal at once.
+
+        The other arguments are those of `start`.
+        """
         counts: Counter[str] = Counter(reused=self.wanted - self.todo)
         sent = cached = 0
         if self.todo:
@@ -106,7 +109,7 @@ class PromptedAnswers(AnswerTable[Q, R]):
         return JudgeRun(self.spec.name, self.spec.model, self.spec.kind, counts, share)
 
     def forecast(self, tokens: int) -> JudgeForecast:
-        """Return what is there and left; the answers that are left have about so many tokens."""
+        """Return the numbers of answers present and missing; a missing answer has about so many tokens."""
         characters, recorded = sum(len(asking.message) for asking in self.jobs()), self.spec.kind == "recorded"
         return JudgeForecast(self.spec.name, self.wanted - self.todo, self.todo, characters, tokens, recorded)
 
@@ -163,11 +166,11 @@ class JudgeChatClient:
         return self.chat.concurrency
 
     async def answer(self, asking: JudgeMessage, attempt: Attempt, *, labels: bool) -> Completion:
-        """Return what the model says to a question about a pair."""
+        """Return the model's answer to a question about a pair."""
         return await self.chat_answer(asking.message, attempt, asking.scale.labels if labels else ())
 
     async def chat_answer(self, message: str, attempt: Attempt, labels: Sequence[str] = ()) -> Completion:
-        """Return what the model says to a message."""
+        """Return the model's answer to a message."""
         answer = await self.chat.ask(message, attempt, labels)
         if answer.cached is not None:
             self.sent, self.cached = self.sent + answer.sent, self.cached + answer.cached
@@ -184,7 +187,7 @@ JudgeClient = RecordedJudgements | JudgeChatClient
 async def start(
     study: Study, spec: JudgeSpec | AnnotatorSpec, recorded: Callable[[Path], C], labels: Sequence[str] = ()
 ) -> C | JudgeChatClient:
-    """Return who answers for a model, ready; for a recorded one what `recorded` makes of its file.
+    """Start a model and return its client; for a recorded model call `recorded` with its file.
 
     `labels` are the points whose probabilities will be asked for; none are for text. Says on the terminal what it
     cannot do. Raises StudyError for a label that is several tokens, ServiceError where there is nobody to ask.
@@ -213,7 +216,7 @@ async def start(
 
 
 async def _probed(server: ChatServer, spec: JudgeSpec | AnnotatorSpec, labels: Sequence[str]) -> JudgeChatClient:
-    """A chat server, asked once what it takes: silence about thinking, and probabilities."""
+    """Probe a chat server once for its abilities: thinking turned off, and probabilities."""
     extras: tuple[dict[str, Any], ...] = ({"chat_template_kwargs": _QUIET}, {})
     attempt = Attempt(1, spec.seed, spec.sampling)
     refused = ""
@@ -271,7 +274,7 @@ class JudgeRun:
     cached: float  #: share of the prompts' tokens that were computed before; NaN where it is not told
 
     def line(self, what: str) -> str:
-        """Return the same in a line; `what` it gave, such as judgements."""
+        """Return a line on the run; `what` names the answers, such as judgements."""
         counts = self.counts
         parts = f"{counts['ok']} {what}, {counts['failed']} failed, {counts['unanswered']} unanswered"
         line = f"{self.judge} ({self.model}): {parts}, {counts['reused']} were there"
@@ -311,7 +314,7 @@ def judge(study: Study, names: Sequence[str] = (), *, again: bool = False) -> li
 
 
 def judge_pairs(progresses: Iterable[JudgeProgress]) -> list[JudgeRun]:
-    """Ask judges what they have yet to say, one after another: each model has the machine for itself."""
+    """Ask each judge its unanswered questions, one judge after another, since each needs the whole machine."""
     import uvloop  # noqa: PLC0415 (extra `generation`; who only reads judgements does without)
 
     done = []
@@ -327,7 +330,7 @@ def progress_of(
     study: Study, asked_judges: Sequence[Questionnaire], pairs: Sequence[JudgedPair], folder: Path, *,
     again: bool = False,
 ) -> Iterator[JudgeProgress]:  # fmt: skip
-    """Return what each judge has said of pairs, and has yet to say; opened when its turn comes, as it may be large."""
+    """Yield each judge's answers to pairs, and its open questions; each is opened in turn, as it may be large."""
     for questionnaire in asked_judges:
         yield JudgeProgress(study, questionnaire, pairs, folder, again=again)
 

@@ -62,7 +62,7 @@ _Frames = tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]  # judgements, places,
 
 @dataclass(frozen=True)
 class SelectionMaterial:
-    """Error rates of all candidates; of those that err least what judges said, by a name of the generator's own."""
+    """Error rates of all candidates, and the judgements of those with the fewest errors, by names of the generators."""
 
     generators: Mapping[str, Study]  #: all that have outputs, by that name: the study with its outputs
     errors: pd.DataFrame  #: a row a generator: error_rate (0 to 1), chosen, reason, ten types in %, numbers of outputs
@@ -127,7 +127,7 @@ def _errors(wanted: Sequence[Study], names: Mapping[str, Study], best: int) -> t
 
 
 def _judgements_of(name: str, by: Study) -> tuple[_Frames | None, list[Missing]]:
-    """Judgements, places and texts of a generator's outputs, if there are any; and what judges have yet to say."""
+    """Return judgements, places and texts of a generator's outputs, if any, and the judgements still missing."""
     command = by.command(JUDGE)
     if not (by.judgements / JUDGED).exists():
         return None, [Missing(f"{name}: no judge has been asked", command)]
@@ -194,7 +194,7 @@ def _seconds(by: Study) -> float:
 
 
 def _is_generator(judge: JudgeSpec, generator: EngineSpec) -> bool:
-    """Return whether a judge is the model that generated: of the same revision, where both say theirs."""
+    """Return whether a judge is the generating model, in the same revision if both name theirs."""
     revisions = {revision for revision in (judge.revision, generator.revision) if revision}
     return judge.model == generator.model and len(revisions) < 2
 
@@ -233,7 +233,7 @@ class GeneratorSelection:
 
 
 def choose(material: SelectionMaterial, question: str = "") -> GeneratorSelection:
-    """Choose among a study's generator and candidates by what its judges say (`read_material`).
+    """Choose among a study's generator and candidates by its judges' scores (`read_material`).
 
     `question` is one of those that judges answered; the first of them unless named. Raises StudyError for a question
     that no judge answered, or that judges answer on different scales.
@@ -310,7 +310,7 @@ def _at_each_place(judgements: pd.DataFrame, places: pd.DataFrame) -> pd.DataFra
 
 
 def _effects(common: CrossJudgements, same: Mapping[str, str], seed: int) -> dict[str, pd.DataFrame]:
-    """The additive fit: each judge's and generator's part, and self-preference of what is both."""
+    """Return the additive fit: effects of judges and generators, and self-preference of models that are both."""
     by_model = CrossJudgements(common.cells.rename(index=dict(same), level="judge"), common.left_out, common.failed)
     fit = additive_fit(by_model.cells.groupby("judge").mean())
     rows = [("generator", name, part, fit.mean + part, fit.reason) for name, part in fit.generators.items()]
@@ -336,7 +336,7 @@ def _length(judgements: pd.DataFrame, outputs: pd.DataFrame) -> pd.DataFrame:
 
 
 def _cross_check(judgements: pd.DataFrame, seed: int) -> pd.DataFrame:
-    """What all judges say of the chosen one, over outputs, or where they are too many over samples or data sets."""
+    """Cross-check the chosen generator by all judges over outputs; if these are too many, over larger units."""
     units = {"output": "pair_id", "sample": "sample", "data set": "dataset"}
     fitting = [name for name, column in units.items() if judgements[column].nunique() <= MOST]
     unit = fitting[0] if fitting else "data set"
@@ -344,7 +344,7 @@ def _cross_check(judgements: pd.DataFrame, seed: int) -> pd.DataFrame:
 
 
 def _doubts(material: SelectionMaterial, common: CrossJudgements, tables: Mapping[str, pd.DataFrame]) -> list[str]:
-    """Return what makes the choice doubtful, gravest first."""
+    """Return the doubts about the choice, gravest first."""
     doubts = []
     if material.recorded:
         doubts.append(f"recorded, nobody was asked: {', '.join(material.recorded)}")

@@ -28,7 +28,7 @@ RULE = (
 
 
 def selection_record(material: SelectionMaterial, selection: GeneratorSelection) -> Selection:
-    """The record of what `choose` found in what `read_material` read."""
+    """Return the record of a selection and its material."""
     pairs = selection.tables.get("comparisons")
     study = material.study
     ranked = selection.tables.get("ranking")
@@ -156,7 +156,7 @@ _SHOWN: Mapping[str, tuple[str, dict[str, str]]] = {
 
 
 def headline(selection: GeneratorSelection) -> str:
-    """Return which generator, how sure, and what is doubtful, in one sentence."""
+    """Return one sentence: the chosen generator, how certain the choice is, and its doubts."""
     if selection.why_none:
         return f"No generator can be chosen by {selection.question} yet: {selection.why_none}."
     ranked, pairs = selection.tables["ranking"], selection.tables["comparisons"]

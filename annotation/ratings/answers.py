@@ -60,7 +60,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class SourcePart:
-    """A part of a source, a dataset or a file: its answers, and in which state it was when they were read."""
+    """A dataset or file of answers, and its state when they were read."""
 
     state: str
     answers: tuple[Answer, ...]
@@ -92,7 +92,7 @@ def check(answer: Answer, where: str, rubric: Rubric, pairs: Mapping[str, Pair],
 
 
 def of_file(command: Callable[[str], str]) -> str:
-    """Return what to do where a file has answers to a pair that is not the study's, as `check` takes it.
+    """Return advice for a file with answers to another study's pair, as `check` takes it.
 
     `command` is `Study.command`.
     """
@@ -165,7 +165,7 @@ def _readable(answer: Answer) -> Answer:
 
 
 def _frame(source: str, answers: Sequence[Answer], pairs: Mapping[str, Pair]) -> pd.DataFrame:
-    """A row for each answer and question; what need not be answered, and was not, has none once it is submitted."""
+    """Return a row for each answer and question; an optional question without an answer has no row once submitted."""
     seconds = _seconds(answers)
     rows = [
         {
@@ -217,7 +217,7 @@ def _seconds(answers: Sequence[Answer]) -> list[float]:
 
 
 def _refuse_mixing(records: CampaignRecords, source: str, before: pd.DataFrame) -> None:
-    """A rehearsal's ratings stand beside no others, whichever came first."""
+    """Raise DataError if a rehearsal's ratings would stand beside others."""
     others = sorted({name for name in before["source"] if (name == REHEARSAL) != (source == REHEARSAL)})
     if not others:
         return
@@ -241,7 +241,7 @@ def _refuse_twice(frame: pd.DataFrame, source: str) -> None:
 
 
 def _refuse_loss(before: pd.DataFrame, now: pd.DataFrame, source: str) -> None:
-    """By pair and rater: who took back what need not be answered has lost no answer."""
+    """Raise DataError if pairs that a rater had answered are missing; taking back an optional answer is no loss."""
     whole = KEY[:2]
     had = pd.MultiIndex.from_frame(before.loc[before["status"] == "submitted", whole])
     lost = int((~had.isin(pd.MultiIndex.from_frame(now[whole]))).sum())

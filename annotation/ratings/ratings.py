@@ -92,7 +92,7 @@ def stays(ratings: pd.DataFrame) -> pd.Series:
 
 
 def untimed(ratings: pd.DataFrame) -> pd.Series:
-    """Return which ratings are of a file that gives all its answers the same time: when they were given is unknown.
+    """Return a mask of ratings whose file gives all answers one time, so that their times are unknown.
 
     A crowd's batches are none: their pages measure the time on each pair.
     """
@@ -123,7 +123,7 @@ def dealt_with(ratings: pd.DataFrame, withdrawn: Collection[str] = ()) -> Dealt:
 
 
 def rows_of(pairs: pd.DataFrame, names: pd.Series) -> np.ndarray:
-    """The row in `pairs` of each pair that is named, -1 where there is none; each name is looked up once."""
+    """Return the row in `pairs` of each named pair, -1 for an unknown name; each name is looked up once."""
     named = names.astype("category").cat
     rows: np.ndarray = pd.Index(pairs["pair_id"]).get_indexer(named.categories)[named.codes]
     return rows
@@ -189,7 +189,7 @@ def kept_hash(decisions: Sequence[Decision]) -> str:
 
 
 def is_marked(records: CampaignRecords, ratings: pd.DataFrame) -> bool:
-    """Return whether ratings carry what was decided: who decided may have been cut off before they were marked."""
+    """Return whether the ratings carry all decisions; a command may have been killed before it marked them."""
     decisions = records.decided
     if not decisions:
         return not (ratings["excluded"] != "").any() and bool(stays(ratings).all())
@@ -202,7 +202,7 @@ def is_marked(records: CampaignRecords, ratings: pd.DataFrame) -> bool:
 
 
 def refuse_unmarked(records: CampaignRecords) -> None:
-    """Raise DataError where the sample's ratings do not carry what was decided: whoever decided was cut off."""
+    """Raise DataError if the sample's ratings lack decisions, since a command was killed before it marked them."""
     if records.decided and not is_marked(records, records.collected.sample_ratings):
         raise DataError(
             f"{records.path(DECISIONS)} has decisions that the ratings do not carry yet; run"
@@ -293,7 +293,7 @@ def answered(ratings: pd.DataFrame) -> dict[str, int]:
 
 
 def answers_hash(ratings: pd.DataFrame, rater: str) -> str:
-    """Identity of what a rater has answered, controls among it; comments and times say nothing."""
+    """Return the identity of a rater's answers, controls included, without comments and times."""
     submitted = ratings[(ratings["rater_id"] == rater) & (ratings["status"] == "submitted")]
     values = ["" if pd.isna(value) else str(as_number(value)) for value in submitted["value"]]
     rows = zip(

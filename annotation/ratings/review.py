@@ -76,7 +76,7 @@ def review_text(
     unlooked: Sequence[str] = (),
     names: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
-    """Signs by rater, pairs that people found bad, and what was `decided` so far about raters and pairs.
+    """Return signs by rater, pairs rated low, and the decisions so far about raters and pairs.
 
     `unlooked` says by which rules raters could not be looked at.
     """

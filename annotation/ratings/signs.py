@@ -68,7 +68,7 @@ def find_signs(
 
 
 def of_pairs(ratings: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
-    """The submitted ratings of these pairs, with what is known of each.
+    """Return the submitted ratings of these pairs, with the pairs' columns.
 
     `pair` is its row in `pairs`, `answer` numbers what one rater gave to one pair, as it comes, and `said` is the
     rating's own where there is no scale.
@@ -160,7 +160,7 @@ def _repeats(
 
 
 def _of_raters(rows: pd.DataFrame, texts: Iterable[str]) -> dict[str, list[str]]:
-    """Return what stands in `texts` of each row, by the row's rater."""
+    """Group `texts`, one for each row, by the rows' raters."""
     by_rater: dict[str, list[str]] = {}
     for rater, line in zip(rows["rater_id"], texts, strict=True):
         by_rater.setdefault(str(rater), []).append(line)
@@ -168,7 +168,7 @@ def _of_raters(rows: pd.DataFrame, texts: Iterable[str]) -> dict[str, list[str]]
 
 
 def _one_answer(submitted: pd.DataFrame, rules: QualitySpec) -> Iterator[Sign]:
-    """Raters most of whose pairs have the same values for all questions that they were asked."""
+    """Yield signs of raters who gave most pairs the same values on all their questions."""
     submitted = submitted.assign(answer=pd.factorize(submitted["answer"])[0])
     rater, question = _codes(submitted["rater_id"]), _codes(submitted["question"])
     questions = [str(name) for name in submitted["question"].cat.categories]

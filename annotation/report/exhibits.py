@@ -49,7 +49,7 @@ from plumbline.study.campaign import AcceptanceSpec, QualitySpec, RatersSpec, Ru
 
 
 def verdicts_exhibit(material: CampaignMaterial) -> Exhibit:
-    """A row a verdict: the decision, how close it was, what was left out, and why."""
+    """Return a row for each verdict: the decision, how close it was, its omissions, and the reasons."""
     where = "Language, task" if any(verdict.task_type for verdict in material.verdicts) else "Language"
     (judged, item), rows = material.study.called, []
     verdicts, tasks = verdicts_by_task(material.tasks, material.verdicts), material.study.judging.does_tasks
@@ -213,7 +213,7 @@ def means_frame(verdicts: Sequence[Verdict]) -> pd.DataFrame:
 
 
 def looks_exhibit(material: CampaignMaterial) -> Exhibit:
-    """Return what looks after blocks saw: a row a verdict, rule and look."""
+    """Return the results of looks after blocks: a row for each verdict, rule and look."""
     full = looks_frame(material.verdicts)
     printed = pd.DataFrame(
         [
@@ -232,7 +232,7 @@ def looks_exhibit(material: CampaignMaterial) -> Exhibit:
 
 
 def unbiased_exhibit(material: CampaignMaterial) -> Exhibit:
-    """Means of what stopped at a look, plain and without the bias of stopping."""
+    """Return the means of verdicts that stopped at a look, plain and without the bias of stopping."""
     full = unbiased_frame(material.verdicts)
     printed = pd.DataFrame(
         [
@@ -251,7 +251,7 @@ def unbiased_exhibit(material: CampaignMaterial) -> Exhibit:
 
 
 def _limit(verdict: Verdict, question: str) -> float:
-    """Return what the mean of a question must reach, or not pass; NaN where no rule is about it."""
+    """Return the threshold of a question's mean; NaN if no rule is about it."""
     limits = [rule.limit for rule in verdict.rules if rule.question == question and rule.statistic == "mean"]
     return limits[0] if limits else verdict.threshold
 
@@ -382,7 +382,7 @@ _DIGITS = 16  # of a hash, as printed
 
 
 def rules_exhibit(material: CampaignMaterial) -> Exhibit:
-    """A row a rule, as it is fixed; of studies that fixed none, no row."""
+    """Return a row for each fixed rule; none for studies that fixed none."""
     rules = material.holds.rules if material.holds else {}
     rows = []
     for part, settings in rules.items():
@@ -404,7 +404,7 @@ def _worded(name: str, value: Any) -> str:
 
 
 def usual_rules_exhibit(material: CampaignMaterial) -> Exhibit:
-    """A row a verdict, with what each of the usual rules decides; none where nothing was imported."""
+    """Return a row for each verdict with the decisions of the usual rules; none without imported ratings."""
     design = design_under(material.rules, material.first, Design.of(material.study, material.rubric))
     out = {pair.pair_id for pair in material.pairs} - {pair.pair_id for pair in material.staying}
     frame = by_usual_rules(material.pairs, material.ratings, design, material.verdicts, out)
@@ -412,7 +412,7 @@ def usual_rules_exhibit(material: CampaignMaterial) -> Exhibit:
 
 
 def wording_exhibit(material: CampaignMaterial) -> Exhibit:
-    """Return what raters read, in their languages: a row a pool, language and part (guidelines or question)."""
+    """Return raters' wordings in their languages: a row for each pool, language and part (guidelines or question)."""
     rubric, rows = material.asked, []
     shown = dict.fromkeys(
         (pair.pool, rubric.language_for(pair.language, pair.output_language)) for pair in material.pairs
@@ -443,7 +443,7 @@ def amendments_exhibit(material: CampaignMaterial) -> Exhibit:
 
 
 def stages_exhibit(material: CampaignMaterial) -> Exhibit:
-    """A row a stage: when it ran, and whether the study file is still the one that it read."""
+    """Return a row for each stage: when it ran, and whether it read the present study file."""
     now = study_hash(material.study.file)
     rows = [
         (name, entry.get("finished_at", ""), entry.get("study_sha256", ""), entry.get("study_sha256") == now)
@@ -459,7 +459,7 @@ def stages_exhibit(material: CampaignMaterial) -> Exhibit:
 
 
 def hashes_exhibit(material: CampaignMaterial) -> Exhibit:
-    """A row a hash: what verdicts rest on, and what each stage took and left."""
+    """Return a row for each hash: the verdicts' inputs, and each stage's inputs and outputs."""
     rows = []
     for verdict in material.verdicts:
         rows += [
@@ -482,7 +482,7 @@ def hashes_exhibit(material: CampaignMaterial) -> Exhibit:
 
 
 def _maker(verdict: Verdict) -> str:
-    """Return what `verdict.model` is."""
+    """Return the kind of maker that `verdict.model` names."""
     return "generator" if verdict.prompt_hash else verdict.generator_kind
 
 

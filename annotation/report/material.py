@@ -65,7 +65,7 @@ class CampaignMaterial:
 
     @property
     def simulated(self) -> bool:
-        """Return whether any rating is simulated, be it one that does not count."""
+        """Whether any rating is simulated, counting or not."""
         return bool(self.ratings["simulated"].any() or self.control_ratings["simulated"].any())
 
     @property
@@ -120,7 +120,7 @@ class CampaignMaterial:
 
     @property
     def asked(self) -> Rubric:
-        """Return what raters were asked, as they read it; the study's rubric where an earlier version fixed none."""
+        """The rubric as raters read it; the study's if an earlier version fixed none."""
         held = seen(self.rules, self.first)
         return (rubric_of(held) if held else None) or self.rubric
 
@@ -154,7 +154,7 @@ def read_material(evidence: Evidence, read_at: datetime | None = None) -> Campai
 
 
 def campaign_material(evidence: Evidence, read_at: datetime | None = None) -> CampaignMaterial:
-    """Return the same before there are verdicts: what is known of pairs, ratings and raters."""
+    """Return the material before verdicts: pairs, ratings and raters."""
     study, collected = evidence.study, evidence.read_whole().collected
     return CampaignMaterial(
         study=study,

@@ -76,7 +76,7 @@ def careless_told(material: CampaignMaterial) -> list[str]:
 
 
 def _checks(material: CampaignMaterial) -> str:
-    """Return what tells about raters, and is no repeat."""
+    """Return the name of the checks on raters other than repeats."""
     return material.study.called.known
 
 
@@ -93,7 +93,7 @@ def looked_at(verdicts: Sequence[Verdict], rules: QualitySpec) -> str:
 
 
 def items_sampled(material: CampaignMaterial) -> list[str]:
-    """Return what was drawn, of what, and how."""
+    """Return sentences on the items drawn, their source and the method."""
     counts, judging = Counter(pair.transformation for pair in material.pairs), material.study.judging
     if not counts:
         return []
@@ -166,7 +166,7 @@ def _items_imported(material: CampaignMaterial) -> list[str]:
 
 
 def sample_words(material: CampaignMaterial) -> list[str]:
-    """What was drawn, of what and how, a string a sentence or two."""
+    """Return sentences on the sample: its items, their source and the method."""
     if material.imported:
         return _items_imported(material)
     if not material.study.judging.transforms:
@@ -290,7 +290,7 @@ def _source(source: str) -> str:
 
 
 def quality_words(material: CampaignMaterial) -> list[str]:
-    """Which signs of careless answers were looked for, how many there were, and who was excluded."""
+    """Return sentences on the signs of careless answers, their numbers, and the excluded raters."""
     rules, item = material.study.quality, material.study.called.item
     same = f"the same answer on at least {rules.same_answer:.0%} of {item}s"
     apart = (
@@ -328,7 +328,7 @@ def _exclusions(material: CampaignMaterial) -> str:
 
 
 def _withdrawals(material: CampaignMaterial) -> list[str]:
-    """Return what of pairs that people withdrew; nothing where there are none."""
+    """Return sentences on the pairs that people withdrew; none without any."""
     out = len(material.pairs) - len(material.staying)
     if not out:
         return []
@@ -341,7 +341,7 @@ def _withdrawals(material: CampaignMaterial) -> list[str]:
 
 
 def acceptance_words(material: CampaignMaterial) -> list[str]:
-    """By which rule verdicts were reached, and what its intervals are."""
+    """Return sentences on the verdicts' rule and its intervals."""
     rule = material.study.acceptance
     several = len(material.questions) > 1
     every, some = ("on every question", " on any") if several else ("", "")
@@ -385,7 +385,7 @@ _SPENDING = {
 
 
 def _blocks(material: CampaignMaterial) -> str:
-    """Return how looks after blocks were planned, and what they make of means; empty without blocks."""
+    """Return the plan of looks after blocks and its effect on means; empty without blocks."""
     study = material.study
     if not study.raters.blocks:
         return ""
@@ -402,7 +402,7 @@ def _blocks(material: CampaignMaterial) -> str:
 
 
 def _intervals(rule: AcceptanceSpec, shown: str, item: str) -> str:
-    """Return what the intervals are of what is judged; `LABELS` tells the source of those of shares."""
+    """Return a sentence on the judged statistics' intervals; `LABELS` cites the source for shares."""
     statistics = {criterion.statistic for criterion in rule.rules} or {"mean"}
     if rule.stop != "fixed":
         judged = " and ".join(f"{name}s" for name in ("mean", "share") if name in statistics)

@@ -116,7 +116,7 @@ def examples_exhibit(material: CampaignMaterial) -> Exhibit:
 
 
 def examples(material: CampaignMaterial) -> pd.DataFrame:
-    """Return the same with all digits and whole texts: why, pair_id, transformation, language, question, mean, sd, ...
+    """Return the examples with whole texts: why, pair_id, transformation, language, question, mean, sd, ...
 
     `sd` is the sample standard deviation of the pair's ratings; `texts` what raters read, field by field.
     """
@@ -236,7 +236,7 @@ def all_tables(material: CampaignMaterial) -> dict[str, Exhibit]:
 
 
 def figure_frames(material: CampaignMaterial) -> dict[str, pd.DataFrame]:
-    """Return what the figures show, by file; nothing where nothing is rated on a scale."""
+    """Return the figures' frames by file; none without ratings on a scale."""
     if not material.questions:
         return {}
     return {SHARES: shares_frame(material), MEANS: means_frame(material.verdicts)}
@@ -245,7 +245,7 @@ def figure_frames(material: CampaignMaterial) -> dict[str, pd.DataFrame]:
 def sections(
     material: CampaignMaterial, tables: Mapping[str, Exhibit], drawn: Mapping[str, pd.DataFrame]
 ) -> list[Section]:
-    """Return what the page says, in order."""
+    """Return the page's sections in order."""
     return [
         _about(material),
         _doubtful(material),

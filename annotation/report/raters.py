@@ -78,7 +78,7 @@ def _printed(name: str, caption: str, frame: pd.DataFrame, columns: list[str]) -
 
 
 def adjusted_exhibit(material: CampaignMaterial) -> Exhibit:
-    """A row a verdict and question: the plain mean, the adjusted one, and what the rule would say of either."""
+    """Return a row for each verdict and question: plain and adjusted means with the rule's decisions."""
     frame = _means(material)
     where = frame["language"] + frame["task_type"].map(lambda task: f", {task}" if task else "")
     printed = pd.DataFrame(
@@ -154,7 +154,7 @@ def severity_chart(raters: pd.DataFrame) -> alt.LayerChart:
 
 
 def reliability_sections(material: CampaignMaterial, tables: Mapping[str, Exhibit]) -> list[Section]:
-    """Return what the report says of it, as far as there is something."""
+    """Return the report's sections on reliability, those with content alone."""
     parts: list[Section] = []
     if "reliability" in tables:
         parts.append(Section("Reliability", [_ABOUT, tables["reliability"].table()]))
@@ -233,7 +233,7 @@ def crowd_decisions_exhibit(material: CampaignMaterial) -> Exhibit:
 
 
 def paragraphs(material: CampaignMaterial) -> list[str]:
-    """Return what a paper says about the crowd: a sentence or two for each campaign."""
+    """Return a paper's sentences on the crowd, one paragraph for each campaign."""
     return [_paragraph(material, campaign) for campaign in material.crowd]
 
 
@@ -283,7 +283,7 @@ _ABOUT_JUDGES = (
 
 
 def judge_exhibits(material: CampaignMaterial) -> list[Exhibit]:
-    """The section's tables; none where no judge stands beside the verdicts."""
+    """Return the tables on judges; none if no judge stands beside the verdicts."""
     if material.beside is None:
         return []
     outcome = material.beside
@@ -311,7 +311,7 @@ def judges_section(material: CampaignMaterial, tables: Sequence[Exhibit]) -> lis
 
 
 def made_up(outcome: JudgedOutcome) -> list[str]:
-    """Return who the judges are, and what of judges and ratings is no model's and no person's: a line each."""
+    """Return lines on the judges, and on judgements and ratings that come from no model and no person."""
     models = outcome.judging.judgements.drop_duplicates("judge").sort_values("judge")
     named = [f"{model['judge']} ({model['model']})" for model in models.to_dict("records")]
     recorded = f" Recorded, nobody was asked: {', '.join(outcome.recorded)}." if outcome.recorded else ""
@@ -330,7 +330,7 @@ def _simulated(outcome: JudgedOutcome) -> list[str]:
 
 
 def decisions_exhibit(material: CampaignMaterial, outcome: JudgedOutcome) -> Exhibit:
-    """A row a verdict: people's decision first, then that of people and judges, and what it rests on."""
+    """Return a row for each verdict: people's decision, that of people and judges, and its evidence."""
     judged = material.study.called.judged.capitalize()
     rows = [
         {

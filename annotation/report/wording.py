@@ -42,7 +42,7 @@ def listed(things: Sequence[str]) -> str:
 
 
 def made_by(material: CampaignMaterial) -> list[str]:
-    """Return which generator and prompts made the texts, what no generator made, and what is not HTEB's."""
+    """Return sentences on the generator and prompts of the texts, on other makers, and on departures from HTEB."""
     generated = [verdict for verdict in material.verdicts if verdict.prompt_hash]
     makers = {(verdict.model, verdict.generator_hash) for verdict in generated}
     if not makers:
@@ -61,7 +61,7 @@ def made_by(material: CampaignMaterial) -> list[str]:
 
 
 def _others(material: CampaignMaterial) -> list[str]:
-    """Return what no generator made, and what of the transformations is not HTEB's."""
+    """Return sentences on texts without a generator, and on transformations that are not HTEB's."""
     sentences = [
         _MADE_BY.get(kind, _FILE).format(
             name=display(name, pooled=False), lower=display(name, pooled=False).lower(), model=model, digest=digest
@@ -117,7 +117,7 @@ def verb(number: int, thing: str, single: str, several: str) -> str:
 
 
 def other_questions(rubric: Rubric, plain: Collection[str], tasks: Sequence[HumanTask] = ()) -> list[str]:
-    """The questions that are no ratings on the rubric's scale; of `tasks` that people do, what each asks."""
+    """Return a sentence for each question off the rubric's scale, or for each of people's `tasks`."""
     if tasks:
         return [_asked(task, rubric) for task in tasks]
     sentences = []
@@ -134,7 +134,7 @@ def other_questions(rubric: Rubric, plain: Collection[str], tasks: Sequence[Huma
 
 
 def _asked(task: HumanTask, rubric: Rubric) -> str:
-    """Return what is asked in a task; of candidates, or of their order, once."""
+    """Return a sentence on a task's question; candidates, or their order, are mentioned once."""
     title = next(question.title["en"] for question in rubric.questions if question.name == task.task)
     *names, last = answers_of(task)
     more = ", several of which may be chosen" if task.asked == "labels" else ""
@@ -170,7 +170,7 @@ def _judged_otherwise(question: str, rule: AcceptanceSpec) -> list[str]:
 
 
 def dated_words(rated: pd.DataFrame) -> str:
-    """From when ratings are; files without times say it of none of theirs."""
+    """Return the days between which ratings were given; files without times are set aside."""
     unknown = untimed(rated)
     if unknown.all():
         return "of unknown time"

@@ -158,7 +158,7 @@ class Strata:
         return cls(wanted, np.asarray(numbers, np.int32)[firsts], list(index_of))
 
     def find(self, keys: Packed) -> Iterator[Stratum | None]:
-        """Return those of some outputs; None for one that is not wanted."""
+        """Yield the stratum of each output; None for one that is not wanted."""
         if not len(self.keys):
             yield from [None] * len(keys)
             return
@@ -211,7 +211,7 @@ class SampleSource(Protocol):
 
     @property
     def supply(self) -> list[Supply]:
-        """Return what was read."""
+        """The numbers of outputs read and failed."""
         ...
 
     def of(self, name: str) -> list[Candidate]:
@@ -313,7 +313,7 @@ class Turns:
             self._rest.extend(sorted(rest, key=lambda candidate: candidate.rank))
 
     def take(self, wanted: Callable[[Candidate], bool]) -> Candidate | None:
-        """The next one that is wanted; those before it are passed over for good. None where there is none left."""
+        """Return the next wanted candidate, skipping others for good; None when none is left."""
         candidate = self._next(wanted)
         self._given += candidate is not None
         return candidate
@@ -333,7 +333,7 @@ class Turns:
 
 
 def rank_of(seed: int, *what: str) -> int:
-    """A place in an order that the seed and what is drawn decide, and nothing else."""
+    """Return a place in an order that depends on the seed and the names alone."""
     digest = hashlib.sha256(" ".join(["sample-v2", str(seed), *what]).encode()).digest()
     return int.from_bytes(digest[:8], "big")
 
@@ -395,7 +395,7 @@ class Groups:
         self._bounds = {key: (share_of(counts, 1), share_of(counts, 2)) for key, counts in lengths.items()}
 
     def of(self, name: str) -> list[Candidate]:
-        """A group's items, without those whose right answers are known, whatever row says so."""
+        """Return a group's items, without those whose right answers are known."""
         items, kind = self._items[name], self.study.kinds[name]
         if self.study.judging.takes_all and len(items) > self.study.sample.pairs:
             raise StudyError(
@@ -445,6 +445,6 @@ class Groups:
 
 
 def _seen(item: SubjectItem) -> Hashable:
-    """Return what raters read of an item, by which it is the same to them: without capitals and the width of blanks."""
+    """Return an item as raters see it, without case and widths of blanks, to recognise equal items."""
     texts = (unicodedata.normalize("NFKC", plain(value)).casefold().split() for value in item.fields.values())
     return item.language, item.output_language, tuple(" ".join(words) for words in texts)

@@ -59,7 +59,7 @@ class ControlDesign:
         return cls(study.sample, rubric, study.judging, study.crowd is not None)
 
     def batches(self, pairs: int) -> int:
-        """Return how many batches so many pairs of a queue are; a batch that is not full counts as one."""
+        """Return the number of batches for so many pairs of a queue; a partial batch counts as one."""
         return -(-pairs // self.sample.batch) + self.pilot
 
     def spares(self, queue: Queue, pairs: int) -> int:
@@ -67,7 +67,7 @@ class ControlDesign:
         return self._of_rubric(queue.pool) * self.batches(pairs)
 
     def beside(self, pool: str) -> int:
-        """Return how many controls and repeats a batch of a pool has, as far as there are texts to make them of."""
+        """Return the number of controls and repeats in a batch of a pool, if texts suffice."""
         n_known = self.sample.controls.known if self.judging.known_questions else 0
         n_made = self._of_rubric(pool) if self.judging.transforms else 0
         return n_known + n_made + self.sample.repeats
@@ -86,7 +86,7 @@ class ControlDesign:
         known_items: Sequence[Pair] = (),
         blocks: Mapping[str, int] | None = None,
     ) -> list[Pair]:
-        """Controls and repeats for every batch of every queue; fewer where there are no texts to make them of.
+        """Return controls and repeats for every batch of every queue; fewer if texts do not suffice.
 
         Controls are made of `spares`, pairs that were not drawn, and where these do not reach of the sample's own.
         Items of a subject whose right answers are known (`known_items`) are controls as they are. With `blocks`, the
@@ -114,7 +114,7 @@ class ControlDesign:
 
 
 def _spread(pairs: Sequence[Pair], number: int) -> list[Pair]:
-    """So many of these, at even distances; all where there are not more."""
+    """Return so many of the pairs at even distances; all if there are no more."""
     number = min(number, len(pairs))
     return [pairs[int((index + 0.5) * len(pairs) / number)] for index in range(number)]
 
@@ -138,7 +138,7 @@ def _positive(source: Pair) -> Pair:
 
 
 def _negative(source: Pair, donors: Sequence[Donor]) -> Pair | None:
-    """The original with what became of the donor that shares least with it; None where all share too much."""
+    """Pair the original with the output of the donor that shares least with it; None if all share too much."""
     words = words_of(source.original)
     shared = [max(overlap(words, donor_words) for donor_words in donor.words) for donor in donors]
     if not shared or min(shared) > UNRELATED:

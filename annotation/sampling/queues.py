@@ -39,7 +39,7 @@ class Queue:
 
     @property
     def languages(self) -> frozenset[str]:
-        """Return what its raters must read."""
+        """The languages that its raters must read."""
         return frozenset({self.language, self.output_language})
 
     @property
@@ -52,7 +52,7 @@ class Queue:
         return self.language if self.output_language == ENGLISH else self.output_language
 
     def dataset(self, study_name: str) -> str:
-        """Return what it is called in Argilla: `demo-paraphrasing-EN`, `demo-translation-EN-DE`."""
+        """Return its dataset's name in Argilla: `demo-paraphrasing-EN`, `demo-translation-EN-DE`."""
         codes = dict.fromkeys((self.language.upper(), self.output_language.upper()))
         return "-".join([study_name, self.pool, *codes])
 
@@ -62,7 +62,7 @@ class Queue:
 
 
 def workspace_name(study_name: str, languages: Iterable[str]) -> str:
-    """Return what the workspace of those who read these languages is called."""
+    """Return the name of the workspace for raters of these languages."""
     return "-".join([study_name, *(code.upper() for code in sorted(languages))])
 
 

@@ -56,7 +56,7 @@ def suggested_half(pairs: Sequence[Pair], seed: int) -> list[Pair]:
 
 
 def refuse_other_half(study: Study, pairs: Iterable[Pair]) -> None:
-    """Raise StudyError where `raters.suggestions` is not what the sample was drawn for."""
+    """Raise StudyError if the sample was drawn for another `raters.suggestions`."""
     has_half = any(pair.control == SUGGESTED for pair in pairs)
     if has_half == (study.raters.suggestions == "half"):
         return
@@ -124,7 +124,7 @@ class SampleDrawing:
 
 
 def draw(study: Study, before: Sequence[Pair] = ()) -> SampleDrawing:
-    """Return what a study's sample should be; with `before`, the pairs and controls that there are, what it lacks."""
+    """Draw a study's sample; with `before`, the existing pairs and controls, draw the missing ones."""
     if study.judging.does_tasks:
         return _of_tasks(study)
     rubric = load_rubric(study)  # a rule that the scale cannot hold is refused before anybody rates
@@ -173,7 +173,7 @@ def _of_tasks(study: Study) -> SampleDrawing:
 
 
 def sample_settings(sample: SampleSpec, judging: Subject, blocks: Sequence[int] = ()) -> dict[str, Any]:
-    """Return what a study says of its sample: with other settings it would be another one."""
+    """Return the settings that identify a study's sample."""
     settings = judging.settings()
     subject = {"subject": settings} if settings else {}
     by_blocks = {"blocks": list(blocks)} if blocks else {}
@@ -181,7 +181,7 @@ def sample_settings(sample: SampleSpec, judging: Subject, blocks: Sequence[int] 
 
 
 def all_settings(study: Study) -> dict[str, Any]:
-    """Return the same, with what the study says that the sample is drawn from."""
+    """Return the sample's settings and those of the outputs that it is drawn from."""
     drawn_from = {"transformations": list(study.kinds), "seeds": list(study.seeds)}
     return {
         **sample_settings(study.sample, study.judging, study.raters.blocks),
@@ -209,7 +209,7 @@ class PoolDrawing:
             self._seen.add(*compared(self._study.judging.beside, pair))
 
     def sample(self) -> list[Pair]:
-        """So many of each transformation that there are `sample.pairs`, or as many as there are."""
+        """Draw pairs until each transformation has `sample.pairs`, or its outputs are used up."""
         most = max(self._lacks.values())
         turns = [turns for turn in range(most) for name, turns in self._turns.items() if turn < self._lacks[name]]
         taken = [self._take(kind_turns) for kind_turns in turns]
@@ -276,7 +276,7 @@ def _stays(records: CampaignRecords, pairs: Sequence[Pair]) -> bool:
 
 
 def _refuse_other_settings(records: CampaignRecords) -> None:
-    """Raise StudyError where an extended sample is no longer what the study asks for."""
+    """Raise StudyError if the study's settings differ from those of an extended sample."""
     refuse_other_sample(records)
     last, now = records.waves[-1], all_settings(records.study)
     changed = [name for name, was in last.settings.items() if name != "sample" and now.get(name, was) != was]
@@ -289,7 +289,7 @@ def _refuse_other_settings(records: CampaignRecords) -> None:
 
 
 def _texts(pairs: Iterable[Pair]) -> set[tuple[str, ...]]:
-    """Return what raters see of pairs, by id: an output may be another under the same key."""
+    """Return the texts that raters see of pairs, with ids: an output may change under the same key."""
     return {(pair.pair_id, pair.control, *(field.text for field in fields_of(pair))) for pair in pairs}
 
 
@@ -297,7 +297,7 @@ _FIXED = ("seed", "without")  # of `sample`: the order of the pairs and what ver
 
 
 def extend_sample(study: Study, reason: str) -> Wave:
-    """Add to a sample that was offered what it lacks of what the study asks for now; returns the wave.
+    """Add to an offered sample the pairs that the study asks for now and it lacks; return the wave.
 
     For each transformation so many pairs that there are `sample.pairs`, of all outputs, data sets, languages and seeds
     that the study has; strata that have given less so far go first. Where a run was cut off, its wave is drawn again.
@@ -368,7 +368,7 @@ def _write(
     before: Sequence[Sequence[Pair]],
     drawn: SampleDrawing,
 ) -> Wave:
-    """Note the wave, then write what it makes of the files: the same rows give the same bytes wherever they are."""
+    """Record the wave, then write its files; equal rows give equal bytes on any machine."""
     new = {"pairs": drawn.pairs, "controls": drawn.controls}
     rows = {
         name: [*rows_before, *(pair.model_copy(update={"wave": number}) for pair in added)]

@@ -66,7 +66,7 @@ class BackupManifest:
 
 
 def backup(home: Home, folder: Path | None = None, reason: Reason = "manual") -> tuple[Path, BackupManifest]:
-    """Write a checked backup of `home` into `folder` (default: the home's); running or not. Returns where and what.
+    """Write a checked backup of `home` into `folder` (default: the home's); return its path and manifest.
 
     Raises DataError when there is nothing to back up or the database is damaged, ServiceError when it cannot be
     written; then nothing is left behind.
@@ -103,7 +103,7 @@ def backup(home: Home, folder: Path | None = None, reason: Reason = "manual") ->
 
 
 def restore(home: Home, file: Path) -> tuple[BackupManifest, str]:
-    """Put a backup in the place of what `home` has; returns what came and where what was there is kept.
+    """Replace the data of `home` by a backup; return its manifest and where the old data are kept.
 
     The backup is checked before anything changes and the database once more after. Nothing is ever deleted. Raises
     ServiceError while a server runs on `home`, DataError for a damaged backup or one of the other kind of database.
@@ -233,7 +233,7 @@ SCHEDULED = re.compile(rf"argilla-(\d{{8}}T\d{{6}}Z)-scheduled{re.escape(SUFFIX)
 
 @dataclass
 class Keeper:
-    """Looks after one home while its server runs; `look` is called often and does what is due."""
+    """Watches the disk of a home and backs it up while its server runs; call `look` often."""
 
     home: Home
     every: timedelta | None = EVERY  #: between scheduled backups; None: none
@@ -244,7 +244,7 @@ class Keeper:
     warned: datetime | None = field(default=None, init=False)
 
     def look(self) -> None:
-        """Once a minute: warn about the disk, and take the backup that is due. Troubles are told, not raised."""
+        """Warn about a full disk and write the backup that is due, once a minute; print troubles, and raise none."""
         if time.monotonic() < self.next_look:
             return
         self.next_look = time.monotonic() + LOOK_SECONDS
@@ -271,14 +271,14 @@ class Keeper:
         return last is None or now - last >= every
 
     def tell(self, line: str) -> None:
-        """Say a line on the console and leave it in the log, if there is room for it."""
+        """Print a line on the console, and add it to the log if the disk has room."""
         self.say(line)
         with contextlib.suppress(OSError), open(self.home.log, "a", encoding="utf-8", opener=private) as log:
             log.write(f"{datetime.now(UTC).isoformat(timespec='seconds')} {line}\n")
 
 
 def disk_trouble(home: Home) -> str | None:
-    """Return what is wrong with the room on the home's disk, or None; a backup needs a copy and a packed one."""
+    """Return a warning about the home's disk, or None; a backup needs room for a copy and an archive."""
     size = home.database.stat().st_size if home.database.exists() else 0
     free = shutil.disk_usage(home.path).free
     least = max(LEAST_FREE, 2 * size)

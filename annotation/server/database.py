@@ -84,7 +84,7 @@ def checked(address: str, where: str) -> str:
 
 
 def named(address: str) -> str:
-    """Return what to call a database on a console: no user, no password."""
+    """Return a database's name for a console, without user and password."""
     values = variables(address)
     return f"PostgreSQL database {values['PGDATABASE']} on {values.get('PGHOST', 'this machine')}"
 
@@ -111,7 +111,7 @@ def environment(address: str) -> dict[str, str]:
 
 
 def program(address: str, command: Sequence[str], input_text: str | None = None) -> str:
-    """Run one of PostgreSQL's programs to its end; what it wrote. Raises ServiceError with its own last word."""
+    """Run one of PostgreSQL's programs; return its output. Raises ServiceError with the program's last line."""
     try:
         done = subprocess.run(
             command, env=environment(address), capture_output=True, text=True, input=input_text or "", check=False
@@ -124,7 +124,7 @@ def program(address: str, command: Sequence[str], input_text: str | None = None)
 
 
 def missing(name: str) -> ServiceError:
-    """Return what to say when PostgreSQL's programs are not installed."""
+    """Return the error for a missing program of PostgreSQL's."""
     return ServiceError(
         f"{name} is not installed; on Debian and Ubuntu: sudo apt install postgresql-client; "
         "on a Mac: brew install libpq"
@@ -132,7 +132,7 @@ def missing(name: str) -> ServiceError:
 
 
 def failed(address: str, name: str, stderr: str) -> ServiceError:
-    """Return what to say when one of them failed."""
+    """Return the error for a program of PostgreSQL's that failed."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     return ServiceError(f"{named(address)}: {name} failed ({lines[-1] if lines else 'it said nothing'})")
 
@@ -169,7 +169,7 @@ def copy_sqlite(source: Path, target: Path) -> dict[str, int]:
 
 
 def reading(file: Path) -> sqlite3.Connection:
-    """A connection that changes nothing and makes no database where there is none."""
+    """Open a database for reading alone; a missing file is not created."""
     return sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_SECONDS)
 
 
@@ -258,7 +258,7 @@ def rows_of(file: Path) -> dict[str, int]:
 
 
 def load(address: str, file: Path, expected: dict[str, int]) -> str:
-    """Put a dump in the place of what the database has; the schema in which that is kept. All or nothing.
+    """Replace a database's content by a dump, all or nothing; return the schema that keeps the old content.
 
     Raises ServiceError when a server uses the database or PostgreSQL refuses, DataError when rows are missing.
     """

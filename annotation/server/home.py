@@ -58,7 +58,7 @@ class Home:
 
     @property
     def database(self) -> Path:
-        """SQLite's file; its -wal and -shm stand beside it while the server runs."""
+        """SQLite's file; its -wal and -shm lie beside it while the server runs."""
         return self.path / "argilla.db"
 
     @property
@@ -78,22 +78,22 @@ class Home:
 
     @property
     def database_url_file(self) -> Path:
-        """The address of the PostgreSQL database in place of SQLite's file, if there is one; mode 0600."""
+        """The file with the PostgreSQL database's address, if it replaces SQLite's; mode 0600."""
         return self.path / "database-url"
 
     @property
     def backups(self) -> Path:
-        """Return where backups go unless told otherwise; mode 0700."""
+        """The default folder for backups; mode 0700."""
         return self.path / "backups"
 
     @property
     def secret_file(self) -> Path:
-        """Return what signs the web pages' sessions; kept, so that a restart signs nobody out; mode 0600."""
+        """The key that signs web sessions, kept so that a restart signs nobody out; mode 0600."""
         return self.path / "secret"
 
     @property
     def log(self) -> Path:
-        """Return what the server says; the one before it, once it has grown, is `server.log.1`."""
+        """The server's log; the previous one, once it has grown, is `server.log.1`."""
         return self.path / "server.log"
 
     @property
@@ -175,12 +175,15 @@ def credentials(home: Home) -> Credentials:
 
 
 def save(home: Home, content: Credentials) -> None:
-    """Replace the credentials file. Call it under `changing`, with what was read under the same hold."""
+    """Replace the credentials file.
+
+    Call it under `changing`, with content read in the same block.
+    """
     write_private(home.credentials_file, json.dumps(asdict(content), indent=2, ensure_ascii=False) + "\n")
 
 
 def remember(home: Home, user: User) -> None:
-    """Put `user` into the file, in place of an older entry of the same name."""
+    """Add `user` to the file, replacing an entry of the same name."""
     with changing(home):
         present = credentials(home)
         if user.username == present.owner.username:
@@ -199,7 +202,7 @@ def forget(home: Home, username: str) -> None:
 
 @contextlib.contextmanager
 def changing(home: Home) -> Iterator[None]:
-    """Hold the files of `home` against other processes that would change them at the same time."""
+    """Lock the files of `home` against other processes."""
     lock = home.path / ".files.lock"
     try:
         stream = open(lock, "a", opener=private)  # noqa: SIM115  # Path.open has no opener; closed below
@@ -237,7 +240,7 @@ def is_loopback(host: str) -> bool:
 
 
 def find(home: Home) -> Connection | None:
-    """The ready server on `home`, or None when none runs; waits for one that is starting. Raises ServiceError."""
+    """Return the running server on `home`, waiting for one that is starting; None if none runs. Raises ServiceError."""
     return wait_for(home) if is_locked(home) else None
 
 

@@ -54,7 +54,7 @@ def running(
     workers: int = 1,
     hosts: Sequence[str] = ("127.0.0.1",),
 ) -> Iterator[Connection]:
-    """A ready server on `home`: the one that runs there already, else one of our own that stops at exit.
+    """Provide a ready server on `home`: the one already running, or one that is stopped at exit.
 
     `port` (None: any free one), `database_url`, `workers` and `hosts` (host and addresses, as in `serve`) matter only
     for a new one. "Ready" means: migrated, the owner's key accepted. Raises ServiceError (port taken, folder not
@@ -198,7 +198,7 @@ def announce(url: str, home: Home, host: str, first: bool, progress: Callable[[s
 
 @contextlib.contextmanager
 def terminating() -> Iterator[None]:
-    """Let SIGTERM end what runs inside as Ctrl-C does: by KeyboardInterrupt."""
+    """Let SIGTERM end the block as Ctrl-C does, by KeyboardInterrupt."""
     if threading.current_thread() is not threading.main_thread():
         yield  # only the main thread may set handlers; there SIGTERM keeps its meaning
         return
@@ -229,7 +229,7 @@ class InUseError(Exception):
 
 
 class MigrationNeededError(Exception):
-    """The database holds an older Argilla's tables, and the child was not told to migrate them."""
+    """The database has an older Argilla's tables, and migration was not allowed."""
 
 
 class Child:
@@ -283,7 +283,7 @@ class Child:
         raise ServiceError(f"the Argilla server did not answer within {START_SECONDS:.0f} s; see {self.home.log}")
 
     def has_state(self) -> bool:
-        """Return whether the state file is this child's, and not one that a killed server left behind."""
+        """Return whether this child wrote the state file, and not a killed server."""
         try:
             state: Any = read_json(self.home.state)
         except (OSError, DataError):
@@ -369,7 +369,7 @@ def ensure_environment(progress: Callable[[str], None] = print) -> Path:
 
 
 def stamp() -> str:
-    """Return what an environment is made of: the constraints' hash and the Python that it was made for."""
+    """Return the identity of an environment: the constraints' hash and the Python version."""
     try:
         digest = hashlib.sha256(CONSTRAINTS.read_bytes()).hexdigest()
     except OSError as error:

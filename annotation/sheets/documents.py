@@ -200,7 +200,7 @@ def counted(answers: Sequence[SheetAnswer]) -> str:
 
 
 def _document(title: str, above: str, sections: Mapping[str, Entries]) -> str:
-    """A title, what stands above all, how much is answered and what answers the rest, then questions with answers."""
+    """Return a document: a title, a note, the share answered, the open keys, then questions with answers."""
     answers = [answer for rows in sections.values() for _, answer in rows]
     parts = [f"# {as_markdown(title)}"]
     parts += [f"**{as_markdown(above)}**"] if above else []

@@ -57,12 +57,12 @@ class SheetAnswer:
 
 
 def missing(text: str = "", question: str = "") -> SheetAnswer:
-    """An answer that is open, with what is on record."""
+    """Return an open answer, with the facts on record."""
     return SheetAnswer(text, "open", question)
 
 
 def facts_of(material: CampaignMaterial) -> dict[str, SheetAnswer]:
-    """All answers by what they are about: the keys of `ethics`, and what records say."""
+    """Return all answers by topic: the keys of `ethics`, and the facts from records."""
     people = {key: _of_people(material, key) for key in QUESTIONS}
     drawn = " ".join(filter(None, sample_words(material)))
     elsewhere = missing("Ratings came from files; how they were collected is not on record.")
@@ -116,7 +116,7 @@ def languages_of(material: CampaignMaterial) -> tuple[list[str], list[str]]:
 
 
 def repeated(material: CampaignMaterial) -> pd.DataFrame:
-    """Answers to repeats beside the first answer of the same rater to the same pair and question.
+    """Return answers to repeats beside the same rater's first answers to the same pair and question.
 
     Columns: pair_id, rater_id, question, value and answer (the second time), value_first and answer_first.
     """
@@ -130,7 +130,7 @@ def repeated(material: CampaignMaterial) -> pd.DataFrame:
 
 
 def self_agreement(material: CampaignMaterial, question: str) -> SheetAnswer:
-    """Return how often raters gave the same answer twice, or that nothing was shown twice."""
+    """Return how often raters gave the same answer twice, or that no pair was shown twice."""
     both = repeated(material)
     both = both[both["question"] == question]
     if both.empty:
@@ -345,5 +345,5 @@ def _variation(ratings: pd.DataFrame) -> RatingVariation:
 
 
 def open_questions(answers: Sequence[SheetAnswer]) -> list[str]:
-    """Keys of `ethics` that would answer what is open, each once."""
+    """Return the keys of `ethics` that would answer open questions, each once."""
     return list(dict.fromkeys(answer.question for answer in answers if answer.by == "open" and answer.question))

@@ -64,7 +64,7 @@ class FormField:
 
     @property
     def by_criterion(self) -> bool:
-        """Whether each quality criterion has an answer of its own."""
+        """Whether each quality criterion has its own answer."""
         return self.number.startswith("4.")
 
 
@@ -320,7 +320,7 @@ def _definition(material: CampaignMaterial, question: Question) -> str:
 
 
 def instrument(question: Question, scale: QuestionScale) -> dict[str, FieldAnswer]:
-    """Size, values and form of the scale, and the task where there is none."""
+    """Return the scale's size, values and form, or the task of a question without a scale."""
     task = "N/A"
     if scale.kind == "rating":
         continuous = isinstance(scale.scale, Continuous)

@@ -27,7 +27,7 @@ FOLDER = "sheet"
 
 
 def write_sheets(study: Study) -> list[str]:
-    """Write the files of `sheet/`; what to tell: the folder, how much of each is answered, and which keys are open.
+    """Write the files of `sheet/`; return lines on the folder, the share answered of each, and the open keys.
 
     Raises DataError before there are verdicts, and for verdicts that no longer follow from what is on disk; StudyError
     for a study whose people do models' tasks, of which `plumbline human-report` tells.

@@ -80,12 +80,12 @@ class Answers:
 
     @property
     def pairs(self) -> int:
-        """Return how many pairs there are."""
+        """The number of pairs."""
         return int(self.pair.max(initial=-1)) + 1
 
     @property
     def raters(self) -> int:
-        """Return how many raters there are."""
+        """The number of raters."""
         return int(self.rater.max(initial=-1)) + 1
 
     @functools.cached_property
@@ -280,7 +280,7 @@ def _alike(answers: Answers) -> Integers:
 
 
 def kinds(rows: Integers) -> tuple[Integers, Integers, Integers]:
-    """(the different rows of small whole numbers, how often each stands there, which of them each row is)."""
+    """Return the distinct rows of small whole numbers, how often each occurs, and each row's number among them."""
     base = int(rows.max()) + 1
     if base ** rows.shape[1] > np.iinfo(np.int64).max:  # of many sets of labels: a row is no number any more
         rows_found, kind, times = np.unique(rows, axis=0, return_inverse=True, return_counts=True)

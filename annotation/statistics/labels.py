@@ -64,7 +64,7 @@ def with_label(question: QuestionScale, ratings: pd.DataFrame, label: str) -> An
 
 
 def ac1(answers: Answers) -> Estimate:
-    """Gwet's AC1, which is AC2 with equal or not as weights, and its interval over pairs.
+    """Return Gwet's AC1, which is AC2 with weights for equal and unequal, with its interval over pairs.
 
     Gwet (2008), Br. J. Math. Stat. Psychol. 61, 29-48; the formulas are those of `agreement.gwet_ac2`, with w_kl = 1
     for k = l and 0 otherwise, so that T = q. Labels that nobody chose are among the q.
@@ -99,7 +99,7 @@ def nominal_alpha(answers: Answers, generator: np.random.Generator) -> Estimate:
 
 
 def alpha_by(answers: Answers, distance: Floats, generator: np.random.Generator) -> Estimate:
-    """Alpha with a distance of every two points of its own; BCa bootstrap interval over pairs."""
+    """Return alpha with a given distance for every two points; BCa bootstrap interval over pairs."""
     if reason := nothing_to_tell(answers):
         return Estimate.undefined(reason)
     rows, times, _ = kinds(answers.counts()[answers.ratings >= 2])
@@ -146,7 +146,7 @@ def _alike(first: frozenset[str], second: frozenset[str]) -> float:
 
 
 def coefficients(question: QuestionScale, ratings: pd.DataFrame, seed: int | None) -> tuple[Coefficient, ...]:
-    """Agreement on one question's answers, by its kind; without a seed what needs no resampling."""
+    """Return the agreement on one question's answers, by its kind; without a seed nothing that needs resampling."""
     if question.kind not in ("label", "multi_label") or ratings.empty:
         return ()
     answers = answers_to(question, ratings)

@@ -56,7 +56,7 @@ def vary(answers: Answers) -> bool:
 
 
 def telling_apart(answers: Answers) -> float:
-    """P that raters who tell no pairs apart would differ as little about each pair (F test); NaN if it cannot be told.
+    """Return P that raters who tell no pairs apart would differ as little about each pair (F test); NaN if undefined.
 
     Each rating counts from its rater's mean, so that neither severity nor whose turn a pair was plays a part. With n
     pairs of two ratings or more, N ratings of R raters, and C groups of raters who share no pair,
@@ -103,7 +103,7 @@ _METHODS: Mapping[str, Callable[[pd.DataFrame], Truth]] = {"majority": majority,
 
 
 def reliability_table(ratings: pd.DataFrame, questions: Sequence[str], seed: int) -> pd.DataFrame:
-    """A row a question and statistic: intraclass correlations, the same of z-scores, and split halves.
+    """Return a row for each question and statistic: intraclass correlations, those of z-scores, and split halves.
 
     `ratings` are those that count, of questions with a scale. Columns: question, statistic, value, low, high, n
     (items), reason (why something is NaN). The interval of halves is over splits, not over items.
@@ -138,7 +138,7 @@ def _title(form: str) -> str:
 def truth_table(
     answers: pd.DataFrame, questions: Collection[QuestionScale], right: Mapping[str, Mapping[str, object]]
 ) -> pd.DataFrame:
-    """A row a question, method and number: how often majority and Dawid-Skene name the label that is known to be right.
+    """Return a row for each question, method and number: how often majority and Dawid-Skene name the right label.
 
     `answers` are those that count, of items whose truth is known and others, from which Dawid-Skene learns too;
     `right` has the right answers by item and question. An item without a majority counts as wrong. Columns: question,

@@ -59,7 +59,7 @@ class Design:
     bounded: bool = True  #: means that hardly vary have a bounded interval; rules of earlier versions know none
 
     def __post_init__(self) -> None:
-        """Raises ValueError for what no campaign can ask."""
+        """Check the design. Raises ValueError for one that no campaign can have."""
         none = isinstance(self.scale, tuple) and not self.scale
         if not none or any(
             question.kind == "rating" and not question.scale for question in map(self.asked, self.questions)
@@ -89,11 +89,11 @@ class Design:
         return cls(names, rubric.scale, per_pair, study.acceptance, study.sample.seed, others, pools, blocks=blocks)
 
     def asked(self, question: str) -> QuestionScale:
-        """Return what there is to know of a question."""
+        """Return a question's scale and kind."""
         return self.others.get(question) or QuestionScale(question, scale=self.scale)
 
     def pool_of(self, transformation: str) -> str:
-        """The pool of a transformation; of one that nobody named a pool for, its own name."""
+        """Return the pool of a transformation; by default its own name."""
         kind = TRANSFORMATIONS.get(transformation)
         return self.pools.get(transformation, kind.pool if kind else transformation)
 
@@ -108,7 +108,7 @@ def coded(ratings: pd.DataFrame) -> pd.DataFrame:
 
 
 def compact(ratings: pd.DataFrame) -> pd.DataFrame:
-    """The columns that numbers are made of: ids as numbers (in their order), other words as categories.
+    """Return the columns that statistics need: ids as ordered numbers, other words as categories.
 
     A tenth of the memory, and quick to take apart, as is done for each group.
     """
@@ -243,7 +243,7 @@ def _coefficients(answers: Answers, seed: int | None) -> dict[str, Estimate]:
 def _mean(
     answers: Answers, design: Design, limit: float, turns: pd.DataFrame | None, level: float | None
 ) -> tuple[tuple[float, float, float, float], str, bool]:
-    """((mean, low, high, P(mean >= threshold)), why there is no interval, whether it is bounded) of some ratings.
+    """Return (mean, low, high, P(mean >= threshold)), why there is no interval, and whether it is bounded.
 
     `turns` are the ratings' columns `turn` and `value`, where the interval heeds the pairs' order.
     """
@@ -261,7 +261,7 @@ def _mean(
 
 
 def mean_of(answers: Answers, interval: str, *, within_bounds: bool = True) -> tuple[Mean, str]:
-    """The mean of at least one rating by the rule's `interval`, and why there is none; empty where there is one.
+    """Return the mean of at least one rating with the rule's `interval`, and why there is none (empty if there is one).
 
     `within_bounds`: means that hardly vary have the interval of a bounded mean (`intervals.bounded`).
     """
@@ -285,7 +285,7 @@ def mean_of(answers: Answers, interval: str, *, within_bounds: bool = True) -> t
 def table_two(
     ratings: pd.DataFrame, design: Design, seed: int | None, places: Mapping[str, tuple[str, str]] | None = None
 ) -> list[Group]:
-    """HTEB's Table 2: each axis with its pools below it, then languages where there are some, then all.
+    """Compute HTEB's Table 2: each axis with its pools below it, then languages if there are several, then all.
 
     `places` are axis and pool of each transformation (default: HTEB's); axes are HTEB's first, then as they come there.
 

@@ -217,7 +217,7 @@ def _last(submitted: pd.DataFrame) -> dict[Any, datetime]:
 
 
 def _counts(frame: pd.DataFrame, by: str | list[str]) -> Counter[Any]:
-    """Return how many rows there are, by what stands in one column or in several."""
+    """Return the number of rows by the values of one or several columns."""
     return Counter(frame.groupby(by, observed=True).size().to_dict())
 
 
@@ -239,7 +239,7 @@ class Stage:
 
 
 class _StageHistory:
-    """A study and what the manifest notes of its stages; its files are hashed once, whatever stages rest on them."""
+    """A study and its stages in the manifest; its files are hashed once for all stages."""
 
     def __init__(self, study: Study, manifest: Mapping[str, Any]) -> None:
         self.study, self.manifest = study, manifest
@@ -355,7 +355,7 @@ def _sampled(noted: _StageHistory, records: CampaignRecords, mismatched: str) ->
 
 
 def _drawn_by(settings: dict[str, Any]) -> dict[str, Any]:
-    """Return what a sample was drawn by; earlier versions noted the models that do people's tasks too."""
+    """Return the settings that a sample was drawn by, without people's models, which earlier versions recorded too."""
     subject = settings.get("subject", {})
     if subject.get("kind") != HUMAN:
         return settings

@@ -155,7 +155,7 @@ def _pairs(evidence: Evidence) -> pd.DataFrame:
 
 
 def _of_blocks(evidence: Evidence, verdicts: Sequence[Verdict]) -> dict[str, Any]:
-    """Return what a status says of a rule by blocks."""
+    """Return the fields of a status for a rule by blocks."""
     return {"looks": looks_frame(verdicts), "blocks": tuple(_blocks(evidence))}
 
 
@@ -210,7 +210,7 @@ MEMBERS = RecordFile("members.json", Member, "annotation collect")
 
 
 def read_members(records: CampaignRecords) -> list[Member]:
-    """Return who was asked to rate what when answers were last collected from Argilla; none before."""
+    """Return the raters of each dataset at the last collection from Argilla; none before it."""
     return records.models(MEMBERS) if records.has(MEMBERS) else []
 
 
@@ -249,7 +249,7 @@ def _waves(evidence: Evidence) -> list[str]:
 
 
 def _reached(evidence: Evidence) -> tuple[list[Verdict], str]:
-    """The verdicts that hold, and why those on disk do not; nothing where there are none."""
+    """Return the valid verdicts, and why those on disk are stale; nothing without any."""
     if not evidence.has(VERDICTS):
         return [], ""
     try:
@@ -262,7 +262,7 @@ def _reached(evidence: Evidence) -> tuple[list[Verdict], str]:
 
 
 def _found_so_far(evidence: Evidence, *, may_judge: bool) -> list[Verdict]:
-    """With `stop: anytime` what would be the verdicts now; else none."""
+    """Return the verdicts as they would be now with `stop: anytime`; else none."""
     study, read = evidence.study, evidence.collected
     if study.acceptance.stop == "fixed" or not may_judge or read.pairs.empty:
         return []
@@ -293,7 +293,7 @@ def _progress(
 
 
 def _verdict(decisions: Sequence[str], missing: int, never: str, *, fresh: bool, ready: bool) -> str:
-    """Return what is decided about one transformation and language, and how many answers are to come.
+    """Return the decision on one transformation and language, and the number of answers to come.
 
     `never` is what it cannot come to have enough of.
     """
@@ -333,7 +333,7 @@ def status_now(study: Study, home: server.Home) -> Status:
 
 
 def with_server(status: Status, collected: CampaignData, home: server.Home) -> Status:
-    """The status, and how many answers the study's server has; as it is where nothing was published in Argilla."""
+    """Return the status with the server's answers; unchanged if nothing was published in Argilla."""
     if status.stages["published"].annotators is None and ARGILLA not in status.sources:
         return status
     names = {queue.dataset(status.study.name) for queue, _ in frames_by_queue(collected.pairs)}
@@ -347,7 +347,7 @@ def with_server(status: Status, collected: CampaignData, home: server.Home) -> S
 
 
 def server_line(status: Status) -> str:
-    """Return what the server has, in a sentence; empty where it was not looked at."""
+    """Return a sentence on the server's answers; empty if the server was not asked."""
     on_server = status.server
     if on_server is None:
         return ""

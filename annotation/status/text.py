@@ -52,12 +52,12 @@ def status_text(status: Status, arguments: str, names: Mapping[str, str] = Mappi
 
 
 def _warnings(status: Status) -> list[str]:
-    """Return what stands above everything: made-up ratings, and verdicts by rules that are later than the ratings."""
+    """Return the warnings above all else: simulated ratings, and rules fixed after the ratings."""
     return [*([SIMULATED] if status.simulated else []), *([LATE[status.rules_fixed]] if status.rules_fixed else [])]
 
 
 def next_step(status: Status, arguments: str) -> str:
-    """Return what to do next, in one line with its command."""
+    """Return the next step, in one line with its command."""
     if status.rules_changed and status.sources:
         return f'plumbline accept {arguments} --amend "reason", or undo the change of the rules'
     came_whole = bool(status.sources) and status.stages["transformations"].state == "not yet"
@@ -67,7 +67,7 @@ def next_step(status: Status, arguments: str) -> str:
 
 
 def _before_scores(status: Status, arguments: str) -> str:
-    """Return what an import still lacks of verdicts and report; empty where only scores are left."""
+    """Return the command for an import's missing verdicts or report; empty if only scores are left."""
     stages = {name: stage for name, stage in status.stages.items() if name in ("verdicts", "report")}
     step = _after(replace(status, stages=stages), arguments)
     return step or (_judge(status, arguments) if status.stages["scores"].state == "done" else "")
@@ -94,7 +94,7 @@ def _make(status: Status, arguments: str) -> str:
 
 
 def _never(status: Status) -> str:
-    """Return what to do where no answers can decide any group that is not decided; empty where some can."""
+    """Return advice if no answers can decide any undecided group; empty if some can."""
     groups, study = status.undecided, status.study
     if not groups or not all(group.lacks(study.acceptance) for group in groups):
         return ""
@@ -103,7 +103,7 @@ def _never(status: Status) -> str:
 
 
 def _draw(status: Status, arguments: str, *, begun: bool) -> str:
-    """The next step up to a sample that is the study's; empty where it is. `begun`: raters may have seen it."""
+    """Return the next command towards the study's sample; empty if it is drawn. `begun`: raters may have seen it."""
     stage, sample = status.stages["sample"], f"plumbline sample {arguments}"
     extend = f'{sample} --extend "reason"'
     if stage.state in ("not yet", "under way"):
@@ -140,7 +140,7 @@ def _rate(status: Status, arguments: str) -> str:
 
 
 def _first(status: Status, arguments: str) -> str:
-    """Return what to do as long as nothing was collected, or what was is not of what raters see now."""
+    """Return the next command while nothing is collected, or the collected answers are about other pairs."""
     collect, annotators = _collect(status, arguments), status.stages["published"].annotators
     if status.sources or annotators is None:
         return collect
@@ -158,7 +158,7 @@ def _find(status: Status, arguments: str) -> str:
 
 
 def _wait(status: Status, arguments: str) -> str:
-    """Return what to do for the answers that are still to come and can decide something; empty if there are none."""
+    """Return the next command towards answers that can decide something; empty if none are to come."""
     if step := _never(status):
         return step
     if status.again:
@@ -205,7 +205,7 @@ def _review(status: Status, arguments: str) -> str:
 
 
 def _look(status: Status, arguments: str) -> str:
-    """Return what ends that verdicts wait for a look at raters."""
+    """Return the command that records a look at raters for whom verdicts wait."""
     raters = " ".join(raters_named(status.to_look_at))
     return (
         f"plumbline review {arguments}, then the same with --exclude {raters} or --keep {raters}, and"
@@ -233,7 +233,7 @@ def _undecided(status: Status) -> str:
 
 
 def _after(status: Status, arguments: str) -> str:
-    """The first command behind ratings that has not run on what there is; empty where all have."""
+    """Return the first command after collecting that has not run on the present ratings; empty if all have."""
     modules = {
         "verdicts": "annotation accept",
         "report": "annotation report",
@@ -290,7 +290,7 @@ def _progress_text(status: Status) -> str:
 
 
 def _blocks_text(status: Status) -> list[str]:
-    """Return how far the blocks are, and the path of each mean; nothing of a rule without blocks."""
+    """Return the progress of blocks and the path of each mean; nothing for a rule without blocks."""
     lines = "\n".join(status.blocks)
     return [*([lines] if lines else []), *([looks_text(status.looks)] if len(status.looks) else [])]
 
@@ -338,7 +338,7 @@ def _remarks(simulated: bool, excluded: bool, out: bool, behind: str) -> list[st
 
 
 def ago(then: datetime, now: datetime) -> str:
-    """Return how long ago, in the largest unit of which there are two: `3 days ago`, `47 h ago`."""
+    """Return the time since then, in the largest unit of which there are two: `3 days ago`, `47 h ago`."""
     minutes = int((now.astimezone(UTC) - then).total_seconds() // 60)
     if minutes < 2:
         return "just now"
@@ -375,7 +375,7 @@ def headline(status: Status, verdicts: Sequence[Verdict], *, reported: bool = Fa
 
 
 def in_short(answer: str, doubts: Sequence[str], step: str) -> tuple[str, ...]:
-    """Three sentences: the answer, the first of what is doubtful and how much more there is, what to do next."""
+    """Return three sentences: the answer, the first doubt with the number of others, the next step."""
     more = f" {count(len(doubts) - 1, 'further doubt')}." if doubts[1:] else ""
     return (
         answer,

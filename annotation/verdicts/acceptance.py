@@ -53,7 +53,7 @@ Judged = Callable[[Evidence, Sequence[Verdict]], Mapping[Unit, Sequence[JudgedMe
 
 @dataclass(frozen=True)
 class Acceptance:
-    """The result of accepting, as it was written."""
+    """The result of accepting, as written to files."""
 
     groups: Sequence[Group]  #: Table 2
     verdicts: Sequence[Verdict]
@@ -63,7 +63,7 @@ class Acceptance:
 
 
 def accept(study: Study, amend: str | None = None, judged: Judged | None = None) -> Acceptance:
-    """Compute Table 2, verdicts and pairs' means from what was collected.
+    """Compute Table 2, verdicts and pairs' means from the collected ratings, and write them.
 
     Writes `agreement.json`, `verdicts.json` and `pair_means.parquet`. `judged` tells what people and judges say
     together, for rules that let them decide (`annotation.judges.decisions`). Raises StudyError where the study's rules
@@ -105,7 +105,7 @@ def accept(study: Study, amend: str | None = None, judged: Judged | None = None)
 
 
 def _evidence(study: Study) -> Evidence:
-    """Return what verdicts rest on, with what was decided about raters and pairs marked in the ratings."""
+    """Return the verdicts' evidence, after marking decisions about raters and pairs in the ratings."""
     evidence = Evidence.open(study)
     refuse_other_sample(evidence)
     evidence.read_whole()
@@ -161,7 +161,7 @@ _NOMINAL = ("label", "same", "choice")  # answers that are alike or not
 
 
 def write_answers(records: CampaignRecords, tasks: Sequence[HumanTask]) -> list[str]:
-    """Write the answers that count to `human/answers.parquet`; lines that say what counts and what does not."""
+    """Write the counting answers to `human/answers.parquet`; return lines on counting and uncounted ones."""
     study, every = records.study, records.collected.sample_ratings
     ratings, uncounted = dict[str, pd.DataFrame](), dict[str, Counter[str]]()
     for task in tasks:
@@ -176,7 +176,7 @@ def write_answers(records: CampaignRecords, tasks: Sequence[HumanTask]) -> list[
 
 
 def answers_lines(done: Acceptance) -> list[str]:
-    """Write what people answered, and say what counts and where they agree too little to say anything."""
+    """Write people's answers; return lines on what counts, and on tasks with too little agreement."""
     study = done.evidence.study
     tasks = read_tasks(study)
     return [*write_answers(done.evidence, tasks), f"-> {study.folder / ANSWERS}", *flagged(tasks, done.groups)]

@@ -67,7 +67,7 @@ def by_usual_rules(
 
 
 def printed_rules(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the same as people read it."""
+    """Return the usual rules' decisions formatted for readers."""
     rows = [
         [scoped(row["transformation"], row["language"], row["task_type"]), chance(row["probability"]),
          *(row[name] for name in USUAL)]
@@ -77,6 +77,6 @@ def printed_rules(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def usual_rules_text(frame: pd.DataFrame) -> str:
-    """Return the same for a terminal."""
+    """Return the usual rules' decisions as text for a terminal."""
     printed = printed_rules(frame)
     return f"{ABOUT}\n\n{columns(list(printed.columns), printed.to_numpy().tolist())}"

@@ -37,12 +37,12 @@ def verdicts_by_task(tasks: Sequence[HumanTask], verdicts: Sequence[Verdict]) ->
 
 
 def answers_of(task: HumanTask) -> list[str]:
-    """Return what stands to be chosen in a task's first question, by name."""
+    """Return the answers that a task's first question offers, by name."""
     return list(dict.fromkeys(_name(task, label) for label in questions_of(task)[0].labels))
 
 
 def _taken_together(tasks: Sequence[HumanTask], summaries: Iterable[Summary]) -> tuple[Summary, ...]:
-    """A summary for each task of whose questions there are some."""
+    """Return a summary for each task with rated questions."""
     by_name = {summary.question: summary for summary in summaries}
     combined = []
     for task in tasks:
@@ -77,7 +77,7 @@ def _shares(task: HumanTask, summaries: Sequence[Summary]) -> Iterator[Share]:
 
 
 def _name(task: HumanTask, label: str) -> str:
-    """Return what a label stands for; yes, no, none and cannot_tell stand for themselves."""
+    """Return a label's meaning; yes, no, none and cannot_tell are returned as they are."""
     kind, number = label[0], label[1:]
     if not number.isdigit():
         return label

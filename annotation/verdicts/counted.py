@@ -33,7 +33,7 @@ Place = tuple[str, ...]  # the key of one group that is judged apart
 
 @dataclass(frozen=True)
 class SequenceProgress:
-    """The progress of an anytime rule's sequence, in one group that is judged apart."""
+    """The progress of an anytime rule's sequence in one group with a verdict."""
 
     complete: int  #: pairs that have all their ratings, wherever they stand in the order
     counted: int  #: pairs of the sequence: before each of them nothing is missing
@@ -43,7 +43,7 @@ class SequenceProgress:
     withdrawn: int = 0  #: pairs of the whole order that people withdrew; it passes them over
 
     def lines(self, name: str, min_raters: int) -> tuple[str, ...]:
-        """Return what a reader must know beside the decision; `name` is that of the pair that holds the others up."""
+        """Return remarks on the sequence; `name` is that of the pair that holds the others up."""
         lines = []
         if self.passed:
             lines.append(
@@ -176,13 +176,13 @@ class Ahead:
     anew: int = 0  #: that could be asked for again, since their raters are excluded
 
     def lacks(self, rule: AcceptanceSpec) -> str:
-        """Return what it will never have enough of; empty where it may."""
+        """Return the number of pairs that it can reach and needs, if it can never be decided; empty if it may."""
         least = max(rule.min_pairs, FEWEST if rule.stop == "blocks" else 0)  # a look at fewer decides nothing
         return f"{self.pairs} of {least}" if self.pairs < least else ""
 
 
 def ahead(pairs: pd.DataFrame, rule: AcceptanceSpec) -> list[Ahead]:
-    """Return what each group can come to; `pairs` has a row a pair of the sample.
+    """Return the largest numbers that each group can reach; `pairs` has a row a pair of the sample.
 
     Its columns: transformation, pool, language, task_type, `counting` (answers), `open` (that raters are still asked
     for), `could` (whether enough count, or still could) and `most` (how many count, or could).
@@ -208,7 +208,7 @@ def ahead(pairs: pd.DataFrame, rule: AcceptanceSpec) -> list[Ahead]:
 
 
 def ahead_of_sample(pairs: Sequence[Pair], rule: AcceptanceSpec, raters_of: Callable[[str], int]) -> list[Ahead]:
-    """Return what each group can come to before anybody has answered; `raters_of` says how many raters an item has."""
+    """Return the largest numbers that each group can reach before any answer; `raters_of` gives an item's raters."""
     names = ("transformation", "pool", "language", "task_type")
     frame = pd.DataFrame([[getattr(pair, name) for name in names] for pair in pairs], columns=list(names))
     raters = frame["transformation"].map(raters_of) if len(frame) else pd.Series(dtype=int)
@@ -217,7 +217,7 @@ def ahead_of_sample(pairs: Sequence[Pair], rule: AcceptanceSpec, raters_of: Call
 
 
 def never_lines(study: Study, groups: Sequence[Ahead], *, offered: bool) -> list[str]:
-    """That some groups will never have what a decision needs, and what to do; nothing where all may.
+    """Return lines on groups that can never be decided, with advice; none if all may be.
 
     `offered` is whether raters may have seen the sample.
     """
@@ -239,7 +239,7 @@ def never_lines(study: Study, groups: Sequence[Ahead], *, offered: bool) -> list
 
 
 def size_line(groups: Sequence[Ahead], item: str, rule: AcceptanceSpec) -> str:
-    """Return how many verdicts there will be, and on how many pairs each can rest; empty where there is no sample."""
+    """Return a line on the number of verdicts and the pairs of each; empty without a sample."""
     sizes = sorted(group.pairs for group in groups)
     if not sizes:
         return ""

@@ -35,7 +35,7 @@ _NAMED = 5  # verdicts or raters that a line names
 
 
 def doubts_of(evidence: Evidence, verdicts: Sequence[Verdict], signs: Sequence[Sign]) -> tuple[str, ...]:
-    """A line for each thing that is doubtful; () where nothing is. `verdicts` are those that hold, () before there are.
+    """Return a line for each doubt; () without any. `verdicts` are the valid ones, () before there are any.
 
     `signs` are those of `annotation.ratings.review.signs_of`.
     """
@@ -59,19 +59,19 @@ def doubts_of(evidence: Evidence, verdicts: Sequence[Verdict], signs: Sequence[S
 
 
 def looked_for(judging: Subject) -> str:
-    """Return what was looked at, as a sentence."""
+    """Return a sentence on the doubts that were looked for."""
     return LOOKED_FOR if judging.transforms else LOOKED_FOR_IN_ITEMS
 
 
 def doubts_text(doubts: Sequence[str], judging: Subject, *, judged: bool) -> str:
-    """The doubts for a terminal, a line each; `judged` is whether there are verdicts."""
+    """Return the doubts for a terminal, a line each; `judged` tells whether there are verdicts."""
     if not doubts:
         return f"Doubtful: nothing. {looked_for(judging)}" if judged else f"Doubtful: nothing yet. {_LOOKED_FOR_SO_FAR}"
     return "\n".join(["Doubtful:", *(f"- {line}" for line in doubts)])
 
 
 def _signs(evidence: Evidence, signs: Sequence[Sign]) -> Iterator[str]:
-    """Raters with signs whose answers count, and how much of what counts is theirs."""
+    """Yield a line on raters with signs whose answers count, with their share of the counting answers."""
     sampled = evidence.collected.of_sample
     counting = (sampled["status"] == "submitted") & (sampled["excluded"] == "") & stays(sampled) & ~sampled["surplus"]
     by_rater = sampled.loc[counting, "rater_id"].value_counts()
@@ -138,7 +138,7 @@ def after_ratings(evidence: Evidence) -> list[Decision]:
 
 
 def _withdrawals(evidence: Evidence, verdicts: Sequence[Verdict]) -> Iterator[str]:
-    """Pairs that people withdrew, or took back, when what raters had said of them could be known."""
+    """Yield lines on pairs that people withdrew, or took back, after ratings of them could be known."""
     late, item = after_ratings(evidence) if evidence.withdrawals else [], evidence.study.called.item
     for withdrawn, done in ((True, "withdrawn"), (False, "taken back")):
         decisions = [decision for decision in late if decision.exclude is withdrawn]
@@ -300,7 +300,7 @@ def _some(parts: Sequence[str]) -> str:
 
 
 def _adjudicators(evidence: Evidence) -> Iterator[str]:
-    """Raters who had seen what judges say, be it of other pairs."""
+    """Yield lines on raters who had seen judges' scores, even of other pairs."""
     if evidence.study.raters.suggestions == "half":
         yield "raters saw judges' scores on the other half of the pairs, which may have moved what they say of this one"
     late = saw_scores(evidence.reviews, evidence.collected.of_sample)

@@ -30,7 +30,7 @@ from plumbline.study import Study
 
 
 class Evidence(CampaignRecords):
-    """A campaign's records from the sample to the rules, with what they say together."""
+    """A campaign's records from the sample to the rules, with the facts that follow from them."""
 
     @classmethod
     def read(cls, study: Study) -> Self:
@@ -41,18 +41,18 @@ class Evidence(CampaignRecords):
         return cls.open(study).read_all()
 
     def read_all(self) -> Self:
-        """Return the same records, with all read that may be there. Raises as `read`."""
+        """Read all records that may exist, and return self. Raises as `read`."""
         for name in ("decided", "collected", "rubric", "rules", "supply", "waves", "looks", "offered"):
             getattr(self, name)
         return self
 
     @classmethod
     def whole(cls, study: Study) -> Self:
-        """Return the same, all of it there: where a file is missing, the error names the command that makes it."""
+        """Open the records, all of which must exist: the error for a missing file names the command that makes it."""
         return cls.open(study).read_whole()
 
     def read_whole(self) -> Self:
-        """Return the same records, all of them read. Raises as `whole`."""
+        """Read all records, which must exist, and return self. Raises as `whole`."""
         self.read_all()
         self.need(PAIRS, RATINGS)
         self.need(SUPPLY)
@@ -70,7 +70,7 @@ class Evidence(CampaignRecords):
 
     @property
     def design(self) -> Design:
-        """Return what the study asks, and by what rule it judges, as the version had it that fixed the rules."""
+        """The study's questions and rule, in the form of the version that fixed the rules."""
         design = design_under(self.rules, self.first, Design.of(self.study, self.rubric))
         return replace(design, taken=tuple(self.block_looks)) if design.blocks else design
 
@@ -81,12 +81,12 @@ class Evidence(CampaignRecords):
 
     @property
     def rules_fixed(self) -> tuple[Fixed, str]:
-        """Return whether the rules were fixed after the first rating, and what is doubtful about that in words."""
+        """Whether the rules were fixed after the first rating, and doubts about that in words."""
         return rules_fixed(self.rules, self.collected.ratings, offered=self.offered)
 
     @functools.cached_property
     def signs(self) -> Sequence[Sign]:
-        """The signs of careless answers in what was collected so far, controls and repeats among it."""
+        """The signs of careless answers in the ratings so far, controls and repeats included."""
         labelled = [question.name for question in self.rubric.asked() if question.labels]
         data = self.collected  # what is wrong with a withdrawn pair tells nothing about its raters
         return find_signs(
@@ -103,7 +103,7 @@ class Evidence(CampaignRecords):
 
     @functools.cached_property
     def blocks(self) -> Mapping[Place, BlockProgress]:
-        """Return how far the blocks of each group that is judged apart have come; nothing of a rule without blocks."""
+        """The progress of each group's blocks; empty for a rule without blocks."""
         data, design = self.collected, self.design
         if not design.blocks or data.sample.empty:
             return {}
@@ -149,7 +149,7 @@ class Evidence(CampaignRecords):
         return block_numbers(self.study, self.pairs, self.controls)
 
     def _beyond(self, opened: Mapping[Place, int]) -> frozenset[str]:
-        """Return what lies beyond so many blocks of each of these groups, and beyond their last one."""
+        """Return the pairs beyond so many blocks of each of these groups, and beyond their last block."""
         if not opened:
             return frozenset()
         numbers, names = self.block_numbers, SCOPES[self.study.acceptance.scope]
@@ -166,7 +166,7 @@ class Evidence(CampaignRecords):
 
 
 def design_under(rules: Sequence[RuleSet], first: datetime | None, design: Design) -> Design:
-    """A study's design as it is under rules that an earlier version fixed, intervals are those of that version.
+    """Return a study's design under rules that an earlier version fixed, with that version's intervals.
 
     `rules` are the sets that were fixed, `first` is when the first rating was given.
     """

@@ -96,7 +96,9 @@ def judge(  # noqa: PLR0913 (four are names of columns)
 
 
 def _heeded(rated: pd.DataFrame) -> pd.DataFrame:
-    """The ratings, with what of a study's columns decides whether one counts. Raises ValueError for what says neither.
+    """Return the ratings with the columns that decide whether they count.
+
+    Raises ValueError for a cell that leaves it open.
 
     Files of CSV have nothing where nobody excluded, and times as text.
     """
@@ -121,7 +123,7 @@ def _times(column: pd.Series) -> pd.Series:
 
 
 def _sample(frame: pd.DataFrame, what: str) -> list[Pair]:
-    """The pairs of a frame; what it does not say is empty. Raises ValueError for a pair that is two things."""
+    """Return the pairs of a frame; missing columns are empty. Raises ValueError for a pair with contradictory rows."""
     need(frame, ("pair_id", "transformation"), what)
     names = [name for name in _OF_PAIRS if name in frame]
     filled(frame, ("pair_id", "transformation", *names), what)

@@ -53,14 +53,14 @@ class Checks:
 
 
 def checks_raters(evidence: Evidence) -> bool:
-    """Return whether verdicts wait for a look at raters; rules that an earlier version fixed know nothing of it."""
+    """Return whether verdicts wait for a look at raters; rules fixed by an earlier version do not."""
     holds = binding(evidence.rules, evidence.first)
     chosen = evidence.study.acceptance.protocol == "checked" and not evidence.study.judging.does_tasks
     return chosen and (holds is None or checks_known(holds))
 
 
 def kept_raters(decisions: Sequence[Decision], ratings: pd.DataFrame) -> frozenset[str]:
-    """The raters whom people keep, and whose answers are those that were looked at; `ratings` are all that there are.
+    """Return the raters whom people keep and who have not answered more since; `ratings` are all ratings.
 
     Decisions of an earlier version know of no answers but how many they were.
     """

@@ -19,18 +19,18 @@ Unit = tuple[str, str, str]
 
 
 def unit_of(verdict: Verdict) -> Unit:
-    """Return what a verdict is about: transformation, language and task."""
+    """Return a verdict's transformation, language and task."""
     return verdict.transformation, verdict.language, verdict.task_type
 
 
 def worth_in_words(n_rated: int, n_judged: int, worth: float) -> str:
-    """Return what a number rests on, for its row: `people + judges: 100 rated, 900 judged, worth 179`."""
+    """Return a number's basis for its row: `people + judges: 100 rated, 900 judged, worth 179`."""
     value = "" if math.isnan(worth) else f", worth {worth:,.0f}"
     return f"people + judges: {n_rated:,} rated, {n_judged:,} judged{value}"
 
 
 def deciders(verdicts: Sequence[Verdict]) -> tuple[str, str]:
-    """(who decided, what a reader of the verdicts' numbers has to know then)."""
+    """Return who decided, and what readers of the verdicts' numbers must know."""
     note = unchecked(verdicts)
     if not any(verdict.decision_people for verdict in verdicts):
         return "people", note
@@ -82,7 +82,7 @@ def _with(verdict: Verdict, judged: tuple[JudgedMean, ...], rule: AcceptanceSpec
 
 
 def together(verdict: Verdict, judged: Sequence[JudgedMean], rule: AcceptanceSpec) -> tuple[Outcome, tuple[str, ...]]:
-    """(decision, reasons) of people and judges, from what people's ratings alone gave a verdict.
+    """Return the decision and reasons of people and judges, from a verdict on people's ratings alone.
 
     The rule decides by the means and intervals of both; questions without judges keep people's own. By a number alone,
     people's must keep to the limit as well, so that nothing is accepted that they would not accept. By an interval,

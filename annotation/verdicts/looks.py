@@ -35,7 +35,7 @@ WHY_UNBIASED = (
 
 @dataclass(frozen=True)
 class BlockProgress:
-    """The progress of the blocks of one group that is judged apart."""
+    """The progress of the blocks of one group with a verdict."""
 
     ends: tuple[int, ...]  #: pairs after each block, withdrawn ones among them
     counting: tuple[str, ...]  #: pairs that count: of the blocks up to the last look, in their order
@@ -50,11 +50,11 @@ class BlockProgress:
 
     @property
     def n_looks(self) -> int:
-        """Return how many looks there were, up to the one that decided."""
+        """The number of looks, up to the deciding one."""
         return max((look.look for look in self.looks), default=0)
 
     def lines(self) -> tuple[str, ...]:
-        """Return what a reader must know beside the decision."""
+        """Return remarks to be read beside the decision."""
         if self.decision != "undecided":
             spared = self.ends[-1] - self.ends[self.opened - 1]
             saved = f": {count(spared, 'pair')} need no ratings" if spared else ""
@@ -150,14 +150,14 @@ def _specs(pool: str, design: Design) -> Sequence[RuleSpec]:
 
 
 def _criterion(spec: RuleSpec, design: Design) -> Criterion:
-    """Return what a rule asks for."""
+    """Return a rule's criterion: its limit, scale and side."""
     scale = (0.0, 1.0) if spec.label else design.asked(spec.question).scale
     side: Side = "at_least" if spec.at_least is not None else "at_most"
     return Criterion(spec.limit, (float(scale[0]), float(scale[-1])), side)
 
 
 def _pair_means(ratings: pd.DataFrame, spec: RuleSpec, design: Design, n_pairs: int) -> Floats:
-    """Return what a rule is about in each pair, in their order; NaN where nobody has answered."""
+    """Return a rule's statistic of each pair, in their order; NaN for a pair without answers."""
     of_question = ratings[ratings["question"] == spec.question]
     if of_question.empty:
         return np.full(n_pairs, math.nan)
@@ -169,7 +169,7 @@ def _pair_means(ratings: pd.DataFrame, spec: RuleSpec, design: Design, n_pairs: 
 
 
 def _may_decide(ratings: pd.DataFrame, pair_ids: Sequence[str], design: Design, pool: str) -> bool:
-    """Return whether a look at these pairs has what any decision needs beside its numbers."""
+    """Return whether a look at these pairs meets the rule's needs other than its numbers."""
     if len(pair_ids) < design.rule.min_pairs or design.rule.min_ac2 is None:
         return len(pair_ids) >= design.rule.min_pairs
     of_look = compact(ratings[ratings["pair_id"].isin(pair_ids)])
@@ -179,7 +179,7 @@ def _may_decide(ratings: pd.DataFrame, pair_ids: Sequence[str], design: Design, 
 
 
 def _taken(design: Design, group: tuple[str, ...], specs: Sequence[RuleSpec]) -> list[TakenLook]:
-    """The looks at a group that were taken before, each as it was taken last, in their order."""
+    """Return the looks taken at a group so far, each as last taken, in order."""
     by_number = {look.look: look for look in design.taken if look.group == group and len(look.values) == len(specs)}
     return [by_number[number] for number in itertools.takewhile(by_number.__contains__, itertools.count(1))]
 
@@ -195,7 +195,7 @@ _NUMBERS = ("mean", "low", "high", "level", "above", "below")  # as a path has t
 
 
 def _seen(looks: Looks, specs: Sequence[RuleSpec]) -> Iterator[BlockLook]:
-    """Return what each look saw of each rule."""
+    """Yield the numbers of each look and rule."""
     for row in looks.frame().to_dict("records"):
         spec = specs[int(row["question"])]
         numbers = {name: row[name] for name in ("look", "pairs", "level", "mean", "low", "high")}

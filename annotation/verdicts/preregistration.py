@@ -38,7 +38,7 @@ _SPECS: dict[str, type[StudyPart]] = {"acceptance": AcceptanceSpec, "quality": Q
 
 
 def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """Return what differs: `acceptance.threshold 3.0, now 2.5`, `rubric.questions.quality is gone`.
+    """Return the differences between rules: `acceptance.threshold 3.0, now 2.5`, `rubric.questions.quality is gone`.
 
     What the earlier set does not know at all (the rubric, which earlier versions did not fix; a rule that they did not
     have, where it has its default) is no change.
@@ -177,7 +177,7 @@ CHECKED = ("attentive", "failing")  # of `quality`: by these a verdict waits for
 
 
 def rules_of(study: Study, rubric: Rubric, judges: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return what the study says about judging ratings and raters, and what these are asked.
+    """Return the study's rules on judging ratings and raters, with the rubric.
 
     `rubric` is the study's; `judges` are those of `fixed_judges`, and among the rules where they decide.
     """
@@ -224,7 +224,7 @@ def checks_known(rules: RuleSet) -> bool:
 
 
 def seen(fixed: Sequence[RuleSet], first: datetime | None) -> RuleSet | None:
-    """The rules as they were when raters began: whatever was amended later, it is by these that they were asked."""
+    """Return the rules as raters began, without later amendments."""
     return binding([rule_set for rule_set in fixed if not rule_set.reason], first)
 
 
@@ -239,18 +239,18 @@ def asked_rubric(records: CampaignRecords) -> Rubric:
 
 
 def rubric_to_ask(records: CampaignRecords) -> tuple[Rubric, bool]:
-    """Return what raters are to be asked now (the study's rubric until a rating was collected), and whether one was."""
+    """Return the rubric to ask raters by now (the study's until a rating is collected), and whether one is."""
     begun = first_rating(records.all_ratings) is not None
     return (asked_rubric(records) if begun else records.rubric), begun
 
 
 def rubric_of(rules: RuleSet) -> Rubric | None:
-    """Return what raters were asked under a set of rules; None where an earlier version did not fix it."""
+    """Return the rubric in a set of rules; None if an earlier version did not fix it."""
     return Rubric.model_validate(rules.rules["rubric"]) if "rubric" in rules.rules else None
 
 
 def other_rules(now: Mapping[str, Any], fixed: Sequence[RuleSet], ratings: pd.DataFrame) -> list[str]:
-    """Return what a study's rules say `now` otherwise than those of the `fixed` ones that hold.
+    """Return how a study's rules differ `now` from the `fixed` ones that hold.
 
     `ratings` are all that were collected. Where an earlier version fixed them without the rubric, a question is missed
     by the answers that it got.
@@ -336,7 +336,7 @@ def rules_due(
 
 
 def amendments(fixed: Sequence[RuleSet], first: datetime | None) -> list[tuple[RuleSet, list[str]]]:
-    """The sets of rules that replaced others after the first rating, each with what it changed."""
+    """Return the sets of rules that replaced others after the first rating, each with its changes."""
     amended = []
     for index, rule_set in enumerate(fixed):
         before = binding(fixed[:index], first)
@@ -373,7 +373,7 @@ def imported(ratings: pd.DataFrame) -> pd.Series:
 
 
 def rules_fixed(fixed: Sequence[RuleSet], ratings: pd.DataFrame, *, offered: bool) -> tuple[Fixed, str]:
-    """(whether the rules that hold were fixed after the first rating, what is doubtful about that in words).
+    """Return whether the rules that hold were fixed after the first rating, and doubts about that in words.
 
     `ratings` are all that were collected, `offered` is whether this campaign offered the sample to raters: ratings that
     were imported into one that did not count as given before. Where a file gives no times, nobody can know.

@@ -80,7 +80,7 @@ def in_words(rule: RuleSpec) -> str:
 
 
 def rules_for(pool: str, rule: AcceptanceSpec) -> tuple[RuleSpec, ...]:
-    """The rules that judge a pool: its own before those for all pools about the same question; () of one threshold."""
+    """Return the rules for a pool; its own replace general ones on the same question. () with one threshold."""
     of_pool = tuple(spec for spec in rule.rules if pool in spec.pools)
     questions = {spec.question for spec in of_pool}
     return tuple(spec for spec in rule.rules if spec in of_pool or (not spec.pools and spec.question not in questions))
@@ -101,7 +101,7 @@ def outcomes(value: Floats, low: Floats, high: Floats, rule: RuleSpec) -> NDArra
 
 
 def rule_values(summaries: Sequence[Summary], rule: AcceptanceSpec, rules: Iterable[RuleSpec] = ()) -> list[RuleValue]:
-    """Return what the rules are about: `rules`, or without any the one threshold on each rated question."""
+    """Return the statistics that `rules` judge, or without any the one threshold on each rated question."""
     by_name = {summary.question: summary for summary in summaries}
     specs = list(rules)
     if not rule.rules:
@@ -122,7 +122,7 @@ def _rule_value(rule: RuleSpec, summary: Summary) -> RuleValue:
 def decide(
     summaries: Sequence[Summary], n_pairs: int, rule: AcceptanceSpec, rules: Sequence[RuleSpec] = ()
 ) -> tuple[str, tuple[str, ...]]:
-    """(decision, reasons) of one group of ratings: too few is undecided, whatever the numbers say.
+    """Return the decision on one group of ratings, and its reasons; too few ratings are always undecided.
 
     Accepted is what all rules accept, rejected what any rejects; combined by `any`, accepted is what one accepts, and
     rejected what all reject. What is not a number never passes. Raises RuntimeError for an interval that does not hold
@@ -152,7 +152,7 @@ def decide(
 def lacking(
     summaries: Sequence[Summary], n_pairs: int, rule: AcceptanceSpec, rules: Sequence[RuleSpec] = ()
 ) -> list[str]:
-    """Return what is missing for any decision; arguments as of `decide`."""
+    """Return what is missing for a decision; arguments as of `decide`."""
     judged = rule_values(summaries, rule, rules)
     if n_pairs < rule.min_pairs:
         which = f"with at least {rule.min_raters} raters"
@@ -192,12 +192,12 @@ def earlier(decision: str, probability: float, n_pairs: int, rule: AcceptanceSpe
 
 
 def unchecked(verdicts: Iterable[Verdict]) -> str:
-    """Return what nobody looked at, where a verdict would not have waited for a look at raters who fail; else empty."""
+    """Return a note if some verdict did not wait for a look at failing raters; else empty."""
     return "" if all(verdict.checked for verdict in verdicts) else _UNCHECKED
 
 
 def in_own_words(reasons: Sequence[str], called: ItemNames) -> list[str]:
-    """Reasons with what the study calls its items: records say pairs, whatever is judged."""
+    """Return the reasons with the study's word for its items, where records say pairs."""
     return [
         f"{called.item}s{reason.removeprefix('pairs')}" if reason.startswith("pairs ") else reason for reason in reasons
     ]

@@ -95,7 +95,7 @@ def _severity(ratings: pd.DataFrame, places: pd.Series) -> tuple[pd.DataFrame, p
 
 
 def _decisions(verdict: Verdict, design: Design, adjusted: dict[str, float]) -> tuple[str, str]:
-    """Return what the rule says of a verdict's means, and of these means moved to the adjusted ones."""
+    """Return the rule's decision on a verdict's means, and on the adjusted ones."""
     rules = rules_for(verdict.pool, design.rule)
     moved = [_moved(summary, adjusted.get(summary.question, math.nan)) for summary in verdict.questions]
     plain, now = (decide(summaries, verdict.n_pairs, design.rule, rules)[0] for summaries in (verdict.questions, moved))
@@ -110,7 +110,7 @@ def _moved(summary: Summary, adjusted: float) -> Summary:
 
 
 def turned_lines(adjusted: AdjustedMeans) -> list[str]:
-    """A line for the verdicts that adjusted means would turn, to stand among what is doubtful."""
+    """Return a line for each verdict that adjusted means would turn, to be listed as a doubt."""
     turned = adjusted.means[adjusted.means["decision"] != adjusted.means["adjusted_decision"]]
     lines = []
     for (transformation, language, task), rows in turned.groupby(

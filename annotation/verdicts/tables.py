@@ -70,7 +70,7 @@ def verdict_table(verdicts: Sequence[Verdict]) -> pd.DataFrame:
 
 
 def rule_chances(verdict: Verdict) -> list[tuple[str, Chance]]:
-    """(rule in words, its P) of a verdict by rules of their own; of one that was reached before there was P, none."""
+    """Return each rule in words with its P; none for a verdict from before P was computed."""
     return list(zip(map(in_words, verdict.rules), verdict.probabilities, strict=False))
 
 
@@ -113,7 +113,7 @@ def label_table(groups: Sequence[Group]) -> pd.DataFrame:
 
 
 def _numbers(summary: Summary) -> Iterator[tuple[str, str, Estimate]]:
-    """(label, what it is, number) of a question that has no scale."""
+    """Yield (label, kind of number, number) of a question without a scale."""
     if summary.kind == "rating":
         return
     for share in summary.shares:
@@ -210,7 +210,7 @@ def _row_name(group: Group) -> str:
 
 
 def verdict_text(verdicts: Sequence[Verdict], called: ItemNames = PAIRS) -> str:
-    """The verdicts with their reasons, one a line, in the study's words for what is judged."""
+    """Return the verdicts with their reasons, one a line, in the study's words for its items."""
     tasks = any(verdict.task_type for verdict in verdicts)
     rows = [
         [
@@ -236,7 +236,7 @@ def verdict_text(verdicts: Sequence[Verdict], called: ItemNames = PAIRS) -> str:
 
 
 def looks_frame(verdicts: Iterable[Verdict]) -> pd.DataFrame:
-    """Return what looks after blocks saw: a row a verdict, rule and look.
+    """Return the results of looks after blocks: a row for each verdict, rule and look.
 
     Columns: verdict (in words, with its decision), transformation, language, task_type, decision, question, label,
     look, pairs, mean, low, high (ends of the interval that holds at all looks together), limit, most (pairs at the
@@ -281,7 +281,7 @@ def looks_text(frame: pd.DataFrame) -> str:
 
 
 def unbiased_frame(verdicts: Iterable[Verdict]) -> pd.DataFrame:
-    """Means of what stopped at a look: plain, and without the bias of stopping; a row a verdict and question or label.
+    """Return means of verdicts that stopped at a look, plain and unbiased: a row for each question or label.
 
     Columns: transformation, language, task_type, question (of a label's share: the label in it), n_pairs, mean,
     unbiased, low, high, reason (why there is none).
@@ -307,7 +307,7 @@ def unbiased_frame(verdicts: Iterable[Verdict]) -> pd.DataFrame:
 
 
 def unbiased_text(frame: pd.DataFrame) -> str:
-    """Return the same for a terminal."""
+    """Return `unbiased_frame` as text for a terminal."""
     rows = [
         [
             scoped(row["transformation"], row["language"], row["task_type"]),
@@ -345,14 +345,14 @@ def _left_out(verdict: Verdict) -> list[str]:
 
 
 def chance(value: float) -> str:
-    """A probability with two digits; what would be rounded to certainty is not."""
+    """Return a probability with two digits, never rounded to certainty."""
     if math.isnan(value) or 0.005 <= value < 0.995:
         return number(value)
     return ">0.99" if value > 0.5 else "<0.01"
 
 
 def with_interval(estimate: Estimate) -> str:
-    """A number with its interval, or without one where there is none."""
+    """Return a number with its interval, if it has one."""
     if math.isnan(estimate.low):
         return number(estimate.value)
     return f"{number(estimate.value)} [{number(estimate.low)}, {number(estimate.high)}]"
@@ -376,7 +376,7 @@ def scoped(transformation: str, language: str, task_type: str = "") -> str:
 
 
 def of_group(key: Sequence[str]) -> str:
-    """Return what is judged apart, by its pool as people read it, with language and task where the scope has them."""
+    """Return a group's name for people: its pool, with language and task if the scope has them."""
     pool, *rest = key
     where = ", ".join(part.replace("_", " ") for part in rest)
     return f"{display(pool)} ({where})" if where else display(pool)
@@ -388,7 +388,7 @@ def count(number: float, word: str, several: str = "") -> str:
 
 
 def wrong(within: float, kinds: Collection[str]) -> str:
-    """Return what answers are called that are not the right ones, by the kinds of questions that are asked."""
+    """Return the words for wrong answers, by the kinds of questions asked."""
     off = f"off by more than {count(within, 'point')}"
     if set(kinds) <= {"rating", "text"}:
         return off

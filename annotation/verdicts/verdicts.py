@@ -52,7 +52,7 @@ def chances(ratings: pd.DataFrame, rules: Sequence[RuleSpec], design: Design) ->
 
 
 def overall(summaries: Sequence[Summary], rule_chances: Sequence[Chance], rule: AcceptanceSpec) -> float:
-    """Return how close a verdict was: the least P of what must hold together, the greatest of what may hold alone.
+    """Return a verdict's P: the least of rules that must all hold, or the greatest of rules one of which is enough.
 
     Without rules of their own that is the least P(mean >= threshold) of the questions. NaN if any is, or none is there.
     """
@@ -147,7 +147,7 @@ def conclude(
     seed: int | None,
     withdrawn: Collection[str] = (),
 ) -> tuple[list[Group], list[Verdict], pd.DataFrame]:
-    """(Table 2, verdicts, pairs' own means) of a sample: `pairs`, and all ratings of theirs.
+    """Return Table 2, the verdicts and the pairs' means of a sample: `pairs`, and all their ratings.
 
     `rests_on` are the verdicts' fields pairs_sha256, ratings_sha256 and rule_id. `seed` is that of resampling pairs for
     intervals of agreement, on which no decision rests; None leaves these out. `withdrawn` are the pairs that people
@@ -163,7 +163,7 @@ def conclude(
 
 
 def refuse_stale(records: CampaignRecords, verdicts: Sequence[Verdict]) -> None:
-    """Raise DataError where verdicts no longer follow from what is on disk: other ratings, sample, rule or questions.
+    """Raise DataError if the verdicts no longer follow from the files: other ratings, sample, rule or questions.
 
     So where ratings do not carry yet what people decided. What they rest on must be there. Of verdicts by earlier
     versions, which did not note what raters were asked, that is not looked at. Whether the verdicts are those that
@@ -247,7 +247,7 @@ def verdicts(
 
 
 def with_supply(verdicts: Sequence[Verdict], supplies: Sequence[Supply]) -> list[Verdict]:
-    """The verdicts with what could not be drawn, so that they do not cover it: what failed, and what was kept out."""
+    """Add to the verdicts the shares of outputs that could not be drawn: failed ones, and those kept out."""
     names = ("failed_share", "without", "kept_out_share")
     facts = {
         (supply.transformation, supply.language): {name: getattr(supply, name) for name in names} for supply in supplies
@@ -258,7 +258,7 @@ def with_supply(verdicts: Sequence[Verdict], supplies: Sequence[Supply]) -> list
 
 
 def sample_frame(pairs: Sequence[Pair]) -> pd.DataFrame:
-    """Return what verdicts need of the sample: a row a pair."""
+    """Return the columns of the sample that verdicts need, a row a pair."""
     texts = ["pair_id", "transformation", "axis", "pool", "language", "output_language", "task_type", "wave"]
     names = [*texts, *_MAKER]
     return pd.DataFrame(map(operator.attrgetter(*names), pairs), columns=names)
@@ -329,7 +329,7 @@ def _waves(waves: pd.Series, counted: pd.Series) -> tuple[int, ...]:
 
 
 def _sequence(rests: Basis, group: Place, facts: pd.DataFrame, min_raters: int) -> tuple[str, ...]:
-    """Return what holds up the sequence of an anytime rule, and what it passed over, in words."""
+    """Return what an anytime rule's sequence waits for and passed over, in words."""
     standing = rests.standings.get(group)
     if standing is None:
         return ()
@@ -348,7 +348,7 @@ def with_exclusions(
     design: Design,
     withdrawn: Collection[str] = (),
 ) -> list[Verdict]:
-    """The verdicts with how many ratings were excluded, and what the decisions would be had they counted.
+    """Add to the verdicts the number of excluded ratings, and the decisions had they counted.
 
     `ratings` are all of the sample's; pairs that were `withdrawn` play no part. Where nothing was excluded, the
     verdicts are as they were.

@@ -44,7 +44,7 @@ _REST = (
 
 
 def refuse_edited(evidence: Evidence, verdicts: Sequence[Verdict]) -> None:
-    """Raise DataError where verdicts, pairs' means or Table 2 do not say what pairs, ratings and rules say.
+    """Raise DataError if verdicts, pairs' means or Table 2 do not follow from pairs, ratings and rules.
 
     The `verdicts` are those that `refuse_stale` has let through. Raises StudyError for rules that changed unsaid.
     """
@@ -63,7 +63,7 @@ def refuse_edited(evidence: Evidence, verdicts: Sequence[Verdict]) -> None:
 def differences(
     evidence: Evidence, verdicts: Sequence[Verdict], means: pd.DataFrame | None, groups: Sequence[Group] | None
 ) -> Iterator[tuple[str, str]]:
-    """(file, what it says otherwise than what follows from the evidence); None where there is no such record."""
+    """Yield each file with its difference from what follows from the evidence; None stands for a missing record."""
     pairs, ratings = evidence.collected.sample_pairs, evidence.collected.sample_ratings
     withdrawn = evidence.collected.withdrawn
     due, follow, due_means = conclude(pairs, ratings, evidence.design, dict.fromkeys(_REST[:3], ""), None, withdrawn)
@@ -90,7 +90,7 @@ def refuse_other_file(records: CampaignRecords) -> None:
 
 
 def _other_verdicts(verdicts: Sequence[Verdict], follow: Sequence[Verdict]) -> Iterator[str]:
-    """Return what verdicts say otherwise than those that follow, the decisions first."""
+    """Yield the differences between verdicts and those that follow, the decisions first."""
     numbers, right = Counter(map(unit_of, verdicts)), {unit_of(verdict): verdict for verdict in follow}
     for unit, number in numbers.items():
         if unit not in right:
@@ -108,7 +108,7 @@ def _other_verdicts(verdicts: Sequence[Verdict], follow: Sequence[Verdict]) -> I
 
 
 def _other_means(means: pd.DataFrame, follow: pd.DataFrame) -> Iterator[str]:
-    """Return what pairs' means say otherwise: the first difference in each column."""
+    """Yield the first difference in each column of the pairs' means."""
     key = list(PairMean.KEY)
     written, due = (frame.sort_values(key, ignore_index=True) for frame in (means, follow))
     keys, right = (list(zip(*(frame[name] for name in key), strict=True)) for frame in (written, due))
@@ -125,7 +125,7 @@ def _other_means(means: pd.DataFrame, follow: pd.DataFrame) -> Iterator[str]:
 
 
 def _other_groups(groups: Sequence[Group], follow: Sequence[Group]) -> Iterator[str]:
-    """Return what rows of Table 2 say otherwise."""
+    """Yield the differences between rows of Table 2."""
     right = {(group.level, group.name): group for group in follow}
     if [(group.level, group.name) for group in groups] != list(right):
         yield "its rows are not those of the ratings"
@@ -137,7 +137,7 @@ def _other_groups(groups: Sequence[Group], follow: Sequence[Group]) -> Iterator[
 
 
 def _said(record: Verdict | Group) -> dict[str, Any]:
-    """Return what a record says of ratings, by the names of its fields: `decision`, `questions.quality.mean`."""
+    """Return a record's facts about ratings, by the names of its fields: `decision`, `questions.quality.mean`."""
     whole = record.model_dump(exclude={*_REST, "questions", "probabilities", "judged"})
     if isinstance(record, Verdict):
         sure = zip(map(in_words, record.rules), record.probabilities, strict=False)
@@ -182,7 +182,7 @@ def _words(what: str, value: Any) -> str:
 
 
 def same(first: Any, second: Any) -> bool:
-    """Return whether two values are the same, but for what other versions of libraries may make of a number."""
+    """Return whether two values are equal, numbers within the differences between versions of libraries."""
     if _number(first) and _number(second):
         return math.isclose(first, second, rel_tol=_NEAR, abs_tol=_NEAR) or (math.isnan(first) and math.isnan(second))
     return bool(first == second)

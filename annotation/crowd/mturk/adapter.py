@@ -80,7 +80,7 @@ class MTurk(Platform):
         return self._requester.balance()
 
     def check(self, offer: Offer) -> None:
-        """Raise StudyError for a page that is too long, a language without countries, too many countries."""
+        """Raise StudyError for a page that is too long, a language without countries, or too many countries."""
         question_xml(self._study, self._rubric, offer, self._submit_to)
         countries_of(self._crowd, offer.batch.queue)
 
@@ -108,7 +108,7 @@ class MTurk(Platform):
         return next((str(hit["HITId"]) for hit in hits if hit.get("RequesterAnnotation") == token), None)
 
     def _posted_before(self, error: DoneBeforeError, token: str) -> str:
-        """The HIT of a token that was used: the one that the answer names, if it is ours, or that lists show."""
+        """Return the HIT of a used token: the one that the answer names, if it is ours, or that lists show."""
         if error.hit_id and self._hit(error.hit_id).get("RequesterAnnotation") == token:
             return error.hit_id
         hit_id = self.find_posted(token)
@@ -117,7 +117,7 @@ class MTurk(Platform):
         return hit_id
 
     def posted(self, posted_id: str) -> PlatformOffer:
-        """A HIT as it is now."""
+        """Return the present state of a HIT."""
         hit = self._hit(posted_id)
         at_work = hit.get("NumberOfAssignmentsPending", 0) > 0
         is_open = hit["HITStatus"] == "Assignable" and hit["Expiration"] > datetime.now(UTC)
@@ -160,7 +160,7 @@ class MTurk(Platform):
         return hit
 
     def _hit_type(self, offer: Offer) -> dict[str, Any]:
-        """Return what HITs of one queue and reward share. MTurk gives equal ones the same id."""
+        """Return the properties that HITs of a queue and reward share; MTurk gives equal ones the same id."""
         queue = offer.batch.queue
         rubric, pool = self._rubric, self._rubric.pool(queue.pool)
         title, instruction = worded(pool.title, ENGLISH), worded(pool.asked, ENGLISH)
@@ -207,11 +207,11 @@ class MTurk(Platform):
             yield submission_of(row, bonuses.get(row["AssignmentId"], []))
 
     def submission(self, submission_id: str) -> Submission:
-        """One assignment as it is now."""
+        """Return the present state of an assignment."""
         return submission_of(self._assignment(submission_id), [cents for cents, _ in self._bonuses(submission_id)])
 
     def answers(self, submission: Submission, offer: Offer) -> Sequence[Answer]:
-        """Return what was answered in an assignment. Raises DataError for answers that cannot be read."""
+        """Return the answers in an assignment. Raises DataError for unreadable answers."""
         where = f"assignment {submission.submission_id}"
         assignment = self._assignment(submission.submission_id)
         if submission.submitted_at is None or not assignment.get("Answer"):
@@ -342,7 +342,7 @@ class DoneBeforeError(ServiceError):
 
 
 def translated(error: Exception, operation: str) -> ServiceError | None:
-    """An error of boto3's as one of ours; None for one that is a bug here."""
+    """Return boto3's error as an error of ours; None for one that is a bug here."""
     from botocore import exceptions as boto  # noqa: PLC0415 (extra `crowd`)
 
     if isinstance(error, boto.ClientError):
@@ -362,7 +362,7 @@ def translated(error: Exception, operation: str) -> ServiceError | None:
 
 
 def _answered(answer: dict[str, Any], operation: str) -> ServiceError:
-    """Return what an error of the service's own means."""
+    """Translate an error that the service returned."""
     code, message = str(answer["Error"].get("Code", "")), str(answer["Error"].get("Message", ""))
     status = answer.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     if code in _BAD_KEYS:
@@ -385,7 +385,7 @@ def _answered(answer: dict[str, Any], operation: str) -> ServiceError:
 
 
 def _refused(answer: dict[str, Any], operation: str, message: str) -> ServiceError:
-    """Return what a RequestError means, by its TurkErrorCode."""
+    """Translate a RequestError by its TurkErrorCode."""
     turk = str(answer.get("TurkErrorCode", "")).rpartition(".")[2]
     if turk.endswith("AlreadyExists") or "has already been processed" in message:
         return DoneBeforeError(f"MTurk, {operation}: {message}")
@@ -428,7 +428,7 @@ class Requester:
         return answer
 
     def once(self, method: str, **arguments: Any) -> None:
-        """A call with a token: that it was done before is as good."""
+        """Make a call with a token; if it took effect earlier, that is fine."""
         try:
             self.call(method, **arguments)
         except DoneBeforeError:
@@ -449,7 +449,7 @@ class Requester:
         return cents_of(self.call("get_account_balance")["AvailableBalance"])
 
     def _with_balance(self, error: ServiceError) -> ServiceError:
-        """For want of money, the error with what there is."""
+        """Add the account's balance to an error about lack of money; other errors stay."""
         if not isinstance(error, NoMoneyError):
             return error
         try:
@@ -482,7 +482,7 @@ def connected(endpoint: str, retries: int) -> Any:
 
 
 def refuse_other_mode(mode: Mode, endpoint: str) -> None:
-    """Raise StudyError for the endpoint of the other mode: sandbox and live never meet, whatever is set."""
+    """Raise StudyError for the endpoint of the other mode, so that sandbox and live never mix."""
     try:
         if endpoint:
             refuse_no_address(endpoint, ENDPOINTS[mode])

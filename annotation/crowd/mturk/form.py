@@ -44,7 +44,7 @@ DAY = 86_400.0  # seconds; nobody may work longer on a batch
 
 @dataclass(frozen=True)
 class Sheet:
-    """What a form's answers must match; `where` begins each complaint."""
+    """The requirements that a form's answers must meet; `where` begins each complaint."""
 
     study: str
     rubric: Rubric
@@ -203,7 +203,7 @@ def _turn(text: str) -> int:
 
 
 def _short(text: str) -> str:
-    """Return what a worker sent, fit for one line of a message."""
+    """Shorten a worker's text to fit one line of a message."""
     return ascii(text[:40]) + ("..." if len(text) > 40 else "")
 
 

@@ -92,7 +92,7 @@ class ProlificStudies(Platform):
     # What all offers share
 
     def prepare(self) -> None:
-        """See that the account pays in dollars, and that there is the group of those who are kept out."""
+        """Check that the account pays in dollars, and create the group of excluded participants."""
         self._balance()
         _ = self._group
 
@@ -144,7 +144,7 @@ class ProlificStudies(Platform):
     # Offers
 
     def check(self, offer: Offer) -> None:
-        """Raise StudyError for a language or countries that Prolific cannot look for, or what the page cannot show."""
+        """Raise StudyError for languages or countries that Prolific cannot filter by, or an unshowable batch."""
         self._filters(offer)
         self.refuse_unshowable(offer)
 
@@ -154,7 +154,7 @@ class ProlificStudies(Platform):
 
     @abstractmethod
     def workplace(self, offer: Offer) -> dict[str, Any]:
-        """See that a batch can be worked on; return what its study says of where."""
+        """Prepare the page on which a batch is rated; return the study's fields that lead to it."""
 
     def send_offer(self, offer: Offer, token: str) -> str:
         """Make a study for the batch, and publish it if the campaign is live."""
@@ -238,7 +238,7 @@ class ProlificStudies(Platform):
         return body | ({"project": self._project} if self._project else {})
 
     def _shown(self, offer: Offer) -> tuple[str, str]:
-        """(what participants see in the list, the description as HTML: what comes from the study is escaped)."""
+        """Return the title in participants' list, and the description as HTML with the study's texts escaped."""
         batch, rubric, number = offer.batch, self._rubric, len(offer.pairs)
         codes = dict.fromkeys((batch.language, batch.output_language))
         languages = " and ".join(display_name(code) for code in codes)
@@ -282,7 +282,7 @@ class ProlificStudies(Platform):
         return posted_id
 
     def posted(self, posted_id: str) -> PlatformOffer:
-        """A study as it is now; Prolific's do not end by themselves."""
+        """Return the present state of a study; Prolific's do not end by themselves."""
         study = self._study_at(posted_id)
         is_open = study["status"] in RUNNING or (
             study["status"] != "UNPUBLISHED"
@@ -291,7 +291,7 @@ class ProlificStudies(Platform):
         return PlatformOffer(posted_id, int(study["total_available_places"]), None, is_open)
 
     def extend(self, posted_id: str, *, places: int, token: str) -> bool:
-        """Open a study to so many participants in all, and start it again if it was paused.
+        """Open a study to so many participants in all, and resume it if it was paused.
 
         A rejected participant's place is free again by itself, and where all others were taken Prolific pauses the
         study then (its help, "Pausing & stopping a study"): so rejected ones are not counted among the places that
@@ -314,7 +314,7 @@ class ProlificStudies(Platform):
         return self._study_at(posted_id) != before
 
     def widened(self, places: int) -> dict[str, Any]:
-        """Return what a study says that is open to so many participants."""
+        """Return the fields of a study that is open to so many participants."""
         return {"total_available_places": places}
 
     def close(self, posted_id: str) -> None:
@@ -336,12 +336,12 @@ class ProlificStudies(Platform):
             yield submission_of(item, posted_id)
 
     def submission(self, submission_id: str) -> Submission:
-        """One submission as it is now."""
+        """Return the present state of a submission."""
         answer = self._api.get(f"submissions/{submission_id}/")
         return submission_of(answer, str(answer.get("study_id", "")))
 
     def send_decision(self, submission_id: str, decision: Decision, reason: str) -> None:
-        """Approve, which pays the reward, or reject; the participant reads the reason, who decided, what can be done.
+        """Approve, which pays the reward, or reject: the participant reads the reason, who decided, and how to object.
 
         Prolific wants a category and a message of at least 100 characters: what is true of each rejection is added, and
         has as many by itself.
@@ -416,14 +416,14 @@ class Prolific(ProlificStudies):
         self._rooms.admit(batch_id, posted_id, pseudonyms)
 
     def preview(self, posted_id: str) -> str:
-        """Return where a coordinator sees what participants will see, with made-up ids."""
+        """Return the address of the participants' page, with made-up ids, for a coordinator."""
         address = str(self._study_at(posted_id).get("external_study_url", ""))
         for name in ("PROLIFIC_PID", "STUDY_ID", "SESSION_ID"):
             address = address.replace("{{%" + name + "%}}", "0" * 24)
         return address
 
     def answers(self, submission: Submission, offer: Offer) -> Sequence[Answer]:
-        """Return what the participant answered in our Argilla."""
+        """Return the participant's answers in our Argilla."""
         return self._rooms.answers(offer, worker_pseudonym(self._key, self._study.name, self.name, submission.worker))
 
 

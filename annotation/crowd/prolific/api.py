@@ -32,7 +32,7 @@ WORDS = 300  # characters of Prolific's own words in an error
 
 
 def token_of(token: str | None = None) -> str:
-    """The token, which is the environment's where None. Raises ServiceError where there is none."""
+    """Return the token; without one, the environment's. Raises ServiceError if neither is set."""
     token = (token or os.environ.get(TOKEN_VARIABLE, "")).strip()
     if not token:
         raise ServiceError(f"{TOKEN_VARIABLE} is not set; make a token in Prolific's settings and set it")
@@ -66,7 +66,7 @@ class Api:
         self._http.close()
 
     def get(self, path: str, params: Mapping[str, str | int] | None = None) -> dict[str, Any]:
-        """Return what is at a path. Tried a few times; raises ServiceError."""
+        """Return the resource at a path, after a few tries. Raises ServiceError."""
         return self._tried("GET", path, params=dict(params or {}))
 
     def harmless(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -148,7 +148,7 @@ class Api:
 
 
 def _is_private(scheme: str, host: str | None) -> bool:
-    """Whether what is sent there can be read on the way by nobody."""
+    """Return whether nobody can read the connection on its way."""
     return scheme == "https" or (scheme == "http" and server.is_loopback(host or ""))
 
 
@@ -187,7 +187,7 @@ def _words(answer: httpx.Response) -> str:
 
 
 def shortened(message: object) -> str:
-    """Return what somebody said, in one short line without ids."""
+    """Return a message as one short line without ids."""
     text = " ".join(re.sub(r"[{}\[\]'\"]", " ", str(message)).split())
     return re.sub(r"\b[0-9a-fA-F]{24}\b", "...", text)[:WORDS]
 

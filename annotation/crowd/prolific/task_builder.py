@@ -42,11 +42,11 @@ class TaskBuilder(ProlificStudies):
     consent = "By taking part you agree to this:"
 
     def refuse_unshowable(self, offer: Offer) -> None:
-        """Raise StudyError for what Task Builder cannot show."""
+        """Raise StudyError for a batch that Task Builder cannot show."""
         refuse_unshowable(self._study, self._rubric, offer)
 
     def workplace(self, offer: Offer) -> dict[str, Any]:
-        """See that the batch is ready on Prolific; return what a study says that is on it."""
+        """Prepare the batch on Prolific; return the study's fields that lead to it."""
         code = room_of(self._study.name, "", self.mode, self._key, offer.batch.batch_id).code
         return {
             "data_collection_method": "AI_TASK_BUILDER_BATCH",
@@ -57,7 +57,7 @@ class TaskBuilder(ProlificStudies):
         }
 
     def widened(self, places: int) -> dict[str, Any]:
-        """Return what opens a study to so many participants: with one task, each is an annotator of it."""
+        """Return the fields that open a study to so many participants: its one task has that many annotators."""
         return {"data_collection_metadata": {"annotators_per_task": places}}
 
     def publish(self, posted_id: str) -> None:
@@ -67,7 +67,7 @@ class TaskBuilder(ProlificStudies):
         super().publish(posted_id)
 
     def preview(self, posted_id: str) -> str:
-        """Return where a coordinator sees the study, with a preview of what participants see."""
+        """Return the address at which a coordinator sees the study and a preview of its tasks."""
         return f"{PEOPLES_PAGES}/{posted_id}"
 
     def _ready_batch(self, offer: Offer) -> str:
@@ -105,7 +105,7 @@ class TaskBuilder(ProlificStudies):
         return batch_id
 
     def _dataset(self, name: str, row: dict[str, str]) -> str:
-        """A new data set with one row, read in by Prolific; one that a crash left is never used and costs nothing."""
+        """Create a data set with one row, imported by Prolific; one left by a crash is never used and costs nothing."""
         body = {"name": name, "workspace_id": self._workspace, "schema": schema_of(row)}
         dataset_id = self._api.harmless(DATASETS, body).get("id")
         upload = self._api.get(f"{DATASETS}/{dataset_id}/upload-url/{FILE}")
@@ -116,7 +116,7 @@ class TaskBuilder(ProlificStudies):
         return str(dataset_id)
 
     def _wait(self, path: str, wanted: str) -> None:
-        """Wait until what is at a path is done. RefusedError where it failed, UncertainError where it takes long."""
+        """Wait until the job at a path is done. RefusedError if it failed, UncertainError if it takes too long."""
         for look in range(LOOKS):
             if look:
                 self.pause(POLL)
@@ -132,7 +132,7 @@ class TaskBuilder(ProlificStudies):
         )
 
     def answers(self, submission: Submission, offer: Offer) -> Sequence[Answer]:
-        """Return what the participant answered on Prolific's page. Raises DataError for answers that cannot be read."""
+        """Return the participant's answers on Prolific's page. Raises DataError for unreadable answers."""
         where = f"submission {submission.submission_id}"
         batch_id = self._study_at(submission.posted_id).get("data_collection_id")
         if not isinstance(batch_id, str):

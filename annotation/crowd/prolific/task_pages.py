@@ -31,7 +31,7 @@ Json = dict[str, Any]
 
 
 def refuse_unshowable(study: Study, rubric: Rubric, offer: Offer) -> None:
-    """Raise StudyError for what of a batch Task Builder cannot show."""
+    """Raise StudyError for a batch that Task Builder cannot show."""
     taken = (COMMENT, SECONDS, DISCARDED, ORDER, TURN)  # what a form's fields are called beside questions
     questions = [question.asked(rubric.scale) for question in rubric.asked_questions(offer.batch.pool)]
     reasons = {
@@ -60,12 +60,12 @@ def row_of(pairs: Iterable[Pair]) -> dict[str, str]:
 
 
 def schema_of(row: Mapping[str, str]) -> Json:
-    """Return what the data set says of its fields."""
+    """Return the data set's schema for a row."""
     return {"strict": True, "fields": {name: {"type": "text"} for name in row}}
 
 
 def details_of(crowd: CrowdSpec, rubric: Rubric, queue: Queue) -> dict[str, str]:
-    """Return what a participant reads of the whole task, as HTML in which every text is data."""
+    """Return the task's name, introduction and steps for participants, as HTML with escaped texts."""
     language, pool = rubric.language_for(queue.language, queue.output_language), rubric.pool(queue.pool)
     return {
         "task_name": worded(pool.title, language),

@@ -86,7 +86,7 @@ class Rooms(Protocol):
         ...
 
     def answers(self, offer: Offer, pseudonym: str) -> Sequence[Answer]:
-        """Return what one participant answered to a batch so far, in the order of answering."""
+        """Return a participant's answers to a batch so far, in the order of answering."""
         ...
 
     def admit(
@@ -104,7 +104,7 @@ class Rooms(Protocol):
 
 
 def room_of(study_name: str, address: str, mode: Mode, key: bytes, batch_id: str) -> Room:
-    """A batch's room: the same at each call; participants enter at `address`.
+    """Return a batch's room, equal at each call; participants enter at `address`.
 
     The codes are made with the home's key, so that nobody can guess one without having answered.
     """
@@ -151,7 +151,7 @@ class ArgillaRooms:
 
     @cached_property
     def _rubric(self) -> Rubric:
-        """Return what participants are asked, as it was fixed for them."""
+        """The rubric as it was fixed for the participants."""
         return asked_rubric(CampaignRecords.open(self._study))
 
     def open(self, offer: Offer) -> Room:
@@ -260,7 +260,7 @@ class ArgillaRooms:
         return create_dataset(self._argilla, shown, (name, name), ENOUGH)
 
     def _task(self, offer: Offer, name: str) -> dict[str, Any] | None:
-        """Return what the rating page shows of a batch; None where participants rate on Argilla's own."""
+        """Return a batch's task for the rating page; None where participants rate on Argilla's own."""
         if self._study.raters.page == "argilla":
             return None
         drawing = drawing_of(self._study, offer.pairs)
@@ -297,7 +297,7 @@ class ArgillaRooms:
 
 
 def shown_first(crowd: CrowdSpec, rubric: Rubric, queue: Queue, pairs: int) -> dict[str, Any]:
-    """Return what participants are shown before a batch of so many pairs, in the raters' language."""
+    """Return what participants see before a batch of so many pairs, in the raters' language."""
     language = rubric.language_for(queue.language, queue.output_language)
     return {
         "records": pairs,
@@ -320,7 +320,7 @@ def rooms_file(home: server.Home) -> Path:
 
 
 def read_rooms(home: server.Home) -> dict[str, dict[str, Any]]:
-    """The rooms that the server knows, by id; none where there is no file. Raises DataError for a damaged one."""
+    """Return the server's rooms by id; none without the file. Raises DataError for a damaged file."""
     file = rooms_file(home)
     try:
         content = read_json(file)
