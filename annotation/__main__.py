@@ -122,7 +122,7 @@ _COMMANDS = (
 
 
 class _CommandParser(cli.Parser):
-    """The command line of one command; its options are declared when it is asked for."""
+    """A command's parser, which declares its options on first use."""
 
     def __init__(self, *args: Any, command: _Command | None = None, **settings: Any) -> None:
         super().__init__(*args, **settings)

@@ -179,12 +179,12 @@ class DisputedPairs:
         )
 
     def worst(self, number: int) -> list[str]:
-        """The ids of so many pairs, those on which they differ most first."""
+        """Return the ids of the pairs with the largest differences, at most `number`."""
         return list(dict.fromkeys(self.rows["pair_id"]))[:number]
 
     @property
     def simulated(self) -> bool:
-        """Return whether a program gave ratings that count."""
+        """Whether simulated ratings count among them."""
         return bool(self.ratings["simulated"].any())
 
     @property

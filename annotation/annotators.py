@@ -80,7 +80,7 @@ class AnnotatorProgress:
 def invite(
     study: Study, connection: server.Connection, home: server.Home, names: Sequence[str], address: str = ""
 ) -> list[Letter]:
-    """Make accounts where they are missing, let them in, and word an invitation for each of `names`.
+    """Create missing accounts, admit them, and write an invitation to each of `names`.
 
     `names` default to the study's `raters.people`; `address` to where the server is. Passwords that this machine does
     not know, of accounts on an Argilla elsewhere, are not told; who reads none of the study's languages gets no letter.
@@ -129,7 +129,7 @@ def write_letters(letters: Sequence[Letter], folder: Path) -> list[Path]:
 
 
 def standings(status: Status, signs: Sequence[Sign], names: Mapping[str, str]) -> list[AnnotatorProgress]:
-    """Return how those annotators get on whose names are known, those with most left to do first."""
+    """Return the progress of the annotators with known names, those with most work left first."""
     rules = {(sign.rater_id, sign.rule): sign.evidence for sign in signs}
     rows = []
     for row in status.raters[status.raters["rater_id"].isin(list(names))].to_dict("records"):
@@ -147,7 +147,7 @@ def standings(status: Status, signs: Sequence[Sign], names: Mapping[str, str]) -
 
 
 def answered_since(annotators: Sequence[AnnotatorProgress], more: Mapping[str, int]) -> list[AnnotatorProgress]:
-    """Return the annotators again, those with `more` answers on the server than were collected not behind.
+    """Return the annotators, of whom those with `more` answers on the server are no longer behind.
 
     Who was never collected from is among them, without a word of what is open.
     """

@@ -164,7 +164,7 @@ def _codebook(study_name: str, rubric: Rubric, ratings: pd.DataFrame, files: Map
 
 
 def collect_files(study: Study, home: server.Home, folder: Path, *, replace: bool = False) -> pd.DataFrame:
-    """Take an export's answers into the ratings, beside those of other sources; returns the sample's ratings.
+    """Add an export's answers to the ratings of other sources; return the sample's ratings.
 
     Its name is their source: the same again replaces what it gave before. Raters get pseudonyms of this study. Without
     times beside them, answers have the time of their file. Raises DataError with file and record for what is no rating
@@ -183,7 +183,7 @@ def collect_files(study: Study, home: server.Home, folder: Path, *, replace: boo
 
 
 def _beside(folder: Path) -> dict[str, Any]:
-    """Pseudonyms and times, where they are there. Raises DataError for a file that is none of ours."""
+    """Read pseudonyms and times, if there are any. Raises DataError for a file that is not ours."""
     try:
         content = read_json(folder / BESIDE)
     except FileNotFoundError:
@@ -195,7 +195,7 @@ def _beside(folder: Path) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _ExportReading:
-    """An export and how it is read."""
+    """An export, and the settings to read it with."""
 
     study: Study
     rubric: Rubric

@@ -74,14 +74,14 @@ from plumbline.study.campaign import RatersSpec
 
 
 def say_unread(records: CampaignRecords, reads: Mapping[str, Sequence[str]]) -> None:
-    """Say which queues nobody can answer, as far as annotators' languages are known."""
+    """Print the queues that no annotator reads, by the known languages."""
     queues = {queue: len(pairs) for queue, pairs in queues_of(records.shown).items()}
     for line in unread_lines(records.study.name, records.study.raters.people, queues, reads):
         print(f"  {line}")
 
 
 def say_flagged(records: CampaignRecords) -> None:
-    """Say how many of the outputs that raters are to see have error types."""
+    """Print the number of sampled outputs with error types."""
     for line in flagged_lines(flagged_supply(records.drawn_from)):
         print(f"  {line}")
 

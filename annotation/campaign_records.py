@@ -114,12 +114,12 @@ class CampaignData:
 
     @functools.cached_property
     def plain_ratings(self) -> pd.DataFrame:
-        """All ratings, as they are written: no column is categories."""
+        """All ratings as they are written, without categories."""
         return self.ratings.astype({name: self.ratings[name].cat.categories.dtype for name in _OF_RATINGS})
 
     @functools.cached_property
     def sample_ratings(self) -> pd.DataFrame:
-        """The plain ratings of all but controls and repeats: those of `ratings.parquet`."""
+        """The plain ratings without controls and repeats, which are in `ratings.parquet`."""
         return self.plain_ratings[~self._of_controls]
 
     @functools.cached_property
@@ -153,7 +153,7 @@ def _records(pairs: pd.DataFrame) -> list[Pair]:
 
 
 def withdrawals(decisions: Sequence[Decision], controls: Sequence[Pair]) -> dict[str, str]:
-    """Why pairs are withdrawn, by id, as the last decision about each says; repeats among `controls` go with them."""
+    """Return why pairs are withdrawn, by id, from the last decision about each; repeats among `controls` follow."""
     last = {decision.pair_id: decision for decision in decisions if decision.pair_id}
     reasons = {pair_id: decision.reason for pair_id, decision in last.items() if decision.exclude}
     return reasons | {pair.pair_id: reasons[pair.repeats] for pair in controls if pair.repeats in reasons}
@@ -165,7 +165,7 @@ def rule_id(acceptance: AcceptanceSpec, per_pair: int, blocks: Sequence[int] = (
 
 
 class CampaignRecords(StudyRecords):
-    """The records of a campaign, from the sample to the verdicts: each is read when it is first asked for."""
+    """The records of a campaign from the sample to the verdicts, each read on first use."""
 
     def changed(self, **values: Any) -> Self:
         """Return a copy with other values, such as rules that a command has just written."""
@@ -259,12 +259,12 @@ class CampaignRecords(StudyRecords):
 
     @functools.cached_property
     def decisions(self) -> list[Decision]:
-        """Return those about raters."""
+        """The decisions about raters."""
         return [decision for decision in self.decided if decision.rater_id]
 
     @functools.cached_property
     def withdrawals(self) -> list[Decision]:
-        """Return those about pairs."""
+        """The decisions about pairs."""
         return [decision for decision in self.decided if decision.pair_id]
 
     @functools.cached_property

@@ -157,7 +157,7 @@ def comparison_text(study: Study, second: Study | None = None) -> str:
 
 @dataclass(frozen=True)
 class CampaignRatings:
-    """A campaign to be compared: whose it is, and its ratings that count."""
+    """A campaign to compare: its study, and its counting ratings."""
 
     study: Study
     rubric: Rubric
@@ -165,7 +165,7 @@ class CampaignRatings:
 
     @classmethod
     def of(cls, study: Study, collected: CampaignData | None = None, rubric: Rubric | None = None) -> CampaignRatings:
-        """A study's, read from its folder unless it is at hand.
+        """Return a study's campaign, read from its folder unless passed in.
 
         Raises StudyError where nothing is rated on the scale, DataError without ratings.
         """

@@ -48,7 +48,7 @@ _GOOGLE = re.compile(r"(\d{4}/\d{1,2}/\d{1,2} \d{1,2}:\d{2}:\d{2} [AP]M) GMT(?:(
 def collect_csv(
     study: Study, home: server.Home, path: Path, columns: Mapping[str, str], *, replace: bool = False
 ) -> pd.DataFrame:
-    """Take a file's answers into the ratings, beside those of other sources; returns the sample's ratings.
+    """Add a file's answers to the ratings of other sources; return the sample's ratings.
 
     The file's name is their source: the same file again replaces what it gave before. Raters' names stay out of the
     records: pseudonyms are made with a key that only `home` has, which remembers the names (`annotation.names`).
@@ -131,7 +131,7 @@ def column_mapping(text: str, questions: Sequence[str], optional: Sequence[str] 
 
 @dataclass(frozen=True)
 class _Form:
-    """A file and how it is read."""
+    """A file, and the settings to read it with."""
 
     study: Study
     rubric: Rubric
@@ -244,7 +244,7 @@ def _labels(question: Question, text: str) -> str:
 
 
 def _time(text: str, where: str) -> datetime:
-    """A time in UTC: ISO 8601 (without a zone it is UTC), or as Google Forms writes it."""
+    """Return a time in UTC from ISO 8601 (UTC without a zone) or Google Forms' form."""
     google = _GOOGLE.fullmatch(text.replace("\u202f", " "))
     try:
         if google:
@@ -382,7 +382,7 @@ def _codebook(
 
 
 def codebook(parts: Sequence[str], files: Mapping[str, bytes]) -> str:
-    """A codebook of parts in Markdown, the empty ones left out, with the hashes of the files that it is about."""
+    """Return a codebook in Markdown from its non-empty parts, with the hashes of its files."""
     hashes = [f"- {name}: SHA-256 {sha256(content).hexdigest()}" for name, content in files.items()]
     return "\n\n".join([*filter(None, parts), "## Files", "\n".join(hashes)]) + "\n"
 

@@ -44,7 +44,7 @@ def remember_names(home: Home, study_name: str, names: Mapping[str, str]) -> Non
 
 
 def known_names(home: Home, study_name: str) -> dict[str, str]:
-    """Names by pseudonym, as far as this machine knows them; none where it does not."""
+    """Return the names by pseudonym that this machine knows."""
     return {rater: _shown(name) for rater, name in _read(home).get(study_name, {}).items()}
 
 
@@ -106,7 +106,7 @@ def named_pseudonym(key: bytes, study_name: str, name: str) -> str:
 
 
 def is_pseudonym(name: str) -> bool:
-    """Return whether it is one of these, as in a file that was exported, and nobody's name."""
+    """Return whether a name is a pseudonym, as in an exported file."""
     return bool(_PSEUDONYM.fullmatch(name))
 
 

@@ -82,7 +82,7 @@ def refuse_other_offering(records: CampaignRecords, to: str, rubric: Rubric) -> 
 
 
 def begin_offering(records: CampaignRecords, to: str, rubric: Rubric) -> None:
-    """Note that the sample is about to be offered; to be called before it is, with the study held.
+    """Record that the sample is about to be offered; call it before, with the study locked.
 
     Raises as `refuse_other_offering`.
     """

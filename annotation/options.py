@@ -93,7 +93,7 @@ def _deviation(value: str) -> float:
 
 
 def plan(parser: argparse.ArgumentParser) -> None:
-    """Sizes, true means and assumptions; the deviations are those of `annotation.planning.RatingVariation`."""
+    """Add sizes, true means and assumptions; the deviations are those of `annotation.planning.RatingVariation`."""
     add = parser.add_argument
     add("--pairs", type=cli.count, nargs="+", metavar="N", help="pairs of a transformation (default: the study's,"
         " first)")  # fmt: skip

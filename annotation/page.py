@@ -145,7 +145,7 @@ def about(rubric: Rubric, language: str) -> str:
 
 
 def items_of(pairs: Iterable[Pair]) -> list[dict[str, Any]]:
-    """Pairs as the page takes them. It does not say which of them are controls."""
+    """Return pairs in the page's form, which hides which of them are controls."""
     return [{"id": pair.pair_id, "texts": [field.value for field in fields_of(pair)]} for pair in pairs]
 
 

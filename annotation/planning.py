@@ -120,7 +120,7 @@ class Pricing:
 
     @classmethod
     def of(cls, study: Study, rubric: Rubric, design: Design) -> Pricing:
-        """A study's: paid as `crowd.pay` says, or by its defaults (HTEB, Ethical Considerations) without a crowd."""
+        """Return a study's pricing by `crowd.pay`, or by its defaults (HTEB, Ethical Considerations)."""
         return cls(study.kinds, ControlDesign.of(study, rubric), design, study.crowd.pay if study.crowd else PaySpec())
 
     def price(self, pairs: int, raters: int) -> Price:
@@ -144,7 +144,7 @@ class Pricing:
 
 
 def verdict_prices(sizes: Iterable[VerdictSize], raters: int, pay: PaySpec) -> list[VerdictPrice]:
-    """Verdicts of some sizes by so many raters, those that are alike as one.
+    """Return the prices of verdicts by so many raters, equal ones combined.
 
     The price is that of the pairs that count, by all their raters, without controls, repeats and fees.
     """
@@ -338,7 +338,7 @@ def first_looks(
 
 
 def scale_of(design: Design, rule: RuleSpec) -> tuple[float, ...]:
-    """The points that a rule's answers have; those of a label are 0 and 1."""
+    """Return the scale of a rule's answers; a label's is 0 and 1."""
     return YES_OR_NO if rule.label else design.asked(rule.question).scale
 
 

@@ -143,7 +143,7 @@ def looks_text(study: Study, options: argparse.Namespace) -> str:
 
 
 def _take_pilot(options: argparse.Namespace) -> str:
-    """Put a pilot's standard deviations into the options, of the question whose ratings vary most, and say so."""
+    """Take standard deviations from a pilot's most variable question, and return a line that reports it."""
     file = Path(options.pilot)
     if not file.is_file():
         raise StudyError(f"--pilot: {file} is not there; name a study's ratings.parquet")
@@ -161,7 +161,7 @@ def _take_pilot(options: argparse.Namespace) -> str:
 def sizes_asked(
     study_size: tuple[int, int], options: argparse.Namespace, *, by_blocks: bool = False
 ) -> list[tuple[int, int]]:
-    """(pairs of a transformation, raters) to plan: those of the command line, or the study's own and usual ones.
+    """Return (pairs of a transformation, raters) to plan: the command line's, or the study's and usual ones.
 
     With blocks (`by_blocks`), which say how many pairs are rated, other numbers of pairs are not usual.
     """

@@ -47,7 +47,7 @@ Words = Annotated[dict[str, str], AfterValidator(_worded)]  # a wording by langu
 
 
 def worded(words: Mapping[str, str], language: str) -> str:
-    """A wording in a language, or in English where it has none."""
+    """Return a wording in a language, or in English if it has none."""
     return words.get(language, words[ENGLISH])
 
 
@@ -63,16 +63,16 @@ class QuestionScale:
     pools: tuple[str, ...] = ()  #: that it is asked about; empty for all
 
     def asked_in(self, pool: str) -> bool:
-        """Return whether it is asked about the pairs of a pool."""
+        """Return whether a pool is asked the question."""
         return not self.pools or pool in self.pools
 
     @property
     def has_buttons(self) -> bool:
-        """Return whether Argilla shows its points as labels: its own ratings are whole numbers from 0 to 10."""
+        """Whether Argilla shows its points as labels: Argilla's own ratings are whole numbers from 0 to 10."""
         return not all(isinstance(point, int) and 0 <= point <= MOST_RATED for point in self.scale)
 
     def wrong(self, value: Value, *, whole: bool = True) -> str:
-        """Why this is no answer to it; empty where it is one. Who is not done (`whole`) need not have ranked all."""
+        """Return why a value is no answer; empty if it is one. A draft (not `whole`) need not rank all labels."""
         if self.kind == "rating":
             scale = f"the scale {self.scale[0]} to {self.scale[-1]}"
             return "" if value in self.scale else f"the answer {value!r} is not on {scale}"
@@ -95,7 +95,7 @@ class QuestionScale:
         return ""
 
     def kept(self, value: Any) -> Value:
-        """An answer as Argilla gives it, or as a file of ours has it, in the form in which it is kept."""
+        """Return an answer from Argilla or from our files in its stored form."""
         if value is None:
             return None
         if isinstance(value, (int, float)):
@@ -131,7 +131,7 @@ def labels_of(answer: str) -> list[str]:
 
 
 def has_label(kind: Kind, answer: str, label: str) -> bool:
-    """Return whether an answer names a label, or, of a ranking, has it first, alone or with equal ones."""
+    """Return whether an answer names a label, or for a ranking puts it first, alone or tied."""
     return ranks_of(answer).get(label) == 1 if kind == "ranking" else label in labels_of(answer)
 
 

@@ -51,7 +51,7 @@ class Share(SparseModel, Record):
 
 
 class MeanRank(Record):
-    """A label's mean rank in the rankings of a question: 1 for first; equal ones share the mean of their ranks."""
+    """A label's mean rank in the rankings of a question, 1 for first; tied labels share the mean of their ranks."""
 
     label: str = Field(description="which label")
     rank: Estimate = Field(description="the mean of its ranks; interval over pairs")

@@ -83,7 +83,7 @@ def wrong_rules(
 
 
 def _unjudged(rule: AcceptanceSpec, questions: Sequence[QuestionScale], pools: Sequence[str]) -> Iterator[str]:
-    """Pools that no rule judges, or that a rule judges by a question that they are not asked."""
+    """Yield faults about pools without a rule, or with a rule on a question that they are not asked."""
     for pool in pools:
         rules = [part for part in rule.rules if not part.pools or pool in part.pools]
         if rule.rules and not rules:
@@ -97,7 +97,7 @@ def _unjudged(rule: AcceptanceSpec, questions: Sequence[QuestionScale], pools: S
 
 
 def without_effect(quality: QualitySpec, low: float, high: float) -> Iterator[str]:
-    """Return which rules of `quality` would tell nothing on this scale, as they hold for every answer or for none."""
+    """Yield the rules of `quality` without effect on this scale, which hold for every answer or for none."""
     most = high - low  # points between any two answers
     if quality.within >= most:
         yield f"quality.within {quality.within} makes every answer to a control right; give less than {most}"

@@ -112,7 +112,7 @@ def field_value(cell: Any, kind: Kind, where: str) -> Value:
 
 
 def right_answer(cell: Any, question: QuestionScale, where: str) -> Any:
-    """A cell of a column of right answers in the form in which answers are kept; None where it is empty.
+    """Return a cell of right answers in the form of stored answers; None for an empty one.
 
     Raises DataError for what is no answer to the question.
     """

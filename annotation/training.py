@@ -67,7 +67,10 @@ class TrainingItem:
 
 
 def read_items(study: Study, rubric: Rubric) -> list[TrainingItem]:
-    """The study's known pairs; none where it names no file. Raises DataError or StudyError with file, row and field."""
+    """Return the study's training pairs; none if it names no file.
+
+    Raises DataError or StudyError with file, row and field.
+    """
     if not study.training:
         return []
     if not study.judging.transforms:
@@ -175,7 +178,7 @@ def _right(question: QuestionScale, cell: Any, where: str) -> Value:
 
 
 def is_right(question: QuestionScale, value: Value, right: Value, within: float) -> bool:
-    """Return whether an answer is right: a rating at most `within` from the right one, any other if it is equal."""
+    """Return whether an answer is right: a rating within `within` of the right one, any other if equal."""
     if question.kind == "rating":
         return abs(float(value or 0) - float(right or 0)) <= within + EQUAL
     return value == right

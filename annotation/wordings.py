@@ -66,7 +66,7 @@ def human_file(name: str) -> Path:
 
 
 def rubric_folders(folder: Path | None = None) -> list[Path]:
-    """The folders in which rubrics stand."""
+    """Return the folders that hold rubrics."""
     return [folder] if folder else [prompts / "rubrics" for prompts in prompt_folders()]
 
 
@@ -92,12 +92,12 @@ def with_wordings(rubric: Any, file: Path, languages: Iterable[str]) -> Any:
 
 
 def wording_file(rubric_file: Path, code: str) -> Path:
-    """Return where a rubric's wording in a language stands."""
+    """Return the path of a rubric's wording in a language."""
     return rubric_file.with_suffix("") / f"{code}.yaml"
 
 
 def unchecked(file: Path) -> bool:
-    """Return whether a file of wordings says that nobody has checked them.
+    """Return whether a file of wordings has no checker.
 
     A language of the rubric without a file is its author's own: nothing is known of it.
     """
@@ -209,7 +209,7 @@ def with_groups(rubric: Any, judging: Subject, tasks_by_group: Mapping[str, str 
 
 
 def _widened(entries: Any, bases: Mapping[str, str]) -> Any:
-    """Questions or fields, where those that name a pool name the groups that have its words."""
+    """Return questions or fields in which a pool's name is joined by the groups that have its words."""
     if not isinstance(entries, list):
         return entries
     return [

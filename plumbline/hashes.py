@@ -245,5 +245,5 @@ def return_large_blocks() -> None:
 
 
 def return_unused() -> None:
-    """Return memory that Arrow keeps after its tables are gone."""
+    """Hand unused memory of Arrow's back to the operating system."""
     pa.default_memory_pool().release_unused()

@@ -94,7 +94,7 @@ class Journal:
                 offset += len(line)
 
     def records(self, places: Iterable[int], record: type[R]) -> Iterator[R]:
-        """Return the records at these places, as `append` and `lines` gave them."""
+        """Yield the records at these places, as `append` and `lines` returned them."""
         with self.path.open("rb") as file:
             for offset in places:
                 file.seek(offset)

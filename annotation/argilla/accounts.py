@@ -229,7 +229,7 @@ def workspaces_of(study_name: str, argilla: Argilla) -> dict[str, tuple[str, fro
 def admit_annotators(
     study_name: str, named: Collection[str] | None, argilla: Argilla, reads: Mapping[str, Sequence[str]]
 ) -> Admission:
-    """Let the study's annotators into those of its workspaces whose languages they read.
+    """Admit the study's annotators to its workspaces in languages that they read.
 
     `reads` are languages by user name; whoever is not in it is let in everywhere. Who is in stays, but where
     `raters.people` names others: then they are taken out, and their answers stay on the server.
@@ -246,7 +246,7 @@ def admit_annotators(
 
 
 def annotators(named: Collection[str] | None, argilla: Argilla) -> list[ArgillaUser]:
-    """The accounts of those who may rate: of the named people, or (None) all annotators of the server."""
+    """Return the accounts of people who may rate: the named ones, or with None all annotators of the server."""
     return [user for user in argilla.users() if is_person(user) and (named is None or user.username in named)]
 
 
@@ -262,7 +262,7 @@ def refuse_unknown(study: Study, argilla: Argilla) -> None:
 
 
 def named_raters(raters: RatersSpec, argilla: Argilla) -> dict[str, ArgillaUser] | None:
-    """The accounts whose answers count wherever they are, by id: of `raters.people` and `raters.former`.
+    """Return the accounts of `raters.people` and `raters.former` by id, whose answers count in any workspace.
 
     None where the study names nobody: then the members of a workspace count.
     """
@@ -284,7 +284,7 @@ def is_person(user: ArgillaUser) -> bool:
 
 
 def _take_out(workspace_id: str, argilla: Argilla, stay: Collection[str]) -> set[str]:
-    """Take those out of a workspace who may not rate any more; returns their names."""
+    """Remove people who may not rate any more from a workspace; return their names."""
     others = [user for user in argilla.members(workspace_id).values() if is_person(user) and user.id not in stay]
     for user in others:
         argilla.request("DELETE", f"/workspaces/{workspace_id}/users/{user.id}")
@@ -292,7 +292,10 @@ def _take_out(workspace_id: str, argilla: Argilla, stay: Collection[str]) -> set
 
 
 def admit(workspace_id: str, argilla: Argilla, users: Sequence[ArgillaUser]) -> None:
-    """Let users into a workspace; those that are in stay. Owners are never put in: its admins could read their keys."""
+    """Add users to a workspace that lacks them.
+
+    Owners are never added: the workspace's admins could read their keys.
+    """
     present = argilla.members(workspace_id)
     for user in users:
         if user.id not in present:
@@ -317,7 +320,7 @@ class ServerAnswers:
 
     @property
     def people(self) -> dict[str, int]:
-        """Return those of people."""
+        """The numbers of people's answers, without simulated raters and crowd workers."""
         return {name: number for name, number in self.by_account.items() if not name.startswith((SIMULATED, WORKER))}
 
 

@@ -38,7 +38,7 @@ class ArgillaUser:
 
     @property
     def simulated(self) -> bool:
-        """Return whether no person stands behind it."""
+        """Whether the account is a simulated rater's."""
         return self.username.startswith(SIMULATED)
 
 

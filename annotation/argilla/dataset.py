@@ -157,7 +157,7 @@ _GUIDELINES = 10_000  # characters of guidelines that Argilla takes
 
 @dataclass(frozen=True)
 class Words:
-    """All that a dataset says to raters; titles by field, title and description by question."""
+    """All words of a dataset: titles by field, title and description by question."""
 
     guidelines: str
     fields: Mapping[str, str]
@@ -245,7 +245,7 @@ class Words:
         return "; ".join(changes)
 
     def shows_otherwise(self, shown: Words) -> bool:
-        """Return whether the rating page says anything otherwise: contact, worked examples, its own words."""
+        """Return whether the rating page differs: its contact, worked examples or words."""
         return self.task is not None and json.loads(json.dumps(self.task)) != shown.task
 
     def too_much(self) -> str:
@@ -382,7 +382,7 @@ class Orders:
 
     @classmethod
     def of(cls, argilla: Argilla, dataset_id: str) -> Orders:
-        """Return those of a dataset; none where all raters see one order. Raises ServiceError."""
+        """Read the orders of a dataset; none if all raters see one order. Raises ServiceError."""
         if not is_marked(argilla, dataset_id):
             return cls()
         orders = _read(argilla, dataset_id)
@@ -400,7 +400,7 @@ class Orders:
 
 
 def _read(argilla: Argilla, dataset_id: str) -> dict[str, Any] | None:
-    """Return the orders that the server drew; None where it draws none."""
+    """Return the orders that the server drew; None if it draws none."""
     try:
         orders: dict[str, Any] = argilla.request("GET", f"/datasets/{dataset_id}/orders")
     except ServiceError as error:
@@ -466,7 +466,7 @@ def record_of(pair: Pair, beside: Mapping[str, str], drawing: OrderDrawing | Non
 
 
 def said_in(response: Mapping[str, Any], questions: Sequence[QuestionScale]) -> tuple[dict[str, Value], str]:
-    """A response's values, by question and in the form in which they are kept, and its comment."""
+    """Return a response's values by question in their stored form, and its comment."""
     values = response.get("values") or {}
     answers = {question.name: question.kept(values.get(question.name, {}).get("value")) for question in questions}
     return answers, values.get(COMMENT, {}).get("value") or ""

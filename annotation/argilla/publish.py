@@ -268,7 +268,7 @@ def _refuse_too_much(targets: Sequence[_Target], line: str) -> None:
 
 
 def _refuse_answered(argilla: Argilla, rubric_name: str, targets: Sequence[_Target], accept: str) -> None:
-    """Refuse other words or questions than those that were answered, before anything is changed anywhere."""
+    """Refuse to change words or questions that were answered, before anything is changed."""
     listed = argilla.datasets()
     datasets = [(target, dataset) for target in targets if (dataset := target.listed(listed)) is not None]
     published = [(target, dataset.id) for target, dataset in datasets if dataset.status != "draft"]
@@ -293,7 +293,7 @@ def _refuse_answered(argilla: Argilla, rubric_name: str, targets: Sequence[_Targ
 def _fill(
     argilla: Argilla, targets: Sequence[_Target], out: Collection[str], shown: Suggested
 ) -> tuple[dict[str, int], dict[str, str]]:
-    """Make the datasets that are missing, and send the pairs that are, but those that are `out`.
+    """Create missing datasets and send missing pairs, except those that are `out`.
 
     `shown` is what some pairs show. Returns by dataset how many pairs are new, and what it says otherwise than before.
     """
@@ -348,7 +348,7 @@ def _put_right(argilla: Argilla, dataset: DatasetListing, words: Words, *, drawn
 def create_dataset(
     argilla: Argilla, words: Words, where: tuple[str, str], per_pair: int, below: ExtraField | None = None
 ) -> str:
-    """Make a dataset that says these words and wants `per_pair` answers; its id.
+    """Create a dataset with these words that wants `per_pair` answers; return its id.
 
     `where` are workspace and name; `below` is a field that stands below the texts.
     """

@@ -46,7 +46,7 @@ ENOUGH = 100_000
 
 
 def by_queue(items: Sequence[TrainingItem]) -> dict[Queue, list[TrainingItem]]:
-    """The known pairs of each training dataset: those of one pair of languages."""
+    """Return the training pairs of each training dataset, one for each pair of languages."""
     items_by_queue: dict[Queue, list[TrainingItem]] = {}
     for item in items:
         items_by_queue.setdefault(Queue(POOL, item.pair.language, item.pair.output_language), []).append(item)
@@ -124,7 +124,7 @@ def training_lines(new: Mapping[str, int]) -> list[str]:
 def _fits(
     argilla: Argilla, dataset: DatasetListing, words: Words, wanted: Mapping[str, TrainingItem], present: set[str]
 ) -> bool:
-    """Return whether a dataset can stay: it is as it should be, or somebody has answered in it."""
+    """Return whether a dataset can stay: it is up to date, or it has answers."""
     if dataset.status == "draft":
         return False
     shown = Words.shown(argilla, dataset.id)

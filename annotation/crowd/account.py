@@ -108,7 +108,7 @@ class AccountPlatform(Platform):
         """Nothing is shared by offers."""
 
     def balance(self) -> int | None:
-        """It does not say: the money is elsewhere."""
+        """Return None: the money is on another platform."""
         return None
 
     def send_offer(self, offer: Offer, token: str) -> str:
@@ -186,7 +186,7 @@ class AccountPlatform(Platform):
         self.account.payments.setdefault(token, payment)
 
     def shows_bonus(self, submission_id: str, cents: int, reason: str) -> bool:
-        """Return whether it is among the payments."""
+        """Return whether the bonus is among the payments."""
         return any((payment.cents, payment.reason) == (cents, reason) for payment in self.bonuses(submission_id))
 
     def bonuses(self, submission_id: str) -> Sequence[Payment]:

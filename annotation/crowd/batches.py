@@ -76,7 +76,7 @@ def make_batches(
 
 
 def _shuffled(seed: int, pairs: Iterable[Pair], used: Collection[str]) -> list[Pair]:
-    """Return those that are not used, in an order that the seed decides."""
+    """Return the unused pairs in an order drawn by the seed."""
     rest = [pair for pair in pairs if pair.pair_id not in used]
     return sorted(rest, key=lambda pair: identity("batch-v1", seed, pair.pair_id))
 

@@ -119,7 +119,7 @@ class CrowdCampaign:
         return asked_rubric(self.records)
 
     def do(self, kind: Kind, subject: str, cents: int = 0, details: Mapping[str, Any] | None = None) -> str:
-        """Do something on the platform once; its outcome. LimitError where it would cost too much."""
+        """Carry out an operation once; return its outcome. LimitError if it would cost too much."""
         operation = self.ledger.operation(kind, subject)
         if cents > 0 and (operation is None or operation.state == "refused"):
             self._refuse_beyond_limit(cents)
@@ -295,7 +295,7 @@ class CrowdCampaign:
     # Work of excluded workers: others do it again, paid from what is left; the answers stay
 
     def _excluded(self) -> dict[str, list[Work]]:
-        """The work of those whom people excluded as raters, by batch."""
+        """Return the work of excluded raters, by batch."""
         excluded, works = excluded_raters(self.records.decided), defaultdict[str, list[Work]](list)
         for work in self.ledger.work():
             if work.pseudonym in excluded:
@@ -309,12 +309,12 @@ class CrowdCampaign:
         return defaultdict(list, {key: works for key, works in lost.items() if works})
 
     def _replaced(self, batch_id: str) -> int:
-        """Places of a batch that money is reserved for beside the first ones, since workers were excluded."""
+        """Return the places of a batch that money is reserved for in place of excluded workers."""
         extensions = [extension for extension in self.ledger.extensions(batch_id) if extension.state != "refused"]
         return max((int(extension.details.get("lost", 0)) for extension in extensions), default=0)
 
     def _note_replaced(self, lost: Mapping[str, Sequence[Work]]) -> None:
-        """Note whose answers are asked for again, by the ledger: whoever opened their batches may have been cut off."""
+        """Record the answers that are asked for again, from the ledger, in case an earlier command was killed."""
         pairs = {offer.batch.batch_id: offer.batch.pair_ids for offer in self.ledger.offered()}
         paid = [(key, works) for key, works in lost.items() if len(works) <= self._replaced(key)]
         answers = [(pair, work.pseudonym) for key, works in paid for work in works for pair in pairs[key]]
@@ -363,7 +363,7 @@ class CrowdCampaign:
         return extended, troubles, ""
 
     def _keep_out(self, most_done: int) -> None:
-        """Keep out whoever has done more batches than this."""
+        """Exclude from further batches the workers who have done more than `most_done`."""
         done = Counter(work.submission.worker for work in self.ledger.work() if work.submission.state != "returned")
         for worker, batches in sorted(done.items()):
             if batches > most_done:
@@ -386,7 +386,7 @@ class CrowdCampaign:
         return places_wanted
 
     def _reserved(self, batch_id: str) -> int:
-        """Places of a batch that money is reserved for, those of rejected workers among them."""
+        """Return the places of a batch that money is reserved for, those of rejected workers included."""
         extensions = [extension for extension in self.ledger.extensions(batch_id) if extension.state != "refused"]
         return max([self.offer(batch_id).places, *(int(extension.details["places"]) for extension in extensions)])
 

@@ -249,7 +249,7 @@ def launch_batches(options: argparse.Namespace) -> int:
 
 
 def show_campaign(options: argparse.Namespace) -> int:
-    """Show where the campaign stands."""
+    """Print the campaign's progress."""
     study = cli.study_of(options)
     summaries = summary.read_summaries(study)
     if not summaries:

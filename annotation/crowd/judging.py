@@ -229,7 +229,7 @@ def _approve(campaign: CrowdCampaign, work: Work, reason: str) -> bool:
 
 
 def _judge(campaign: CrowdCampaign, work: Work, decision: Literal["approve", "reject", "ask"], reason: str) -> None:
-    """Note a decision, once, before it is carried out."""
+    """Record a decision once, before it is carried out."""
     reason = " ".join(reason.split())
     before = campaign.ledger.judgements(work.submission.submission_id)
     if before and (before[-1].decision, before[-1].reason) == (decision, reason):

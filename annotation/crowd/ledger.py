@@ -73,7 +73,7 @@ class WorkTables:
         )  # fmt: skip
 
     def keep_answers(self, submission_id: str, answers: str, trouble: str = "") -> None:
-        """Keep a submission's answers (JSON), or say why they cannot be read."""
+        """Store a submission's answers (JSON), or the reason why they cannot be read."""
         self._database.execute(
             "UPDATE submissions SET answers = ?, trouble = ? WHERE platform = ? AND mode = ? AND submission_id = ?",
             (answers, trouble, *self._key, submission_id),

@@ -90,11 +90,11 @@ class LinkPlatform(AccountPlatform):
 
     @property
     def _people(self) -> list[str]:
-        """Return whom the platform knows, in the order of their ids."""
+        """The participants known to the platform, ordered by id."""
         return sorted(self.account.notes.get("participants", []))
 
     def confirm(self, path: Path) -> None:
-        """Note whom the platform's CSV of its participants names; they add up."""
+        """Add the participants in the platform's CSV to those known."""
         self._confirm(read_participants(path, self._link.names[0]))
 
     def _confirm(self, people: Collection[str]) -> None:
@@ -116,7 +116,7 @@ class LinkPlatform(AccountPlatform):
         return posted_id
 
     def preview(self, posted_id: str) -> str:
-        """The link to give to the platform; without names of parameters where it fills them in itself."""
+        """Return the link to give to the platform; in live mode the platform adds the parameters."""
         participant, study, session = self._link.names
         made_up = {name: "EXAMPLE" for name in (participant, study, session) if name}
         return self._address(posted_id) + ("" if self.mode == "live" else f"?{urlencode(made_up)}")
@@ -140,7 +140,7 @@ class LinkPlatform(AccountPlatform):
     # Who works
 
     def submissions(self, posted_id: str) -> Iterator[Submission]:
-        """The work on a batch of those whom the platform knows."""
+        """Yield the work of known participants on a batch."""
         progress = self._rooms.progress(self.offer_of(posted_id).batch_id)
         for person in self._people:
             worker = worker_pseudonym(self._key, self._study.name, self.name, person)
@@ -176,7 +176,7 @@ class LinkPlatform(AccountPlatform):
     # Who may come
 
     def admit(self, batch_id: str, posted_id: str, pseudonyms: Sequence[str]) -> None:
-        """Tell the room whom the platform knows, and how many may come: who gave up holds no place."""
+        """Tell the room its participants and how many may come; those who gave up take no place."""
         self._limit(self.offer_of(posted_id), pseudonyms)
 
     def _limit(self, offer: AccountOffer, pseudonyms: Sequence[str]) -> None:

@@ -28,7 +28,7 @@ NAMESPACE = "http://mechanicalturk.amazonaws.com/AWSMechanicalTurkDataSchemas/20
 
 
 def prolific_words(language: str, *, of_pairs: bool = True) -> dict[str, str]:
-    """The words of the pages before and after the rating page; none of pairs in English, which stand with these pages.
+    """Return the words of the pages around the rating page; those on pairs in English are in the pages themselves.
 
     Where no pairs are judged (`of_pairs`), the pages speak of items.
     """

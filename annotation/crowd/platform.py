@@ -115,7 +115,7 @@ class Platform(ABC):
 
     @abstractmethod
     def balance(self) -> int | None:
-        """Cents that can be spent; None where the platform does not say."""
+        """Return the cents that can be spent; None if the platform does not tell."""
 
     # Offers
 
@@ -152,7 +152,7 @@ class Platform(ABC):
 
     @abstractmethod
     def close(self, posted_id: str) -> None:
-        """Let nobody begin any more, who is at work may finish; nothing where it is closed."""
+        """Let no further worker begin; those at work may finish. Does nothing if it is closed."""
 
     def admit(self, batch_id: str, posted_id: str, pseudonyms: Sequence[str]) -> None:  # noqa: B027
         """Tell where the work is done which offer a batch's workers come from, and who of them the platform knows.
@@ -178,7 +178,7 @@ class Platform(ABC):
         """
 
     def confirm(self, path: Path) -> None:
-        """Note whom a CSV of the platform's participants names. Raises StudyError where the platform says so itself."""
+        """Add the participants in a platform's CSV. Raises StudyError if the platform reports them itself."""
         raise StudyError(f"--participants is for `--platform link`, not for {self.title}; leave it out")
 
     # Decisions and money
@@ -244,7 +244,7 @@ class Platform(ABC):
 
     @abstractmethod
     def keep_out(self, worker: str) -> None:
-        """Let a worker take no other batch of this study; nothing where it is so already."""
+        """Exclude a worker from other batches of this study; do nothing if that is done."""
 
 
 def found_or_made(find: Callable[[], str | None], make: Callable[[], str | None], what: str) -> str:

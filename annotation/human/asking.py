@@ -46,7 +46,7 @@ class RaterAnswers:
     order: tuple[int, ...] | None = ()
 
     def place(self, number: int, shown: int) -> int:
-        """Return where a candidate stood for this rater, by its number among those shown; 0 where nobody knows.
+        """Return the place at which this rater saw a candidate, by its number among those shown; 0 if unknown.
 
         A crowd's form may send any numbers: an order that is none of all that are `shown` says nothing.
         """
@@ -206,7 +206,7 @@ class TaskAnswers:
 def answered(
     tasks: Sequence[HumanTask], items: Sequence[HumanItem], ratings: Mapping[str, pd.DataFrame]
 ) -> TaskAnswers:
-    """The answers of a frame of ratings (rows of `Rating`) for each task: those that count, by task.
+    """Return the answers in a frame of ratings (rows of `Rating`) by task.
 
     An item whose candidates have a record each counts with those that were answered; orders without an order do not
     count (`human.asking.answers_of`).

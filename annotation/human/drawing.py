@@ -102,7 +102,7 @@ def _of_languages(spec: HumanTaskSpec, item: ScoredItem) -> bool:
 def _usable(
     items: Sequence[ScoredItem], spec: HumanTaskSpec, task_type: str, left_out: Counter[str]
 ) -> list[ScoredItem]:
-    """Items with all their texts and with gold, each text once, as far as raters read it."""
+    """Return the items with all texts and gold, each text once as raters read it."""
     usable, seen = list[ScoredItem](), set[str]()
     for item in items:
         read = {name: cut(value, spec.cut) for name, value in item.fields.items()}
@@ -127,7 +127,7 @@ def _usable(
 
 
 def _one_set(items: Sequence[ScoredItem], spec: HumanTaskSpec, seed: int, left_out: Counter[str]) -> list[ScoredItem]:
-    """Of texts that stand in several sets to be clustered those of one: the first with enough, else the largest."""
+    """Return the texts of one set to be clustered: the first with enough, else the largest."""
     sets = defaultdict[str, list[ScoredItem]](list)
     for item in items:
         sets[item.drawn_with].append(item)
@@ -157,7 +157,7 @@ def _picked(spec: HumanTaskSpec, items: Sequence[ScoredItem], seed: int) -> list
 
 
 def _in_turns(names: Sequence[str], label: Callable[[str], str]) -> list[str]:
-    """Names in their order, one of each label in turn."""
+    """Return the names ordered so that labels alternate."""
     turns, placed = Counter[str](), list[tuple[int, int, str]]()
     for name in names:
         name_label = label(name)
@@ -276,7 +276,7 @@ def clusters_of(spec: HumanTaskSpec, items: Sequence[DrawnItem]) -> int:
 def refuse_other_scale(
     spec: HumanTaskSpec, scale: Sequence[int], declared: Sequence[float], items: Sequence[ScoredItem]
 ) -> None:
-    """Raise StudyError where gold lies outside the scale that people are asked on, or its own, or does not vary.
+    """Raise StudyError if gold lies outside people's scale or its own, or does not vary.
 
     `declared` are the ends of gold's own scale where it is another; empty elsewhere.
     """

@@ -120,7 +120,7 @@ def _same(
     tasks: Sequence[HumanTask],
     items: Sequence[HumanItem],
 ) -> set[tuple[str, str]]:
-    """Task and item of those that are shown and asked as before; of clusterings all of a task's, or none."""
+    """Return the tasks and items that are shown and asked as before; of clusterings a whole task's, or none."""
     before = {(item.task, item.item): item for item in items_before}
     drawn, now = {task.task: task for task in tasks_before}, {task.task: task for task in tasks}
     unchanged = {

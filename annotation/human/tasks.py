@@ -40,7 +40,7 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 def labels_of(
     spec: HumanTaskSpec, dataset: Dataset, general: Mapping[str, Any]
 ) -> tuple[tuple[str, ...], dict[str, str]]:
-    """All labels of the data set, in order, and the words of those that are no words themselves.
+    """Return all labels of the data set in order, and words for labels that are no words.
 
     `general` has the words of the answers beside them. Raises StudyError for what Argilla does not show, for numbers
     without words, and for what people could not tell apart.
@@ -105,7 +105,7 @@ def refuse_one_label(spec: HumanTaskSpec, items: Sequence[ScoredItem]) -> None:
 
 
 def order_of(labels: Sequence[str]) -> tuple[str, ...]:
-    """Labels in the order in which they are shown: numbers by size, others by their letters."""
+    """Return labels in the order shown: numbers by size, others alphabetically."""
     if all(is_number(label) for label in labels):
         return tuple(sorted(labels, key=lambda label: (float(label), label)))
     return tuple(sorted(labels, key=str.casefold))
@@ -130,7 +130,7 @@ def reworded(files: InstructionFiles, spec: HumanTaskSpec, drawn: HumanTask) -> 
 
 
 def reworded_lines(study: Study) -> list[str]:
-    """A line where Plumbline's instructions are others by now than those that the study's tasks were drawn with."""
+    """Return a line if Plumbline's instructions have changed since the study's tasks were drawn."""
     if not study.judging.does_tasks:
         return []
     specs, files = {spec.name: spec for spec in subject_of(study).tasks}, InstructionFiles.of(study)
@@ -290,7 +290,7 @@ def _relevant_in(spec: HumanTaskSpec, kind: str) -> Literal["", "always", "maybe
 
 
 def _scales(spec: HumanTaskSpec, data: DatasetSpec, drawn: TaskDrawing) -> tuple[tuple[int, ...], tuple[float, ...]]:
-    """The points that people are asked on, and the ends of gold's own scale where the data set says that it is other.
+    """Return the points of people's scale, and the ends of gold's scale if the data set has another.
 
     Raises StudyError for gold that lies off its scale.
     """

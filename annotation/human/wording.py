@@ -31,7 +31,7 @@ Words = Mapping[str, str]
 
 @dataclass(frozen=True)
 class InstructionFiles:
-    """The files that people's instructions are read from as they are now: ours, or those that a study's tasks name.
+    """The present files of people's instructions: ours, or those that a study's tasks name.
 
     What reads them raises StudyError where a file is missing, or no mapping.
     """
@@ -42,7 +42,7 @@ class InstructionFiles:
 
     @classmethod
     def of(cls, study: Study) -> InstructionFiles:
-        """Return those of a study."""
+        """Return the files of a study."""
         return cls(study.file, study.resolve, study.wordings)
 
     @property
@@ -83,7 +83,7 @@ def as_recorded(words: dict[str, Any]) -> dict[str, Any]:
 
 
 def human_rubric(tasks: Sequence[HumanTask]) -> dict[str, Any]:
-    """The rubric of tasks, as a file of `prompts/rubrics/` says one. Raises StudyError for incomplete instructions."""
+    """Return the tasks' rubric in the form of a file. Raises StudyError for incomplete instructions."""
     every = tasks[0].words.general  # the same of all, which are drawn together
     pools, questions, shown = {}, list[dict[str, Any]](), dict[str, list[str]]()
     for task in tasks:

@@ -97,7 +97,7 @@ def slug(text: str, usual: str, *, letter: bool = False) -> str:
 
 
 def distinct(names: Sequence[str]) -> list[str]:
-    """The names, where those that came before are numbered on."""
+    """Return the names, with numbers added to repeated ones."""
     seen, listed = set[str](), []
     for name in names:
         number, whole = 2, name
@@ -140,7 +140,7 @@ def _folded(text: str) -> str:
 
 
 def _wording(texts: Iterable[str], scale: AskedScale | None) -> Sequence[Sequence[str]]:
-    """The words of a scale from the least to the most: those that the user says, or a usual scale that has them all."""
+    """Return the words of a scale from least to most: the user's, or those of a usual scale that has all answers."""
     if scale:
         return [[_folded(word)] for word in scale.words]
     folded = set(map(_folded, texts))
@@ -196,7 +196,7 @@ def _rating(
 
 
 def _points(numbers: Sequence[float], low: float, high: float) -> tuple[float, ...]:
-    """The points of a scale: whole numbers, halves or quarters, or all numbers where the answers are none of these."""
+    """Return a scale's points: whole numbers, halves or quarters; a continuous scale if no such step fits."""
     for step in (1, 0.5, 0.25):
         steps = (high - low) / step
         if steps.is_integer() and steps < MOST_POINTS and all(((n - low) / step).is_integer() for n in numbers):
@@ -205,7 +205,7 @@ def _points(numbers: Sequence[float], low: float, high: float) -> tuple[float, .
 
 
 def _ends(counts: Mapping[float, int]) -> tuple[float, float]:
-    """The ends of the scale that answers are on: the lowest and the highest that are no rare ones far away."""
+    """Return the scale's ends: the lowest and the highest answer, without rare ones far away."""
     points = sorted(counts)
     number, start, end = sum(counts.values()), 0, len(points) - 1
     while end - start > 1:
@@ -281,14 +281,14 @@ def _label_order(text: str) -> tuple[int, str]:
 
 
 def affirmative(question: ImportedQuestion) -> str:
-    """The label that says yes; the first where none is known to."""
+    """Return the label that means yes; the first if none is known to."""
     return next(
         (name for name, words in question.labels.items() if words.casefold() in _YES), next(iter(question.labels), "")
     )
 
 
 def says_yes(question: ImportedQuestion) -> bool:
-    """Return whether one of the labels is known to say yes."""
+    """Return whether a label is known to mean yes."""
     return any(words.casefold() in _YES for words in question.labels.values())
 
 

@@ -98,7 +98,7 @@ class Proposal:
 
     @property
     def rates(self) -> bool:
-        """Return whether the table says who rated."""
+        """Whether the table names raters."""
         return bool({"rater", "by_rater"} & set(self.roles.values()))
 
     def named(self, role: str) -> list[str]:
@@ -262,7 +262,7 @@ class _Proposer:
                 self._texts_beside(name)
 
     def _texts_by_content(self, taken: Mapping[str, str], free: Sequence[str]) -> dict[str, str]:
-        """The texts' columns where names do not tell: an original has several outputs, or stands before its output."""
+        """Return the texts' columns if names do not tell: an original has several outputs, or precedes its output."""
         lacking = [role for role in ("original", "output") if not taken[role]]
         if not any(taken.values()) and len(free) >= 2:
             if len(free) > 2:
@@ -507,7 +507,7 @@ def hints(name: str) -> list[str]:
 
 
 def _time_order(name: str) -> int:
-    """Return which of several times says best when somebody answered."""
+    """Return a sort key that puts the column with the likeliest time of answering first."""
     order = ("submit", "answered", "finish", "complet", "end", "updated", "time", "date", "created")
     return next((number for number, word in enumerate(order) if word in name.casefold()), len(order))
 

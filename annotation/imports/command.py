@@ -194,7 +194,7 @@ def _of_table(columns: Mapping[str, str], table: CellTable, tables: Sequence[Cel
 
 
 def _of_truth(table: CellTable, proposal: Proposal, proposals: Sequence[Proposal]) -> Proposal:
-    """A file whose name says that it holds right answers, and that names no rater where others do, as such."""
+    """Return a proposal of right answers for a file named as such that names no rater where others do."""
     if proposal.rates or not any(of_file.rates for of_file in proposals) or not _TRUTH.search(table.path.stem):
         return proposal
     answers = proposal.named("answer")
@@ -202,7 +202,7 @@ def _of_truth(table: CellTable, proposal: Proposal, proposals: Sequence[Proposal
 
 
 def _doubt_of_raters(tables: Sequence[CellTable], proposals: Sequence[Proposal]) -> list[str]:
-    """A doubt where one of several files does not say who rated, and others do."""
+    """Return a doubt if one of several files names no raters and others do."""
     rated = [(t, p) for t, p in zip(tables, proposals, strict=True) if p.has_answers]
     lacking = [(t, p) for t, p in rated if not p.rates]
     if not lacking or len(lacking) == len(rated):

@@ -31,7 +31,7 @@ def read_file(path: Path, sheet: str = "") -> list[CellTable]:
 
 
 def read_frame(name: str, frame: pd.DataFrame) -> CellTable:
-    """A frame as a table; a row's number in it is its line."""
+    """Return a frame as a table; a row's number in it is its line."""
     builder = TableBuilder()
     columns = list(map(str, frame.columns))
     if len(set(columns)) < len(columns):

@@ -82,7 +82,7 @@ def match(tables: Sequence[CellTable], proposals: Sequence[Proposal], *, raters_
 
 
 def _with_file(frame: pd.DataFrame) -> pd.DataFrame:
-    """The rows with the file's name before each rater's id; a file that does not say who rated is one rater's."""
+    """Put the file's name before raters' ids; a file without raters counts as one rater's."""
     array, name = frame["rater"].array, frame["file"].iloc[0]
     if frame["unnamed"].any():
         return frame.assign(rater=coded(np.zeros(len(frame), np.int8), [name]), unnamed=False)
@@ -90,7 +90,7 @@ def _with_file(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _shared_raters(parts: Sequence[pd.DataFrame]) -> list[str]:
-    """A line where ids of raters stand in several files."""
+    """Return a line if raters' ids occur in several files."""
     names = [set(part["rater"].array.categories) for part in parts]
     shared = {name for first, second in itertools.combinations(names, 2) for name in first & second}
     if not shared:
@@ -316,7 +316,7 @@ def _with_people(frame: pd.DataFrame, lookup: CellTable, rater: str, status: str
 
 
 def _positions(table: CellTable, lookup: CellTable, keys: Sequence[str], first: np.ndarray) -> np.ndarray:
-    """For each row of a table the number of its keys in a lookup; -1 where it has none."""
+    """Return for each row of a table the number of its keys in a lookup; -1 if they are not there."""
     mine = [table.cells[name].astype(object).fillna("").to_numpy() for name in keys]
     theirs = [lookup.cells[name].astype(object).fillna("").to_numpy()[first] for name in keys]
     index = {row: number for number, row in enumerate(zip(*theirs, strict=True))}
@@ -380,7 +380,7 @@ def _items(frame: pd.DataFrame) -> tuple[pd.DataFrame, np.ndarray]:
 
 
 def _refuse_two_texts(frame: pd.DataFrame, texts: Sequence[str]) -> None:
-    """Raise DataError where one id of a system stands with two texts."""
+    """Raise DataError if one id of a system has two texts."""
     ids, first = group_numbers([frame["system"].array, frame["item"].array])
     whole, every = group_numbers(
         [coded(ids, list(map(str, range(len(first))))), *(frame[name].array for name in texts)]
@@ -403,7 +403,7 @@ def _refuse_two_texts(frame: pd.DataFrame, texts: Sequence[str]) -> None:
 
 
 def without_repeats(answers: pd.DataFrame, listed: list[UnplacedRow]) -> pd.DataFrame:
-    """Answers, the first of each rater to each question about each item; those after it are listed."""
+    """Return each rater's first answer to each question about each item; later ones are listed."""
     keys = ["item", "rater", "question"]
     order = answers.sort_values("at", kind="stable", na_position="last") if answers["at"].notna().any() else answers
     again = order.duplicated(keys)

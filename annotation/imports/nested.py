@@ -64,7 +64,7 @@ def _read_records(
 
 
 def _entries(path: Path) -> tuple[list[Entry], Any]:
-    """The records of a file, and the whole where it is one object."""
+    """Return the records of a file, and the whole if it is one object."""
     try:
         content = decoded(read_bytes(path))
     except FileNotFoundError:
@@ -143,7 +143,7 @@ def _flat(value: Any, prefix: str = "") -> dict[str, str]:
 
 
 def _label_studio(rows: _Rows, number: int, task: dict[str, Any]) -> None:
-    """Label Studio's JSON: tasks with annotations; cancelled ones and drafts are not submitted."""
+    """Read a task of Label Studio's JSON with its annotations; cancelled ones and drafts are not submitted."""
     data = {f"data.{name}": cell for name, cell in _flat(task.get("data", {})).items()}
     base = {**data, "item": task.get("id", number)}
     if task.get("predictions"):

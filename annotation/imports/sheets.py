@@ -99,7 +99,7 @@ def _unfolded(table: CellTable) -> CellTable:
 
 
 def _label_studio_csv(table: CellTable) -> CellTable:
-    """Label Studio's CSV, an annotation a row; several choices, and ratings, stand as JSON in a cell."""
+    """Read Label Studio's CSV, an annotation a row; several choices, and ratings, are JSON in a cell."""
     cells, unplaced = table.cells.copy(), list(table.listed)
     for name in (name for name in map(str, cells.columns) if name not in SHORT):
         texts = [_from_json(text) for text in table.values(name)]
@@ -182,7 +182,7 @@ def _wordy(column: Any) -> bool:
 
 
 def _with_task_answers(table: CellTable) -> CellTable:
-    """Answers that stand as JSON in one cell, as columns of their own."""
+    """Expand answers in one cell of JSON into columns."""
     name = "Answer.taskAnswers"
     if name not in table.cells:
         return table
@@ -250,7 +250,7 @@ def _ticked(table: CellTable, names: Sequence[str]) -> CellTable:
 
 
 def _qualtrics(table: CellTable) -> CellTable:
-    """Qualtrics' export: below the header stand the questions' words and ids; unfinished answers are drafts."""
+    """Read Qualtrics' export: questions' words and ids follow the header; unfinished answers are drafts."""
     marked = next(row for row in range(2) if any("ImportId" in str(cell) for cell in table.cells.iloc[row]))
     start, words = marked + 1, table.cells.iloc[0].astype(object).fillna("").astype(str)
     cells = table.cells.iloc[start:].reset_index(drop=True)

@@ -115,7 +115,7 @@ class TableBuilder:
                 append(number(text, length()))
 
     def frame(self, *, composed: bool = True) -> tuple[pd.DataFrame, np.ndarray]:
-        """The columns and the rows' lines; texts in NFC if `composed`, without outer blanks, empty ones missing."""
+        """Return the columns and the rows' lines; texts are trimmed, in NFC if `composed`, empty ones missing."""
         lines = np.frombuffer(self._lines, np.int64) if len(self._lines) else np.empty(0, np.int64)
         columns = {}
         for name, codes in self._codes.items():
@@ -283,7 +283,7 @@ def _header(head: Sequence[Sequence[str]], path: Path) -> tuple[list[str], int, 
 def _whole_rows(
     reader: Any, path: Path, width: int, separator: str, listed: list[UnplacedRow]
 ) -> Iterator[tuple[int, list[str]]]:
-    """The rows that have as many cells as the header; blank ones are passed over, the others listed."""
+    """Yield the rows with as many cells as the header, skip blank ones, and list the others."""
     for row in reader:
         if len(row) != width:
             if not any(map(str.strip, row)):

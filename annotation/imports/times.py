@@ -95,7 +95,7 @@ def _slashed(text: str, *, day_first: bool) -> str:
 
 
 def _with_offset(text: str) -> str:
-    """ISO 8601 whose zone may stand in letters."""
+    """Return a time in ISO 8601 with its zone's letters replaced by an offset."""
     match = re.fullmatch(r"(.*\d) ?([A-Z]{1,4})", text)
     if match and match[2] in _ZONES and match[2] != "T":
         return f"{match[1]}{_offset(_ZONES[match[2]])}"

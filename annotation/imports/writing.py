@@ -245,7 +245,7 @@ def everybody_asked(question: ImportedQuestion, material: Material) -> bool:
 
 
 def answer_sets(material: Material) -> int:
-    """Return how many times a rater answered about an item, be it one question or several."""
+    """Return how many times a rater answered about an item, on one question or several."""
     return int(_raters_of_items(material).sum())
 
 
@@ -526,6 +526,6 @@ def _seconds(answers: pd.DataFrame, coarse_times: bool) -> np.ndarray:
 
 
 def refuse_sources(tables: Sequence[Path]) -> None:
-    """Raise DataError for files whose names stand for a campaign's own ratings."""
+    """Raise DataError for files with names reserved for a campaign's own ratings."""
     for path in tables:
         source_of_file(path)

@@ -143,7 +143,7 @@ def annotators(study: Study, names: Sequence[str] = (), *, again: bool = False) 
 
 
 def annotate(study: Study, names: Sequence[str] = (), *, again: bool = False) -> list[JudgeRun]:
-    """Have the study's models do people's tasks, as far as they have not; all of them, or those of some names.
+    """Ask the study's models, or the named ones, for their unanswered tasks.
 
     Writes `human/models/<model>.parquet`, and of all models `human/model_answers.parquet`. Raises as `annotators`, and
     ServiceError where a model cannot work; what was received before stays.
@@ -165,7 +165,7 @@ def annotate(study: Study, names: Sequence[str] = (), *, again: bool = False) ->
 
 
 async def _ask(model: Annotating, client: _Client, asking: AnnotatorMessage) -> ModelAnswer:
-    """Ask until an answer can be read or the attempts are used up; the record says which, and why."""
+    """Ask until an answer can be read or the attempts are used up; the record tells which, and why."""
     spec = model.spec
 
     async def ask(attempt: Attempt) -> Completion:

@@ -81,7 +81,7 @@ def held_against(
     epsilon: float = CROWD,
     flag: Flag = "both",
 ) -> dict[str, pd.DataFrame]:
-    """Tables of judges beside people and each other; `ratings` are those that count, of questions with a scale.
+    """Return tables of judges beside people and each other; `ratings` are counting ones on scales.
 
     `judged` has the outputs' `original` and `transformed`, by which length is told.
     """

@@ -158,7 +158,7 @@ class JudgedOutcome:
 
     @property
     def _late(self) -> pd.DataFrame:
-        """Judgements that were given, perhaps once more, after the first rating; a file's stand in it since before."""
+        """Judgements asked for after the first rating; recorded ones count as earlier."""
         judgements = self.judging.judgements
         asked_models = judgements[(judgements["kind"] != "recorded") & (judgements["status"] != "unanswered")]
         return asked_models[asked_models["finished_at"] > self.first] if self.first else asked_models.iloc[:0]

@@ -163,7 +163,7 @@ def spearman(x: Floats, y: Floats) -> float:
 
 
 def ac2_of(x: Floats, y: Floats, scale: Sequence[float]) -> float:
-    """Gwet's AC2 with ordinal weights of two rows of scores, rounded to the scale; NaN where it is undefined."""
+    """Return Gwet's AC2 with ordinal weights of two rows of scores, rounded to the scale; NaN if undefined."""
     return float(gwet_ac2(two_raters(x, y, scale)).value) if len(x) else math.nan
 
 

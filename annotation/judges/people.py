@@ -106,7 +106,7 @@ def reliability(scores: Floats, people: Floats, scale: Sequence[float], seed: in
 def far_ratings(
     ratings: pd.DataFrame, scores: pd.DataFrame, flag: Literal["both", "any"] = "both", far: float = FAR
 ) -> pd.DataFrame:
-    """Ratings that lie more than `far` points from the judges: from each of them (both), or from one at least (any).
+    """Return ratings more than `far` points away from every judge (both), or from any.
 
     They are to be read by a person, and decide nothing. With `both` a pair that a judge failed on has no flag; with
     `any` the other judges tell. PTEB's text (appendix B: from their own estimates) can be read in either way. The
@@ -182,7 +182,7 @@ class AlternativeTest:
 
 
 def alternative_test(ratings: pd.DataFrame, scores: pd.Series, epsilon: float = CROWD) -> AlternativeTest:
-    """Hold a judge against each rater in turn, with the other raters of the pair as the measure.
+    """Compare a judge with each rater in turn, measured by the pair's other raters.
 
     `ratings` are of one question (pair_id, rater_id, value), of which those count that a study's would
     (`plumbline.frames.that_count`); `scores` the judge's by pair_id: rounded to the scale first, since an expected

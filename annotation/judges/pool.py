@@ -32,7 +32,7 @@ _LONGEST = 60  # characters of a stratum's part
 
 
 def draw_judged(study: Study, *, keep: bool = True) -> list[JudgedPair]:
-    """Draw the pairs that judges rate; writes `judgements/judged.parquet`, if they are to be kept.
+    """Draw the pairs that judges rate; if they are to be kept, write `judgements/judged.parquet`.
 
     For each transformation those of the sample, whatever was drawn before, then further ones until there are
     `judge_pool`, or as many as there are. With `judge_pool: all` every usable output; what no sample could have, since

@@ -123,7 +123,7 @@ def _prepared(judging: Judging, design: Design) -> tuple[pd.DataFrame, pd.DataFr
 def _of_group(
     ratings: pd.DataFrame, outputs: pd.DataFrame, key: tuple[object, ...], scope: Sequence[str], design: Design
 ) -> pd.DataFrame:
-    """The group's ratings: of its outputs, and of pairs that are none of them though they should be."""
+    """Return the group's ratings: of its outputs, and of pairs that its outputs should contain."""
     of_key = ratings["transformation"].astype(str).map(design.pool_of) == key[0]
     if "language" in scope:
         of_key &= ratings["language"].astype(str) == key[1]
@@ -211,7 +211,7 @@ def _ends(estimate: PoweredMean) -> tuple[_Ends, _Ends]:
 
 
 def _anytime(part: _Part, estimate: PoweredMean) -> tuple[_Ends, _Ends]:
-    """(people's mean and ends, those with the judges) of an interval that holds at every look."""
+    """Return people's mean and ends, and those with judges, by an interval valid at every look."""
     scale = part.design.asked(part.question).scale
     in_turn = part.answered.groupby("turn").agg(pair_id=("pair_id", "first"), value=("value", "mean"))
     values = in_turn["value"].to_numpy(np.float64)

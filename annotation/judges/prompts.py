@@ -346,7 +346,7 @@ class RecordedJudgements:
 
     @classmethod
     def read(cls, path: Path) -> RecordedJudgements:
-        """Return those of a file. Raises as `load_recorded`."""
+        """Read a file of judgements. Raises as `load_recorded`."""
         return cls(load_recorded(path))
 
     async def answer(self, asking: JudgeMessage, attempt: Attempt, *, labels: bool) -> Completion:

@@ -110,7 +110,7 @@ class SelectedFrom(Record):
 
 
 class SelectedBy(Record):
-    """A judge by whom `judge select` chose."""
+    """A judge that `judge select` rests on."""
 
     judge: str = Field(description="its name in the study")
     model: str = Field(description="its model")
@@ -217,7 +217,7 @@ def checked(judgements: pd.DataFrame, more: Sequence[str] = ()) -> pd.DataFrame:
 
 
 def on_scale(judgements: pd.DataFrame, scale: Sequence[float]) -> None:
-    """Raise ValueError for scores that lie beyond the ends of the scale."""
+    """Raise ValueError for scores beyond the ends of the scale."""
     scores = judgements["score"].to_numpy(np.float64)
     off = (scores < scale[0] - 1e-9) | (scores > scale[-1] + 1e-9)
     if off.any():
@@ -245,7 +245,7 @@ def over_orders(judgements: pd.DataFrame, more: Sequence[str] = ()) -> pd.DataFr
 
 
 def together(scores: pd.DataFrame, judges: Sequence[str]) -> pd.DataFrame:
-    """The mean over some judges of each question and output; NaN where one of them has none.
+    """Return the mean of some judges' scores for each question and output; NaN if one of them is missing.
 
     `scores` are those of `over_orders`. Raises ValueError for a judge that is not there. Columns: question, pair_id,
     score.

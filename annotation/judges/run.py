@@ -153,7 +153,7 @@ def judge_hash(spec: JudgeSpec, reading: Reading, resolve: Callable[[str], Path]
 
 @dataclass
 class JudgeChatClient:
-    """A chat model; `sent` and `cached` count tokens of prompts, as far as it tells them."""
+    """A chat model; `sent` and `cached` count tokens of prompts if it reports them."""
 
     chat: Chat
     tells_labels: bool
@@ -284,7 +284,7 @@ class JudgeRun:
 
 
 def named(specs: Sequence[JudgeSpec], names: Sequence[str], file: Path) -> list[JudgeSpec]:
-    """The judges of a study's file, or those of these names. Raises StudyError where there is none."""
+    """Return the judges in a study's file, or the named ones. Raises StudyError if there are none."""
     if not specs:
         raise StudyError(f"{file}: names no judges; add them under `judges` (docs/judges.md)")
     judges = [spec.name for spec in specs]
@@ -303,7 +303,7 @@ def questionnaires(study: Study, names: Sequence[str] = ()) -> list[Questionnair
 
 
 def judge(study: Study, names: Sequence[str] = (), *, again: bool = False) -> list[JudgeRun]:
-    """Have judges rate the pairs that they are to rate, as far as they have not; all judges, or those of some names.
+    """Have the study's judges, or the named ones, rate the pairs that they have not rated.
 
     Writes `judgements/judged.parquet` and `judgements/<judge>.parquet`. Raises StudyError for judges that cannot be
     asked what the study wants, ServiceError where one cannot work; what was received before stays.
@@ -354,7 +354,7 @@ async def _ask_judge(progress: JudgeProgress) -> JudgeRun:
 
 
 async def ask_one(progress: JudgeProgress, client: JudgeClient, asking: JudgeMessage) -> Judgement:
-    """Ask until an answer can be read or the attempts are used up; the record says which, and why."""
+    """Ask until an answer can be read or the attempts are used up; the record tells which, and why."""
     spec = progress.questionnaire.spec
     expected = progress.questionnaire.reading == "expected" and client.tells_labels
 
@@ -414,7 +414,7 @@ def forecast(progresses: Iterable[JudgeProgress], rate: float | None) -> str:
 
 
 def table_of(rows: Sequence[JudgeForecast], rate: float | None, who: str, what: str) -> str:
-    """The rows of a forecast, with the time of those that are asked."""
+    """Return a forecast as a table, with the time of models that are asked."""
     shown = []
     for row in rows:
         tokens = (0, 0) if row.recorded else (round(row.characters / CHARACTERS_A_TOKEN), row.out)

@@ -304,7 +304,7 @@ def _scale(material: SelectionMaterial, question: str) -> list[int]:
 
 
 def _at_each_place(judgements: pd.DataFrame, places: pd.DataFrame) -> pd.DataFrame:
-    """The judgements, once for each place where the output's text stands, as error rates count them."""
+    """Repeat the judgements for each place of the output's text, as error rates count them."""
     frame = judgements.merge(places, on="pair_id")
     return frame.assign(pair_id=frame["pair_id"] + "/" + frame["sample"] + "/" + frame["text_id"])
 

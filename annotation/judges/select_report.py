@@ -194,7 +194,7 @@ def select_files(name: str, selection: GeneratorSelection, record: Selection) ->
 
 
 def exhibits(selection: GeneratorSelection) -> list[Exhibit]:
-    """The tables in the order in which they are read."""
+    """Return the tables in reading order."""
     return [
         Exhibit(f"{FOLDER}/{name}", f"{caption}", frame, _printed(frame, columns), _notes(name, selection.tables))
         for name, (caption, columns) in _SHOWN.items()

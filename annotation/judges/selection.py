@@ -197,7 +197,7 @@ def self_preference(judgements: CrossJudgements, seed: int, resamples: int = 10_
 
 
 def by_language(judgements: pd.DataFrame, question: str) -> pd.DataFrame:
-    """Means by transformation and language of the output: translations into one language are not those into another.
+    """Return means by transformation and the output's language, which tells translations apart.
 
     `judgements` also have output_language. Columns: transformation, output_language, n (judgements common to all
     generators), and a generator each. HTEB's translation and cross-translation differ by 0.58 under one prompt; which

@@ -54,7 +54,7 @@ class Answer:
 
     @property
     def simulated(self) -> bool:
-        """Return whether no person gave it."""
+        """Whether a simulated rater gave it."""
         return self.rater_id.startswith("simulated-")
 
 
@@ -159,7 +159,7 @@ def last_snapshot(folder: Path, source: str) -> dict[str, SourcePart]:
 
 
 def _readable(answer: Answer) -> Answer:
-    """The answer with words that every file can hold: whoever writes a comment may paste anything."""
+    """Return the answer with characters that every file can hold, since raters paste anything."""
     values = {name: readable(value) if isinstance(value, str) else value for name, value in answer.values.items()}
     return replace(answer, values=values, comment=readable(answer.comment))
 
@@ -270,7 +270,7 @@ def _plain(source: str) -> str:
 
 
 def _add_snapshot(folder: Path, source: str, parts: Mapping[str, SourcePart]) -> None:
-    """Write the answers down if they are others than in the source's last snapshot."""
+    """Write a snapshot of the answers if they differ from the source's last one."""
     answers = {name: [_said(answer) for answer in parts[name].answers] for name in sorted(parts)}
     digest = sha256(json.dumps(answers, sort_keys=True).encode()).hexdigest()[:12]
     files = _snapshots(folder, source)

@@ -27,7 +27,7 @@ from plumbline.study import Study
 
 
 def write_ratings(records: CampaignRecords, whole: pd.DataFrame) -> None:
-    """Write all ratings, of the sample, controls and repeats, with their marks: those that follow from `records`."""
+    """Write all ratings, of the sample, controls and repeats, with the marks that follow from `records`."""
     study, decisions, controls = records.study, records.decided, records.controls
     withdrawn = withdrawals(decisions, controls)
     whole = marked(whole, decisions, study.raters.per_pair, withdrawn, records.answers_again)
@@ -67,13 +67,13 @@ def marked(
 
 
 def exclusions(ratings: pd.DataFrame, decisions: Sequence[Decision]) -> list[str]:
-    """Why each rating does not count, by the last decision about its rater; empty where it may."""
+    """Return why each rating does not count, by the last decision about its rater; empty if it may."""
     reasons = excluded_raters(decisions)
     return [reasons.get(rater, "") for rater in ratings["rater_id"]]
 
 
 def excluded_raters(decisions: Sequence[Decision]) -> dict[str, str]:
-    """Why raters are excluded, by pseudonym, as the last decision about each says."""
+    """Return why raters are excluded, by pseudonym, from the last decision about each."""
     last = {decision.rater_id: decision for decision in decisions if decision.rater_id}
     return {rater: decision.reason for rater, decision in last.items() if decision.exclude}
 
@@ -152,7 +152,7 @@ def counting_ratings(ratings: pd.DataFrame, per_pair: int, *, with_excluded: boo
 
 
 def saw_scores(reviews: Sequence[Review], ratings: pd.DataFrame) -> list[str]:
-    """Pseudonyms of those whose submitted ratings came in after they had been given judges' scores to adjudicate by."""
+    """Return the pseudonyms of raters who rated after they had seen judges' scores as adjudicators."""
     first: dict[str, pd.Timestamp] = {}
     for review in reviews:
         for rater in review.adjudicators:
@@ -178,7 +178,7 @@ def withdrawn_hash(withdrawn: Collection[str]) -> str:
 
 
 def kept_hash(decisions: Sequence[Decision]) -> str:
-    """Identity of whom people keep, as they had answered; empty where none is. Decisions of before say no answers."""
+    """Return the identity of the raters whom people keep and their numbers of answers; empty without any."""
     last = {decision.rater_id: decision for decision in decisions if decision.rater_id}
     raters = sorted(
         f"{decision.rater_id} {decision.answers}"
@@ -218,7 +218,7 @@ def decide(
     signs: Sequence[Sign] = (),
     names: Mapping[str, str] = MappingProxyType({}),
 ) -> Decision:
-    """Note a decision about raters and mark the ratings; `signs` are those that the person saw, `names` those known.
+    """Record a decision about raters and mark the ratings; `signs` are those that the person saw.
 
     Returns the last rater's. Raises StudyError for a rater without ratings and for a decision without a reason.
     """
@@ -325,7 +325,7 @@ def _pair_named(study_name: str, name: str, shown: Sequence[Pair]) -> str:
 
 
 def _note(records: CampaignRecords, new: Sequence[Decision]) -> None:
-    """Add decisions, then mark the ratings: whoever reads in between finds that they lack the marks (`is_marked`)."""
+    """Add decisions, then mark the ratings; a reader in between sees that marks are missing (`is_marked`)."""
     decisions = [*records.decided, *new]
     Manifest.of(records.study).write_models(DECISIONS.name, decisions)
     if len(records.all_ratings):

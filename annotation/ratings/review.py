@@ -23,7 +23,7 @@ _COLUMNS = [*_PAIR[:3], *_NUMBERS, *_PAIR[3:]]
 
 
 def pairs_to_read(pairs: pd.DataFrame, ratings: pd.DataFrame, per_pair: int, most: int = MOST) -> pd.DataFrame:
-    """The pairs to read first: those with most comments, then those whose ratings lie farthest apart, then low ones.
+    """Return the pairs to read first: most comments, then ratings farthest apart, then low means.
 
     Pairs that people withdrew are not among them. A pair has one row, of the question on which its ratings lie farthest
     apart (of such, that with the lowest mean). Columns: pair_id, transformation, language, question, lowest, highest,

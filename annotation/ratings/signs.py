@@ -115,7 +115,7 @@ def control_answers(submitted: pd.DataFrame, expected: Expected) -> pd.DataFrame
 
 
 def missed_answers(answers: pd.DataFrame, rules: QualitySpec) -> pd.DataFrame:
-    """Of `control_answers` those that are wrong, or off by more than `rules.within`."""
+    """Return the `control_answers` that are wrong, or off by more than `rules.within`."""
     differs = (answers["wanted"] != "") & (answers["said"].astype(str) != answers["wanted"])
     return answers[differs | ((answers["value"] - answers["right"]).abs() > rules.within + EQUAL)]
 
@@ -323,7 +323,7 @@ def _answers(ratings: pd.DataFrame, pairs: pd.DataFrame, expected: Expected) -> 
 
 
 def _numbers(answers: pd.DataFrame) -> Iterator[tuple[tuple[str, str], int]]:
-    """Return how many controls are among answers, by rater and kind."""
+    """Yield the number of controls among answers, by rater and kind."""
     once = answers.drop_duplicates("answer")
     for key, number in once.groupby(["rater_id", "control"], observed=True).size().items():
         rater, kind = map(str, typing.cast("tuple[str, str]", key))

@@ -65,7 +65,7 @@ def rating_shares(shares: pd.DataFrame, scale: Sequence[float]) -> alt.LayerChar
 
 
 def shares_in_words(shares: pd.DataFrame) -> str:
-    """`rating_shares` for those who cannot see it."""
+    """Describe `rating_shares` in words, for screen readers."""
     parts = []
     for name, group in zip(dict.fromkeys(_bar_names(shares)), _by_transformation(shares), strict=True):
         points = ", ".join(
@@ -113,7 +113,7 @@ def mean_intervals(means: pd.DataFrame, scale: Sequence[float]) -> alt.LayerChar
 
 
 def means_in_words(means: pd.DataFrame) -> str:
-    """`mean_intervals` for those who cannot see it."""
+    """Describe `mean_intervals` in words, for screen readers."""
     parts = []
     for name, row in zip(_verdict_names(means), means.to_dict(orient="records"), strict=True):
         mean = Estimate(value=row["mean"], low=row["low"], high=row["high"])
@@ -129,7 +129,7 @@ def looks_panels(looks: pd.DataFrame, scale: Sequence[float]) -> alt.ConcatChart
 
 
 def looks_in_words(looks: pd.DataFrame) -> str:
-    """`looks_panels` for those who cannot see it."""
+    """Describe `looks_panels` in words, for screen readers."""
     parts = []
     for verdict, path in looks.groupby("verdict", sort=False):
         steps = (
@@ -141,7 +141,7 @@ def looks_in_words(looks: pd.DataFrame) -> str:
 
 
 def _finished(layers: list[alt.Chart], names: pd.Series[str]) -> alt.LayerChart:
-    """The layers as one chart, in its size and letters; `names` are those of its rows."""
+    """Return the layers as one chart in its size and font; `names` are its rows' names."""
     # Browsers have wider letters than those that the drawing is laid out with.
     padding = {"left": 8 + 1.2 * names.str.len().max(), "right": 16, "top": 5, "bottom": 5}
     config = alt.Config(
@@ -176,7 +176,7 @@ def _point_colours(number_of_points: int) -> list[tuple[int, int, int]]:
 
 
 def _is_dark(colour: tuple[int, int, int]) -> bool:
-    """Return whether white letters are easier to read on it than black ones (by the weights of ITU-R BT.601)."""
+    """Return whether white letters are easier to read on a colour than black ones (weights of ITU-R BT.601)."""
     red, green, blue = colour
     return 0.299 * red + 0.587 * green + 0.114 * blue < 110
 

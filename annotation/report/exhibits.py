@@ -121,7 +121,7 @@ def agreement_exhibit(material: CampaignMaterial) -> Exhibit:
 
 
 def labels_exhibit(material: CampaignMaterial) -> Exhibit:
-    """Shares and ranks of labels, and agreement; of texts that they are not compared. Empty where all have scales."""
+    """Return labels' shares, ranks and agreement; texts are only counted. Empty if all questions have scales."""
     full = label_table(groups_by_task(material.tasks, material.groups))
     if material.study.judging.does_tasks:
         return _answers_exhibit(full)

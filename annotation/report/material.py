@@ -80,12 +80,12 @@ class CampaignMaterial:
 
     @property
     def excluded(self) -> pd.DataFrame:
-        """Return those whose raters a person excluded, of pairs that stay."""
+        """The ratings by excluded raters, without those of withdrawn pairs."""
         return self.submitted[(self.submitted["excluded"] != "") & (self.submitted["withdrawn"] == "")]
 
     @property
     def withdrawn(self) -> pd.DataFrame:
-        """Return those whose pairs a person withdrew, whoever gave them."""
+        """The ratings of withdrawn pairs."""
         return self.submitted[self.submitted["withdrawn"] != ""]
 
     @property
@@ -96,7 +96,7 @@ class CampaignMaterial:
 
     @property
     def surplus(self) -> pd.DataFrame:
-        """Return surplus ratings, which came when their pair had enough.
+        """The surplus ratings, which came when their pair had enough.
 
         They follow from the ratings that count, since the mark dates from collecting.
         """
@@ -110,12 +110,12 @@ class CampaignMaterial:
 
     @property
     def texts(self) -> set[tuple[str, str]]:
-        """Languages of originals with those of their transformed texts (codes)."""
+        """The languages of originals and of their outputs (codes)."""
         return {(pair.language, pair.output_language) for pair in self.pairs}
 
     @functools.cached_property
     def tasks(self) -> Sequence[HumanTask]:
-        """The tasks that people do, as they were drawn; none of other studies."""
+        """People's tasks as they were drawn; none in other studies."""
         return read_tasks(self.study) if self.study.judging.does_tasks else ()
 
     @property

@@ -260,7 +260,7 @@ def _raters(material: CampaignMaterial) -> list[str]:
 
 
 def rated_by(material: CampaignMaterial) -> str:
-    """Return how many raters, and whether they are people."""
+    """Return the number of raters, people and simulated ones apart."""
     made_up = material.counting.groupby("rater_id")["simulated"].any()
     simulated = int(made_up.sum())
     people = len(made_up) - simulated

@@ -93,7 +93,7 @@ _COLUMNS = ["why", "pair_id", "transformation", "language", "question", "mean", 
 
 
 def examples_exhibit(material: CampaignMaterial) -> Exhibit:
-    """The pairs with the highest and the lowest mean, and those whose ratings differ most; a row each.
+    """Return the pairs with the highest and lowest means and with the largest differences, a row each.
 
     By the first question that is rated on a scale, of pairs with as many ratings as `acceptance.min_raters`; of equal
     ones the first by id. A pair stands under one heading alone.

@@ -122,7 +122,7 @@ def _raters(material: CampaignMaterial) -> pd.DataFrame:
 
 
 def severity_figures(raters: pd.DataFrame) -> list[Figure]:
-    """The raters' severity with its interval: a figure a question; none where it is undefined."""
+    """Return a figure for each question with the raters' severities; none where undefined."""
     figures = []
     for question, of_question in raters.dropna(subset=["severity"]).groupby("question", sort=False):
         shown = _ends(of_question)

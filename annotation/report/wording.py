@@ -165,7 +165,7 @@ def several_rules(rule: AcceptanceSpec) -> str:
 
 
 def _judged_otherwise(question: str, rule: AcceptanceSpec) -> list[str]:
-    """The pools that have rules of their own about a question: those for all pools do not hold there."""
+    """Return the pools with rules of their own about a question, which replace the general ones."""
     return sorted({pool for criterion in rule.rules if criterion.question == question for pool in criterion.pools})
 
 

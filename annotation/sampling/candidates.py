@@ -63,7 +63,7 @@ def words_of(text: str) -> frozenset[str]:
 
 
 def overlap(first: frozenset[str], second: frozenset[str]) -> float:
-    """The Jaccard index of two sets of words: shared ones over all, from 0 to 1."""
+    """Return the Jaccard index of two sets of words, from 0 to 1."""
     return len(first & second) / len(first | second)
 
 
@@ -93,7 +93,7 @@ class DuplicateIndex:
 
 
 def _rarest(words: frozenset[str]) -> list[str]:
-    """So many of a text's rarest words that each near-duplicate has one of them among its own; long words are rare."""
+    """Return enough of a text's rarest words that every near-duplicate has one of them; long words are rare."""
     number = len(words) - math.ceil(NEAR * len(words) - 1e-9) + 1
     return sorted(words, key=lambda word: (-len(word), word))[:number]
 
@@ -142,7 +142,7 @@ class Strata:
 
     @classmethod
     def of(cls, plan: Plan, texts: Iterable[Text], lengths: Lengths, transformation: str, seed: int) -> Strata:
-        """Return those of a unit."""
+        """Return the strata of a unit."""
         index_of: dict[Stratum, int] = {}
         numbers = array("i")
 
@@ -206,7 +206,7 @@ class SampleSource(Protocol):
 
     @property
     def study(self) -> Study:
-        """Return whose sample it is."""
+        """The study that the sample is for."""
         ...
 
     @property
@@ -280,7 +280,7 @@ class Candidates:
             yield from (as_record(row, Text) for row in table.to_pylist())
 
     def _rows(self, transformation: str, seed: int) -> Iterator[tuple[dict[str, Any], Stratum | None]]:
-        """A unit's outputs, each with its stratum; None for one of other prompts, say."""
+        """Yield a unit's outputs with their strata; None for an output by other prompts, for instance."""
         strata = Strata.of(self.plan, self._texts(), self._lengths, transformation, seed)
         path = self.plan.study.transformation_file(transformation, seed)
         refuse_other_outputs(self.plan.study, transformation, seed)
@@ -290,7 +290,7 @@ class Candidates:
 
 
 class Turns:
-    """Candidates in strata within strata, which give one each in turn for as long as they reach.
+    """Candidates in nested strata, which take turns until they are used up.
 
     Those whose keys are in `had` were given before: a stratum that has given more waits until the others have, too.
     """
@@ -429,7 +429,7 @@ class Groups:
         ]
 
     def known(self, had: Sequence[Pair]) -> list[Pair]:
-        """The items whose right answers are known, but those that raters had, in an order that the seed decides."""
+        """Return the items with known answers that raters have not had, in an order drawn by the seed."""
         had_ids, seed = {pair.pair_id for pair in had}, self.study.sample.seed
         drawn = {pair.key for pair in had if pair.drawn}
         shown = {_seen(item) for item in self._open if item.key in drawn}  # a file may name its answers later

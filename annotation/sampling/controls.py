@@ -73,7 +73,7 @@ class ControlDesign:
         return n_known + n_made + self.sample.repeats
 
     def _of_rubric(self, pool: str) -> int:
-        """Controls of a batch whose right answers the rubric says."""
+        """Return the number of a batch's controls with answers in the rubric."""
         return sum(number for kind, number in self._kinds() if self.rubric.expected(pool, kind))
 
     def _kinds(self) -> list[tuple[Literal["positive", "negative"], int]]:

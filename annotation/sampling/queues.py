@@ -34,7 +34,7 @@ class Queue:
 
     @classmethod
     def of(cls, pair: Pair) -> Queue:
-        """The queue that a pair stands in."""
+        """Return a pair's queue."""
         return cls(pair.queue or pair.pool, pair.language, pair.output_language)
 
     @property
@@ -97,7 +97,7 @@ def in_order(pair_ids: Iterable[str], seed: int, waves: Mapping[str, int] | None
 
 
 def ends_of(blocks: Sequence[int], pairs: int) -> tuple[int, ...]:
-    """The pairs after each block of a verdict that has so many: the last block ends where its pairs do.
+    """Return the pairs after each block of a verdict with so many pairs; the last block ends with them.
 
     >>> ends_of((20, 40, 60), 50), ends_of((20, 40, 60), 200)
     ((20, 40, 50), (20, 40, 60))
@@ -106,7 +106,7 @@ def ends_of(blocks: Sequence[int], pairs: int) -> tuple[int, ...]:
 
 
 def block_numbers(study: Study, pairs: Sequence[Pair], controls: Sequence[Pair] = ()) -> dict[str, int]:
-    """The block, from 0, of each pair, control and repeat; no entry where it is in none.
+    """Return the block, from 0, of each pair, control and repeat that has one.
 
     Args:
         study: has `raters.blocks`, the scope of verdicts, and the seed.

@@ -191,7 +191,7 @@ def all_settings(study: Study) -> dict[str, Any]:
 
 
 class PoolDrawing:
-    """The transformations of one pool, drawn from in turn: a larger sample goes on where a smaller one ends."""
+    """The transformations of a pool, drawn from in turn; a larger sample continues a smaller one."""
 
     def __init__(self, candidates: SampleSource, transformations: Sequence[str], before: Sequence[Pair]) -> None:
         self._study = candidates.study

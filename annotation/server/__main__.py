@@ -7,7 +7,7 @@ from plumbline import cli
 
 
 def main() -> int:
-    """Make it; 0 when it is there."""
+    """Create Argilla's environment; return 0."""
     ensure_environment()
     return 0
 

@@ -105,7 +105,7 @@ def variables(address: str) -> dict[str, str]:
 
 
 def environment(address: str) -> dict[str, str]:
-    """The environment for PostgreSQL's programs; messages in English, for they are shown with ours."""
+    """Return the environment for PostgreSQL's programs, with messages in English."""
     passed_on: Mapping[str, str] = {name: value for name, value in os.environ.items() if name not in OWN_VARIABLES}
     return {**passed_on, **variables(address), "LC_ALL": "C.UTF-8", "PGCONNECT_TIMEOUT": "10"}
 

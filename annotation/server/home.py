@@ -40,7 +40,7 @@ class User:
 
 @dataclass(frozen=True)
 class Credentials:
-    """Everyone whom this platform gave an account on one home's server."""
+    """All accounts that this platform created on a home's server."""
 
     owner: User  #: may do everything; belongs to no workspace, for its admins could read the owner's key
     annotators: tuple[User, ...] = ()  #: everyone else, in the order in which they were made
@@ -98,7 +98,7 @@ class Home:
 
     @property
     def lock(self) -> Path:
-        """Locked (flock) by the running server for as long as it lives, even if it is killed."""
+        """The file that the running server locks (flock) until it ends, even by `kill -9`."""
         return self.path / "server.lock"
 
     @property
@@ -128,7 +128,7 @@ def write_private(path: Path, text: str) -> None:
 
 
 def prepare(home: Home) -> bool:
-    """Make the folder, the secret and the owner's credentials where they are missing.
+    """Create the folder, the secret and the owner's credentials if missing.
 
     Returns whether the owner is new (then the caller shows the password once). Raises ServiceError when the folder
     cannot be written, DataError when a file in it is damaged.
@@ -194,7 +194,7 @@ def remember(home: Home, user: User) -> None:
 
 
 def forget(home: Home, username: str) -> None:
-    """Take an annotator out of the file; nothing happens when it is not there."""
+    """Remove an annotator from the file, if listed."""
     with changing(home):
         present = credentials(home)
         save(home, replace(present, annotators=tuple(user for user in present.annotators if user.username != username)))
@@ -296,7 +296,7 @@ Role = Literal["annotator", "admin", "owner"]
 
 
 def ensure_user(server: Connection, username: str, first_name: str, role: Role = "annotator") -> User:
-    """The account `username`, made if it is missing; calling it again changes nothing.
+    """Return the account `username`, created if missing.
 
     On our own server the account is kept in the home's credentials file; one that exists there but whose password the
     file does not know gets a new password. On an Argilla that runs elsewhere an existing account is left as it is and

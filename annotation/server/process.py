@@ -183,7 +183,7 @@ def watch(child: Child, keeper: Keeper | None, meanwhile: Callable[[], None] | N
 
 
 def announce(url: str, home: Home, host: str, first: bool, progress: Callable[[str], None]) -> None:
-    """Say where the server is and how to sign in; the password only on the first start of a home."""
+    """Print the server's address and how to sign in; the password on a home's first start alone."""
     progress(f"Argilla runs at {url}   (Ctrl-C stops it)")
     progress(f"Annotators begin at {url}/work")
     if first:
@@ -233,7 +233,7 @@ class MigrationNeededError(Exception):
 
 
 class Child:
-    """A server of our own. The constructor returns once it is ready, and leaves no process behind when it raises."""
+    """A server of our own: ready once constructed; no process is left behind if that fails."""
 
     def __init__(  # what a server is told
         self, home: Home, python: Path, hosts: Sequence[str], port: int, *, workers: int = 1, may_migrate: bool = False
@@ -340,7 +340,7 @@ def location() -> Path:
 
 
 def ensure_environment(progress: Callable[[str], None] = print) -> Path:
-    """The environment's interpreter; makes the environment when it is missing or the constraints have changed.
+    """Create the environment if it is missing or the constraints have changed; return its interpreter.
 
     `progress` gets a line when there is something to wait for. An environment counts only once its stamp is written,
     so one that an interrupt cut off is made anew. Raises ServiceError, one line, when it cannot be made.

@@ -52,7 +52,7 @@ class SheetAnswer:
 
     @property
     def yes_or_no(self) -> str:
-        """`yes`, `no`, `n/a`, or nothing where it begins otherwise."""
+        """The answer's first word if it is `yes`, `no` or `n/a`; else empty."""
         return begins(self.text)
 
 
@@ -110,7 +110,7 @@ def all_simulated(material: CampaignMaterial) -> bool:
 
 
 def languages_of(material: CampaignMaterial) -> tuple[list[str], list[str]]:
-    """Codes of the originals' languages, and of those of the outputs."""
+    """Return the codes of the originals' languages and of the outputs'."""
     originals, outputs = zip(*material.texts, strict=True)
     return sorted(set(originals)), sorted(set(outputs))
 

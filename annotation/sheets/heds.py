@@ -157,7 +157,7 @@ def _choice(answer: SheetAnswer, *options: int) -> FieldAnswer:
 
 
 def _by_beginning(answer: SheetAnswer, options: Mapping[str, int]) -> FieldAnswer:
-    """The option that an answer's first word (yes, no, n/a) stands for."""
+    """Return the option for an answer's first word (yes, no, n/a)."""
     return _choice(answer, *[options[answer.yes_or_no]] if answer.yes_or_no in options else [])
 
 
@@ -248,7 +248,7 @@ def _design(material: CampaignMaterial, facts: Mapping[str, SheetAnswer]) -> dic
 
 
 def _assurance(material: CampaignMaterial) -> tuple[int, ...]:
-    """Automatic checks always; those by people, and exclusions, where decisions about raters are on record."""
+    """Return the options on quality assurance: automatic checks, and people's checks and exclusions if on record."""
     return (2, *((3,) if material.decisions else ()), *((4,) if len(material.excluded) else ()))
 
 

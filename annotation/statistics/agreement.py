@@ -65,7 +65,7 @@ class Answers:
 
     @property
     def levels(self) -> tuple[float, ...]:
-        """The points of the scale; of a continuous one those that were given."""
+        """The points of the scale; for a continuous scale the numbers given."""
         return self.distinct or self.scale
 
     @functools.cached_property
@@ -251,7 +251,7 @@ def _alpha(sums: Floats) -> Floats:
 
 
 def raw_agreement(answers: Answers, generator: np.random.Generator) -> Estimate:
-    """The share of equal ones among all twos of ratings that a pair got; BCa bootstrap interval over pairs.
+    """Return the share of equal ratings among all twos of a pair's ratings; BCa bootstrap interval over pairs.
 
     Nothing is taken off for chance, so that it is defined even where all ratings are the same.
     """
@@ -401,7 +401,7 @@ def _places(answers: Answers, first: Integers, second: Integers) -> tuple[Floats
 
 
 def _kappas(couple: Integers, first: Floats, second: Floats) -> tuple[Floats, Integers, Floats]:
-    """(kappa of each two raters, pairs that they share, their kappa without each single one of those pairs).
+    """Return each two raters' kappa, the number of pairs they share, and kappa without each of these pairs.
 
     Squared differences of all ratings of the one and all of the other sum to n sum x^2 + n sum y^2 - 2 sum x sum y.
     """

@@ -57,7 +57,7 @@ def answers_to(question: QuestionScale, ratings: pd.DataFrame) -> Answers:
 
 
 def with_label(question: QuestionScale, ratings: pd.DataFrame, label: str) -> Answers:
-    """For each answer whether it has a label, or ranks it first: 1 where it does."""
+    """Return answers that are 1 where a label is given, or ranked first, else 0."""
     answers = answers_to(question, ratings)
     has = np.array([has_label(question.kind, answer, label) for answer in ratings["answer"].astype(str)], np.int64)
     return Answers(answers.pair, answers.rater, has, (0, 1))
@@ -176,7 +176,7 @@ def shares(
     level: float | None = None,
     within_bounds: bool = True,
 ) -> tuple[Share, ...]:
-    """Return how often each label was given, or ranked first, with the interval of the rule; none of texts.
+    """Return each label's share, or share of first ranks, with the rule's interval; none of texts.
 
     `level` is the one-sided level of a look after a block. `within_bounds`: shares over raters that do not vary have
     the interval of a bounded mean (`intervals.bounded`).
@@ -317,7 +317,7 @@ def _mean_over_pairs(values: Floats, least: float) -> Estimate:
 
 
 def mean_ranks(question: QuestionScale, ratings: pd.DataFrame, interval: str, *, anytime: bool) -> tuple[MeanRank, ...]:
-    """The mean rank of each label (equal ones share the mean of their places), with the interval of the rule."""
+    """Return each label's mean rank (ties share the mean of their places), with the rule's interval."""
     if ratings.empty:
         return tuple(MeanRank(label=label, rank=Estimate.undefined("no ratings")) for label in question.labels)
     rankings = Rankings.of(question, ratings)

@@ -129,7 +129,7 @@ def summarise(
     anytime: bool = False,
     level: float | None = None,
 ) -> Summary:
-    """One question's ratings (those that count, of any number of pairs) in the numbers of HTEB's Table 2, and more.
+    """Summarise the counting ratings of one question in the numbers of HTEB's Table 2, and more.
 
     The mean's interval is the rule's, or with `anytime` a confidence sequence over the pairs in the order of the column
     `turn` (`verdicts.counted`), widened to hold the mean; with `level`, the one-sided level of a look after a block, a

@@ -108,7 +108,7 @@ def by_pair(
 
 
 def by_transformation(pairs: pd.DataFrame) -> pd.DataFrame:
-    """A row for each transformation and language of the sample, in its order; `pairs` are those of `by_pair`.
+    """Return a row for each transformation and language of the sample, in order; `pairs` are those of `by_pair`.
 
     Columns: transformation, language; numbers of pairs: `withdrawn`, and without these `pairs`, `complete` and
     `enough`; numbers of answers to those that stay: `counting`, `wanted`, `open`, `drafts`, `discarded`, `surplus` and
@@ -120,7 +120,7 @@ def by_transformation(pairs: pd.DataFrame) -> pd.DataFrame:
 
 
 def by_rater(ratings: pd.DataFrame, workload: Workload, signs: Sequence[Sign]) -> pd.DataFrame:
-    """A row for each rater who answered or is asked to, those with the most answers first; `ratings` are all.
+    """Return a row for each rater who answered or is asked to, most answers first; `ratings` are all.
 
     Columns: rater_id, simulated, `answers` (submitted), `open` (pairs of the rater's datasets that want answers and
     have none of the rater's; NA for who is no member: ratings from files), `drafts`, `discarded`, `last` (when the last
@@ -183,7 +183,7 @@ def _left(answers: pd.DataFrame, workload: Workload) -> dict[str, Counter[str]]:
 def _behind(
     submitted: pd.DataFrame, excluded: Collection[str], remaining: Mapping[str, Counter[str]], workload: Workload
 ) -> dict[str, list[str]]:
-    """Why members are behind, in words: of those who have something left to rate, who gave few answers or is idle.
+    """Return why members are behind, in words: with work left, they gave few answers or are idle.
 
     Few are less than half of the median of the members of the same dataset, where the rater has something left. Idle is
     who has not answered for IDLE before `asked.at`, counted from `asked.since` for who never did. Whom people excluded
@@ -251,7 +251,7 @@ class _StageHistory:
         return datetime.fromisoformat(self.entries[command]["finished_at"]) if command in self.entries else None
 
     def _place(self, name: str) -> Path:
-        """Return where a file stands that a command read: among the records, or below the study file."""
+        """Return the path of a file that a command read, among the records or below the study file."""
         path = self.study.folder / name
         return path if path.exists() else self.study.file.parent / name
 
@@ -288,7 +288,7 @@ def stages_of(
 
 
 def mismatch(study: Study, pairs: pd.DataFrame) -> str:
-    """Why pairs (rows of `Pair`) are no longer of the study's generator and prompts, in one line; empty if they are."""
+    """Return why pairs (rows of `Pair`) are no longer by the study's generator and prompts; empty if they are."""
     if pairs.empty:
         return ""
     makers = pairs[["transformation", "generator_hash", "prompt_hash"]].drop_duplicates()

@@ -160,7 +160,7 @@ def _of_blocks(evidence: Evidence, verdicts: Sequence[Verdict]) -> dict[str, Any
 
 
 def _blocks(evidence: Evidence) -> Iterator[str]:
-    """Return lines on the progress of each verdict's blocks, then on the ratings and money saved so far.
+    """Yield lines on the progress of each verdict's blocks, then on the ratings and money saved so far.
 
     There are none without blocks.
     """
@@ -202,7 +202,7 @@ def _again(evidence: Evidence, published: Stage, undecided: Sequence[Ahead]) -> 
 
 
 def _languages(pairs: pd.DataFrame) -> list[tuple[str, str]]:
-    """The languages of originals with those of their transformed texts."""
+    """Return the languages of originals with those of their outputs."""
     return list(pairs[["language", "output_language"]].drop_duplicates().itertuples(index=False, name=None))
 
 
@@ -272,7 +272,7 @@ def _found_so_far(evidence: Evidence, *, may_judge: bool) -> list[Verdict]:
 
 
 def _undecided(rule: AcceptanceSpec, pairs: pd.DataFrame, verdicts: Sequence[Verdict]) -> list[Ahead]:
-    """The groups of which no verdict is, or none that decides; `pairs` are those of `by_pair`."""
+    """Return the groups without a deciding verdict; `pairs` are those of `by_pair`."""
     key = SCOPES[rule.scope]
     done = {tuple(getattr(verdict, name) for name in key) for verdict in verdicts if verdict.decision != "undecided"}
     return [group for group in ahead(pairs, rule) if group.key not in done]

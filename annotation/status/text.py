@@ -32,7 +32,7 @@ _NAMED = 5  # verdicts that a line names
 
 
 def status_text(status: Status, arguments: str, names: Mapping[str, str] = MappingProxyType({})) -> str:
-    """The status for a terminal; `arguments` are those that name the study in the commands that it advises.
+    """Return the status for a terminal; `arguments` name the study in the advised commands.
 
     `names` are raters' by pseudonym, as far as this machine's user may see them (`annotation.names`).
     """
@@ -177,7 +177,7 @@ def _wait(status: Status, arguments: str) -> str:
 
 
 def _nobody_left(status: Status) -> bool:
-    """Return whether no rater can still answer, as far as is known: who was let in since the last `collect` can."""
+    """Return whether no known rater can still answer; raters admitted since the last `collect` can."""
     raters, published, collected = status.raters, status.stages["published"], status.stages["collected"]
     if raters.empty:
         return True
@@ -408,7 +408,7 @@ def decided(verdicts: Sequence[Verdict]) -> str:
 
 
 def show_status(options: argparse.Namespace) -> int:
-    """Show where the study stands."""
+    """Print the study's status."""
     study = cli.study_of(options)
     names = known_names(home_of(options), study.name)
     print(status_text(status_now(study, home_of(options)), study.arguments, names))

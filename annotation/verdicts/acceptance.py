@@ -146,7 +146,7 @@ def _check(evidence: Evidence) -> None:
 def _look(
     looks: Sequence[Look], verdicts: Sequence[Verdict], n_ratings: int, rests_on: Mapping[str, str]
 ) -> list[Look]:
-    """The looks with this one, where it is another: who looks again at other results judges by a rule of many looks."""
+    """Return the looks with this one, unless its results are the last one's."""
     counts = dict(Counter(verdict.decision for verdict in verdicts))
     look = Look.model_validate({"at": datetime.now(UTC), "n_ratings": n_ratings, "decisions": counts, **rests_on})
     if looks:  # what an earlier version did not note is taken for the same
@@ -183,7 +183,7 @@ def answers_lines(done: Acceptance) -> list[str]:
 
 
 def _left(ratings: pd.DataFrame, counting: pd.DataFrame) -> Iterator[tuple[str, int]]:
-    """Return how many raters' answers to a record do not count, by reason."""
+    """Yield the number of raters' answers to a record that do not count, by reason."""
 
     def number(frame: pd.DataFrame) -> int:
         return len(frame.drop_duplicates(["pair_id", "rater_id"]))
@@ -197,7 +197,7 @@ def _left(ratings: pd.DataFrame, counting: pd.DataFrame) -> Iterator[tuple[str, 
 
 
 def flagged(tasks: Sequence[HumanTask], groups: Sequence[Group]) -> Iterator[str]:
-    """A line for each task on which people agree less than HUME's bound, and for those whose kappa says nothing."""
+    """Yield a line for each task with agreement below HUME's bound, or with a meaningless kappa."""
     summaries = {summary.question: summary for group in groups if group.level == "pool" for summary in group.questions}
     for task in tasks:
         if task.asked == "cluster":

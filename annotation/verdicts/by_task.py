@@ -15,7 +15,7 @@ from plumbline.statistics.estimates import Estimate
 
 
 def groups_by_task(tasks: Sequence[HumanTask], groups: Sequence[Group]) -> Sequence[Group]:
-    """Of tasks a row each, and one for each language of those that have several; groups as they are without tasks."""
+    """Return a row for each task, and for each language of tasks with several; without tasks the groups unchanged."""
     if not tasks:
         return groups
     whole, rows = dict[str, int](), list[Group]()
@@ -30,7 +30,7 @@ def groups_by_task(tasks: Sequence[HumanTask], groups: Sequence[Group]) -> Seque
 
 
 def verdicts_by_task(tasks: Sequence[HumanTask], verdicts: Sequence[Verdict]) -> Sequence[Verdict]:
-    """The verdicts on tasks with their answers so; verdicts as they are without tasks."""
+    """Return the verdicts with each task's answers combined; unchanged without tasks."""
     if not tasks:
         return verdicts
     return [verdict.model_copy(update={"questions": _taken_together(tasks, verdict.questions)}) for verdict in verdicts]
@@ -61,7 +61,7 @@ def _taken_together(tasks: Sequence[HumanTask], summaries: Iterable[Summary]) ->
 
 
 def _shares(task: HumanTask, summaries: Sequence[Summary]) -> Iterator[Share]:
-    """Return how often each label was given, by its name, of the answers to all questions of a task."""
+    """Yield each label's share by its name, over the answers to all questions of a task."""
     total = sum(summary.n_ratings for summary in summaries)
     parts: dict[str, list[tuple[int, Estimate]]] = {}
     for summary in summaries:

@@ -102,7 +102,7 @@ def basis(sample: pd.DataFrame, ratings: pd.DataFrame, design: Design, dealt: De
 def sequence(
     order: Sequence[str], answered: Mapping[str, int], design: Design, dealt: Mapping[str, int]
 ) -> tuple[SequenceProgress, list[str]]:
-    """(how far it is, the pairs that count so far) of pairs in their `order`.
+    """Return the progress of a sequence and its counting pairs, for pairs in their `order`.
 
     `answered` are the ratings of each pair that count, on its question with the fewest. Up to the first pair that still
     wants some, a pair counts with `min_raters`; one that enough raters have dealt with, and fewer rated, is passed
@@ -127,7 +127,7 @@ def sequence(
 
 
 def answers(ratings: pd.DataFrame, design: Design) -> pd.Series:
-    """Return how many answers each pair has, on the question that needs one where it has the fewest.
+    """Return each pair's number of answers on its required question with the fewest.
 
     `ratings` are those that count. Questions that need no answer, or are not asked about a pair, play no part.
     """
@@ -151,7 +151,7 @@ def _asked(ratings: pd.DataFrame, pair_ids: pd.Index, scale: QuestionScale, desi
 
 
 def with_enough(ratings: pd.DataFrame, design: Design) -> pd.DataFrame:
-    """The ratings of pairs that `min_raters` answered on every question; `ratings` are those that count."""
+    """Return the ratings of pairs with `min_raters` answers on every question; `ratings` are counting ones."""
     answered = answers(ratings, design)
     return _of_pairs(ratings, answered.index[answered >= design.rule.min_raters], design.questions)
 

@@ -177,7 +177,7 @@ def _open(evidence: Evidence, verdicts: Sequence[Verdict]) -> Iterator[str]:
 
 
 def _thin(evidence: Evidence, verdicts: Sequence[Verdict]) -> Iterator[str]:
-    """Decided on few pairs, or on less than half of those that were drawn."""
+    """Yield lines on decisions from few pairs, or from less than half of those drawn."""
     drawn: Counter[tuple[str, ...]] = Counter()
     groups = evidence.collected.sample.groupby(["pool", "language", "task_type"], observed=True).size()
     for names, pairs in groups.items():
@@ -208,7 +208,7 @@ def _close(item: str, verdicts: Sequence[Verdict]) -> Iterator[str]:
 
 
 def _probability(verdict: Verdict) -> float:
-    """The verdict's P; where a rule has none, that of the others, as long as any one of them alone would turn it."""
+    """Return the verdict's P; if a rule has none, that of the other rules, if any one of them alone would turn it."""
     probabilities = [chance.probability for chance in verdict.probabilities if not math.isnan(chance.probability)]
     if probabilities and math.isnan(verdict.probability):
         if (verdict.decision, verdict.combine) == ("accepted", "all"):
@@ -219,7 +219,7 @@ def _probability(verdict: Verdict) -> float:
 
 
 def _agreement(verdicts: Sequence[Verdict]) -> Iterator[str]:
-    """Return a warning where AC2 looks fair and alpha does not.
+    """Yield a warning where AC2 looks fair and alpha does not.
 
     Then raters agree on the frequent answer, and hardly tell pairs apart.
     """

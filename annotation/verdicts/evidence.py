@@ -60,12 +60,12 @@ class Evidence(CampaignRecords):
 
     @functools.cached_property
     def offered(self) -> bool:
-        """Return whether this campaign offered the sample to raters; taken for granted where nothing is imported."""
+        """Whether this campaign offered the sample to raters; true unless ratings are imported."""
         return not imported(self.collected.ratings).any() or offered_to_raters(self)
 
     @functools.cached_property
     def rules_now(self) -> Mapping[str, Any]:
-        """The study's rules as they are now, whichever hold."""
+        """The study's present rules, whether or not they hold."""
         return rules_now(self)
 
     @property
@@ -95,7 +95,7 @@ class Evidence(CampaignRecords):
 
     @functools.cached_property
     def unlooked(self) -> Sequence[str]:
-        """Return by which rules raters could not be looked at, a line each, as `not_looked_at` says it."""
+        """The rules by which raters could not be checked, a line each (`not_looked_at`)."""
         staying = self.collected.ratings[stays(self.collected.ratings)]
         if staying.empty:
             return ()
@@ -125,7 +125,7 @@ class Evidence(CampaignRecords):
             self.block_looks = [*self.block_looks, *new]
 
     def unopened(self, ahead: Mapping[Place, int] | None = None) -> frozenset[str]:
-        """Pairs, controls and repeats of blocks that raters do not get, or not yet; none of a rule without blocks.
+        """Return pairs, controls and repeats of blocks that are not open to raters; none for a rule without blocks.
 
         `ahead` says how many blocks of undecided groups are open at least.
         """
@@ -139,13 +139,13 @@ class Evidence(CampaignRecords):
 
     @property
     def spared(self) -> frozenset[str]:
-        """Return those of them that raters need not get any more, since a look at earlier blocks has decided."""
+        """The pairs, controls and repeats that a look at earlier blocks has made unnecessary."""
         decided = {key: group.opened for key, group in self.blocks.items() if group.decision != "undecided"}
         return self._beyond(decided)
 
     @functools.cached_property
     def block_numbers(self) -> Mapping[str, int]:
-        """The block, from 0, of each pair, control and repeat that stands in one."""
+        """The block, from 0, of each pair, control and repeat that has one."""
         return block_numbers(self.study, self.pairs, self.controls)
 
     def _beyond(self, opened: Mapping[Place, int]) -> frozenset[str]:
@@ -161,7 +161,7 @@ class Evidence(CampaignRecords):
         )
 
     def refuse_other_rules(self) -> None:
-        """Raise StudyError where the study's rules are not those that hold since the first rating."""
+        """Raise StudyError if the study's rules differ from those that hold since the first rating."""
         refuse_other_rules(self, self.rules_now, self.collected.ratings)
 
 

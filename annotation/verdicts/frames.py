@@ -112,7 +112,7 @@ def _heeded(rated: pd.DataFrame) -> pd.DataFrame:
 
 
 def _times(column: pd.Series) -> pd.Series:
-    """Times that can be put in order: as they are, or read where they are text."""
+    """Return times in a sortable type, parsed if they are text."""
     if pd.api.types.is_numeric_dtype(column) or pd.api.types.is_datetime64_any_dtype(column):
         return column
     times = pd.to_datetime(column.astype(str), utc=True, format="ISO8601", errors="coerce")
@@ -144,7 +144,7 @@ def _pair(values: dict[str, str]) -> Pair:
 
 
 def _completed(rated: pd.DataFrame, sample: list[Pair]) -> pd.DataFrame:
-    """The ratings with the columns that a study's have; where none says otherwise, all were submitted."""
+    """Add the columns of a study's ratings; by default all ratings are submitted."""
     facts = {pair.pair_id: pair for pair in sample}
     if strange := next((pair_id for pair_id in rated["pair_id"] if pair_id not in facts), None):
         raise ValueError(f"ratings: pair {strange} is not among the pairs")

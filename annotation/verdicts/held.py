@@ -76,7 +76,7 @@ def kept_raters(decisions: Sequence[Decision], ratings: pd.DataFrame) -> frozens
 
 
 def with_checks(verdicts: Sequence[Verdict], evidence: Evidence) -> list[Verdict]:
-    """Verdicts as they are decided, those undecided that wait for a look at their raters."""
+    """Return the verdicts, undecided where they wait for a look at their raters."""
     if not checks_raters(evidence):
         return list(verdicts)
     verdicts = [verdict.model_copy(update={"checked": True}) for verdict in verdicts]
@@ -97,7 +97,7 @@ def held(
     checks: Checks,
     withdrawn: Collection[str] = (),
 ) -> list[Verdict]:
-    """The verdicts, those undecided whose raters somebody has to look at; `ratings` are all of the sample's."""
+    """Return the verdicts, undecided where somebody must look at raters; `ratings` are all of the sample's."""
     key = SCOPES[design.rule.scope]
     names = ["pair_id", "pool", "language", "task_type", "wave"]
     sample = pd.DataFrame(map(operator.attrgetter(*names), pairs), columns=names)
@@ -124,7 +124,7 @@ def _held(verdict: Verdict, to_look_at: Sequence[tuple[str, Sequence[str]]]) -> 
 
 
 def reasons_to_look(ratings: pd.DataFrame, design: Design, checks: Checks) -> Iterator[tuple[str, Sequence[str]]]:
-    """(why a verdict on these ratings waits, the raters to look at); nothing where it does not."""
+    """Yield each reason why a verdict on these ratings waits, with the raters to look at."""
     counts = {str(rater): int(number) for rater, number in ratings["rater_id"].value_counts().items() if number}
     looked_at = set(counts) <= set(checks.looked_at)
     failing = [rater for rater in counts if checks.fails(rater) and rater not in checks.looked_at]
@@ -163,7 +163,7 @@ def _of(raters: Collection[str], missed: Missed) -> str:
 
 
 def _told_apart_by_nobody(ratings: pd.DataFrame, design: Design) -> str:
-    """The questions whose ratings vary, where in none of them raters tell pairs apart; empty where in some, or none.
+    """Return the varying questions if raters tell pairs apart on none of them; else nothing.
 
     Of several at 5% over their number.
     """

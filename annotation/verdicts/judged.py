@@ -122,7 +122,7 @@ def _outcome(decision: str) -> Outcome:
 
 
 def _numbers(summary: Summary, judged: Sequence[JudgedMean], *, lean: bool) -> Summary:
-    """A question's summary with the mean and interval of both, or with those ends by which people's own lean."""
+    """Return a question's summary with the mean of people and judges, or with the ends of their leaning."""
     both = next((mean for mean in judged if mean.question == summary.question), None)
     if both is None:
         return summary

@@ -64,7 +64,7 @@ class BlockProgress:
         return (f"block {self.complete + 1} of {len(self.ends)} waits for {count(self.missing, 'answer')}",)
 
     def taken(self, group: tuple[str, ...], at: datetime, rule_id: str) -> list[TakenLook]:
-        """Its looks as they are kept."""
+        """Return its looks as records."""
         return [
             TakenLook(
                 group=group,

@@ -133,7 +133,7 @@ def pool_hash(drawn: Mapping[str, str]) -> str:
 
 
 def refuse_undrawn(records: CampaignRecords) -> None:
-    """Raise StudyError where judges are to decide, and the outputs that they rate, the sample's among them, must stand.
+    """Raise StudyError if judges decide and their outputs are not drawn yet.
 
     They are fixed with the other rules, before raters begin.
     """
@@ -197,19 +197,19 @@ def rules_of(study: Study, rubric: Rubric, judges: Mapping[str, Any] | None = No
 
 
 def rules_now(records: CampaignRecords) -> dict[str, Any]:
-    """The study's rules as they are now, as `rules_of` has them; judges are read where they decide."""
+    """Return the study's present rules (`rules_of`), with its judges if they decide."""
     judges = fixed_judges(records.study) if records.study.acceptance.judges == "decide" else None
     return rules_of(records.study, records.rubric, judges)
 
 
 def first_rating(ratings: pd.DataFrame) -> datetime | None:
-    """When the first submitted rating was given, of those that were collected; None before it."""
+    """Return the time of the first submitted rating; None before it."""
     times = ratings.loc[ratings["status"] == "submitted", "submitted_at"]
     return times.min().to_pydatetime() if len(times) else None
 
 
 def binding(fixed: Sequence[RuleSet], first: datetime | None) -> RuleSet | None:
-    """The rules that hold: those fixed last before the first rating, or the last ones that replaced them with a reason.
+    """Return the rules that hold: the last fixed before the first rating, or the last that replaced them with a reason.
 
     What was fixed after it without a reason (published again while ratings stood on the server that nobody had
     collected yet) never held. Where all were fixed too late, the first ones hold.
@@ -219,7 +219,7 @@ def binding(fixed: Sequence[RuleSet], first: datetime | None) -> RuleSet | None:
 
 
 def checks_known(rules: RuleSet) -> bool:
-    """Return whether rules say when raters fail: those that an earlier version fixed do not, and stay as they are."""
+    """Return whether rules define when raters fail; those fixed by an earlier version do not."""
     return set(CHECKED) <= set(rules.rules.get("quality", {}))
 
 
@@ -269,7 +269,7 @@ def other_rules(now: Mapping[str, Any], fixed: Sequence[RuleSet], ratings: pd.Da
 
 
 def refuse_other_rules(records: CampaignRecords, now: Mapping[str, Any], ratings: pd.DataFrame) -> None:
-    """Raise StudyError where the study's rules `now` (`rules_of`) are not those that hold since the first rating.
+    """Raise StudyError if the study's rules `now` (`rules_of`) differ from those that hold since the first rating.
 
     `ratings` are all that were collected.
     """
@@ -288,7 +288,7 @@ _OF_BLOCKS = ("raters.blocks ", "acceptance.spending ", "acceptance.scope ")
 
 
 def _lasting(what: Sequence[str], now: Mapping[str, Any]) -> str:
-    """Why none of these changes of the rules can be amended; empty where they can."""
+    """Return why one of these changes of rules cannot be amended; empty if all can."""
     if any(change.startswith("raters.per_pair ") for change in what):
         return "so many ratings were asked for"
     by_blocks = "blocks" in now["raters"] or any(change.startswith("raters.blocks ") for change in what)
@@ -298,13 +298,13 @@ def _lasting(what: Sequence[str], now: Mapping[str, Any]) -> str:
 
 
 def fix_rules(records: CampaignRecords) -> None:
-    """See that the study's rules are the ones that hold, and fix them where they may be. Raises as `rules_due`."""
+    """Fix the study's rules unless they hold already. Raises as `rules_due`."""
     refuse_undrawn(records)
     write_rules(records, rules_due(records, rules_now(records), records.all_ratings))
 
 
 def write_rules(records: CampaignRecords, due: Sequence[RuleSet]) -> None:
-    """Write the sets of rules that are due, where they are more than those on disk."""
+    """Write the sets of rules that are due, if they are more than those on disk."""
     if len(due) > len(records.rules):
         Manifest.of(records.study).write_models(RULES.name, due)
 
@@ -312,7 +312,7 @@ def write_rules(records: CampaignRecords, due: Sequence[RuleSet]) -> None:
 def rules_due(
     records: CampaignRecords, now: Mapping[str, Any], ratings: pd.DataFrame, amend: str | None = None
 ) -> list[RuleSet]:
-    """The sets of rules as they are to be, so that the study's rules `now` hold: those on disk, or one more.
+    """Return the sets of rules by which the study's rules `now` hold: those on disk, or one more.
 
     Before the first collected rating they may be changed. After it `amend` must say why. Raises StudyError for a
     change without a reason, for a reason without a change, and for a number of ratings that is no longer the one that
@@ -355,7 +355,7 @@ def amendment_lines(fixed: Sequence[RuleSet], first: datetime | None) -> list[st
 
 
 def fixed_text(fixed: Sequence[RuleSet], first: datetime | None) -> str:
-    """When the rules were fixed and when the first rating was given, in one sentence that says which came first."""
+    """Return a sentence on when the rules were fixed and the first rating was given."""
     if not fixed:
         return "The rules were not fixed yet; publishing fixes them."
     held = seen(fixed, first) or fixed[0]

@@ -44,7 +44,7 @@ class RuleValue:
 
     @property
     def what(self) -> str:
-        """The question, with the label whose share it is."""
+        """The question, with the label if the rule is about a share."""
         return f"{self.rule.label} in {self.rule.question}" if self.rule.label else self.rule.question
 
     @property
@@ -218,7 +218,7 @@ def _reason(value: RuleValue) -> str:
 
 
 def _accepted(judged: Sequence[RuleValue]) -> list[str]:
-    """Why rules accept: a part for those of one kind and limit."""
+    """Return why rules accept, a part for rules of one kind and limit."""
     parts: dict[tuple[object, ...], list[RuleValue]] = {}
     for value in judged:
         parts.setdefault((value.rule.statistic, value.rule.by, value.rule.at_least, value.rule.at_most), []).append(
@@ -250,7 +250,7 @@ def late_lines(verdicts: Iterable[Verdict]) -> list[str]:
 
 
 def marks_of(verdicts: Iterable[Verdict]) -> dict[str, bool | str]:
-    """The columns by which a table says that it rests on simulated ratings, and on rules that were fixed late."""
+    """Return the columns that mark a table as resting on simulated ratings or on late rules."""
     every = list(verdicts)
     rules = {verdict.rules_fixed for verdict in every}
     worst = next((mark for mark in LATE if mark in rules), "")

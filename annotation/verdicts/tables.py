@@ -184,7 +184,7 @@ def agreement_text(groups: Sequence[Group], called: ItemNames = PAIRS) -> str:
 
 
 def coefficient_text(groups: Sequence[Group]) -> str:
-    """Every coefficient of agreement with its interval, and `at_least` in a word. Why a number is missing stands below.
+    """Return every coefficient of agreement with its interval, and `at_least` in a word; notes explain missing numbers.
 
     Of many that are missing their number does, and where the reasons are.
     """
@@ -327,7 +327,7 @@ def _waves(verdict: Verdict) -> list[str]:
 
 
 def kept_out(verdict: Verdict) -> list[str]:
-    """That the verdict rests on a sample without some outputs, in a line; nothing where it does not."""
+    """Return a line on outputs that the verdict does not cover; none if it covers all."""
     if not verdict.without:
         return []
     names, share = ", ".join(verdict.without), f"{verdict.kept_out_share:.1%}"
@@ -359,7 +359,7 @@ def with_interval(estimate: Estimate) -> str:
 
 
 def display(name: str, *, pooled: bool = True) -> str:
-    """A name as people read it; the pool `translation` holds cross-translation too, and says so."""
+    """Return a name for people; the pool `translation` is shown to hold cross-translation too."""
     if pooled and name == "translation":
         return "(Cross-)translation"
     special = {"lexical_stylistic": "Lexical/Stylistic", "cross_translation": "Cross-translation"}

@@ -126,7 +126,7 @@ def _keeps(ratings: pd.DataFrame, rule: RuleSpec) -> pd.Series:
 
 
 def accepted_pairs(means: pd.DataFrame, questions: Collection[str]) -> frozenset[str]:
-    """Ids of the pairs that every question accepts that they were asked; `means` are those of `pair_means`."""
+    """Return the ids of pairs accepted on every question asked of them; `means` are those of `pair_means`."""
     of_questions = means[means["question"].isin(questions)]
     return frozenset(of_questions["pair_id"]) - frozenset(
         of_questions.loc[of_questions["decision"] != "accepted", "pair_id"]
@@ -323,7 +323,7 @@ def _with_unbiased(summary: Summary, estimates: Mapping[tuple[str, str], Estimat
 
 
 def _waves(waves: pd.Series, counted: pd.Series) -> tuple[int, ...]:
-    """The waves of a group's pairs that count; where none does, of those that were drawn."""
+    """Return the waves of a group's counting pairs, or of those drawn if none counts."""
     counting = waves[counted[waves.index]]
     return tuple(sorted(map(int, (counting if len(counting) else waves).unique())))
 
@@ -379,7 +379,7 @@ def with_withdrawals(
     design: Design,
     withdrawn: Collection[str],
 ) -> list[Verdict]:
-    """The verdicts with how many pairs were `withdrawn`, and the decisions had those stayed that were rated.
+    """Add to the verdicts the number of `withdrawn` pairs, and the decisions had the rated ones stayed.
 
     `ratings` are all of the sample's. A withdrawn pair that nobody rated plays no part: had it stayed, it would have
     been waited for. Where nothing was withdrawn, the verdicts are as they were.

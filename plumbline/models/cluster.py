@@ -63,7 +63,7 @@ class Slot(NamedTuple):
 
     @property
     def options(self) -> dict[str, Any]:
-        """Return the options of an actor that runs in the slot."""
+        """The options of an actor that runs in the slot."""
         return {"num_cpus": self.cpus, "num_gpus": self.gpus, **on_node(self.node)}
 
 

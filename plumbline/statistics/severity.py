@@ -178,7 +178,7 @@ class _Model:
 
     @functools.cached_property
     def variances(self) -> tuple[float, float]:
-        """Return the variances of items and raters, as shares of the error's, by restricted maximum likelihood."""
+        """The variances of items and raters, as shares of the error's, by restricted maximum likelihood."""
         from scipy.optimize import minimize  # noqa: PLC0415
 
         def deviance(logs: Floats) -> float:

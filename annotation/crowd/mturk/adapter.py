@@ -197,7 +197,7 @@ class MTurk(Platform):
     # Submissions
 
     def submissions(self, posted_id: str) -> Iterator[Submission]:
-        """All assignments that were submitted; MTurk does not show those that are being worked on or were returned."""
+        """Yield all submitted assignments; MTurk does not show open or returned ones."""
         bonuses: dict[str, list[int]] = {}
         for row in self._requester.pages("list_bonus_payments", "BonusPayments", HITId=posted_id):
             bonuses.setdefault(row["AssignmentId"], []).append(cents_of(row["BonusAmount"]))
@@ -247,7 +247,7 @@ class MTurk(Platform):
         )
 
     def shows_bonus(self, submission_id: str, cents: int, reason: str) -> bool:
-        """Return whether a bonus of this amount and reason was paid: MTurk does not say with which token."""
+        """Return whether a bonus of this amount and reason was paid; MTurk does not show its token."""
         return (cents, reason) in self._bonuses(submission_id)
 
     def _bonuses(self, submission_id: str) -> list[tuple[int, str]]:

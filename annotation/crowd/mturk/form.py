@@ -187,7 +187,7 @@ def _seconds(text: str) -> float:
 
 
 def _order(text: str) -> str:
-    """The order that the page says it showed: numbers from 1, each once, or one place alone; unknown for anything else.
+    """Return the order that the page reports: numbers from 1, each once, or one place; unknown for anything else.
 
     Whoever sends another order changes where a candidate is said to have stood, and no answer.
     """

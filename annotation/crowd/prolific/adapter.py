@@ -218,7 +218,7 @@ class ProlificStudies(Platform):
         return wanted
 
     def _study_body(self, offer: Offer, token: str, wanted: list[dict[str, Any]]) -> dict[str, Any]:
-        """Return a study without where its work is done; `token` is its internal name, `wanted` its filters."""
+        """Return a study's fields without its address; `token` is its internal name, `wanted` its filters."""
         name, description = self._shown(offer)
         hours = pay.assumed_hours([pair.transformation for pair in offer.pairs], self._crowd.pay)
         minutes = max(1, math.ceil(hours * 60))
@@ -262,7 +262,7 @@ class ProlificStudies(Platform):
         return name, "".join(f"<p>{html.escape(part)}</p>" for part in parts)
 
     def publish(self, posted_id: str) -> None:
-        """Publish a draft, in live mode; nothing where it is published."""
+        """Publish a draft, in live mode, unless it is published."""
         if self.mode != "live" or self._study_at(posted_id)["status"] != "UNPUBLISHED":
             return
         try:
@@ -272,7 +272,7 @@ class ProlificStudies(Platform):
                 raise
 
     def find_posted(self, token: str) -> str | None:
-        """The study with this token; it is published now if a crash left it as a draft."""
+        """Return the study with this token, published now if a crash left it a draft."""
         studies = [item for item in self._api.pages("studies/") if item.get("internal_name") == token]
         if not studies:
             return None
@@ -318,7 +318,7 @@ class ProlificStudies(Platform):
         return {"total_available_places": places}
 
     def close(self, posted_id: str) -> None:
-        """Let nobody begin any more; those at work may finish."""
+        """Let no further participant begin; those at work may finish."""
         if self._study_at(posted_id)["status"] in (*RUNNING, "PAUSED"):
             self._api.change("POST", f"studies/{posted_id}/transition/", {"action": "STOP"})
 
@@ -374,7 +374,7 @@ class ProlificStudies(Platform):
         return cents in self.submission(submission_id).bonuses
 
     def keep_out(self, worker: str) -> None:
-        """Put the worker into the group that all studies of this campaign leave out, also those that are open."""
+        """Add the worker to the group that all studies of this campaign exclude, open ones included."""
         self._api.change("POST", f"participant-groups/{self._group}/participants/", {"participant_ids": [worker]})
 
 

@@ -74,7 +74,7 @@ class Progress:
 
     @property
     def done(self) -> bool:
-        """Return whether the completion code is earned."""
+        """Whether the completion code is earned."""
         return self.pairs > 0 and self.answered >= self.pairs and self.rated >= self.pairs / 2
 
 
@@ -155,7 +155,7 @@ class ArgillaRooms:
         return asked_rubric(CampaignRecords.open(self._study))
 
     def open(self, offer: Offer) -> Room:
-        """Make the workspace and the dataset where they are missing, send missing pairs, tell the server."""
+        """Create the workspace and dataset if missing, send missing pairs, and tell the server."""
         room = room_of(self._study.name, self._crowd.address, self._mode, self._key, offer.batch.batch_id)
         name = self._name(room)
         if name not in self._argilla.workspaces():
