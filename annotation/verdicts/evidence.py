@@ -8,11 +8,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Self
 
-from annotation.campaign_records import BLOCK_LOOKS, PAIRS, RATINGS, SUPPLY, CampaignRecords
+from annotation.campaign_records import PAIRS, RATINGS, SUPPLY, CampaignRecords
 from annotation.offering import offered_to_raters
 from annotation.ratings.ratings import counting_ratings, dealt_with, stays
 from annotation.ratings.signs import find_signs, not_looked_at
-from annotation.records import Fixed, RuleSet, Sign
+from annotation.records import Fixed, RuleSet, Sign, TakenLook
 from annotation.sampling.queues import SCOPES, block_numbers
 from annotation.statistics.summaries import Design
 from annotation.verdicts.counted import Place, basis
@@ -110,19 +110,17 @@ class Evidence(CampaignRecords):
         counting = counting_ratings(data.sample_ratings, design.per_pair)
         return basis(data.sample, counting, design, dealt_with(data.sample_ratings, data.withdrawn)).blocks
 
-    def note_looks(self) -> None:
-        """Keep the looks after blocks that were not taken before, before anybody acts on them."""
+    @property
+    def looks_due(self) -> list[TakenLook]:
+        """The looks after blocks that are complete now and not on record as they came out."""
         last, now = {(look.group, look.look): look for look in self.block_looks}, datetime.now(UTC)
-        new = [
+        return [
             look
             for key, group in self.blocks.items()
             for look in group.taken(key, now, self.rule_id)
             if (before := last.get((key, look.look))) is None
             or repr(look) != repr(before.model_copy(update={"at": now}))
         ]
-        if new:
-            self.noted.write_models(BLOCK_LOOKS.name, [*self.models(BLOCK_LOOKS), *new])
-            self.block_looks = [*self.block_looks, *new]
 
     def unopened(self, ahead: Mapping[Place, int] | None = None) -> frozenset[str]:
         """Return pairs, controls and repeats of blocks that are not open to raters; none for a rule without blocks.
