@@ -16,11 +16,11 @@ import pandas as pd
 from annotation.campaign_records import CampaignData, CampaignRecords
 from annotation.ratings.ratings import counting_ratings
 from annotation.rubric import Rubric, load_rubric
-from annotation.statistics.agreement import Answers, gwet_ac2
 from annotation.verdicts.tables import SIMULATED, display, number
 from plumbline.cli import columns
 from plumbline.errors import DataError, StudyError
 from plumbline.frames import that_count
+from plumbline.statistics.agreement import Answers, gwet_ac2
 from plumbline.statistics.intervals import over_pairs
 from plumbline.study import Study
 

@@ -13,11 +13,11 @@ import pandas as pd
 
 from annotation.planning import Price, Pricing, RatingVariation, first_looks, simulated
 from annotation.rubric import Rubric
-from annotation.statistics.agreement import Answers, gwet_ac2
 from annotation.statistics.summaries import Design
 from plumbline import cli
 from plumbline.frames import filled, numbers, with_names
 from plumbline.scales import Continuous
+from plumbline.statistics.agreement import Answers, gwet_ac2
 from plumbline.statistics.estimates import stream
 from plumbline.statistics.group_sequential import Blocks, Criterion
 from plumbline.statistics.intervals import quantile

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from annotation.records import Look, Verdict
-from annotation.statistics.agreement import at_least
 from annotation.status.progress import PEOPLE_REPORT, Stage
-from annotation.verdicts.tables import AT_LEAST, display, number, rated, scoped, with_interval
+from annotation.verdicts.tables import AT_LEAST, at_least, display, number, rated, scoped, with_interval
 from generation.output_tables import OVERALL, RATES
 from plumbline.error_types import LABELS
 from plumbline.exhibits.palette import GAIN, LOSS

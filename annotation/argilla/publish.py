@@ -40,9 +40,9 @@ from annotation.sampling.sample import refuse_other_half
 from annotation.server import Connection
 from annotation.training import TrainingItem, read_items
 from annotation.verdicts.counted import Place
-from annotation.verdicts.evidence import Evidence
+from annotation.verdicts.evidence import Evidence, write_looks
 from annotation.verdicts.looks import BlockProgress
-from annotation.verdicts.preregistration import fix_rules, rubric_to_ask, write_looks
+from annotation.verdicts.preregistration import fix_rules, rubric_to_ask
 from annotation.verdicts.tables import count, of_group
 from plumbline.errors import StudyError
 from plumbline.fields import fields_of
@@ -159,7 +159,7 @@ def _publish(
     if aside:  # looks wait for the answers that take the place of excluded ones
         records = Evidence.open(study)
     withdrawn = records.withdrawn
-    write_looks(records, records.looks_due)
+    write_looks(records)
     unopened = records.unopened(ahead)
     new, corrected = _fill(argilla, targets, {*withdrawn, *unopened}, shown)
     gone, staying = _take_out(argilla, targets, withdrawn)

@@ -29,8 +29,8 @@ from annotation.names import worker_pseudonym
 from annotation.offering import Mode
 from annotation.ratings.ratings import excluded_raters, note_again
 from annotation.rubric import Rubric
-from annotation.verdicts.evidence import Evidence
-from annotation.verdicts.preregistration import asked_rubric, write_looks
+from annotation.verdicts.evidence import Evidence, write_looks
+from annotation.verdicts.preregistration import asked_rubric
 from plumbline.errors import DataError, StudyError
 from plumbline.records import Pair
 from plumbline.study import Study
@@ -260,7 +260,7 @@ class CrowdCampaign:
         refuse_lost_batches(self.records, self.ledger)
         self.platform.prepare()
         self.settle()
-        write_looks(self.records, self.records.looks_due)
+        write_looks(self.records)
         unwanted = {*self.records.withdrawn, *self.records.spared}
         self.ledger.drop_waiting(lambda batch: not unwanted.isdisjoint(batch.pair_ids))
         offered = self.ledger.offered()

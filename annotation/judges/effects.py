@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from annotation.judges.records import checked, over_orders
-from annotation.statistics.agreement import Answers, gwet_ac2
 from plumbline.scales import nearest_points
+from plumbline.statistics.agreement import Answers, gwet_ac2
 from plumbline.statistics.estimates import Estimate, Floats
 from plumbline.statistics.intervals import over_pairs, quantile
 

@@ -20,12 +20,12 @@ import pandas as pd
 from annotation.judges.records import UNDRAWN, checked, on_scale, over_orders, together
 from annotation.planning import Pricing
 from annotation.sampling.queues import SCOPES, in_order
-from annotation.statistics.agreement import Answers
 from annotation.statistics.summaries import Design
 from annotation.verdicts.counted import Basis
 from plumbline import cli
 from plumbline.frames import filled as need_filled
 from plumbline.frames import once
+from plumbline.statistics.agreement import Answers
 from plumbline.statistics.intervals import bounded, confidence_sequence, effective_raters, holding
 from plumbline.statistics.prediction_powered import (
     FEWEST_RATED,

@@ -14,7 +14,6 @@ from annotation.questions import worded
 from annotation.ratings.ratings import decision_words
 from annotation.records import Group, Verdict
 from annotation.report.material import CampaignMaterial
-from annotation.statistics.agreement import at_least
 from annotation.statistics.summaries import Design
 from annotation.training import by_trained
 from annotation.verdicts.alternatives import by_usual_rules, printed_rules
@@ -26,6 +25,7 @@ from annotation.verdicts.tables import (
     AT_LEAST,
     COEFFICIENTS,
     agreement_table,
+    at_least,
     chance,
     display,
     kept_out,

@@ -21,12 +21,12 @@ from annotation.report.material import CampaignMaterial
 from annotation.report.methods import collected_from, controls_told, quality_words, rated_by, rated_here, sample_words
 from annotation.report.raters import paragraphs
 from annotation.report.wording import listed, many
-from annotation.statistics.agreement import Answers, raw_agreement
 from annotation.statistics.summaries import Design
 from annotation.verdicts.preregistration import fixed_text
 from annotation.verdicts.tables import SIMULATED, display, with_interval
 from plumbline.errors import StudyError
 from plumbline.languages import language_name
+from plumbline.statistics.agreement import Answers, raw_agreement
 from plumbline.statistics.estimates import stream
 from plumbline.statistics.severity import severity
 from plumbline.study.crowd import PTEB_COUNTRIES, CrowdSpec

@@ -17,11 +17,11 @@ import numpy as np
 import pandas as pd
 import scipy  # noqa: F401 (its parts are imported where they are used; who lacks it is told at once)
 
-from annotation.statistics.agreement import Answers, gwet_ac2, krippendorff_alpha, mean_kappa
 from annotation.statistics.summaries import HTEB_SCALE, mean_of
 from plumbline import scales
 from plumbline.frames import filled, numbers, once, that_count, with_names
 from plumbline.scales import Continuous, points_of
+from plumbline.statistics.agreement import Answers, gwet_ac2, krippendorff_alpha, mean_kappa
 from plumbline.statistics.estimates import Estimate
 
 
@@ -39,7 +39,7 @@ def ac2(
     agreement. Raters may have rated different pairs, and pairs may have different numbers of ratings.
 
     Source: Gwet (2014), Handbook of Inter-Rater Reliability, 4th ed., chapters 3 and 5; HTEB, section 2.4; the formulas
-    are in `annotation.statistics.agreement.gwet_ac2`. The example is Gwet's, of four raters and twelve units, and so
+    are in `plumbline.statistics.agreement.gwet_ac2`. The example is Gwet's, of four raters and twelve units, and so
     is its value.
 
     >>> import pandas as pd

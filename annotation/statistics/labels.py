@@ -1,7 +1,6 @@
-"""Shares of labels, and agreement on labels (AC1, Fleiss' kappa, alpha), sets of labels and rankings (tau-b, W).
+"""Shares and ranks of labels, and agreement on labels, sets of labels and rankings (tau-b, W).
 
-The same functions of counts as for ratings (`agreement`), with equal or not instead of near and far. What cannot be
-told is NaN with a reason.
+An undefined number is NaN with a reason.
 """
 
 from __future__ import annotations
@@ -16,17 +15,8 @@ import pandas as pd
 
 from annotation.questions import QuestionScale, has_label, labels_of, ranks_of
 from annotation.records import Coefficient, MeanRank, Share
-from annotation.statistics.agreement import (
-    ALIKE,
-    Answers,
-    Integers,
-    all_agree,
-    coincidences,
-    corrected,
-    kinds,
-    nothing_to_tell,
-)
-from plumbline.statistics.estimates import Estimate, Floats, bca
+from plumbline.statistics.agreement import Answers, Integers, ac1, fleiss_kappa, masi_alpha, nominal_alpha
+from plumbline.statistics.estimates import Estimate, Floats
 from plumbline.statistics.group_sequential import FEW, repeated_interval
 from plumbline.statistics.intervals import (
     CHANGED,
@@ -41,7 +31,6 @@ from plumbline.statistics.intervals import (
 )
 
 LEFT_OUT = Estimate.undefined("not computed: no decision rests on it")
-_SUBSET, _OVERLAP = 2 / 3, 1 / 3  # MASI's weights of sets of which one holds the other, and of those that only overlap
 
 
 def answers_to(question: QuestionScale, ratings: pd.DataFrame) -> Answers:
@@ -63,95 +52,13 @@ def with_label(question: QuestionScale, ratings: pd.DataFrame, label: str) -> An
     return Answers(answers.pair, answers.rater, has, (0, 1))
 
 
-def ac1(answers: Answers) -> Estimate:
-    """Return Gwet's AC1, which is AC2 with weights for equal and unequal, with its interval over pairs.
-
-    Gwet (2008), Br. J. Math. Stat. Psychol. 61, 29-48; the formulas are those of `agreement.gwet_ac2`, with w_kl = 1
-    for k = l and 0 otherwise, so that T = q. Labels that nobody chose are among the q.
-    """
-    if reason := nothing_to_tell(answers):
-        return Estimate.undefined(reason)
-    counts = answers.counts()
-    shares = counts / answers.ratings[:, None]
-    chance = shares @ (1 - shares.mean(axis=0)) / (counts.shape[1] - 1)
-    return corrected(answers, np.eye(counts.shape[1]), chance)
-
-
-def fleiss_kappa(answers: Answers) -> Estimate:
-    """Fleiss' kappa, for any numbers of raters a pair, and its interval over pairs.
-
-    Fleiss (1971), Psychological Bulletin 76, 378-382; with missing ratings and the variance: Gwet (2014), Handbook of
-    Inter-Rater Reliability, 4th ed., chapters 2 and 5. As AC1, with p_e = sum_k pi_k^2 and p_e,i = sum_k pi_k r_k / r.
-    """
-    if reason := nothing_to_tell(answers):
-        return Estimate.undefined(reason)
-    counts = answers.counts()
-    shares = counts / answers.ratings[:, None]
-    return corrected(answers, np.eye(counts.shape[1]), shares @ shares.mean(axis=0))
-
-
-def nominal_alpha(answers: Answers, generator: np.random.Generator) -> Estimate:
-    """Krippendorff's alpha with the nominal metric; BCa bootstrap interval over pairs.
-
-    Krippendorff (2019), Content Analysis, 4th ed., chapter 12. Pairs with one answer do not count.
-    """
-    return alpha_by(answers, 1 - np.eye(len(answers.scale)), generator)
-
-
-def alpha_by(answers: Answers, distance: Floats, generator: np.random.Generator) -> Estimate:
-    """Return alpha with a given distance for every two points; BCa bootstrap interval over pairs."""
-    if reason := nothing_to_tell(answers):
-        return Estimate.undefined(reason)
-    rows, times, _ = kinds(answers.counts()[answers.ratings >= 2])
-    parts = coincidences(rows)
-    value = float(_alpha_by((times @ parts)[None], distance)[0])
-    if all_agree(answers):
-        return Estimate.alone(value, ALIKE)
-    return bca(lambda sums: _alpha_by(sums, distance), parts, times, generator)
-
-
-def _alpha_by(sums: Floats, distance: Floats) -> Floats:
-    """Alpha of summed coincidences, a row each, by a fixed distance."""
-    points = len(distance)
-    observed = sums.reshape(-1, points, points)
-    each = observed.sum(axis=-1)
-    total = each.sum(axis=-1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        expected = each[:, :, None] * each[:, None, :] / (total - 1)[:, None, None]
-        alpha: Floats = 1 - (observed * distance).sum(axis=(1, 2)) / (expected * distance).sum(axis=(1, 2))
-    return alpha
-
-
-def masi_alpha(answers: Answers, sets: Sequence[str], generator: np.random.Generator) -> Estimate:
-    """Krippendorff's alpha of sets of labels, with MASI's distance; BCa bootstrap interval over pairs.
-
-    Passonneau (2006), Measuring Agreement on Set-Valued Items, LREC: 1 - J M, with J the Jaccard index of two sets and
-    M 1 for equal ones, 2/3 where one holds the other, 1/3 where they overlap otherwise, and 0 where they do not.
-    """
-    return alpha_by(answers, masi(sets), generator)
-
-
-def masi(sets: Sequence[str]) -> Floats:
-    """MASI's distance of every two sets of labels, as answers are kept."""
-    named = [frozenset(labels_of(answer)) for answer in sets]
-    return np.array([[1 - _alike(first, second) for second in named] for first in named], np.float64)
-
-
-def _alike(first: frozenset[str], second: frozenset[str]) -> float:
-    both = first & second
-    if not both:
-        return 0.0
-    weight = 1.0 if first == second else _SUBSET if both in (first, second) else _OVERLAP
-    return weight * len(both) / len(first | second)
-
-
 def coefficients(question: QuestionScale, ratings: pd.DataFrame, seed: int | None) -> tuple[Coefficient, ...]:
     """Return the agreement on one question's answers, by its kind; without a seed nothing that needs resampling."""
     if question.kind not in ("label", "multi_label") or ratings.empty:
         return ()
     answers = answers_to(question, ratings)
     if question.kind == "multi_label":
-        sets = sorted(set(ratings["answer"].astype(str)))
+        sets = [frozenset(labels_of(answer)) for answer in sorted(set(ratings["answer"].astype(str)))]
         whole = LEFT_OUT if seed is None else masi_alpha(answers, sets, np.random.default_rng(seed))
         each = ((label, with_label(question, ratings, label)) for label in question.labels)
         return (

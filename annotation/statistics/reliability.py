@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from annotation.questions import QuestionScale
-from annotation.statistics.agreement import Answers
+from plumbline.statistics.agreement import Answers
 from plumbline.statistics.estimates import Estimate, Floats
 from plumbline.statistics.intervals import over_pairs, wilson
 from plumbline.statistics.reliability import Form, icc, split_half_reliability, z_scores

@@ -18,8 +18,8 @@ from annotation.questions import QuestionScale
 from annotation.records import Group, Summary, TakenLook
 from annotation.rubric import Rubric
 from annotation.statistics import labels
-from annotation.statistics.agreement import Answers, gwet_ac2, krippendorff_alpha, mean_kappa, raw_agreement
 from plumbline.scales import points_of
+from plumbline.statistics.agreement import Answers, gwet_ac2, krippendorff_alpha, mean_kappa, raw_agreement
 from plumbline.statistics.estimates import Estimate
 from plumbline.statistics.group_sequential import FEW, repeated_interval
 from plumbline.statistics.intervals import (

@@ -35,10 +35,10 @@ from annotation.ratings.ratings import (
 )
 from annotation.records import Group, JudgedMean, Look, PairMean, Verdict
 from annotation.verdicts.doubts import doubts_of
-from annotation.verdicts.evidence import Evidence
+from annotation.verdicts.evidence import Evidence, write_looks
 from annotation.verdicts.held import with_checks
 from annotation.verdicts.judged import Unit, with_judged
-from annotation.verdicts.preregistration import amendment_lines, rules_due, write_looks, write_rules
+from annotation.verdicts.preregistration import amendment_lines, rules_due, write_rules
 from annotation.verdicts.rules import with_rules_fixed
 from annotation.verdicts.severity import adjusted_means, turned_lines
 from annotation.verdicts.verdicts import conclude, with_supply
@@ -72,7 +72,7 @@ def accept(study: Study, amend: str | None = None, judged: Judged | None = None)
     evidence = _evidence(study)
     _check(evidence)
     rules = rules_due(evidence, evidence.rules_now, evidence.collected.ratings, amend)
-    write_looks(evidence, evidence.looks_due)
+    write_looks(evidence)
     looks, ratings, design = evidence.looks, evidence.collected.sample_ratings, evidence.design
     rests_on = {"pairs_sha256": evidence.sha256(PAIRS), "ratings_sha256": evidence.sha256(RATINGS)}
     rests_on |= {"rule_id": evidence.rule_id, "rubric_hash": evidence.rubric.identity()}

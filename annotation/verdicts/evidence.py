@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Self
 
-from annotation.campaign_records import PAIRS, RATINGS, SUPPLY, CampaignRecords
+from annotation.campaign_records import BLOCK_LOOKS, PAIRS, RATINGS, SUPPLY, CampaignRecords
 from annotation.offering import offered_to_raters
 from annotation.ratings.ratings import counting_ratings, dealt_with, stays
 from annotation.ratings.signs import find_signs, not_looked_at
@@ -161,6 +161,13 @@ class Evidence(CampaignRecords):
     def refuse_other_rules(self) -> None:
         """Raise StudyError if the study's rules differ from those that hold since the first rating."""
         refuse_other_rules(self, self.rules_now, self.collected.ratings)
+
+
+def write_looks(evidence: Evidence) -> None:
+    """Write the looks after blocks that are due, before anybody acts on them."""
+    if due := evidence.looks_due:
+        evidence.noted.write_models(BLOCK_LOOKS.name, [*evidence.models(BLOCK_LOOKS), *due])
+        evidence.block_looks = [*evidence.block_looks, *due]
 
 
 def design_under(rules: Sequence[RuleSet], first: datetime | None, design: Design) -> Design:

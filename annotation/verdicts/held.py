@@ -17,7 +17,6 @@ from annotation.ratings.ratings import answered, answers_hash, counting_ratings,
 from annotation.ratings.signs import controls_by_kind
 from annotation.records import Decision, Verdict
 from annotation.sampling.queues import SCOPES
-from annotation.statistics.agreement import Answers
 from annotation.statistics.reliability import LEVEL, misses_too_many, telling_apart, vary
 from annotation.statistics.summaries import Design
 from annotation.verdicts.counted import basis
@@ -25,6 +24,7 @@ from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import binding, checks_known
 from annotation.verdicts.tables import count, scoped
 from plumbline.records import Pair
+from plumbline.statistics.agreement import Answers
 from plumbline.study.campaign import QualitySpec
 
 LOOK = "raters to look at: "  # with which a reason begins

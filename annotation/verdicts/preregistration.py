@@ -16,9 +16,9 @@ from typing import Any
 import pandas as pd
 from pydantic import Field
 
-from annotation.campaign_records import BLOCK_LOOKS, RULES, CampaignRecords
+from annotation.campaign_records import RULES, CampaignRecords
 from annotation.ratings.ratings import untimed
-from annotation.records import Fixed, RuleSet, TakenLook
+from annotation.records import Fixed, RuleSet
 from annotation.rubric import Rubric
 from plumbline.errors import StudyError, nearest
 from plumbline.file_hashes import cached_file_hash
@@ -307,13 +307,6 @@ def write_rules(records: CampaignRecords, due: Sequence[RuleSet]) -> None:
     """Write the sets of rules that are due, if they are more than those on disk."""
     if len(due) > len(records.rules):
         Manifest.of(records.study).write_models(RULES.name, due)
-
-
-def write_looks(records: CampaignRecords, due: Sequence[TakenLook]) -> None:
-    """Write the looks after blocks that are due, before anybody acts on them."""
-    if due:
-        records.noted.write_models(BLOCK_LOOKS.name, [*records.models(BLOCK_LOOKS), *due])
-        records.block_looks = [*records.block_looks, *due]
 
 
 def rules_due(

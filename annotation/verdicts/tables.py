@@ -8,10 +8,10 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 import pandas as pd
 
 from annotation.records import P_IS, Chance, Group, Summary, Verdict
-from annotation.statistics.agreement import at_least
 from annotation.verdicts.rules import in_own_words, in_words, late_lines, unchecked
 from plumbline.cli import columns
 from plumbline.languages import language_name
+from plumbline.statistics.agreement import band
 from plumbline.statistics.estimates import Estimate
 from plumbline.study.subject import PAIRS, ItemNames
 
@@ -181,6 +181,17 @@ def agreement_text(groups: Sequence[Group], called: ItemNames = PAIRS) -> str:
     if not questions:  # nothing is rated on a scale
         return "\n\n".join(parts) + simulated
     return "\n\n".join([table, f"Agreement {over}", coefficient_text(groups), *parts])
+
+
+def at_least(summary: Summary) -> str:
+    """Return the word for the agreement that AC2 and alpha both show.
+
+    It is the band of the lower of their intervals' lower ends.
+
+    AC2 alone is high wherever nearly all ratings are the same, whoever gave them. A dash where either has no interval.
+    """
+    ends = (summary.ac2.low, summary.alpha.low)
+    return band(math.nan if any(map(math.isnan, ends)) else min(ends))
 
 
 def coefficient_text(groups: Sequence[Group]) -> str:

@@ -27,7 +27,6 @@ from annotation.ratings.ratings import (
 )
 from annotation.records import Chance, Group, Summary, Supply, Verdict
 from annotation.sampling.queues import SCOPES
-from annotation.statistics.agreement import Answers
 from annotation.statistics.labels import with_label
 from annotation.statistics.summaries import Design, coded, compact, mean_of, summarise, table_two
 from annotation.verdicts.counted import Basis, Place, answers, basis, with_enough
@@ -36,6 +35,7 @@ from plumbline.errors import DataError
 from plumbline.frames import is_among
 from plumbline.manifest import RecordFile
 from plumbline.records import Pair
+from plumbline.statistics.agreement import Answers
 from plumbline.statistics.estimates import Estimate
 from plumbline.statistics.intervals import score_at_least
 from plumbline.study.campaign import AcceptanceSpec, RuleSpec

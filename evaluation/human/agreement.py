@@ -16,12 +16,21 @@ import numpy as np
 import pandas as pd
 
 from annotation.judges.people import CROWD, AlternativeTest, result_of
-from annotation.statistics.agreement import BANDS, Answers, krippendorff_alpha, raw_agreement
-from annotation.statistics.labels import ac1, fleiss_kappa, masi_alpha, nominal_alpha
+from annotation.questions import labels_of
 from evaluation.human.answers import ScorerAnswers, TaskItems
 from evaluation.human.metrics import OF_CANDIDATES, OF_LABELS, ari, cohen
 from evaluation.human.scores import ALIKE
 from evaluation.human.standing import pairs_by_scorer, shared_difficulty
+from plumbline.statistics.agreement import (
+    BANDS,
+    Answers,
+    ac1,
+    fleiss_kappa,
+    krippendorff_alpha,
+    masi_alpha,
+    nominal_alpha,
+    raw_agreement,
+)
 from plumbline.statistics.estimates import Estimate, Floats, bootstrap, draw_counts, draw_indices, jackknife
 from plumbline.statistics.paired import average_ranks, row_correlations
 from plumbline.statistics.rankings import kendall_rows
@@ -173,7 +182,8 @@ def _of_labels(
         "equal answers": (_estimate(raw_agreement(points, rng), points), _BOOTSTRAP),
     }
     if task.question == "labels" and len(labels) > 1:
-        estimates["alpha (MASI)"] = _estimate(masi_alpha(points, labels, rng), points), _BOOTSTRAP
+        sets = [frozenset(labels_of(label)) for label in labels]
+        estimates["alpha (MASI)"] = _estimate(masi_alpha(points, sets, rng), points), _BOOTSTRAP
     return estimates
 
 

@@ -18,10 +18,10 @@ from annotation.planning_command import plan_text
 from annotation.questions import QuestionScale
 from annotation.rubric import load_rubric
 from annotation.sampling.queues import in_order
-from annotation.statistics.agreement import Answers, gwet_ac2
 from annotation.statistics.summaries import Design
 from annotation.verdicts.verdicts import verdicts
 from plumbline.errors import StudyError
+from plumbline.statistics.agreement import Answers, gwet_ac2
 from plumbline.statistics.estimates import stream
 from plumbline.statistics.group_sequential import Blocks, looks
 from plumbline.study import Study

@@ -13,9 +13,8 @@ import pandas as pd
 import pytest
 
 from annotation import ac2, alpha, icc, kappa
-from annotation.statistics.agreement import Answers
-from annotation.statistics.labels import fleiss_kappa, nominal_alpha
 from plumbline.resources import ROOT
+from plumbline.statistics.agreement import Answers, fleiss_kappa, nominal_alpha
 from plumbline.statistics.reliability import Form
 from plumbline.study import load_study
 from tests.annotation.imports.importing import Workplace

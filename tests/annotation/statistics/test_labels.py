@@ -12,8 +12,8 @@ from statsmodels.stats.inter_rater import aggregate_raters
 from statsmodels.stats.inter_rater import fleiss_kappa as their_kappa
 
 from annotation.questions import QuestionScale
-from annotation.statistics.agreement import Answers
-from annotation.statistics.labels import ac1, answers_to, coefficients, fleiss_kappa, masi, nominal_alpha, shares
+from annotation.statistics.labels import answers_to, coefficients, shares
+from plumbline.statistics.agreement import Answers, ac1, fleiss_kappa, masi, nominal_alpha
 from plumbline.statistics.intervals import of_median, over_pairs, wilson
 from tests.annotation.statistics.test_agreement import GWET, KRIPPENDORFF, Matrix, answers
 
@@ -65,7 +65,7 @@ def frame(rows: list[str]) -> pd.DataFrame:
 
 def test_masis_distance_by_hand() -> None:
     """{a} and {a, b}: J = 1/2, one holds the other: 1 - 2/3 * 1/2 = 2/3. {a, b} and {b, c}: 1 - 1/3 * 1/3 = 8/9."""
-    found = masi(["a", "a, b", "b, c", "c"])
+    found = masi([frozenset(names) for names in ("a", "ab", "bc", "c")])
     assert found[0].tolist() == pytest.approx([0, 2 / 3, 1, 1])
     assert found[1, 2] == pytest.approx(8 / 9)
     assert found[2, 3] == pytest.approx(1 - 2 / 3 / 2)

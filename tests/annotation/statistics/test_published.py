@@ -12,9 +12,8 @@ import pytest
 from numpy.typing import NDArray
 
 from annotation import alpha, kappa
-from annotation.statistics.agreement import Answers, mean_kappa
-from annotation.statistics.labels import nominal_alpha
 from plumbline.scales import Continuous
+from plumbline.statistics.agreement import Answers, mean_kappa, nominal_alpha
 from plumbline.study import ROOT
 
 PEOPLE = ROOT.parent / "shared" / "data" / "people"

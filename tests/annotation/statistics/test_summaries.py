@@ -11,9 +11,9 @@ import pytest
 
 from annotation.ratings.ratings import counting_ratings
 from annotation.records import Group, Summary
-from annotation.statistics.agreement import at_least, band
 from annotation.statistics.summaries import Design, summarise, table_two
-from annotation.verdicts.tables import agreement_table, agreement_text
+from annotation.verdicts.tables import agreement_table, agreement_text, at_least
+from plumbline.statistics.agreement import band
 from plumbline.statistics.intervals import CHANGED
 from plumbline.study.campaign import AcceptanceSpec
 from tests.annotation.verdicts.table_two import HTEB, hteb_ratings

@@ -15,13 +15,13 @@ from annotation.campaign_records import CampaignRecords
 from annotation.records import Decision
 from annotation.sampling.sample import draw_sample
 from annotation.statistics import summaries
-from annotation.statistics.agreement import Answers, krippendorff_alpha
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.tables import verdict_text
 from annotation.verdicts.verdicts import refuse_stale
 from generation.production import generate
 from plumbline.errors import DataError, StudyError
 from plumbline.records import Pair, Rating
+from plumbline.statistics.agreement import Answers, krippendorff_alpha
 from plumbline.statistics.estimates import Estimate
 from plumbline.store import write_json, write_table
 from plumbline.study import Study

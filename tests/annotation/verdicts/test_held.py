@@ -12,7 +12,6 @@ import pytest
 from annotation.campaign_records import RULES, CampaignRecords
 from annotation.ratings.ratings import decide, write_ratings
 from annotation.records import RuleSet, Verdict
-from annotation.statistics.agreement import Answers
 from annotation.statistics.reliability import misses_too_many, telling_apart, vary
 from annotation.status.status import read_status
 from annotation.status.text import next_step
@@ -24,6 +23,7 @@ from annotation.verdicts.verification import refuse_edited
 from evaluation.tables.sensitivity import decision_at
 from plumbline.errors import DataError
 from plumbline.manifest import Manifest
+from plumbline.statistics.agreement import Answers
 from plumbline.study import Study
 from tests.annotation.ratings.test_review import rate
 from tests.annotation.verdicts.attention import CARELESS, HONEST, share_waiting

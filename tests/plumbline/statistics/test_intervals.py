@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from annotation.planning import latent_mean, rated_mean
-from annotation.statistics.agreement import Answers, gwet_ac2, krippendorff_alpha, mean_kappa, raw_agreement
+from plumbline.statistics.agreement import Answers, gwet_ac2, krippendorff_alpha, mean_kappa, raw_agreement
 from plumbline.statistics.estimates import Floats, bca
 from plumbline.statistics.intervals import (
     Mean,

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from irrCAC.raw import CAC
 from sklearn.metrics import cohen_kappa_score
 
-from annotation.statistics.agreement import Answers, gwet_ac2, krippendorff_alpha, mean_kappa, raw_agreement
+from plumbline.statistics.agreement import Answers, gwet_ac2, krippendorff_alpha, mean_kappa, raw_agreement
 from plumbline.statistics.estimates import Estimate
 
 SCALE = (1, 2, 3, 4, 5)

@@ -1,7 +1,7 @@
-"""Agreement of raters on one question: Gwet's AC2, Krippendorff's alpha, weighted kappa, raw agreement.
+"""Agreement of raters on one question: Gwet's AC2 and AC1, Krippendorff's alphas, kappas, raw agreement.
 
-Each is an `Estimate` with a 95% interval over pairs. What cannot be told is NaN with a reason: ratings that never vary,
-or a single pair, would give a 1 that nobody earned.
+Each is an `Estimate` with a 95% interval over pairs. An undefined coefficient is NaN with a reason: ratings that never
+vary, or a single pair, would give a 1 that nobody earned.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from annotation.records import Summary
 from plumbline.scales import MOST_LEVELS, Continuous
 from plumbline.statistics.estimates import Estimate, Floats, bca, jackknife
 from plumbline.statistics.intervals import quantile
@@ -27,6 +26,7 @@ ALIKE = "no two ratings of a pair differ, so the spread is unknown"
 EVEN = "every pair has the same ratings, so the spread is unknown"
 _ALONE = "no pair has two ratings, so nothing can agree"
 _NO_POINTS = "AC2 weighs the points of a scale, and a continuous one has none; read alpha and the ICC"
+_SUBSET, _OVERLAP = 2 / 3, 1 / 3  # MASI's weights of sets of which one holds the other, and of those that only overlap
 _NO_ERROR = 1e-12  # a standard error below is one of rounding
 Integers = NDArray[np.int64]
 
@@ -250,6 +250,87 @@ def _alpha(sums: Floats) -> Floats:
     return alpha
 
 
+def ac1(answers: Answers) -> Estimate:
+    """Return Gwet's AC1, which is AC2 with weights for equal and unequal, with its interval over pairs.
+
+    Gwet (2008), Br. J. Math. Stat. Psychol. 61, 29-48; the formulas are those of `gwet_ac2`, with w_kl = 1
+    for k = l and 0 otherwise, so that T = q. Labels that nobody chose are among the q.
+    """
+    if reason := nothing_to_tell(answers):
+        return Estimate.undefined(reason)
+    counts = answers.counts()
+    shares = counts / answers.ratings[:, None]
+    chance = shares @ (1 - shares.mean(axis=0)) / (counts.shape[1] - 1)
+    return corrected(answers, np.eye(counts.shape[1]), chance)
+
+
+def fleiss_kappa(answers: Answers) -> Estimate:
+    """Fleiss' kappa, for any numbers of raters a pair, and its interval over pairs.
+
+    Fleiss (1971), Psychological Bulletin 76, 378-382; with missing ratings and the variance: Gwet (2014), Handbook of
+    Inter-Rater Reliability, 4th ed., chapters 2 and 5. As AC1, with p_e = sum_k pi_k^2 and p_e,i = sum_k pi_k r_k / r.
+    """
+    if reason := nothing_to_tell(answers):
+        return Estimate.undefined(reason)
+    counts = answers.counts()
+    shares = counts / answers.ratings[:, None]
+    return corrected(answers, np.eye(counts.shape[1]), shares @ shares.mean(axis=0))
+
+
+def nominal_alpha(answers: Answers, generator: np.random.Generator) -> Estimate:
+    """Krippendorff's alpha with the nominal metric; BCa bootstrap interval over pairs.
+
+    Krippendorff (2019), Content Analysis, 4th ed., chapter 12. Pairs with one answer do not count.
+    """
+    return alpha_by(answers, 1 - np.eye(len(answers.scale)), generator)
+
+
+def alpha_by(answers: Answers, distance: Floats, generator: np.random.Generator) -> Estimate:
+    """Return alpha with a given distance for every two points; BCa bootstrap interval over pairs."""
+    if reason := nothing_to_tell(answers):
+        return Estimate.undefined(reason)
+    rows, times, _ = kinds(answers.counts()[answers.ratings >= 2])
+    parts = coincidences(rows)
+    value = float(_alpha_by((times @ parts)[None], distance)[0])
+    if all_agree(answers):
+        return Estimate.alone(value, ALIKE)
+    return bca(lambda sums: _alpha_by(sums, distance), parts, times, generator)
+
+
+def _alpha_by(sums: Floats, distance: Floats) -> Floats:
+    """Alpha of summed coincidences, a row each, by a fixed distance."""
+    points = len(distance)
+    observed = sums.reshape(-1, points, points)
+    each = observed.sum(axis=-1)
+    total = each.sum(axis=-1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        expected = each[:, :, None] * each[:, None, :] / (total - 1)[:, None, None]
+        alpha: Floats = 1 - (observed * distance).sum(axis=(1, 2)) / (expected * distance).sum(axis=(1, 2))
+    return alpha
+
+
+def masi_alpha(answers: Answers, sets: Sequence[frozenset[str]], generator: np.random.Generator) -> Estimate:
+    """Krippendorff's alpha of sets of labels, with MASI's distance; BCa bootstrap interval over pairs.
+
+    Passonneau (2006), Measuring Agreement on Set-Valued Items, LREC: 1 - J M, with J the Jaccard index of two sets and
+    M 1 for equal ones, 2/3 where one holds the other, 1/3 where they overlap otherwise, and 0 where they do not.
+    """
+    return alpha_by(answers, masi(sets), generator)
+
+
+def masi(sets: Sequence[frozenset[str]]) -> Floats:
+    """Return MASI's distance of every two sets of labels."""
+    return np.array([[1 - _masi_likeness(first, second) for second in sets] for first in sets], np.float64)
+
+
+def _masi_likeness(first: frozenset[str], second: frozenset[str]) -> float:
+    both = first & second
+    if not both:
+        return 0.0
+    weight = 1.0 if first == second else _SUBSET if both in (first, second) else _OVERLAP
+    return weight * len(both) / len(first | second)
+
+
 def raw_agreement(answers: Answers, generator: np.random.Generator) -> Estimate:
     """Return the share of equal ratings among all twos of a pair's ratings; BCa bootstrap interval over pairs.
 
@@ -314,16 +395,6 @@ def nothing_to_tell(answers: Answers) -> str:
 def band(value: float) -> str:
     """A coefficient of agreement in words; an undefined one is a dash."""
     return "–" if math.isnan(value) else next(word for limit, word in BANDS if value > limit)
-
-
-def at_least(summary: Summary) -> str:
-    """Return the word for the agreement that AC2 and alpha both show.
-
-    It is the band of the lower of their intervals' lower ends.
-
-    AC2 alone is high wherever nearly all ratings are the same, whoever gave them. A dash where either has no interval.
-    """
-    return band(float(np.minimum(summary.ac2.low, summary.alpha.low)))
 
 
 LEAST_SHARED = 5  # pairs that two raters must share, for a kappa of theirs: below, it is drawn towards 0
