@@ -213,7 +213,7 @@ def _notes(rule: AcceptanceSpec, planned: pd.DataFrame, study: Study, paid: PayS
     extra = {
         name: share for name, share in paid.extra.items() if share and (name in study.kinds or study.judging.transforms)
     }
-    longer = ", ".join(f"{share:.0%} more for {name.replace('_', ' ')}" for name, share in extra.items())
+    longer = ", ".join(f"{100 * share:g}% more for {name.replace('_', ' ')}" for name, share in extra.items())
     used = {
         "fixed": [],
         "anytime": [

@@ -31,6 +31,7 @@ from annotation.ratings.ratings import excluded_raters, note_again
 from annotation.rubric import Rubric
 from annotation.verdicts.evidence import Evidence, write_looks
 from annotation.verdicts.preregistration import asked_rubric
+from annotation.verdicts.tables import count
 from plumbline.errors import DataError, StudyError
 from plumbline.records import Pair
 from plumbline.study import Study
@@ -134,8 +135,8 @@ class CrowdCampaign:
         unsettled = [operation for operation in self.ledger.operations() if operation.state == "intended"]
         if unsettled:
             tqdm.write(
-                f"[{self.label}] finishing {len(unsettled)} calls that an earlier command left open: first it is asked"
-                " whether they took effect, for a bonus up to a quarter of an hour",
+                f"[{self.label}] finishing {count(len(unsettled), 'call')} that an earlier command left open: first the"
+                " platform is asked what took effect, for a bonus up to a quarter of an hour",
                 file=sys.stderr,
             )
         for operation in unsettled:
@@ -272,7 +273,7 @@ class CrowdCampaign:
         offered += new
         self.refresh()
         states = {batch_id: self.platform.posted(key) for batch_id, key in self.posted_ids().items()}
-        lost = self._lost_work()
+        lost = self.lost_work()
         try:
             extended, troubles, stopped = self._offer(offered, states, lost)
         finally:
@@ -302,7 +303,7 @@ class CrowdCampaign:
                 works[work.batch_id].append(work)
         return works
 
-    def _lost_work(self) -> dict[str, list[Work]]:
+    def lost_work(self) -> dict[str, list[Work]]:
         """Return excluded workers' unrejected work by batch, if the study has it done again; [] for other batches."""
         excluded = self._excluded() if self.study.raters.replace_excluded else {}
         lost = {key: [work for work in works if _valid(work)] for key, works in excluded.items()}

@@ -357,6 +357,8 @@ def close_campaign(options: argparse.Namespace) -> int:
         unoffered = len(campaign.ledger.offered()) - closed
         more = f"; {unoffered} were never offered, and `crowd launch` would still offer them" if unoffered else ""
         print(f"[{campaign.label}] {count(closed, 'batch', 'batches')} closed, {pay.dollars(released)} released{more}")
+        if due := judging.owed(campaign):  # who worked on a batch that is short of workers waits no longer
+            print(f"[{campaign.label}] {count(len(due), 'bonus is', 'bonuses are')} owed; `crowd bonus` pays")
     return 0
 
 

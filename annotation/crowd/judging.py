@@ -167,16 +167,18 @@ def owed(campaign: CrowdCampaign) -> list[tuple[Work, int]]:
     """Approved work whose reward is below the hourly wage by the batch's observed time, and the cents that are missing.
 
     Of batches alone that are done: all work is decided, and as much of it approved as is wanted, or the batch closed.
-    The times of rejected work count for nobody's pay.
+    Work of excluded workers that others are to do again is not what is wanted. The times of rejected work count for
+    nobody's pay.
     """
-    work_on, closed = campaign.work_by_batch(), campaign.closed()
+    work_on, closed, lost = campaign.work_by_batch(), campaign.closed(), campaign.lost_work()
     due = []
     for offer in campaign.ledger.offered():
         works = [work for work in work_on[offer.batch.batch_id] if work.submission.state != "returned"]
         good = [work for work in works if work.submission.state == "approved"]
         if any(work.submission.state not in FINAL for work in works):
             continue
-        if len(good) < offer.places and offer.batch.batch_id not in closed:
+        done = len(good) - len(lost[offer.batch.batch_id])
+        if done < offer.places and offer.batch.batch_id not in closed:
             continue
         times = [work.submission.seconds for work in good if not math.isnan(work.submission.seconds)]
         cents = pay.owed_bonus(offer.reward, times, campaign.spec.pay)

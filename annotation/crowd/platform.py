@@ -291,12 +291,13 @@ def assumed_hours(transformations: Iterable[str], pay: PaySpec) -> float:
 def owed_bonus(paid: int, seconds: Sequence[float], pay: PaySpec) -> int:
     """Cents that each worker of a batch is owed beside the reward `paid`, by the times that its workers took.
 
-    The median counts, in whole seconds: one who went for a coffee raises nobody's pay, one who rushed lowers nobody's.
+    The median counts, in whole seconds, rounded up: one who went for a coffee raises nobody's pay, one who rushed
+    lowers nobody's.
     0 where the reward reaches the hourly wage, or where no time is known.
     """
     if not seconds:
         return 0
-    fair = _cents(round(statistics.median(seconds)) * _hourly(pay) / 3600)
+    fair = _cents(math.ceil(statistics.median(seconds)) * _hourly(pay) / 3600)
     return max(0, fair - paid)
 
 
@@ -308,14 +309,16 @@ def hourly(paid: int, seconds: float) -> float:
 def fee(platform: PlatformName, cents: int, places: int, crowd: CrowdSpec) -> int:
     """Cents that a platform takes for one payment of so many cents; `places` is how many workers a batch is for.
 
-    A rehearsal takes what Prolific would, or nothing where that is not said.
+    A rehearsal takes what the study's own platform would where that is `link`, else what Prolific would, or nothing
+    where that is not said.
 
     Raises StudyError where Prolific's share is not said.
     """
     if platform == "mturk":
         share = MTURK_FEE if places < 10 else MTURK_FEE_FROM_TEN
         return max(1, _up(share * cents))
-    if platform == "link" and crowd.link is not None:
+    by_link = "link" in (platform, crowd.platform if platform == "rehearsal" else None)
+    if by_link and crowd.link is not None:
         return _up(Decimal(str(crowd.link.fee)) * cents)
     if platform == "rehearsal" and crowd.prolific_fee is None:
         return 0

@@ -222,7 +222,7 @@ def plan_text(records: Evidence, platform: PlatformName, mode: Mode, pilot: int 
             columns(header, rows, f"no {item}s are left to be offered"),
             f"{count(len(new), 'batch', 'batches')}, {count(places, item)} to rate,"
             f" {hours:.1f} hours of work, {pay.dollars(total)} with fees, before bonuses",
-            *(_notes(spec, study.called, study.kinds if study.subject else spec.pay.extra, platform) if new else []),
+            *(_notes(spec, study.called, study.kinds, platform) if new else []),
             *([_later(study)] if study.raters.blocks else []),
         ]),
     )  # fmt: skip
@@ -241,9 +241,9 @@ def _notes(spec: CrowdSpec, called: ItemNames, kinds: Collection[str], platform:
     extra = {name: share for name, share in spec.pay.extra.items() if name in kinds}
     lines = [
         f"Pay: ${spec.pay.hourly:g} an hour at {spec.pay.seconds:g} s {called.an_item}"
-        + "".join(f", {share:.0%} more for {name}" for name, share in extra.items())
+        + "".join(f", {100 * share:g}% more for {name}" for name, share in extra.items())
         + "; where people need longer, `crowd bonus` makes up the difference.",
-        f"A worker may do {spec.share:.0%} of the batches; {called.item}s includes {called.known} and repeats.",
+        f"A worker may do {100 * spec.share:g}% of the batches; {called.item}s includes {called.known} and repeats.",
     ]
     if spec.pay.below_fair:
         lines.append(f"Below ${FAIR_WAGE:g} an hour, because: {spec.pay.below_fair}")

@@ -29,6 +29,7 @@ from plumbline.exhibits.charts import ROW, WIDTH, Interval, dots, rows, tips, up
 from plumbline.exhibits.page import Figure, Section
 from plumbline.exhibits.palette import COLOURS
 from plumbline.exhibits.table import Exhibit, Table
+from plumbline.records import REHEARSAL
 from plumbline.statistics.estimates import Estimate
 from plumbline.study.crowd import FAIR_WAGE
 
@@ -166,11 +167,16 @@ def reliability_sections(material: CampaignMaterial, tables: Mapping[str, Exhibi
     return parts
 
 
+def _platform(campaign: CrowdSummary) -> str:
+    """Return the platform as tables name it: a row that is rehearsed says so by itself."""
+    return REHEARSAL if campaign.platform == "rehearsal" else campaign.platform
+
+
 def campaigns_exhibit(material: CampaignMaterial) -> Exhibit:
     """A row a campaign: batches, submissions, money and pay; dollars."""
     rows = [
         {
-            "platform": campaign.platform,
+            "platform": _platform(campaign),
             "mode": campaign.mode,
             "batches_posted": campaign.posted,
             "batches": campaign.batches,
@@ -219,15 +225,14 @@ def crowd_decisions_exhibit(material: CampaignMaterial) -> Exhibit:
         for decision in campaign.decisions:
             seen = "yes" if first and datetime.fromisoformat(decision.decided_at) > first else "no"
             rule = "yes" if decision.by_rule else "no, decided later"
-            rows.append((campaign.platform, campaign.mode, decision.decided_at, rule, seen, decision.rater_id,
+            rows.append((_platform(campaign), campaign.mode, decision.decided_at, rule, seen, decision.rater_id,
                          decision.batch_id, decision.decision, decision.reason, "; ".join(decision.signs)))  # fmt: skip
     frame = pd.DataFrame(rows, columns=columns)
     # Approvals without a sign are the rule and many: the page lists what is not, the file has all.
     listed = frame[(frame["decision"] != "approve") | (frame["signs"] != "")]
-    titles = ["When", "By a rule fixed before", "Results seen", "Worker", "Batch", "Decision", "Reason", "Signs then"]
-    printed = listed.drop(columns=["platform", "mode"]).assign(
-        decided_at=listed["decided_at"].str[:16].str.replace("T", " ")
-    )
+    titles = ["Platform", "When", "By a rule fixed before", "Results seen", "Worker", "Batch", "Decision", "Reason",
+              "Signs then"]  # fmt: skip
+    printed = listed.drop(columns="mode").assign(decided_at=listed["decided_at"].str[:16].str.replace("T", " "))
     caption = "Decisions about crowd work, but approvals without a sign"
     return Exhibit("crowd_decisions", caption, frame, printed.set_axis(titles, axis=1))
 
@@ -261,7 +266,7 @@ def _paragraph(material: CampaignMaterial, campaign: CrowdSummary) -> str:
     if crowd is not None:
         parts.append(
             f"Pay was set at ${crowd.pay.hourly:g} an hour for {crowd.pay.seconds:g} s a pair, the same in every"
-            f" country; a worker could do at most {crowd.share:.0%} of the batches."
+            f" country; a worker could do at most {100 * crowd.share:g}% of the batches."
         )
         if crowd.pay.below_fair:
             parts.append(f"This is less than ${FAIR_WAGE:g} an hour; the reason given is: {crowd.pay.below_fair}.")

@@ -19,6 +19,7 @@ from annotation import server
 from annotation.argilla.accounts import ServerAnswers, answered_now
 from annotation.campaign_records import VERDICTS, CampaignData, CampaignRecords
 from annotation.crowd import platform as pay
+from annotation.crowd.batches import make_batches
 from annotation.human.tasks import reworded_lines
 from annotation.offering import LEDGER, ledgers
 from annotation.ratings.ratings import asked_again, counting_ratings, dealt_with
@@ -42,6 +43,7 @@ from plumbline.manifest import RecordFile
 from plumbline.records import ARGILLA
 from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec
+from plumbline.study.crowd import CrowdSpec, PlatformName
 
 _RESTS_ON = dict.fromkeys(("pairs_sha256", "ratings_sha256", "rule_id"), "")  # of verdicts that are shown, not kept
 
@@ -177,11 +179,21 @@ def _blocks(evidence: Evidence) -> Iterator[str]:
     line += f" ({ratings:,} ratings)" if ratings != answers else ""
     offered = ledgers(study.scratch / LEDGER)
     if offered and study.crowd is not None and saved:
-        unneeded = evidence.spared & evidence.block_numbers.keys()  # pairs beyond every block never were to be rated
-        spared = [pair.transformation for pair in evidence.pairs if pair.pair_id in unneeded]
-        cents = pay.cost(offered[0][0], pay.reward(spared, study.crowd.pay), study.raters.per_pair, study.crowd)
-        line += f", {pay.dollars(cents)} with fees"
+        line += f", {pay.dollars(_spared_cents(evidence, offered[0][0], study.crowd))} with fees, controls and repeats"
     yield f"{line}."
+
+
+def _spared_cents(evidence: Evidence, platform: PlatformName, crowd: CrowdSpec) -> int:
+    """Return what the batches would have cost that are offered no more."""
+    study, names = evidence.study, {pair.pair_id: pair.transformation for pair in evidence.shown}
+    unneeded = evidence.spared & evidence.block_numbers.keys()  # pairs beyond every block never were to be rated
+    pairs, controls = (
+        [pair for pair in group if pair.pair_id in unneeded] for group in (evidence.pairs, evidence.controls)
+    )
+    return sum(
+        pay.cost(platform, pay.reward([names[key] for key in batch.pair_ids], crowd.pay), study.raters.per_pair, crowd)
+        for batch in make_batches(study, pairs, controls)
+    )
 
 
 def _wording_notes(evidence: Evidence, pairs: pd.DataFrame) -> list[str]:

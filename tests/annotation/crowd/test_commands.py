@@ -99,6 +99,19 @@ def test_a_campaign_by_commands_alone(
     _refuse_ids_outside_the_ledger(study)
 
 
+def test_closing_says_what_is_still_owed(variant: Make, crowd: Crowd, site: MTurkSite) -> None:
+    study = drawn(variant)
+    crowd(study, "launch", *LIVE)
+    (hit,) = site.hits
+    site.work(hit, "AWORKER1", site.fields(hit, honest(study)), seconds=600)
+    crowd(study, "collect", "--live")
+    crowd(study, "approve", "--live", "--all")
+    assert "0 bonuses paid" in crowd(study, "bonus", *LIVE)[1]  # a second worker may come
+    assert crowd(study, "close", "--live")[1].splitlines()[-1] == "[live mturk] 1 bonus is owed; `crowd bonus` pays"
+    assert "1 bonus paid" in crowd(study, "bonus", *LIVE)[1]
+    assert "owed" not in crowd(study, "close", "--live")[1]
+
+
 def _refuse_another_machine(study: Study, crowd: Crowd, site: MTurkSite) -> None:
     """A machine without the ledger offers nothing again, and says why."""
     ledger, calls = study.scratch / LEDGER, len(site.calls)

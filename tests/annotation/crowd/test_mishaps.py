@@ -20,6 +20,7 @@ from annotation.crowd.summary import plan_text, read_summaries
 from annotation.names import worker_pseudonym
 from annotation.offering import LEDGER, Mode, ledgers
 from annotation.ratings.answers import Answer
+from annotation.ratings.ratings import decide
 from plumbline.errors import DataError, StudyError
 from plumbline.study import Study
 from tests.annotation.campaigns import Make
@@ -132,6 +133,26 @@ def test_a_rejected_workers_time_lowers_nobodys_bonus(variant: Make, site: MTurk
     step(study, site, judging.pay_bonuses)
     # The median of 600 and 300 s is 450 s, $3.00: $1.80 more than the reward
     assert sorted(site.paid.values()) == [[], [REWARD, 180], [REWARD, 180]]
+
+
+def test_bonuses_wait_for_who_replaces_an_excluded_worker(variant: Make, site: MTurkSite) -> None:
+    study = drawn(variant)
+    launch(study, site)
+    (hit,) = site.hits
+    work(study, site, hit, "hasty", 20)
+    work(study, site, hit, "slow", 600)
+    step(study, site, collect)
+    step(study, site, judging.approve_all)
+    decide(study, worker_pseudonym(campaigns.KEY, study.name, "mturk", "hasty"), exclude=True, reason="in a rush")
+    step(study, site, judging.pay_bonuses)
+    assert list(site.paid.values()) == [[REWARD], [REWARD]]  # one more is to come, whose time counts for all
+    launch(study, site)
+    work(study, site, hit, "third", 400)
+    step(study, site, collect)
+    step(study, site, judging.approve_all)
+    step(study, site, judging.pay_bonuses)
+    # The median of 20, 400 and 600 s is 400 s, $2.67 at $24 an hour: $1.47 more than the reward
+    assert list(site.paid.values()) == [[REWARD, 147]] * 3
 
 
 def test_a_limit_that_stops_bonuses_says_how_many_were_paid(variant: Make, site: MTurkSite) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 
 import pytest
 from hypothesis import given
@@ -63,11 +64,23 @@ def test_with_its_bonus_the_median_worker_never_earns_less_than_the_wage(
 ) -> None:
     spec = PaySpec(hourly=hourly)
     bonus = platform.owed_bonus(paid, seconds, spec)
-    middle = sorted(seconds)[len(seconds) // 2] if len(seconds) % 2 else None
-    if middle is not None:
-        assert platform.hourly(paid + bonus, middle) >= hourly - 1e-9
-        if bonus:
-            assert platform.hourly(paid + bonus - 1, middle) < hourly  # and not a cent more
+    middle = statistics.median(seconds)
+    assert platform.hourly(paid + bonus, middle) >= hourly - 1e-9
+    if bonus:
+        assert platform.hourly(paid + bonus - 1, math.ceil(middle)) < hourly  # and not a cent more
+
+
+def test_half_a_second_of_the_median_is_paid() -> None:
+    assert platform.owed_bonus(100, [300, 301], PAY) == 101  # 300.5 s are 301: $2.0067 at $24 an hour
+    assert platform.owed_bonus(100, [300.2], PAY) == 101
+
+
+def test_a_rehearsal_takes_the_fee_of_the_studys_own_platform() -> None:
+    fees = {"link": {"preset": "connect", "fee": 0.25}, "prolific_fee": 0.333}
+    assert platform.fee("rehearsal", 1000, 3, CrowdSpec.model_validate(fees)) == 333
+    assert platform.fee("rehearsal", 1000, 3, CrowdSpec.model_validate(fees | {"platform": "link"})) == 250
+    assert platform.fee("prolific", 1000, 3, CrowdSpec.model_validate(fees | {"platform": "link"})) == 333
+    assert platform.fee("rehearsal", 1000, 3, CrowdSpec()) == 0
 
 
 def test_less_than_is_fair_needs_a_reason() -> None:

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from annotation.campaign_records import CampaignRecords
@@ -47,8 +48,12 @@ def practise(study: Study, crowd: Crowd) -> list[str]:  # noqa: F811
 
 
 def test_a_campaign_is_practised_without_a_key_and_every_line_says_so(variant: Make, crowd: Crowd) -> None:  # noqa: F811
-    study = drawn(variant, sample={"pairs": 24, "batch": 4, "repeats": 0}, crowd={**CROWD, "prolific_fee": 0.333})
+    pay = {"seconds": 20, "extra": {"paraphrasing": 0.5, "expansion": 0.25}}  # $0.20 a pair
+    changes = {"prolific_fee": 0.333, "share": 0.375, "pay": pay}
+    study = drawn(variant, sample={"pairs": 24, "batch": 4, "repeats": 0}, crowd={**CROWD, **changes})
     printed = practise(study, crowd)
+    assert "50% more for paraphrasing;" in printed[0] and "expansion" not in printed[0]
+    assert "A worker may do 37.5% of the batches" in printed[0]
     lines = [line for text in printed for line in text.splitlines()]
     assert len(lines) > 50 and all(line.startswith("[REHEARSAL]") for line in lines)
     # Six pairs in a batch at $0.20; 33.3% of $1.20, rounded up, is $0.40 for each of two workers.
@@ -66,7 +71,11 @@ def test_a_campaign_is_practised_without_a_key_and_every_line_says_so(variant: M
         cents = sum(120 + 40 for _ in rewards) + sum(paid + -(-paid * 333 // 1000) for paid in bonuses)
         assert ledger.spent() == cents
     accept(study)
-    assert "REHEARSAL" in write_report(study).read_text(encoding="utf-8")
+    report = write_report(study)
+    assert "SIMULATED RATINGS, A REHEARSAL" in report.read_text(encoding="utf-8")
+    for table in ("crowd_campaigns", "crowd_decisions"):
+        rows = pd.read_csv(report.with_name(f"{table}.csv"))
+        assert len(rows) and set(rows["platform"]) == {"REHEARSAL"}
 
 
 def test_the_same_seed_gives_the_same_crowd(variant: Make, tmp_path: Path) -> None:
