@@ -302,6 +302,20 @@ def test_a_comment_of_a_megabyte_is_not_cut_unseen(page: Page) -> None:
     assert desk.settle("i0") == {"quality": 4, "comment": HOSTILE}
 
 
+@pytest.mark.parametrize("points", [range(-3, 4), range(11)])
+@pytest.mark.parametrize("width", [800, 1280])
+def test_words_of_many_points_are_whole(page: Page, points: range, width: int) -> None:
+    """No word is broken into its letters: where points stand in narrow columns, their words stand below the numbers."""
+    page.set_viewport_size({"width": width, "height": 900})
+    words = "reasonable words"
+    desk = Desk(page, [{**WORDED, "points": [[n, words] for n in points]}], TEXTS[:1])
+    desk.begin()
+    lines = page.locator(".point > span").evaluate_all(
+        "all => all.map(one => one.getBoundingClientRect().height / parseFloat(getComputedStyle(one).lineHeight))"
+    )
+    assert len(lines) == len(points) and max(lines) < 2.5  # two words: a line for each at most
+
+
 def test_one_pair_a_screen_on_a_phone(page: Page) -> None:
     page.set_viewport_size({"width": 390, "height": 664})  # what a browser's bars leave of 844
     desk = Desk(page, [LABEL], TEXTS)

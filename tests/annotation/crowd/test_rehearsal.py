@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -46,8 +47,15 @@ def practise(study: Study, crowd: Crowd) -> list[str]:  # noqa: F811
     return [out for _, out, _ in printed]
 
 
-def test_a_campaign_is_practised_without_a_key_and_every_line_says_so(variant: Make, crowd: Crowd) -> None:  # noqa: F811
-    study = drawn(variant, sample={"pairs": 24, "batch": 4, "repeats": 0}, crowd={**CROWD, "prolific_fee": 0.333})
+@pytest.mark.parametrize("named", [{}, {"platform": "link", "link": {"preset": "connect"}}])
+def test_a_campaign_is_practised_without_a_key_and_every_line_says_so(
+    variant: Make,
+    crowd: Crowd,  # noqa: F811
+    named: dict[str, Any],
+) -> None:
+    """Also where the study names the platform of its people: a rehearsal that runs is what is meant."""
+    wanted = {**CROWD, "prolific_fee": 0.333, **named}
+    study = drawn(variant, sample={"pairs": 24, "batch": 4, "repeats": 0}, crowd=wanted)
     printed = practise(study, crowd)
     lines = [line for text in printed for line in text.splitlines()]
     assert len(lines) > 50 and all(line.startswith("[REHEARSAL]") for line in lines)
