@@ -165,6 +165,7 @@ function start(task, store) {
         say("page", word("refused"));
       }
       if (unsent.get(id) === entry) { unsent.delete(id); remember(ANSWER + id, null); }
+      else if (entry.status !== "draft") unsent.get(id).again = true;  // what came meanwhile takes the place of a stored one
       if (entry.status !== "draft") await showProgress();
     }
     sending = false;
