@@ -137,7 +137,7 @@ def _section(
 
 
 def _before(records: CampaignRecords, rubric: Rubric) -> dict[Queue, str]:
-    """Return the page that Prolific's participants see before the first batch of each queue, if a crowd is asked."""
+    """Return the page that a crowd's participants see before the first batch of each queue, if a crowd is asked."""
     study = records.study
     if study.crowd is None or study.crowd.on_task_builder:
         return {}

@@ -180,14 +180,17 @@ def _limit(options: argparse.Namespace, platform: PlatformName, mode: Mode) -> i
 
 
 def platform_name(records: CampaignRecords, options: argparse.Namespace) -> PlatformName:
-    """Return the platform that the options name, or that of the study's only campaign in this mode."""
+    """Return the platform that is named, a rehearsal that runs, the study's, or its only campaign's in this mode."""
     study = records.study
-    named: PlatformName | None = options.platform or (study.crowd.platform if study.crowd else None)
+    named: PlatformName | None = options.platform
+    platforms = [name for name, mode in ledgers(study.scratch / LEDGER) if mode == mode_of(options)]
+    if not named and "rehearsal" in platforms:  # until it is forgotten, nobody else is asked
+        return "rehearsal"
+    named = named or (study.crowd.platform if study.crowd else None)
     if named:
         if named == "rehearsal" and options.live:
             raise StudyError("a rehearsal is never live; leave out --live")
         return named
-    platforms = [name for name, mode in ledgers(study.scratch / LEDGER) if mode == mode_of(options)]
     if len(platforms) != 1:
         refuse_lost_campaign(records, mode_of(options))
         has = f"has campaigns on {' and '.join(platforms)}" if platforms else f"has no {mode_of(options)} campaign yet"

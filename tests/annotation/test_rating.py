@@ -116,8 +116,9 @@ def test_keys_lead_from_question_to_question_and_to_the_next_pair(page: Page) ->
     desk.press("Backspace")  # and then the pair before it comes back, as it was answered
     desk.turn(1)
     expect(page.get_by_role("radio", name="4 mostly")).to_be_checked()
-    page.get_by_role("radio", name="5 fully").check()
-    desk.press("Control+Enter")
+    desk.press("Backspace", "Backspace")  # there, too, one answer after the other, and digits give others
+    assert page.locator(":checked").count() == 0
+    desk.press("5", "1", "Enter")
     desk.turn(2)
     page.wait_for_timeout(300)
     assert desk.settle("i0") == {"quality": 5, "sound": "first"}
@@ -174,6 +175,34 @@ def test_offline_for_a_minute_nothing_is_lost(page: Page) -> None:
     assert page.evaluate("Object.keys(localStorage).filter(name => name.includes('answer')).length") == 0
 
 
+def test_offline_beyond_the_pairs_that_are_there_none_is_skipped(page: Page) -> None:
+    """The page waits with nothing to answer, and however often Enter is pressed, each pair comes in its turn."""
+    desk = Desk(page, [WORDED], TEXTS)
+    desk.begin()
+    expect(page.locator("#progress")).to_have_text("0 of 12 pairs done")
+    desk.down = True
+    while page.locator("#item").is_visible():
+        desk.press("3", "Enter")
+    expect(page.locator("#end-title")).to_have_text("Sending")
+    desk.press("4", "Enter", "Enter")
+    answered = len(page.evaluate("Object.keys(localStorage).filter(name => name.includes('answer'))"))
+    expect(page.locator("#progress")).to_have_text(f"{answered} of 12 pairs done · {answered} in this session")
+    desk.press("Backspace")  # back meanwhile, and on again: counted once
+    desk.turn(answered)
+    desk.press("Backspace", "5", "Enter")
+    expect(page.locator("#progress")).to_have_text(f"{answered} of 12 pairs done · {answered} in this session")
+    desk.down = False
+    page.evaluate("dispatchEvent(new Event('online'))")
+    for number in range(answered + 1, 13):
+        desk.turn(number)
+        desk.press("2", "Enter")
+    expect(page.locator("#end-title")).to_have_text("Thank you")
+    assert [desk.saved[f"i{number}"]["values"]["quality"] for number in range(12)] == (
+        [3] * (answered - 1) + [5] + [2] * (12 - answered)
+    )
+    assert desk.complaints == []
+
+
 def test_an_expired_session_and_an_answer_that_is_refused_are_said_once(page: Page) -> None:
     desk = Desk(page, [WORDED], TEXTS)
     desk.begin()
@@ -218,6 +247,9 @@ def test_a_draft_comes_back_and_two_tabs_ask_nothing_twice(page: Page) -> None:
     desk.page = page
     desk.turn(2)
     expect(page.locator("#notice")).to_have_text("You answered this in another tab; here is the next one.")
+    desk.press("2", "Enter")
+    desk.turn(3)
+    expect(page.locator("#notice")).to_have_text("")
 
 
 def test_pauses_do_not_count_as_time(page: Page) -> None:
@@ -268,6 +300,20 @@ def test_a_comment_of_a_megabyte_is_not_cut_unseen(page: Page) -> None:
     desk.press("Control+Enter")
     desk.turn(2)
     assert desk.settle("i0") == {"quality": 4, "comment": HOSTILE}
+
+
+@pytest.mark.parametrize("points", [range(-3, 4), range(11)])
+@pytest.mark.parametrize("width", [800, 1280])
+def test_words_of_many_points_are_whole(page: Page, points: range, width: int) -> None:
+    """No word is broken into its letters: where points stand in narrow columns, their words stand below the numbers."""
+    page.set_viewport_size({"width": width, "height": 900})
+    words = "reasonable words"
+    desk = Desk(page, [{**WORDED, "points": [[n, words] for n in points]}], TEXTS[:1])
+    desk.begin()
+    lines = page.locator(".point > span").evaluate_all(
+        "all => all.map(one => one.getBoundingClientRect().height / parseFloat(getComputedStyle(one).lineHeight))"
+    )
+    assert len(lines) == len(points) and max(lines) < 2.5  # two words: a line for each at most
 
 
 def test_one_pair_a_screen_on_a_phone(page: Page) -> None:
@@ -341,6 +387,20 @@ def test_the_last_page_thanks_and_says_what_now(page: Page) -> None:
     desk.press("Backspace")
     desk.turn(2)
     expect(page.get_by_role("radio", name="5 fully")).to_be_checked()
+
+
+def test_the_last_page_waits_where_the_network_fails_as_it_is_asked_for(page: Page) -> None:
+    desk = Desk(page, [WORDED], TEXTS[:1])
+    desk.begin()
+    desk.hang = "end"
+    desk.press("5", "Enter")
+    while not desk.hanging:
+        page.wait_for_timeout(25)
+    desk.hang = ""
+    desk.hanging.pop().abort()
+    expect(page.locator("#end-title")).to_have_text("Thank you")
+    expect(page.locator("#end")).to_have_text("Thank youThat is all.Back")
+    assert desk.complaints == []
 
 
 def test_instructions_stay_at_hand_and_are_shown_first_once(page: Page) -> None:

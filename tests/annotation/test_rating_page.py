@@ -137,11 +137,23 @@ def test_a_rater_goes_through_all_queues_by_keyboard(
         rate(page, 4, 5)
     expect(page.get_by_role("heading", name="Thank you")).to_be_visible()
     expect(page.get_by_text(f"All is answered: {4 * queues}.")).to_be_visible()
+    whole = f"{4 * queues} of {4 * queues} pairs done · {4 * queues} in this session"
+    expect(page.locator("#progress")).to_have_text(whole)  # over all queues, each a page of its own
     assert not complaints
     ratings = collect(study, argilla)
     assert len(ratings) == 2 * 4 * queues
     assert set(ratings.query("question == 'quality'")["value"]) == {4.0}
     assert set(ratings.query("question == 'fluency'")["value"]) == {5.0}
+
+
+def test_a_rater_who_opens_a_dataset_in_argilla_comes_to_the_rating_page(
+    argilla: Argilla, study: Study, user: server.User, page: Page
+) -> None:
+    sign_in(page, argilla.url, user)
+    expect(page.get_by_role("button", name="Sign out")).to_be_visible()
+    page.goto(f"{argilla.url}/dataset/{dataset(study, argilla)}/annotation-mode")
+    expect(page).to_have_url(re.compile(f"/rate/{dataset(study, argilla)}"))
+    expect(page.get_by_role("heading", name="Instructions")).to_be_visible()
 
 
 def test_discards_comments_and_second_thoughts(argilla: Argilla, study: Study, user: server.User, page: Page) -> None:

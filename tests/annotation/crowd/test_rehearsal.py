@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -47,9 +48,15 @@ def practise(study: Study, crowd: Crowd) -> list[str]:  # noqa: F811
     return [out for _, out, _ in printed]
 
 
-def test_a_campaign_is_practised_without_a_key_and_every_line_says_so(variant: Make, crowd: Crowd) -> None:  # noqa: F811
+@pytest.mark.parametrize("named", [{}, {"platform": "link", "link": {"preset": "connect", "fee": 0.333}}])
+def test_a_campaign_is_practised_without_a_key_and_every_line_says_so(
+    variant: Make,
+    crowd: Crowd,  # noqa: F811
+    named: dict[str, Any],
+) -> None:
+    """Also where the study names the platform of its people: a rehearsal that runs is what is meant."""
     pay = {"seconds": 20, "extra": {"paraphrasing": 0.5, "expansion": 0.25}}  # $0.20 a pair
-    changes = {"prolific_fee": 0.333, "share": 0.375, "pay": pay}
+    changes = {"prolific_fee": 0.333, "share": 0.375, "pay": pay, **named}
     study = drawn(variant, sample={"pairs": 24, "batch": 4, "repeats": 0}, crowd={**CROWD, **changes})
     printed = practise(study, crowd)
     assert "50% more for paraphrasing;" in printed[0] and "expansion" not in printed[0]

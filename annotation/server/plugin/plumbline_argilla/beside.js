@@ -56,6 +56,8 @@ async function look(all, answered) {
     const current = all ? undefined : work.find(one => one.id === here());
     if (current) Object.assign(current, await counted(current.id));
     if (!current || !current.left) work = await allWork();
+    const open = work.find(one => one.id === here());
+    if (reader.role === "annotator" && open && ours(open)) { location.replace(target(open)); return; }  // all see one page
     show(reader.role === "annotator" && work.length > 0);
     if (answered && !on.hidden) on.focus();
   } catch (error) {

@@ -9,32 +9,40 @@ from urllib.parse import quote
 
 from markdown_it import MarkdownIt
 
+from . import rate
 from .crowd_words import place, said, shown
 
 COMPLETE = "https://app.prolific.com/submissions/complete?cc="
-STYLE = """
-:root { color-scheme: light dark; }
+#: The colours are the rating page's, which its raters come to from here.
+STYLE = (
+    rate.source("rate.css").partition("*, ")[0]
+    + """
 * { box-sizing: border-box; }
-body { font: 1rem/1.5 system-ui, sans-serif; max-width: 42rem; margin: 0 auto; padding: 1rem; overflow-wrap: anywhere; }
-fieldset { border: 1px solid; border-radius: .5rem; margin: 1rem 0; padding: .75rem; min-width: 0; }
+body { font: 1rem/1.5 system-ui, sans-serif; max-width: 42rem; margin: 0 auto; padding: 1rem; overflow-wrap: anywhere;
+  background: var(--back); color: var(--ink); }
+h1 { font-size: 1.5rem; }
+a { color: var(--mark); }
+fieldset { border: 1px solid var(--edge); border-radius: .5rem; margin: 1rem 0; padding: .75rem; min-width: 0; }
 legend { font-weight: 600; padding: 0 .25rem; }
 label { display: block; padding: .5rem 0; }
 input { width: 1.25rem; height: 1.25rem; margin-inline-end: .5rem; vertical-align: middle; }
 input[type=text], input[type=password] { display: block; width: 100%; max-width: 24rem; height: auto; font: inherit;
-  padding: .5rem; }
+  padding: .5rem; color: inherit; background: var(--card); border: 1px solid var(--edge); border-radius: .5rem; }
 button, .button { display: inline-block; font: inherit; font-weight: 600; padding: .75rem 1.25rem; border-radius: .5rem;
-  border: 2px solid #1f4fd8; background: #1f4fd8; color: #fff; text-decoration: none; }
+  border: 2px solid var(--mark); background: var(--mark); color: var(--on); text-decoration: none; cursor: pointer; }
+.quiet { background: none; border-color: transparent; padding-inline: 0; color: var(--mark); font-weight: 400; }
 button[disabled] { opacity: .6; }
-section { border-block: 1px solid; padding-block: .5rem; }
+section { border-block: 1px solid var(--line); padding-block: .5rem; }
 h2 { font-size: 1.25rem; }
-thead th { overflow-wrap: normal; }
+thead th { overflow-wrap: normal; color: var(--soft); font-size: .9rem; }
 th, td { text-align: start; padding: .25rem 1.5rem .25rem 0; font-weight: inherit; }
 td { font-variant-numeric: tabular-nums; }
 [hidden] { display: none !important; }
-:focus-visible { outline: 3px solid #f5a300; outline-offset: 2px; }
+:focus-visible { outline: 3px solid var(--mark); outline-offset: 2px; }
 .code { font: 700 1.75rem/1 ui-monospace, monospace; letter-spacing: .1em; user-select: all; }
-[role=alert] { border-inline-start: 4px solid #c62828; padding: .25rem .75rem; }
+[role=alert] { border-inline-start: 4px solid var(--bad); padding: .25rem .75rem; }
 """
+)
 #: The rubric's guidelines are Markdown; tags in them are shown as text.
 MARKDOWN = MarkdownIt("commonmark", {"html": False})
 

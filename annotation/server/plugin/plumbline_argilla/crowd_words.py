@@ -10,8 +10,7 @@ WORDS = {
     "title": "Compare pairs of texts",
     "wrong": "At least one answer was not right. Please read the instructions once more: you have one more try at"
     " each question below.",
-    "intro": "You will rate {n} pairs of texts. These instructions stand beside them, too; at their top and bottom is"
-    " the link to your completion code.",
+    "intro": "You will rate {n} pairs of texts.",
     "consent": "Your consent",
     "agree": "I agree",
     "begin": "Begin",

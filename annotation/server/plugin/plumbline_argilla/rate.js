@@ -4,6 +4,7 @@
 // start(task, store): `task` is what all items share (annotation/page.py); `store` has
 //   key                               whose work it is (study, queue, rater): unsent answers stay in the browser under it;
 //                                     empty where nothing may stay
+//   rater                             whose session it is, where it spans several queues
 //   next(n) -> [item]                 up to n items that it has not handed out yet; none where none is left
 //   save(id, values, status, seconds, again) resolves once the answer is stored, which takes an earlier one's place
 //                                     (`again`); rejects with an Error that has HTTP's `status`
@@ -164,6 +165,7 @@ function start(task, store) {
         say("page", word("refused"));
       }
       if (unsent.get(id) === entry) { unsent.delete(id); remember(ANSWER + id, null); }
+      else if (entry.status !== "draft") unsent.get(id).again = true;  // what came meanwhile takes the place of a stored one
       if (entry.status !== "draft") await showProgress();
     }
     sending = false;
@@ -172,15 +174,39 @@ function start(task, store) {
   const settled = [];
   const allSent = () => new Promise(act => { settled.push(act); send(); });
   const put = (id, entry) => {
+    const before = unsent.get(id);
+    if (before && before.status !== "draft") entry.again = before.again;  // what it takes the place of is not stored yet
     unsent.delete(id);
     unsent.set(id, entry);
     remember(ANSWER + id, entry);
     send();
   };
   window.addEventListener("online", () => { wait = 1; send(); });
+  // What the store is asked until it answers; null where it refuses.
+  const insist = async question => {
+    for (;;) {
+      try {
+        const answer = await question();
+        untroubled();
+        return answer;
+      } catch (error) {
+        if (isRefused(error)) { say("page", word("refused")); return null; }
+        const ms = troubled(error);
+        await new Promise(act => { setTimeout(act, ms); window.addEventListener("online", act, {once: true}); });
+      }
+    }
+  };
 
   // How much is done: what the store says, and what is on its way to it.
-  let progress = {done: 0, total: 0}, session = 0, counter = 0;
+  let progress = {done: 0, total: 0}, counter = 0;
+  // A session lasts as long as its tab, over all queues.
+  const tally = `plumbline session ${store.rater}`;
+  let session = 0;
+  try { session = Number(store.rater && sessionStorage.getItem(tally)) || 0; } catch { /* it begins with the page */ }
+  const countSession = () => {
+    session++;
+    try { if (store.rater) sessionStorage.setItem(tally, session); } catch { /* it ends with the page */ }
+  };
   const showProgress = async () => {
     try { progress = await store.progress(); } catch { /* it is told by the next answer */ }
     const waiting = [...unsent.values()].filter(entry => entry.status !== "draft" && !entry.again).length;
@@ -203,15 +229,9 @@ function start(task, store) {
   };
   const fetchMore = async () => {
     while (!exhausted && queue.length < AHEAD) {
-      try {
-        const more = await store.next(AHEAD - queue.length), before = queue.length;
-        more.forEach(accept);
-        exhausted = more.length === 0 || queue.length === before && more.every(item => met.has(item.id));
-        untroubled();
-      } catch (error) {
-        if (isRefused(error)) { exhausted = true; say("page", word("refused")); }
-        else await new Promise(act => setTimeout(act, troubled(error)));
-      }
+      const more = await insist(() => store.next(AHEAD - queue.length)) || [], before = queue.length;
+      more.forEach(accept);
+      exhausted = more.length === 0 || queue.length === before && more.every(item => met.has(item.id));
     }
   };
   // Several at once, for each request costs the server the same.
@@ -360,7 +380,7 @@ function start(task, store) {
 
   // One item.
   const watch = stopwatch(), history = [];
-  let view = null;
+  let view = null, turns = 0;
 
   const makeTexts = (parent, item) => {
     const box = make(parent, "div", {class: `texts n${task.texts.length}`});
@@ -423,11 +443,12 @@ function start(task, store) {
     return view.questions.slice(at + 1).find(other => !other.answered())
       || view.questions.find(other => !other.answered() && other.needed(view.questions));
   };
+  const undoable = one => one.question.kind !== "text";  // in a box Backspace deletes a letter
   const changed = one => {
     one.group.classList.remove("missing");
     view.alert.textContent = "";
     view.unable = false;
-    if (one.question.kind !== "text") view.order = [...view.order.filter(other => other !== one), one];
+    if (undoable(one)) view.order = [...view.order.filter(other => other !== one), one];
     activate(one.answered() && one.question.kind !== "multi_label" ? nextOpen(one) : one);
     draft();
   };
@@ -454,7 +475,8 @@ function start(task, store) {
   const leave = (status, values) => {
     const {item} = view, entry = entryOf(status, values);
     clearTimeout(view.timer);
-    if (!entry.again) session++;
+    if (!entry.again) countSession();
+    say("tabs", "");
     item.answer = entry;
     put(item.id, entry);
     done.add(item.id);
@@ -569,7 +591,8 @@ function start(task, store) {
     item.number ||= ++counter;
     watch();
     form.textContent = "";
-    view = {item, order: [], changed: false, timer: 0};
+    view = {item, changed: false, timer: 0};
+    turns++;
     const all = Math.max(progress.total, item.number);
     const title = make(form, "h2", {id: "turn", tabindex: -1, class: "unseen"}, word("pair", {n: item.number, all}));
     if (task.asked) {
@@ -582,6 +605,7 @@ function start(task, store) {
     view.questions = (item.questions || task.questions).map((one, at) => makeQuestion(box, one, at, changed));
     makeFoot(form, item);
     for (const one of view.questions) one.set(values[one.question.name] ?? null);
+    view.order = view.questions.filter(one => undoable(one) && one.answered());
     view.comment.value = withoutReason(values[task.comment.name] || "");
     if (view.comment.value) { view.more.hidden = false; view.opener.setAttribute("aria-expanded", "true"); }
     activate(view.questions.find(one => !one.answered()));
@@ -597,22 +621,29 @@ function start(task, store) {
     $("help").hidden = name !== "item";
   };
 
+  // Where the next item is not there yet, nothing stays that could be answered, and a second Enter skips none.
   const advance = async () => {
-    if (!queue.length) await fill();
-    if (queue.length) show(queue.shift()); else finish();
+    if (queue.length) return show(queue.shift());
+    const turn = ++turns, title = pauseOn();
+    await fill();
+    if (turn !== turns) return;  // gone back meanwhile
+    if (queue.length) show(queue.shift()); else finish(title);
   };
-
-  const finish = async () => {
-    const box = $("end");
+  const pauseOn = () => {
     view = null;
-    box.textContent = "";
-    const title = make(box, "h2", {id: "end-title", tabindex: -1}, word("sending"));
+    $("end").textContent = "";
+    const title = make($("end"), "h2", {id: "end-title", tabindex: -1}, word("sending"));
     page("end");
     title.focus();
+    return title;
+  };
+
+  const finish = async title => {
+    const box = $("end"), turn = turns;
     await allSent();
-    if (view) return;  // gone back meanwhile
     await showProgress();
-    const end = (store.end && await store.end()) || {};
+    const end = (store.end && turn === turns && await insist(store.end)) || {};
+    if (turn !== turns) return;
     title.textContent = word("thank_you");
     make(box, "p", {}, end.text || word("finished"));
     if (end.href) make(box, "a", {class: "button", href: end.href}, end.label);

@@ -82,6 +82,7 @@ const argilla = async (task, questions, list, reader) => {
   return {
     introduced: reader.username.startsWith("worker-"),  // participants of a crowd have read it all at the entrance
     key: `${task.study} ${task.queue} ${reader.id}`,
+    rater: reader.id,
     door: {href: `/work?to=${encodeURIComponent(location.pathname)}`, label: WORDS.sign_in},
     next: async n => {
       const drafts = begun ? [] : handOut(await search("draft", MOST));

@@ -15,7 +15,7 @@ async function enter(event) {
   event.preventDefault();
   say("");
   const body = new URLSearchParams({ username: $("name").value, password: $("password").value });
-  const answer = await fetch("/api/v1/token", { method: "POST", body });
+  const answer = await fetch("/api/v1/token", { method: "POST", body }).catch(() => ({ ok: false }));
   if (!answer.ok) { say(answer.status === 401 ? WORDS.wrong : WORDS.trouble); return; }
   const token = (await answer.json()).access_token;
   localStorage.setItem(STRATEGY, "local");
