@@ -402,13 +402,18 @@ def refuse_rehearsal_beside_people(records: CampaignRecords) -> None:
 def refuse_lost_batches(records: CampaignRecords, ledger: Ledger) -> None:
     """Raise DataError if ratings belong to a live batch, on any platform, that the ledger never offered.
 
-    It was lost then, or is an older copy, and would have the same work offered and paid once more. Raises as
-    `refuse_lost_campaign`.
+    It was lost then, or is an older copy, and would have the same work offered and paid once more. Raises StudyError if
+    the ratings are a rehearsal's, and as `refuse_lost_campaign`.
     """
     refuse_lost_campaign(records, ledger.mode)
     if ledger.mode == "sandbox":
         return  # there it costs nothing
     ratings = records.all_ratings
+    if (ratings["source"] == REHEARSAL).any():
+        raise StudyError(
+            f"{records.study.folder}: its ratings are a rehearsal's; first take it out:"
+            f" `{records.study.command('annotation crowd close')} --platform rehearsal --forget`"
+        )
     for platform in PLATFORMS:
         rated = set(ratings.loc[ratings["source"] == source_of(platform, "live"), "batch"])
         if lost := sorted(rated - ledger.posted(platform)):

@@ -121,6 +121,8 @@ def test_a_rehearsal_never_stands_beside_people(variant: Make, crowd: Crowd, sit
     assert crowd(study, "collect")[0] == 0 and len(CampaignRecords.open(study).all_ratings)
     code, _, complaint = crowd(study, "launch", "--platform", "mturk", "--live", "--max-cost", "50", "--yes")
     assert code == 2 and "--platform rehearsal --forget" in complaint and not site.hits
+    code, _, complaint = crowd(study, "plan", "--platform", "mturk", "--live")
+    assert code == 2 and "its ratings are a rehearsal's; first take it out: `plumbline crowd close" in complaint
     code, out, _ = crowd(study, "close", "--platform", "rehearsal", "--forget")
     assert code == 0 and "taken out with all else of the rehearsal" in out
     assert not len(CampaignRecords.open(study).all_ratings) and not (study.scratch / "rehearsal.json").exists()
