@@ -13,9 +13,11 @@ import yaml
 from annotation.argilla.client import Argilla
 from annotation.argilla.publish import publish
 from annotation.campaign_records import CampaignRecords
+from annotation.questions import Question
 from annotation.rubric import LIMIT, load_rubric
 from plumbline.errors import StudyError
 from plumbline.prompts import PROMPTS
+from plumbline.scales import is_fine
 from plumbline.study import ROOT, Study
 from tests.annotation.campaigns import Make, small
 
@@ -161,7 +163,7 @@ def test_what_argilla_would_not_take_is_refused_before_the_rules_are_fixed(
 
 def test_the_rubric_that_the_documents_show_can_be_used(variant: Make, tmp_path: Path) -> None:
     text = (ROOT / "docs" / "questions.md").read_text(encoding="utf-8").partition("## Questions of your own")[2]
-    example, beside = (block.partition("```")[0] for block in text.split("```yaml\n")[1:3])
+    example, beside, others = (block.partition("```")[0] for block in text.split("```yaml\n")[1:4])
     (tmp_path / "meaning.yaml").write_text(example, encoding="utf-8")
     said = yaml.safe_load(beside)
     unsaid = variant(**said | {"quality": {}})
@@ -171,6 +173,8 @@ def test_the_rubric_that_the_documents_show_can_be_used(variant: Make, tmp_path:
     assert rubric.scale == (1, 2, 3, 4, 5, 6, 7) and rubric.question_names() == ["meaning"]
     assert rubric.description("paraphrasing", rubric.questions[0], "de").startswith("Other words are no loss. 1 = some")
     assert rubric.expected("paraphrasing", "positive") == {"meaning": 7}
+    questions = {one["name"]: Question.model_validate(one).asked(rubric.scale) for one in yaml.safe_load(others)}
+    assert is_fine(questions["closeness"].scale) and questions["better"].kind == "text" and len(questions) == 5
 
 
 def test_an_unknown_rubric_names_the_known_ones(variant: Make) -> None:
