@@ -206,6 +206,7 @@ def _shown(form: str, scale: float) -> Callable[[float], str]:
 hundred = _shown(".2f", 100)  # scores
 points = _shown("+.2f", 1)  # differences
 decimal = _shown("+.2f", 1)  # correlations
+whole = _shown(".0f", 1)  # counts and ranks
 
 
 _BOARD_GAPS = (
@@ -213,9 +214,9 @@ _BOARD_GAPS = (
     " mean; scores that are equal to nine decimals are ties."
 )
 _BOARD_INTERVALS = (
-    "95% over {n} {tasks}, as if they were a sample. Counts and means: {tasks} drawn anew 10,000 times. Ranks: which"
-    " models can be told apart (paired t-tests of their points, Holm's correction over all pairs{bound}); with 95%"
-    " confidence all ranks lie within their limits at once.{letters}"
+    "95% over {n} {tasks}, as if they were a sample. Counts, means and the rank of a model that is looked at alone:"
+    " {tasks} drawn anew 10,000 times. Ranks: which models can be told apart (paired t-tests of their points, Holm's"
+    " correction over all pairs{bound}); with 95% confidence all ranks lie within their limits at once.{letters}"
 )
 _BOARD_SHORT = (
     "Of fewer than {least} {tasks} intervals of counts and means are too short: of 5 to 8 tasks drawn from MTEB's"
@@ -224,7 +225,7 @@ _BOARD_SHORT = (
 _COVERED = 10  # tasks
 _FEW = 20  # tasks, up to which that bound is ever felt
 _LETTERS = " Models with a letter in common are not told apart."
-_MANY = f" There are more than {MOST_LETTERED} models, too many for letters."
+_TIERS = " A group begins with the best model that is told apart from the first of the group above."
 
 
 def board_rows(
@@ -257,7 +258,8 @@ def board_notes(table: pd.DataFrame, n_tasks: int, tasks: str = "data sets") -> 
         return [f"No intervals: of {n_tasks} {tasks} they would say nothing; it takes {LEAST_TASKS}.", gaps]
     if table["rank_low"].isna().all():
         return [gaps]
-    letters = _LETTERS if (table["group"] != "").any() else _MANY if len(table) > MOST_LETTERED else ""
+    grouped = (table["group"] != "").any()
+    letters = (_TIERS if table["rank_low"].notna().sum() > MOST_LETTERED else _LETTERS) if grouped else ""
     bound = f", p at least 2^(1-{n_tasks})" if n_tasks <= _FEW else ""
     short = [_BOARD_SHORT.format(least=_COVERED, tasks=tasks)] if n_tasks < _COVERED else []
     return [_BOARD_INTERVALS.format(n=n_tasks, tasks=tasks, letters=letters, bound=bound), *short, gaps]
@@ -268,10 +270,13 @@ def _board_row(row: Mapping[Any, Any], table: pd.DataFrame, shown: Callable[[flo
     cells = {"Model": str(row["model"]), "Rank (Borda)": f"{row['rank']} ({row['borda']:g})"}
     has_intervals = "rank_low" in table and table["rank_low"].notna().any()
     if has_intervals:
-        cells["Rank 95%"] = _span(row["rank_low"], row["rank_high"], lambda end: f"{end:.0f}")
+        cells["Rank 95%"] = _span(row["rank_low"], row["rank_high"], whole)
+        cells["Rank 95% alone"] = _span(row["rank_single_low"], row["rank_single_high"], whole)
+        if "rank_repeated_low" in table:
+            cells["Rank 95% repeated"] = _span(row["rank_repeated_low"], row["rank_repeated_high"], whole)
         if (table["group"] != "").any():
             cells["Group"] = row["group"] or "–"
-        cells["Count 95%"] = _span(row["borda_low"], row["borda_high"], lambda end: f"{end:.0f}")
+        cells["Count 95%"] = _span(row["borda_low"], row["borda_high"], whole)
     cells["Mean"] = shown(row["mean"])
     if has_intervals:
         cells["Mean 95%"] = _span(row["mean_low"], row["mean_high"], shown)

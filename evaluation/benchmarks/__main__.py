@@ -26,10 +26,11 @@ Tasks of mteb by name, without a study:
 """
 _SHRINK = """example: plumbline shrink --study studies/demo.yaml --task sample_retrieval
 """
-_BOARD = """example: plumbline board --from "MTEB(eng, v2)" --gaps models
+_BOARD = """example: plumbline board --from "MTEB(eng, v2)"
 
-From a table of scores, or from the original scores of a study:
+From a folder of mteb's result files, from a table of scores, or from the original scores of a study:
 
+  plumbline board --from results --benchmark "MTEB(eng, v2)"
   plumbline board --from scores.csv --out exports/mine/board
   plumbline board --from studies/mine.yaml
 """
@@ -131,9 +132,9 @@ def _add_board(commands: Commands) -> None:
     )  # fmt: skip
     add_source_options(parser, "; or a study's file")
     add = parser.add_argument
-    add("--gaps", choices=("keep", "models", "tasks", "fewest"), default="keep",
-        help="with missing scores: rank as mteb does, no points for them (default: keep); or leave out models, tasks,"
-        " or whichever lacks most")  # fmt: skip
+    add("--gaps", choices=("models", "tasks", "fewest", "keep"), default="models",
+        help="with missing scores: leave out models (default), tasks, or whichever lacks most; or keep them and give"
+        " no points for what is missing, as mteb does")  # fmt: skip
     add("--exports", metavar="DIR", help="with a study: where its records are (default: exports/)")
     _add_run_options(parser, "the tasks that are drawn anew", "board")
 

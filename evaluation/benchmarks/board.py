@@ -1,26 +1,41 @@
-"""A board: models ranked over a benchmark's tasks, what the ranking rests on, and its files."""
+"""A board: models ranked over a benchmark's tasks as mteb's leaderboard ranks them, how sure it is, and its files."""
 
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
+import io
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from evaluation.benchmarks.scores import Scores, closed, read, slash
+from evaluation.benchmarks.scores import (
+    SUBSET,
+    Scores,
+    benchmark,
+    benchmark_name,
+    closed,
+    experiments,
+    public_tasks,
+    read,
+    slash,
+)
 from evaluation.benchmarks.selection_files import PACKAGES
 from evaluation.display import board_notes, board_rows, hundred, short_names
 from evaluation.records import EvaluationRecords
-from evaluation.tables.comparisons import board
+from evaluation.tables.comparisons import board, separation_table
 from evaluation.tables.scores import originals
 from generation.output_statistics import shown
 from plumbline import cli
 from plumbline.errors import DataError, StudyError
-from plumbline.exhibits.table import Exhibit, csv_bytes, json_file, reasons, write_files
+from plumbline.exhibits.table import Exhibit, csv_bytes, json_file, plain, reasons, write_files
 from plumbline.identity import identity
+from plumbline.statistics.estimates import stream
+from plumbline.statistics.rankings import Experiments, repeated_ranks
 from plumbline.study import load_study
 from plumbline.study.places import output_folder
 from plumbline.versions import installed_versions
@@ -37,14 +52,47 @@ _CHANGES = {
 }
 
 
+#: mteb's names for what a leaderboard is sorted by, and the board's column.
+_SORTED = {"Mean (Task)": "mean", "Mean (Subset)": "mean", "Mean (TaskType)": "category_mean"}
+LEADERBOARD, INTERVALS = "leaderboard/benchmark_results.parquet", "leaderboard/rank_intervals.parquet"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How mteb shows a benchmark (`name`): sorted by what it calls `order`; each subset counts once if `by_subset`."""
+
+    name: str = ""
+    order: str = "Rank (Borda)"
+    by_subset: bool = False
+
+
+def rule_of(name: str) -> Rule:
+    """The rule of a benchmark of mteb's registry, or that of Borda ranks where none is named."""
+    if not name:
+        return Rule()
+    from mteb.benchmarks.benchmark import BenchmarkAggregation  # noqa: PLC0415 (takes seconds)
+
+    chosen = benchmark(name)
+    by_subset = BenchmarkAggregation.MEAN_SUBSET in chosen.aggregations
+    column = chosen.summary_sort_column or ("Mean (Subset)" if by_subset else "Rank (Borda)")
+    return Rule(chosen.name, column if isinstance(column, str) else column[0], by_subset)
+
+
 @dataclass(frozen=True)
 class RankedModels:
-    """A board (`evaluation.tables.comparisons.board`) of `scores`, and the types of its tasks in their order."""
+    """A board (`evaluation.tables.comparisons.board`) of `scores`, and the types of its tasks in their order.
+
+    `pairs` are how many of them are told apart (`separation_table`), `n_repeated` the scores that are means over
+    experiments.
+    """
 
     scores: Scores
     types: dict[str, str]
     seed: int
     table: pd.DataFrame
+    pairs: pd.DataFrame
+    rule: Rule = field(default_factory=Rule)
+    n_repeated: int = 0
 
     @property
     def kinds(self) -> list[str]:
@@ -61,7 +109,15 @@ class RankedModels:
         lines = [*self.scores.notes, f"tasks: {counts}; Mean of types: the mean of the types' means"]
         lines += [f"{kind} is {what}: it weighs in means as every type" for kind, what in _CHANGES.items()
                  if kind in self.kinds and len(self.kinds) > 1]  # fmt: skip
-        lines += board_notes(self.table, n, "tasks")
+        lines += board_notes(self.table, n, "subsets of tasks" if self.rule.by_subset else "tasks")
+        lines += self._separation()
+        if self.n_repeated:
+            lines.append(
+                f"Rank 95% repeated: {self.n_repeated} of {frame.size} scores are means over experiments, which are"
+                " drawn anew 1,000 times; all tasks and all other scores stay"
+            )
+        if self.rule.order in _SORTED:
+            lines.append(f"models stand as on mteb's board, by {self.rule.order}; Rank (Borda) is beside it")
         for kind in ("model", "task"):
             omitted = [omission.name for omission in self.scores.omissions if omission.kind == kind]
             more = ", ..." if len(omitted) > 5 else ""
@@ -72,12 +128,58 @@ class RankedModels:
         caption = f"{len(self.table)} models ranked over {n} tasks{'' if points else ', scores times 100'}"
         return Exhibit(NAME, caption, self.table, pd.DataFrame(rows), tuple(lines))
 
+    def _separation(self) -> list[str]:
+        """How many neighbours and pairs are told apart, where any could be."""
+        if "rank_low" not in self.table or self.table["rank_low"].notna().sum() < 2:
+            return []
+        near, every, first = self.pairs.to_dict(orient="records")
+        return [
+            f"not told apart: {near['n'] - near['alone']} of {near['n']} neighbours in rank if each two are looked at"
+            f" alone, {near['n'] - near['together']} of all at once; told apart are {every['alone'] / every['n']:.1%}"
+            f" and {every['together'] / every['n']:.1%} of all {every['n']:,} pairs; not told apart from the first:"
+            f" {first['n'] - first['alone']} and {first['n'] - first['together']} models"
+        ]
 
-def of_scores(scores: Scores, facts: pd.DataFrame, seed: int) -> RankedModels:
-    """The board of scores that were read (`evaluation.benchmarks.scores.read`), gaps ranked as mteb does."""
-    frame = scores.frame.rename(index={name: slash(str(name)) for name in scores.frame.index})
-    types = {str(name): str(facts["type"][str(name)]) for name in frame}
-    return RankedModels(scores, types, seed, board(frame, types, seed=seed))
+
+def of_scores(
+    scores: Scores,
+    types: Mapping[str, str],
+    seed: int,
+    rule: Rule | None = None,
+    repeated: Mapping[tuple[str, str], Experiments] | None = None,
+) -> RankedModels:
+    """The board of scores; `types` name the task type of each column, `repeated` the experiments behind scores."""
+    rule, frame = rule or Rule(), scores.frame
+    types = {str(name): str(types[str(name)]) for name in frame}
+    table = board(frame, types, seed=seed)
+    if rule.by_subset:  # a type's mean is over tasks, whatever a rank is over
+        of_tasks = frame.T.groupby(lambda name: name.partition(SUBSET)[0], sort=False).agg(
+            lambda column: column.mean(skipna=False)
+        )
+        task_types = {name.partition(SUBSET)[0]: kind for name, kind in types.items()}
+        by_task = board(of_tasks.T, task_types).set_index("model")
+        columns = ["category_mean", *dict.fromkeys(types.values())]
+        table[columns] = by_task.loc[table["model"], columns].to_numpy()
+    if repeated:
+        ends = repeated_ranks(frame, repeated, rng=stream(seed, "experiments drawn anew"))
+        table[list(ends)] = ends.loc[table["model"]].to_numpy()
+    if rule.order in _SORTED:
+        table = table.sort_values(_SORTED[rule.order], ascending=False, kind="stable").reset_index(drop=True)
+    return RankedModels(scores, types, seed, table, separation_table(frame, seed=seed), rule, len(repeated or ()))
+
+
+def rankable(scores: Scores, gaps: str) -> Scores:
+    """The scores without gaps as `closed` has it. Raises DataError where no model is left."""
+    whole = closed(scores, gaps)
+    if whole.frame.size:
+        return whole
+    n_models, n_tasks = closed(scores, "keep").frame.shape
+    if not n_models:
+        raise DataError("no model has a score; nothing can be ranked")
+    raise DataError(
+        f"--gaps {gaps} leaves nothing to rank: {n_models} models, {n_tasks} tasks, and none without a missing score;"
+        " --gaps fewest leaves out whichever lacks most, --gaps keep ranks as mteb does, without intervals for them"
+    )
 
 
 def of_originals(original_scores: pd.DataFrame, gaps: str, seed: int) -> RankedModels:
@@ -87,10 +189,9 @@ def of_originals(original_scores: pd.DataFrame, gaps: str, seed: int) -> RankedM
     order = list(original_scores["dataset"].drop_duplicates())
     frame = original_scores.pivot(index="model", columns="dataset", values="original")[order]
     frame = frame.rename_axis(index=None, columns=None)
-    scores = closed(Scores(frame, {str(name): str(name) for name in frame.index}, notes=(_OF_STUDY,)), gaps)
+    scores = rankable(Scores(frame, {str(name): str(name) for name in frame.index}, notes=(_OF_STUDY,)), gaps)
     task_types = dict(zip(original_scores["dataset"], original_scores["task_type"], strict=True))
-    types = {str(name): str(task_types[name]) for name in scores.frame}
-    return RankedModels(scores, types, seed, board(scores.frame, types, seed=seed))
+    return of_scores(scores, {str(name): str(kind) for name, kind in task_types.items()}, seed)
 
 
 def write(folder: Path, ranked: RankedModels, source: str) -> None:
@@ -106,6 +207,11 @@ def write(folder: Path, ranked: RankedModels, source: str) -> None:
             "scores": identity("score-matrix-v1", list(ranked.types), ranked.scores.rows),
             "task_list": identity("task-list-v1", list(ranked.types)),
         },
+        "pairs_told_apart": ranked.pairs.to_dict(orient="records"),
+        "models": [
+            {str(name): plain(value) if isinstance(value, float) else value for name, value in row.items()}
+            for row in ranked.table.to_dict(orient="records")
+        ],
         "seed": ranked.seed,
         "versions": dict.fromkeys(PACKAGES) | installed_versions(PACKAGES),
     }
@@ -116,8 +222,31 @@ def write(folder: Path, ranked: RankedModels, source: str) -> None:
             f"{NAME}.md": exhibit.markdown().encode(),
             f"{NAME}.tex": exhibit.latex().encode(),
             SUMMARY: json_file(summary),
+            **leaderboard(ranked),
         },
     )
+
+
+def leaderboard(ranked: RankedModels) -> dict[str, bytes]:
+    """Files that mteb's leaderboard reads, of a benchmark's result files: scores of the board's models, and intervals.
+
+    The first is mteb's leaderboard cache (`BenchmarkResults.load_leaderboard_cache`), the second has a row a model.
+    """
+    if ranked.scores.results is None or not ranked.rule.name:
+        return {}
+    from mteb.results import BenchmarkResults  # noqa: PLC0415 (takes seconds)
+
+    chosen = ranked.scores.results.select_models(list(ranked.table["model"]))
+    frame = chosen._to_results_df(public_tasks(ranked.rule.name))
+    with tempfile.TemporaryDirectory(prefix="plumbline-board-") as folder:
+        path = Path(folder) / "results.parquet"
+        BenchmarkResults.save_leaderboard_cache({ranked.rule.name: frame}, path)
+        results = path.read_bytes()
+    intervals = ranked.table.rename(columns={"model": "model_name"})
+    intervals.insert(0, "__benchmark__", ranked.rule.name)
+    buffer = io.BytesIO()
+    intervals.to_parquet(buffer, index=False)
+    return {LEADERBOARD: results, INTERVALS: buffer.getvalue()}
 
 
 def rank_models(options: argparse.Namespace) -> int:
@@ -130,15 +259,27 @@ def rank_models(options: argparse.Namespace) -> int:
         study = load_study(options.source, options.exports)
         ranked = of_originals(originals(EvaluationRecords.open(study).scores), options.gaps, options.seed)
     else:
-        scores, facts, _ = read(options)
-        ranked = of_scores(closed(scores, options.gaps), facts, options.seed)
-    if not len(ranked.table):
-        raise DataError(f"--from {options.source}: no model has a score; nothing can be ranked")
+        ranked = _of_files(options)
     shown = ranked.exhibit()
     write(out, ranked, options.source)
     print(shown.caption)
     cells = [list(map(str, row)) for row in shown.printed.itertuples(index=False)]
     print(cli.columns(list(map(str, shown.printed.columns)), cells))
     print("\n".join(["", *(f"- {note}" for note in shown.notes)]))
-    print(f"-> {out}: {NAME}.csv, .md, .tex, {SUMMARY}")
+    print(f"-> {out}: {NAME}.csv, .md, .tex, {SUMMARY}{', leaderboard/' if leaderboard(ranked) else ''}")
     return 0
+
+
+def _of_files(options: argparse.Namespace) -> RankedModels:
+    """The board of mteb's result files, or of a table."""
+    rule = rule_of(benchmark_name(options))
+    scores, facts, tasks = read(options, by_subset=rule.by_subset)
+    frame = scores.frame.rename(index={name: slash(str(name)) for name in scores.frame.index})
+    families = {slash(name): family for name, family in scores.families.items()}
+    scores = rankable(replace(scores, frame=frame, families=families), options.gaps)
+    if scores.results is None:  # a table has no subsets and no experiments
+        return of_scores(scores, facts["type"], options.seed, replace(rule, by_subset=False))
+    folder = Path(options.source) if Path(options.source).is_dir() else None
+    models = list(map(str, scores.frame.index))
+    repeated = experiments(folder, list(tasks.values()), models, by_subset=rule.by_subset)
+    return of_scores(scores, facts["type"], options.seed, rule, repeated)

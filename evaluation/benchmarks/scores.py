@@ -26,6 +26,7 @@ from plumbline.errors import DataError, PlumblineError, StudyError, nearest
 from plumbline.exhibits.table import plain
 from plumbline.identity import identity
 from plumbline.statistics.estimates import Floats, stream
+from plumbline.statistics.rankings import Experiments
 
 GAPS = ("refuse", "models", "tasks", "fewest")
 LEAST_MODELS = 3  # on either side of the split
@@ -45,7 +46,8 @@ class Scores:
     """Scores as they were read: models (index) by tasks (columns), NaN where there is none.
 
     `families` name each model's; `files` are what they were read from, with their hashes; `notes` say what was
-    settled while reading (revisions, splits, languages); `omissions` what is not in them.
+    settled while reading (revisions, splits, languages); `omissions` what is not in them. `results` are what mteb's
+    result files say (`mteb.results.BenchmarkResults`, one revision of each task), where these were read.
     """
 
     frame: pd.DataFrame
@@ -53,6 +55,7 @@ class Scores:
     files: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     omissions: tuple[MatrixOmission, ...] = ()
+    results: Any = None
 
     @property
     def array(self) -> Floats:
@@ -161,6 +164,10 @@ def split(scores: Scores, share: float, seed: int) -> np.ndarray[tuple[int], np.
 
 
 RULE = "the registered revision, then the newest mteb version, task by task"
+_MEAN_OF_SUBSET = "each score is the plain mean of mteb's main score of a subset over the splits that the task asks for"
+SUBSET = "::"  # between task and subset
+_ROUNDED = 1e-4  # by which mteb's files may differ from the mean of their own numbers
+_REPEATED = ("Classification", "Clustering", "Regression")  # how types of tasks end that may be run several times
 _MEAN = "each score is the plain mean of mteb's main score over the splits and subsets that the task asks for"
 _NO_REVISION = ("", "nan", "none", "external", "no_revision_available")
 _VERSION = re.compile(r"\d+")
@@ -175,6 +182,14 @@ def benchmark(name: str) -> Any:
     except KeyError:
         names = [entry.name for entry in mteb.get_benchmarks()]
         raise StudyError(f"mteb {mteb.__version__} has no benchmark {name!r}; {nearest(name, names)[:600]}") from None
+
+
+def public_tasks(name: str) -> list[Any]:
+    """The tasks of a benchmark that mteb's board ranks models by: of RTEB the public ones."""
+    from mteb.benchmarks.benchmark import RtebBenchmark  # noqa: PLC0415 (takes seconds)
+
+    chosen = benchmark(name)
+    return [task for task in chosen.tasks if task.metadata.is_public or not isinstance(chosen, RtebBenchmark)]
 
 
 def narrowed(tasks: Sequence[Any], languages: Sequence[str]) -> list[Any]:
@@ -199,16 +214,16 @@ def _speaks(task: Any, subset: str, languages: Sequence[str]) -> bool:
     return bool(set(languages) & {code.split("-")[0] for code in spoken})
 
 
-def of_results(folder: Path | None, tasks: Sequence[Any], progress: Callable[[], object]) -> Scores:
+def of_results(
+    folder: Path | None, tasks: Sequence[Any], progress: Callable[[], object], *, by_subset: bool = False
+) -> Scores:
     """Scores of mteb's tasks from a folder of its result files, or from its cache (None).
 
     A folder is one with `results/` in it, or such a one itself: MODEL/REVISION/TASK.json. A task with fewer entries
-    than asked for is a gap. Of several revisions mteb's own rule takes one for each task (`join_revisions`).
+    than asked for is a gap. Of several revisions mteb's own rule takes one for each task (`join_revisions`). With
+    `by_subset` each subset of a task is a column, TASK::SUBSET.
     """
-    import mteb  # noqa: PLC0415 (takes seconds)
-
-    cache = mteb.ResultCache(_home(folder) if folder else None)
-    logging.getLogger("mteb").setLevel(logging.ERROR)  # it tells of every missing split
+    cache = _cache(folder)
     by_name = {task.metadata.name: task for task in tasks}
     paths = cache.get_cache_paths(tasks=list(by_name), require_model_meta=False)
     if not paths:
@@ -220,26 +235,106 @@ def of_results(folder: Path | None, tasks: Sequence[Any], progress: Callable[[],
                 else " fill mteb's cache with mteb.ResultCache().download_from_remote()"
             )
         )
-    results = cache.load_results(tasks=list(by_name), require_model_meta=False, only_main_score=True)
+    results = _loaded(cache, paths, tasks=list(by_name), only_main_score=True)
     revisions: dict[str, set[str]] = {}
     for model in results:
         revisions.setdefault(model.model_name, set()).add(str(model.model_revision))
     table: dict[str, dict[str, float]] = {}
-    for model in results.join_revisions():
+    results = results.join_revisions()
+    for model in results:
         row = table.setdefault(model.model_name, {})
         for result in model.task_results:
-            task = by_name[result.task_name]
-            whole = result.validate_and_filter_scores(task)
-            row[result.task_name] = float(
-                np.mean([subset_scores["main_score"] for part in whole.scores.values() for subset_scores in part])
-            )
+            for column, parts in _parts(result, by_name[result.task_name], by_subset).items():
+                row[column] = float(np.mean([part["main_score"] for part in parts.values()]))
             progress()
-    frame = pd.DataFrame.from_dict(table, orient="index").reindex(columns=list(by_name)).sort_index()
+    order = [column for task in tasks for column in _columns(task, by_subset)]
+    frame = pd.DataFrame.from_dict(table, orient="index").reindex(columns=order).sort_index()
     digest = identity(
         "results-v1", [[path.name, hashlib.sha256(path.read_bytes()).hexdigest()] for path in sorted(paths)]
     )
-    notes = (_MEAN, *_revision_note(sum(len(rows) > 1 for rows in revisions.values())))
-    return Scores(frame, families(list(frame.index)), {str(folder or cache.cache_path): digest}, notes)
+    notes = (
+        _MEAN_OF_SUBSET if by_subset else _MEAN,
+        *_revision_note(sum(len(rows) > 1 for rows in revisions.values())),
+    )
+    files = {str(folder or cache.cache_path): digest}
+    return Scores(frame, families(list(frame.index)), files, notes, results=results)
+
+
+def _cache(folder: Path | None) -> Any:
+    import mteb  # noqa: PLC0415 (takes seconds)
+
+    logging.getLogger("mteb").setLevel(logging.ERROR)  # it tells of every missing split
+    return mteb.ResultCache(_home(folder) if folder else None)
+
+
+def _loaded(cache: Any, paths: Sequence[Path], **chosen: Any) -> Any:
+    """Mteb's results of its files. Raises DataError with the first of `paths` that it cannot read."""
+    from mteb.results import TaskResult  # noqa: PLC0415 (takes seconds)
+
+    try:
+        return cache.load_results(require_model_meta=False, **chosen)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        for path in paths:
+            try:
+                TaskResult.from_disk(path)
+            except (ValueError, KeyError, TypeError, AttributeError):
+                raise DataError(f"{path}: not a result of mteb's; delete it, or fetch it again") from None
+        reason = str(error).splitlines()[0]
+        raise DataError(f"{cache.cache_path}: a model_meta.json cannot be read ({reason}); fetch it again") from None
+
+
+def _columns(task: Any, by_subset: bool) -> list[str]:
+    """The columns of a task: itself, or each of its subsets."""
+    name = task.metadata.name
+    subsets = ["default"] if task.is_aggregate else task.hf_subsets
+    return [f"{name}{SUBSET}{subset}" for subset in subsets] if by_subset else [name]
+
+
+def _parts(result: Any, task: Any, by_subset: bool) -> dict[str, dict[tuple[str, str], dict[str, Any]]]:
+    """What a result file says of each split and subset that the task asks for, by the columns that these are of."""
+    parts: dict[str, dict[tuple[str, str], dict[str, Any]]] = {}
+    for split_name, subsets in result.validate_and_filter_scores(task).scores.items():
+        for facts in subsets:
+            subset = str(facts["hf_subset"])
+            column = f"{result.task_name}{SUBSET}{subset}" if by_subset else result.task_name
+            parts.setdefault(column, {})[str(split_name), subset] = facts
+    return parts
+
+
+def experiments(
+    folder: Path | None, tasks: Sequence[Any], models: Sequence[str], *, by_subset: bool = False
+) -> dict[tuple[str, str], Experiments]:
+    """The numbers that scores are means of, by model and column (`of_results`), where mteb's files have them.
+
+    Classification has `scores_per_experiment`, clustering `v_measures`. A score whose numbers are not in the file for
+    each split and subset, or have another mean than the file says, is not among them.
+    """
+    cache, by_name = _cache(folder), {task.metadata.name: task for task in tasks}
+    repeated = [name for name, task in by_name.items() if task.metadata.type.endswith(_REPEATED)]
+    if not repeated:
+        return {}
+    results = _loaded(cache, (), models=list(models), tasks=repeated).join_revisions()
+    of_scores: dict[tuple[str, str], Experiments] = {}
+    for model in results:
+        for result in model.task_results:
+            task = by_name[result.task_name]
+            for column, parts in _parts(result, task, by_subset).items():
+                numbers = {part: _repeated(facts, task.metadata.main_score) for part, facts in parts.items()}
+                if all(numbers.values()):
+                    of_scores[model.model_name, column] = numbers
+    return of_scores
+
+
+def _repeated(facts: dict[str, Any], metric: str) -> list[float]:
+    """The main score of each experiment; empty where the file has none, or others than the main score rests on."""
+    if metric == "v_measure" and "v_measures" in facts:
+        levels = facts["v_measures"]
+        values = [value for level in levels.values() for value in level] if isinstance(levels, dict) else levels
+    else:
+        values = [each.get(metric) for each in facts.get("scores_per_experiment") or ()]
+    numbers = [float(value) for value in values if isinstance(value, int | float)]
+    whole = len(numbers) == len(values) > 0 and abs(np.mean(numbers) - facts["main_score"]) < _ROUNDED
+    return numbers if whole else []
 
 
 def tasks_in(folder: Path) -> list[Any]:
@@ -416,10 +511,11 @@ def as_asked(scores: Scores, tasks: Sequence[Any]) -> Scores:
 _TABLES = (".csv", ".tsv", ".jsonl", ".parquet")
 
 
-def read(options: argparse.Namespace) -> tuple[Scores, pd.DataFrame, dict[str, Any]]:
+def read(options: argparse.Namespace, *, by_subset: bool = False) -> tuple[Scores, pd.DataFrame, dict[str, Any]]:
     """Scores with their gaps, the facts of their tasks, and mteb's task objects by name.
 
-    `options` name `source`, `benchmark`, `languages` (which become mteb's codes) and `tasks`, a file.
+    `options` name `source`, `benchmark`, `languages` (which become mteb's codes) and `tasks`, a file. With `by_subset`
+    columns of result files are subsets of tasks (`of_results`), with the facts of their tasks.
     """
     path = Path(options.source)
     try:
@@ -432,29 +528,40 @@ def read(options: argparse.Namespace) -> tuple[Scores, pd.DataFrame, dict[str, A
         scores = of_table(path, options.benchmark)
         tasks = mteb_tasks([str(name) for name in scores.frame])
         if options.benchmark:
-            tasks = list(benchmark(options.benchmark).tasks)
+            tasks = public_tasks(options.benchmark)
             scores = as_asked(scores, tasks)
         if languages:
             note = "the table's scores are over all languages of a task, not over those asked for alone"
             scores = dataclasses.replace(scores, notes=(*scores.notes, note))
     else:
-        scores, tasks = _results(path, options, languages)
-    facts = task_facts.merged([str(name) for name in scores.frame], task_facts.of_mteb(tasks), own_facts)
+        scores, tasks = _results(path, options, languages, by_subset)
+    task_of = {str(name): str(name).partition(SUBSET)[0] if by_subset else str(name) for name in scores.frame}
+    facts = task_facts.merged(list(dict.fromkeys(task_of.values())), task_facts.of_mteb(tasks), own_facts)
+    facts = facts.loc[list(task_of.values())].set_axis(pd.Index(list(task_of), name="task"))
     if languages:
         facts = task_facts.with_languages(facts, languages)
         scores = dataclasses.replace(scores, frame=scores.frame[list(facts.index)])
     return scores, facts, {task.metadata.name: task for task in tasks}
 
 
-def _results(path: Path, options: argparse.Namespace, languages: tuple[str, ...]) -> tuple[Scores, list[Any]]:
-    """Scores of mteb's result files, and the tasks that they are of."""
-    if not path.is_dir() and ("/" in options.source or path.exists()):
+def benchmark_name(options: argparse.Namespace) -> str:
+    """The benchmark that the options name, or "". Raises DataError where they name a path with nothing to read."""
+    path = Path(options.source)
+    if path.is_dir() or path.suffix.lower() in _TABLES:
+        return str(options.benchmark)
+    if "/" in options.source or path.exists():
         raise DataError(f"--from {path}: no folder and no table ({', '.join(_TABLES)})")
-    folder = path if path.is_dir() else None
-    name = options.benchmark if folder else options.source
-    whole_benchmark = list(benchmark(name).tasks) if name else tasks_in(path)
+    return str(options.source)
+
+
+def _results(
+    path: Path, options: argparse.Namespace, languages: tuple[str, ...], by_subset: bool
+) -> tuple[Scores, list[Any]]:
+    """Scores of mteb's result files, and the tasks that they are of."""
+    folder, name = path if path.is_dir() else None, benchmark_name(options)
+    whole_benchmark = public_tasks(name) if name else tasks_in(path)
     tasks = narrowed(whole_benchmark, languages)
     if not tasks:
         raise StudyError(f"--languages {','.join(languages)}: no task of {name or path} is in any of them")
     with tqdm(desc="reading results", unit="file", delay=1, leave=False) as bar:
-        return of_results(folder, tasks, bar.update), tasks
+        return of_results(folder, tasks, bar.update, by_subset=by_subset), tasks

@@ -27,7 +27,15 @@ from plumbline.statistics.paired import (
     sample_sd,
     wilcoxon,
 )
-from plumbline.statistics.rankings import borda, kendall, rank_intervals, split_half
+from plumbline.statistics.rankings import (
+    borda,
+    borda_points,
+    kendall,
+    rank_intervals,
+    split_half,
+    told_apart,
+    told_apart_singly,
+)
 from plumbline.transformations import Axes
 
 _COLUMNS = ["shift", "low", "high", "p", "p_holm", "method", "n", "reason"]
@@ -158,7 +166,8 @@ def _tested(first: np.ndarray, second: np.ndarray, estimate: Estimate, note: str
     }
 
 
-ENDS = ("rank_low", "rank_high", "borda_low", "borda_high", "mean_low", "mean_high", "group", "interval_reason")
+_OF = ("rank", "rank_single", "borda", "mean")
+ENDS = (*(f"{name}_{end}" for name in _OF for end in ("low", "high")), "group", "interval_reason")
 
 
 def board(grid: pd.DataFrame, types: Mapping[str, str], *, seed: int | None = None) -> pd.DataFrame:
@@ -194,6 +203,30 @@ def board(grid: pd.DataFrame, types: Mapping[str, str], *, seed: int | None = No
     n_tasks = grid.shape[1]
     table["reason"] = [f"without {n_tasks - n} of these" if n < n_tasks else "" for n in table["n_datasets"]]
     return table.sort_values("rank", kind="stable").reset_index(drop=True)
+
+
+def separation_table(grid: pd.DataFrame, *, seed: int) -> pd.DataFrame:
+    """How many pairs of models (rows of `grid`) are told apart by their Borda points over tasks (its columns).
+
+    Rows: neighbours in rank, all pairs, and the first with each other. Columns: pairs, n, alone (each two looked at
+    alone, `told_apart_singly`), together (all at once with Holm's correction, `told_apart`). Models that lack a score
+    are in no pair.
+    """
+    points, scores = borda_points(grid)
+    whole = points[np.isfinite(scores).all(axis=1)]
+    whole = whole[np.argsort(-whole.sum(axis=1), kind="stable")]
+    singly = told_apart_singly(whole, rng=stream(seed, "pairs told apart"))
+    first, second = np.triu_indices(len(whole), 1)
+    of_pairs = {"neighbours": second == first + 1, "all": first >= 0, "first": first == 0}
+    rows = []
+    for name, chosen in of_pairs.items():
+        pair = first[chosen], second[chosen]
+        counts = {
+            how: int((apart[pair] | apart.T[pair]).sum())
+            for how, apart in (("alone", singly), ("together", told_apart(whole)))
+        }
+        rows.append({"pairs": name, "n": int(chosen.sum()), **counts})
+    return pd.DataFrame(rows)
 
 
 OVERALL = "overall"
