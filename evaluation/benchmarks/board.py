@@ -106,15 +106,16 @@ class RankedModels:
         form = partial(shown, digits=2) if points else hundred
         rows = board_rows(self.table, self.kinds, str, mean="Mean of types", shown=form)
         counts = ", ".join(f"{kind} {list(self.types.values()).count(kind)}" for kind in self.kinds)
-        lines = [*self.scores.notes, f"tasks: {counts}; Mean of types: the mean of the types' means"]
+        counted = "subsets" if self.rule.by_subset else "tasks"
+        lines = [*self.scores.notes, f"{counted}: {counts}; Mean of types: the mean of the types' means"]
         lines += [f"{kind} is {what}: it weighs in means as every type" for kind, what in _CHANGES.items()
                  if kind in self.kinds and len(self.kinds) > 1]  # fmt: skip
-        lines += board_notes(self.table, n, "subsets of tasks" if self.rule.by_subset else "tasks")
+        lines += board_notes(self.table, n, counted)
         lines += self._separation()
         if self.n_repeated:
             lines.append(
-                f"Rank 95% repeated: {self.n_repeated} of {frame.size} scores are means over experiments, which are"
-                " drawn anew 1,000 times; all tasks and all other scores stay"
+                f"Rank 95% repeated: {self.n_repeated} of {frame.size} scores are means over experiments; these are"
+                " drawn anew 1,000 times, the tasks and all other scores stay"
             )
         if self.rule.order in _SORTED:
             lines.append(f"models stand as on mteb's board, by {self.rule.order}; Rank (Borda) is beside it")
@@ -125,7 +126,7 @@ class RankedModels:
                 kinds = f"{kind}{'s' if len(omitted) > 1 else ''}"
                 lines.append(f"left out: {len(omitted)} {kinds} ({', '.join(omitted[:5])}{more}); {SUMMARY}")
         lines += reasons(self.table["model"], self.table["reason"])
-        caption = f"{len(self.table)} models ranked over {n} tasks{'' if points else ', scores times 100'}"
+        caption = f"{len(self.table)} models ranked over {n} {counted}{'' if points else ', scores times 100'}"
         return Exhibit(NAME, caption, self.table, pd.DataFrame(rows), tuple(lines))
 
     def _separation(self) -> list[str]:
@@ -194,8 +195,8 @@ def of_originals(original_scores: pd.DataFrame, gaps: str, seed: int) -> RankedM
     return of_scores(scores, {str(name): str(kind) for name, kind in task_types.items()}, seed)
 
 
-def write(folder: Path, ranked: RankedModels, source: str) -> None:
-    """Write the table in its forms and what it rests on, each file atomically."""
+def write(folder: Path, ranked: RankedModels, source: str) -> list[str]:
+    """Write the table in its forms and what it rests on, each file atomically; the names of the files."""
     exhibit = ranked.exhibit()
     summary = {
         "from": source,
@@ -215,16 +216,15 @@ def write(folder: Path, ranked: RankedModels, source: str) -> None:
         "seed": ranked.seed,
         "versions": dict.fromkeys(PACKAGES) | installed_versions(PACKAGES),
     }
-    write_files(
-        folder,
-        {
-            f"{NAME}.csv": csv_bytes(ranked.table),
-            f"{NAME}.md": exhibit.markdown().encode(),
-            f"{NAME}.tex": exhibit.latex().encode(),
-            SUMMARY: json_file(summary),
-            **leaderboard(ranked),
-        },
-    )
+    files = {
+        f"{NAME}.csv": csv_bytes(ranked.table),
+        f"{NAME}.md": exhibit.markdown().encode(),
+        f"{NAME}.tex": exhibit.latex().encode(),
+        SUMMARY: json_file(summary),
+        **leaderboard(ranked),
+    }
+    write_files(folder, files)
+    return list(files)
 
 
 def leaderboard(ranked: RankedModels) -> dict[str, bytes]:
@@ -261,12 +261,12 @@ def rank_models(options: argparse.Namespace) -> int:
     else:
         ranked = _of_files(options)
     shown = ranked.exhibit()
-    write(out, ranked, options.source)
+    files = write(out, ranked, options.source)
     print(shown.caption)
     cells = [list(map(str, row)) for row in shown.printed.itertuples(index=False)]
     print(cli.columns(list(map(str, shown.printed.columns)), cells))
     print("\n".join(["", *(f"- {note}" for note in shown.notes)]))
-    print(f"-> {out}: {NAME}.csv, .md, .tex, {SUMMARY}{', leaderboard/' if leaderboard(ranked) else ''}")
+    print(f"-> {out}: {', '.join(files)}")
     return 0
 
 

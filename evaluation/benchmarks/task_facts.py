@@ -111,7 +111,7 @@ def _sizes(task: Any) -> tuple[float, float]:
 
 def _characters(part: dict[str, Any]) -> float:
     """Letters of all texts of a part: as counted, or summed over its columns."""
-    if "number_of_characters" in part:
+    if part.get("number_of_characters") is not None:  # not counted of images
         return float(part["number_of_characters"])
     lengths = [
         part["total_text_length"] for part in part.values() if isinstance(part, dict) and "total_text_length" in part

@@ -438,7 +438,8 @@ def told_apart_singly(values: Floats, *, n_resamples: int = 10_000, rng: np.rand
 
     One is better where it has the larger sum in all but the tail of the resamples of tasks: the percentile interval of
     their difference, expanded for few tasks, is above 0. Nothing is corrected for the number of pairs: of pairs of
-    equal models some 5% are told apart. A model with NaN is told apart from no other; of fewer than 5 tasks, none is.
+    equal models some 5% are told apart. A model with NaN is told apart from no other; of fewer than 6 tasks, whose
+    signs are equal by chance in 2 ** (1 - tasks) of cases, none is.
 
     Args:
         values: models by tasks, such as `points_of`, or scores.
@@ -458,7 +459,7 @@ def told_apart_singly(values: Floats, *, n_resamples: int = 10_000, rng: np.rand
     n_models, n_tasks = values.shape
     apart = np.zeros((n_models, n_models), np.bool_)
     some = np.flatnonzero(np.isfinite(values).all(axis=1))
-    if n_tasks < LEAST_TASKS or len(some) < 2:
+    if 2.0 ** (1 - n_tasks) > 1 - CONFIDENCE or len(some) < 2:
         return apart
     resamples = next(draw_counts(rng, n_tasks, n_resamples, at_once=n_resamples * n_tasks)).astype(np.float64)
     sums = np.round(resamples @ values[some].T, _DIGITS)

@@ -80,7 +80,7 @@ def test_a_table_becomes_a_board(tmp_path: Path) -> None:
     frame.insert(0, "model", ["one/a", "one/b", "c"])
     frame.loc[2, "STS14"] = np.nan
     frame.to_csv(tmp_path / "scores.csv", index=False)
-    status, out, err = run(tmp_path, tmp_path / "scores.csv")
+    status, out, err = run(tmp_path, tmp_path / "scores.csv", "--gaps", "keep")
     assert status == 0, err
     assert out.startswith("3 models ranked over 6 tasks, scores times 100")
     assert "c: without 1 of these" in out and "STS 3, Classification 2, Retrieval 1" in out
@@ -92,7 +92,7 @@ def test_a_table_becomes_a_board(tmp_path: Path) -> None:
     about = json.loads((tmp_path / "board" / "board.json").read_text(encoding="utf-8"))
     assert about["rests_on"]["files"] and about["types"]["NFCorpus"] == "Retrieval" and about["seed"] == 1337
     assert (tmp_path / "board" / "board.tex").read_text(encoding="utf-8").count("one/a") == 1
-    status, out, err = run(tmp_path, tmp_path / "scores.csv", "--gaps", "models")
+    status, out, err = run(tmp_path, tmp_path / "scores.csv")
     assert status == 0 and out.startswith("2 models ranked over 6 tasks") and "left out: 1 model (c)" in out
 
 

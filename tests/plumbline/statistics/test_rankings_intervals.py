@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from plumbline.statistics.rankings import borda, rank_intervals, told_apart
+from plumbline.statistics.rankings import borda, points_of, rank_intervals, told_apart, told_apart_singly
 from tests.scale import scaled
 
 Scores = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
@@ -49,7 +49,7 @@ def test_a_sign_for_each_of_few_tasks_is_not_enough() -> None:
 
 def test_few_tasks_gaps_and_one_model_have_no_interval_and_say_why() -> None:
     few = rank_intervals(better_by([1, 0], 4), rng=rng())
-    ends = ["borda_low", "borda_high", "rank_low", "rank_high", "mean_low", "mean_high"]
+    ends = ["borda_low", "borda_high", "rank_low", "rank_high", "rank_single_low", "mean_low", "mean_high"]
     assert few[ends].isna().all(axis=None) and (few["group"] == "").all()
     assert (few["reason"] == "no interval from 4 tasks: it takes 5").all() and few["rank"].notna().all()
     holes = better_by([8, 4, 0], 8)
@@ -77,7 +77,40 @@ def test_letters_are_of_those_that_are_not_told_apart() -> None:
             assert share == (not (apart[one, other] or apart[other, one]))
     assert found["group"][found["rank"] == 1].item() == "a"
     assert found["rank_low"].tolist() == (1 + apart.sum(axis=0)).tolist()
-    assert (rank_intervals(better_by([0.0] * 41, 6), rng=rng())["group"] == "").all()
+
+
+def test_more_models_than_letters_have_tiers() -> None:
+    # Three bands of 14 models, far apart; within each band all are alike.
+    found = rank_intervals(better_by([9.0] * 14 + [5.0] * 14 + [1.0] * 14, 60), rng=rng())
+    assert found["group"].tolist() == ["1"] * 14 + ["2"] * 14 + ["3"] * 14
+    assert (found["rank_high"][:14] <= 14).all() and (found["rank_low"][14:] >= 15).all()
+    assert (rank_intervals(better_by([0.0] * 41, 6), rng=rng())["group"] == "1").all()
+
+
+def test_two_models_looked_at_alone_by_hand() -> None:
+    # a beats b on 8 of 10 tasks. Of 10 drawn with replacement it wins more than 5 with P(Bin(10, 0.8) > 5) = 0.967: not
+    # in all but the tail, which is 0.85% of 10 tasks. On 9 of 10 tasks it is P(Bin(10, 0.9) > 5) = 0.9984.
+    for wins, surely in ((8, False), (9, True)):
+        points = points_of(np.array([[1.0] * wins + [0.0] * (10 - wins), [0.5] * 10]))
+        assert stats.binom.sf(5, 10, wins / 10) == pytest.approx(0.9984 if surely else 0.967, abs=1e-3)
+        apart = told_apart_singly(points, rng=rng())
+        assert apart.tolist() == [[False, surely], [False, False]]
+        # a's rank alone: 2 in a resample in which it does not win more.
+        found = rank_intervals(pd.DataFrame(points), rng=rng())
+        assert found["rank_single_high"].tolist() == [1 if surely else 2, 2]
+    for n_tasks, surely in ((5, False), (6, True)):
+        assert told_apart_singly(np.array([[1.0], [0.0]]).repeat(n_tasks, 1), rng=rng())[0, 1] == surely
+    hole = told_apart_singly(np.array([[np.nan] + [9.0] * 8, [1.0] * 9, [0.0] * 9]), rng=rng())
+    assert np.argwhere(hole).tolist() == [[1, 2]]
+
+
+def test_models_that_tie_or_lack_scores_may_have_any_of_their_ranks() -> None:
+    twins = better_by([3.0, 0.0], 12).iloc[[0, 0, 1]].reset_index(drop=True)
+    found = rank_intervals(twins, rng=rng())
+    assert found[["rank_single_low", "rank_single_high"]].to_numpy().tolist() == [[1, 2], [1, 2], [3, 3]]
+    twins.iloc[2, 0] = math.nan
+    found = rank_intervals(twins, rng=rng())
+    assert found["rank_single_high"].tolist()[:2] == [3, 3] and math.isnan(found.loc[2, "rank_single_low"])
 
 
 def test_scores_that_differ_by_rounding_are_ties() -> None:

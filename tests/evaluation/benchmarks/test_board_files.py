@@ -1,0 +1,214 @@
+"""`plumbline board` on result files that mteb's own classes wrote, held against mteb's own leaderboard tables."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import mteb
+import numpy as np
+import pandas as pd
+import pytest
+from mteb.results import BenchmarkResults
+
+from evaluation.benchmarks.board import INTERVALS, LEADERBOARD
+from evaluation.benchmarks.scores import closed, experiments, of_results, of_table
+from evaluation.tables.comparisons import separation_table
+from plumbline.statistics.rankings import points_of, rank_intervals, ranks_of, repeated_ranks
+from plumbline.study import ROOT
+from tests.commands import here
+from tests.evaluation.benchmarks.mteb_files import REVISION, write_results
+from tests.scale import scaled
+
+SNAPSHOT = ROOT.parent / "shared" / "data" / "mmteb" / "scores.parquet"
+with_snapshot = pytest.mark.skipif(not SNAPSHOT.is_file(), reason=f"no {SNAPSHOT.name} beside the checkout")
+MODELS = {"org/good": 0.70, "org/same": 0.69, "org/fair": 0.68, "org/weak": 0.55}
+# mteb's tables show models of its registry alone.
+REGISTERED = ("intfloat/e5-base-v2", "intfloat/e5-large-v2", "intfloat/e5-small-v2", "sentence-transformers/LaBSE")
+
+
+def run(folder: Path, source: Path | str, *words: str) -> tuple[int, str, str]:
+    done = here("evaluation.benchmarks", "board", "--from", str(source), "--out", str(folder / "board"), *words)
+    return done.returncode, done.stdout, done.stderr.replace("\r", "\n").strip().rpartition("\n")[2]
+
+
+def ranked(folder: Path, benchmark: str, *words: str) -> tuple[pd.DataFrame, str]:
+    """The board of the result files in a folder, in its order, and what the command says."""
+    status, out, err = run(folder, folder, "--benchmark", benchmark, *words)
+    assert status == 0, err
+    return pd.read_csv(folder / "board" / "board.csv"), out
+
+
+# One of each of mteb's rules: Borda; subsets and their mean; public tasks alone; mean of types; mean of tasks.
+@pytest.mark.parametrize(
+    ("benchmark", "mean", "order"),
+    [
+        ("MTEB(kor, v1)", "Mean (Task)", "Rank (Borda)"),
+        ("HUME(v1)", "Mean (Subset)", "Mean (Subset)"),
+        ("RTEB(fin, beta)", "Mean (Task)", "Rank (Borda)"),
+        ("MIEB(Img)", "Mean (TaskType)", "Mean (TaskType)"),
+        ("ViDoRe(v3)", "Mean (Task)", "Mean (Task)"),
+    ],
+)
+def test_ranks_and_means_are_those_that_mtebs_leaderboard_makes_of_the_files(
+    tmp_path: Path, benchmark: str, mean: str, order: str
+) -> None:
+    write_results(tmp_path, benchmark, dict(zip(REGISTERED, MODELS.values(), strict=True)))
+    board, out = ranked(tmp_path, benchmark)
+    cache = mteb.ResultCache(tmp_path / "board")
+    assert cache.leaderboard_parquet_path == tmp_path / "board" / LEADERBOARD
+    frame = BenchmarkResults.load_leaderboard_cache(cache.leaderboard_parquet_path)[benchmark]
+    theirs = mteb.get_benchmark(benchmark)._create_summary_table(frame).df.to_pandas().set_index("Model")
+    assert board["model"].tolist() == theirs.index.tolist()
+    assert board["rank"].tolist() == theirs["Rank (Borda)"].tolist()
+    mine = board["category_mean" if mean == "Mean (TaskType)" else "mean"]
+    assert mine.to_numpy() == pytest.approx(theirs[mean].to_numpy())
+    assert (f"as on mteb's board, by {order}" in out) == (order != "Rank (Borda)")
+    for kind in set(board) & {"Classification", "Clustering", "Reranking", "STS", "Retrieval"} & set(theirs):
+        assert board[kind].to_numpy() == pytest.approx(theirs[kind].to_numpy())
+    intervals = pd.read_parquet(tmp_path / "board" / INTERVALS)
+    assert set(intervals["__benchmark__"]) == {benchmark} and set(intervals["model_name"]) == set(frame["model_name"])
+    assert intervals["rank"].tolist() == board["rank"].tolist()
+
+
+def test_intervals_of_the_command_are_those_of_the_functions(tmp_path: Path) -> None:
+    write_results(tmp_path, "MTEB(kor, v1)", MODELS)
+    board, out = ranked(tmp_path, "MTEB(kor, v1)", "--seed", "7")
+    scores = of_results(tmp_path, list(mteb.get_benchmark("MTEB(kor, v1)").tasks), lambda: None)
+    assert ranks_of(points_of(scores.array).sum(axis=1)).tolist() == [
+        board.set_index("model")["rank"][name] for name in scores.frame.index
+    ]
+    assert "not told apart:" in out and "of 3 neighbours" in out and "of all 6 pairs" in out
+    about = json.loads((tmp_path / "board" / "board.json").read_text(encoding="utf-8"))
+    assert [row["pairs"] for row in about["pairs_told_apart"]] == ["neighbours", "all", "first"]
+    assert [row["n"] for row in about["pairs_told_apart"]] == [3, 6, 3]
+    first = about["models"][0]
+    for name in ("rank_low", "rank_single_low", "borda_low", "mean_low"):
+        assert first[name] == pytest.approx(board[name][0])
+    assert (board["rank_single_low"] >= board["rank_low"]).all()
+    assert (board["rank_single_high"] <= board["rank_high"]).all()
+    again, _ = ranked(tmp_path, "MTEB(kor, v1)", "--seed", "7")
+    pd.testing.assert_frame_equal(board, again)
+
+
+def test_experiments_are_those_that_the_files_have(tmp_path: Path) -> None:
+    write_results(tmp_path, "HUME(v1)", MODELS)
+    tasks = list(mteb.get_benchmark("HUME(v1)").tasks)
+    runs = experiments(tmp_path, tasks, list(MODELS))
+    assert {task for _, task in runs} == {
+        task.metadata.name for task in tasks if task.metadata.type in ("Classification", "Clustering")
+    }
+    path = tmp_path / "results" / "org__good" / REVISION / "HUMESIB200ClusteringS2S.json"
+    written = json.loads(path.read_text(encoding="utf-8"))["scores"]["test"]
+    found = runs["org/good", "HUMESIB200ClusteringS2S"]
+    assert {part: list(values) for part, values in found.items()} == {
+        ("test", each["hf_subset"]): each["v_measures"]["Level 0"] for each in written
+    }
+    by_subset = experiments(tmp_path, tasks, list(MODELS), by_subset=True)
+    assert set(by_subset["org/good", "HUMESIB200ClusteringS2S::dan_Latn"]) == {("test", "dan_Latn")}
+    # Numbers whose mean is another score are not what the score rests on.
+    written[0]["v_measures"]["Level 0"][0] += 0.5
+    path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | {"scores": {"test": written}}), encoding="utf-8")
+    assert ("org/good", "HUMESIB200ClusteringS2S") not in experiments(tmp_path, tasks, list(MODELS))
+
+
+def test_ranks_over_repeated_experiments_by_hand() -> None:
+    # a leads b on one task by 0.01; the standard error of a's mean over ten experiments is 0.02, of b's none: a is
+    # first in a normal's share Phi(0.01 / 0.02) = 69% of repetitions; c is far behind, and never before either.
+    spread = np.array([-1.0, 1.0] * 5)
+    runs = 0.7 + spread * 0.02 * np.sqrt(9)
+    scores = pd.DataFrame({"task": [0.70, 0.69, 0.2]}, index=["a", "b", "c"])
+    found = repeated_ranks(scores, {("a", "task"): {("test", "en"): runs}}, rng=np.random.default_rng(1))
+    assert found.to_numpy().tolist() == [[1, 2], [1, 2], [3, 3]]
+    # The same experiments are drawn for both: equal deviations cancel.
+    both = {(name, "task"): {("test", "en"): runs} for name in ("a", "b")}
+    assert repeated_ranks(scores, both, rng=np.random.default_rng(1)).to_numpy().tolist() == [[1, 1], [2, 2], [3, 3]]
+
+
+def test_what_lacks_a_score_is_left_out_by_name_and_equal_models_are_not_told_apart(tmp_path: Path) -> None:
+    benchmark = "MTEB(kor, v1)"
+    write_results(tmp_path, benchmark, MODELS, without={"org/weak": ["KorSTS"]})
+    twin = tmp_path / "results" / "org__same"
+    for path in (tmp_path / "results" / "org__good" / REVISION).glob("*.json"):
+        if path.name != "model_meta.json":
+            (twin / REVISION / path.name).write_bytes(path.read_bytes())
+    hole = tmp_path / "results" / "org__fair" / REVISION / "KLUE-STS.json"
+    data = json.loads(hole.read_text(encoding="utf-8"))
+    data["scores"]["validation"][0]["main_score"] = float("nan")
+    hole.write_text(json.dumps(data), encoding="utf-8")
+    board, out = ranked(tmp_path, benchmark)
+    assert board["model"].tolist() == ["org/good", "org/same"] and board["rank"].tolist() == [1, 1]
+    assert (
+        board[["rank_low", "rank_high", "rank_single_low", "rank_single_high"]].to_numpy().tolist()
+        == [[1, 2, 1, 2]] * 2
+    )
+    assert board["group"].tolist() == ["a", "a"] and "left out: 2 models (org/fair, org/weak)" in out
+    about = json.loads((tmp_path / "board" / "board.json").read_text(encoding="utf-8"))
+    assert {row["name"]: row["reason"] for row in about["left_out"]} == dict.fromkeys(
+        ("org/fair", "org/weak"), "lacks 1 of 6 scores (--gaps models)"
+    )
+    kept, _ = ranked(tmp_path, benchmark, "--gaps", "keep")
+    assert len(kept) == 4 and kept.set_index("model").loc["org/weak", ["mean", "rank_low"]].isna().all()
+
+
+def test_one_model_and_few_tasks_say_that_there_is_no_interval(tmp_path: Path) -> None:
+    write_results(tmp_path, "MTEB(kor, v1)", {"org/one": 0.5})
+    board, out = ranked(tmp_path, "MTEB(kor, v1)")
+    assert board["rank"].tolist() == [1] and board["rank_single_low"].isna().all()
+    assert "there is no other model to compare with" in board["interval_reason"][0] and "not told apart" not in out
+    write_results(tmp_path / "few", "RTEB(fra, beta)", MODELS)
+    board, out = ranked(tmp_path / "few", "RTEB(fra, beta)")
+    assert "No intervals: of 1 tasks" in out and board["rank_low"].isna().all()
+
+
+def test_what_cannot_be_ranked_is_one_line(tmp_path: Path) -> None:
+    write_results(tmp_path, "MTEB(kor, v1)", {"org/one": 0.5}, without={"org/one": ["KorSTS", "KLUE-STS"]})
+    write_results(tmp_path, "MTEB(kor, v1)", {"org/two": 0.5}, without={"org/two": ["KLUE-TC"]})
+    (tmp_path / "nothing" / "results").mkdir(parents=True)
+    cases = (
+        (tmp_path, ("--benchmark", "MTEB(kor, v1)"), "none without a missing score; --gaps fewest"),
+        (tmp_path, ("--benchmark", "MTEB(kor, v9)"), "has no benchmark 'MTEB(kor, v9)'; did you mean"),
+        (tmp_path / "nothing", ("--benchmark", "MTEB(kor, v1)"), "no result file of these 6 tasks"),
+        (tmp_path / "nothing", (), "no result file of a task of mteb's in it"),
+        (tmp_path / "missing", (), "no folder and no table"),
+    )
+    for source, words, says in cases:
+        status, _, err = run(tmp_path, source, *words)
+        assert status == 2 and err.startswith("error: ") and says in err, err
+    damaged = tmp_path / "results" / "org__one" / REVISION / "KLUE-TC.json"
+    damaged.write_text("{", encoding="utf-8")
+    status, _, err = run(tmp_path, tmp_path, "--benchmark", "MTEB(kor, v1)")
+    assert status == 2 and f"{damaged}: not a result of mteb's" in err
+
+
+@with_snapshot
+def test_neighbours_on_mtebs_english_board_are_hardly_ever_told_apart() -> None:
+    # mteb's issue 5208, of 181 models: not told apart are 176 of 180 neighbours, 15% of all pairs, 4 from the first.
+    grid = closed(of_table(SNAPSHOT, "MTEB(eng, v2)"), "models").frame
+    assert grid.shape == (183, 41)
+    table = separation_table(grid, seed=1337).set_index("pairs")
+    assert table["n"].tolist() == [182, 183 * 182 // 2, 182]
+    assert table.loc["neighbours", "n"] - table.loc["neighbours", "alone"] == 179
+    assert table.loc["all", "alone"] / table.loc["all", "n"] == pytest.approx(0.858, abs=0.003)
+    assert table.loc["first", "n"] - table.loc["first", "alone"] == 4
+    # Independently: a normal approximation of the paired difference, which knows nothing of resamples.
+    points = points_of(grid.to_numpy())
+    points = points[np.argsort(-points.sum(axis=1), kind="stable")]
+    steps = points[:-1] - points[1:]
+    z = np.divide(
+        np.abs(steps.mean(axis=1)), steps.std(axis=1, ddof=1) / np.sqrt(41), out=np.zeros(182), where=steps.any(axis=1)
+    )
+    assert (z < 1.96).sum() == pytest.approx(179, abs=3)
+
+
+@with_snapshot
+def test_single_rank_intervals_of_drawn_tasks_hold_the_rank_over_all_tasks() -> None:
+    scores = closed(of_table(SNAPSHOT, "MTEB(eng, v2)"), "models").array
+    whole = ranks_of(points_of(scores).sum(axis=1))
+    rng = np.random.default_rng(3)
+    shares = []
+    for _ in range(scaled(8, 100)):
+        drawn = pd.DataFrame(scores[:, rng.integers(0, 41, 41)])
+        found = rank_intervals(drawn, n_resamples=1000, rng=rng)
+        shares.append(((found["rank_single_low"] <= whole) & (whole <= found["rank_single_high"])).mean())
+    assert 0.93 < np.mean(shares) < 0.99
