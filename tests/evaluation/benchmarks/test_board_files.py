@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
+from typing import Any
 
 import mteb
 import numpy as np
@@ -16,7 +18,7 @@ from evaluation.benchmarks.scores import closed, experiments, of_results, of_tab
 from evaluation.tables.comparisons import separation_table
 from plumbline.statistics.rankings import points_of, rank_intervals, ranks_of, repeated_ranks
 from plumbline.study import ROOT
-from tests.commands import here
+from tests.commands import here, module_words
 from tests.evaluation.benchmarks.mteb_files import REVISION, write_results
 from tests.scale import scaled
 
@@ -110,6 +112,60 @@ def test_experiments_are_those_that_the_files_have(tmp_path: Path) -> None:
     written[0]["v_measures"]["Level 0"][0] += 0.5
     path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | {"scores": {"test": written}}), encoding="utf-8")
     assert ("org/good", "HUMESIB200ClusteringS2S") not in experiments(tmp_path, tasks, list(MODELS))
+
+
+# Of multilingual-e5-small as mteb's results repository has them (CC0).
+BIORXIV = [
+    0.3745086321210854, 0.37561123888027487, 0.36377712323804773, 0.3796471337821347, 0.37644581594215437,
+    0.38473160317367633, 0.3580601842171862, 0.383215120635189, 0.3744204304634002, 0.36830560039163995,
+]  # fmt: skip
+BANKING = [
+    0.7071428571428572, 0.6873376623376624, 0.7230519480519481, 0.714935064935065, 0.7087662337662337,
+    0.7048701298701299, 0.7012987012987013, 0.6922077922077922, 0.7071428571428572, 0.6974025974025974,
+]  # fmt: skip
+
+
+def test_experiments_of_published_files_are_read(tmp_path: Path) -> None:
+    facts = {"hf_subset": "default", "languages": ["eng-Latn"]}
+    files = {
+        "BiorxivClusteringP2P.v2": {"main_score": 0.3738722882844789, "v_measure": 0.3738722882844789}
+        | {"v_measure_std": 0.007948820480234875, "v_measures": {"Level 0": BIORXIV}},
+        "Banking77Classification": {"main_score": 0.7044155844155844, "accuracy": 0.7044155844155844}
+        | {"scores_per_experiment": [{"accuracy": value} for value in BANKING]},
+    }
+    folder = tmp_path / "results" / "intfloat__multilingual-e5-small" / "e4ce9877abf3edfe10b0d82785e83bdcb973e22e"
+    folder.mkdir(parents=True)
+    for name, scores in files.items():
+        result = {"dataset_revision": "1", "evaluation_time": 11.7, "mteb_version": "1.12.75", "task_name": name}
+        whole = json.dumps(result | {"scores": {"test": [facts | scores]}})
+        (folder / f"{name}.json").write_text(whole, encoding="utf-8")
+    found = experiments(tmp_path, mteb.get_tasks(list(files)), ["intfloat/multilingual-e5-small"])
+    assert {task: dict(parts) for (_, task), parts in found.items()} == {
+        "BiorxivClusteringP2P.v2": {("test", "default"): BIORXIV},
+        "Banking77Classification": {("test", "default"): BANKING},
+    }
+
+
+def test_what_the_document_shows_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (ROOT / "docs" / "board.md").read_text(encoding="utf-8")
+    (command,) = re.findall(r"```sh\n(.*?)\n```", text, re.DOTALL)
+    write_results(tmp_path, "MTEB(eng, v2)", dict(zip(REGISTERED, MODELS.values(), strict=True)))
+    module, *words = module_words(command)
+    first, *words = words  # the command's own name
+    done = here(module, first, *(str(tmp_path / word) if word in ("results", "board") else word for word in words))
+    assert done.returncode == 0, done.stderr
+    (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    exec(compile(code, "docs/board.md", "exec"), names)  # noqa: S102 (our own document)
+    board = names["board"].to_pandas()
+    assert len(board) == 4 and board["Rank (Borda)"].tolist() == board["rank"].tolist()
+    assert (board["rank_low"] <= board["rank"]).all() and (board["rank"] <= board["rank_high"]).all()
+    columns = re.findall(r"^\| ((?:Rank|Count|Mean|Group)[^|]*) \|", text, re.MULTILINE)
+    for column in [name for line in columns for name in line.split(", ")]:
+        assert column in done.stdout, column
+    for name in re.findall(r"`((?:board\.|leaderboard/)[\w.]+)`", text):
+        assert (tmp_path / "board" / name).is_file(), name
 
 
 def test_ranks_over_repeated_experiments_by_hand() -> None:
