@@ -20,7 +20,6 @@ from evaluation.benchmarks.scores import (
     benchmark_name,
     closed,
     experiments,
-    public_tasks,
     read,
     slash,
 )
@@ -137,8 +136,8 @@ class RankedModels:
         return [
             f"not told apart: {near['n'] - near['alone']} of {near['n']} neighbours in rank if each two are looked at"
             f" alone, {near['n'] - near['together']} of all at once; told apart are {every['alone'] / every['n']:.1%}"
-            f" and {every['together'] / every['n']:.1%} of all {every['n']:,} pairs; not told apart from the first:"
-            f" {first['n'] - first['alone']} and {first['n'] - first['together']} models"
+            f" and {every['together'] / every['n']:.1%} of all {every['n']:,} pairs; not told apart from the first in"
+            f" rank: {first['n'] - first['alone']} and {first['n'] - first['together']} models"
         ]
 
 
@@ -151,19 +150,18 @@ def of_scores(
 ) -> RankedModels:
     """The board of scores; `types` name the task type of each column, `repeated` the experiments behind scores."""
     rule, frame = rule or Rule(), scores.frame
-    types = {str(name): str(types[str(name)]) for name in frame}
+    types = {str(name): types[str(name)] for name in frame}
     table = board(frame, types, seed=seed)
     if rule.by_subset:  # a type's mean is over tasks, whatever a rank is over
-        of_tasks = frame.T.groupby(lambda name: name.partition(SUBSET)[0], sort=False).agg(
-            lambda column: column.mean(skipna=False)
-        )
         task_types = {name.partition(SUBSET)[0]: kind for name, kind in types.items()}
-        by_task = board(of_tasks.T, task_types).set_index("model")
+        of_task = {task: [name for name in types if name.partition(SUBSET)[0] == task] for task in task_types}
+        means = pd.DataFrame({task: frame[names].mean(axis=1, skipna=False) for task, names in of_task.items()})
+        by_task = board(means, task_types).set_index("model")
         columns = ["category_mean", *dict.fromkeys(types.values())]
         table[columns] = by_task.loc[table["model"], columns].to_numpy()
     if repeated:
         ends = repeated_ranks(frame, repeated, rng=stream(seed, "experiments drawn anew"))
-        table[list(ends)] = ends.loc[table["model"]].to_numpy()
+        table[list(ends.columns)] = ends.loc[table["model"]].to_numpy()
     if rule.order in _SORTED:
         table = table.sort_values(_SORTED[rule.order], ascending=False, kind="stable").reset_index(drop=True)
     return RankedModels(scores, types, seed, table, separation_table(frame, seed=seed), rule, len(repeated or ()))
@@ -237,7 +235,8 @@ def leaderboard(ranked: RankedModels) -> dict[str, bytes]:
     from mteb.results import BenchmarkResults  # noqa: PLC0415 (takes seconds)
 
     chosen = ranked.scores.results.select_models(list(ranked.table["model"]))
-    frame = chosen._to_results_df(public_tasks(ranked.rule.name))
+    on_board = {name.partition(SUBSET)[0] for name in ranked.types}
+    frame = chosen._filter_tasks(task_names=sorted(on_board))._to_results_df()
     with tempfile.TemporaryDirectory(prefix="plumbline-board-") as folder:
         path = Path(folder) / "results.parquet"
         BenchmarkResults.save_leaderboard_cache({ranked.rule.name: frame}, path)
@@ -277,9 +276,10 @@ def _of_files(options: argparse.Namespace) -> RankedModels:
     frame = scores.frame.rename(index={name: slash(str(name)) for name in scores.frame.index})
     families = {slash(name): family for name, family in scores.families.items()}
     scores = rankable(replace(scores, frame=frame, families=families), options.gaps)
+    types = {str(name): str(kind) for name, kind in facts["type"].items()}
     if scores.results is None:  # a table has no subsets and no experiments
-        return of_scores(scores, facts["type"], options.seed, replace(rule, by_subset=False))
+        return of_scores(scores, types, options.seed, replace(rule, by_subset=False))
     folder = Path(options.source) if Path(options.source).is_dir() else None
     models = list(map(str, scores.frame.index))
     repeated = experiments(folder, list(tasks.values()), models, by_subset=rule.by_subset)
-    return of_scores(scores, facts["type"], options.seed, rule, repeated)
+    return of_scores(scores, types, options.seed, rule, repeated)

@@ -239,12 +239,12 @@ def of_results(
     revisions: dict[str, set[str]] = {}
     for model in results:
         revisions.setdefault(model.model_name, set()).add(str(model.model_revision))
+    results = results.select_tasks(tasks).join_revisions()
     table: dict[str, dict[str, float]] = {}
-    results = results.join_revisions()
     for model in results:
         row = table.setdefault(model.model_name, {})
         for result in model.task_results:
-            for column, parts in _parts(result, by_name[result.task_name], by_subset).items():
+            for column, parts in _parts(result, by_subset).items():
                 row[column] = float(np.mean([part["main_score"] for part in parts.values()]))
             progress()
     order = [column for task in tasks for column in _columns(task, by_subset)]
@@ -290,10 +290,10 @@ def _columns(task: Any, by_subset: bool) -> list[str]:
     return [f"{name}{SUBSET}{subset}" for subset in subsets] if by_subset else [name]
 
 
-def _parts(result: Any, task: Any, by_subset: bool) -> dict[str, dict[tuple[str, str], dict[str, Any]]]:
-    """What a result file says of each split and subset that the task asks for, by the columns that these are of."""
+def _parts(result: Any, by_subset: bool) -> dict[str, dict[tuple[str, str], dict[str, Any]]]:
+    """What a result says of each split and subset, by the columns that these are of."""
     parts: dict[str, dict[tuple[str, str], dict[str, Any]]] = {}
-    for split_name, subsets in result.validate_and_filter_scores(task).scores.items():
+    for split_name, subsets in result.scores.items():
         for facts in subsets:
             subset = str(facts["hf_subset"])
             column = f"{result.task_name}{SUBSET}{subset}" if by_subset else result.task_name
@@ -313,13 +313,13 @@ def experiments(
     repeated = [name for name, task in by_name.items() if task.metadata.type.endswith(_REPEATED)]
     if not repeated:
         return {}
-    results = _loaded(cache, (), models=list(models), tasks=repeated).join_revisions()
+    results = _loaded(cache, (), models=list(models), tasks=repeated).select_tasks(tasks).join_revisions()
     of_scores: dict[tuple[str, str], Experiments] = {}
     for model in results:
         for result in model.task_results:
-            task = by_name[result.task_name]
-            for column, parts in _parts(result, task, by_subset).items():
-                numbers = {part: _repeated(facts, task.metadata.main_score) for part, facts in parts.items()}
+            metric = by_name[result.task_name].metadata.main_score
+            for column, parts in _parts(result, by_subset).items():
+                numbers = {part: _repeated(facts, metric) for part, facts in parts.items()}
                 if all(numbers.values()):
                     of_scores[model.model_name, column] = numbers
     return of_scores

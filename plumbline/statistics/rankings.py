@@ -470,7 +470,7 @@ def told_apart_singly(values: Floats, *, n_resamples: int = 10_000, rng: np.rand
     return apart
 
 
-Experiments = Mapping[tuple[str, ...], Sequence[float]]  #: of one score: what it is the mean of, by split and subset
+Experiments = Mapping[tuple[str, str], Sequence[float]]  #: of one score: what it is the mean of, by split and subset
 
 
 def repeated_ranks(
@@ -494,7 +494,7 @@ def repeated_ranks(
         rng: the generator.
 
     Returns:
-        A frame with the index of `scores` and the columns rank_repeated_low and rank_repeated_high.
+        A frame of the ends, rank_repeated_low and rank_repeated_high, a row a model.
 
     Raises:
         ValueError: a score is no number.
@@ -505,7 +505,8 @@ def repeated_ranks(
     >>> import numpy as np
     >>> import pandas as pd
     >>> scores = pd.DataFrame({"Banking77": [0.8, 0.7, 0.5]}, index=["a", "b", "c"])
-    >>> runs = {("a", "Banking77"): {("test",): [0.6, 1.0]}, ("b", "Banking77"): {("test",): [0.7, 0.7]}}
+    >>> part = ("test", "default")
+    >>> runs = {("a", "Banking77"): {part: [0.6, 1.0]}, ("b", "Banking77"): {part: [0.7, 0.7]}}
     >>> repeated_ranks(scores, runs, rng=np.random.default_rng(1)).loc["b"].tolist()
     [1.0, 2.0]
     """
@@ -513,7 +514,7 @@ def repeated_ranks(
     counts = np.zeros((len(grid), n_resamples))
     for column, task in enumerate(scores.columns):
         drawn = np.repeat(grid[:, [column]], n_resamples, axis=1)
-        indices: dict[tuple[tuple[str, ...], int], NDArray[np.int64]] = {}
+        indices: dict[tuple[tuple[str, str], int], NDArray[np.int64]] = {}
         for row, model in enumerate(scores.index):
             parts = experiments.get((str(model), str(task)), {})
             for part, values in parts.items():
@@ -524,7 +525,7 @@ def repeated_ranks(
                     deviations = np.asarray(values, np.float64) - np.mean(values)
                     drawn[row] += math.sqrt(n / (n - 1)) * deviations[indices[part, n]].mean(axis=1) / len(parts)
         counts += points_of(drawn)
-    whole = np.isfinite(grid).all(axis=1) & (len(grid) > 1)
+    whole: Bools = np.isfinite(grid).all(axis=1)
     low, high = _rank_ends(counts.T, (1 - CONFIDENCE) / 2, whole)
     return pd.DataFrame({"rank_repeated_low": low, "rank_repeated_high": high}, index=scores.index)
 

@@ -174,10 +174,10 @@ def test_ranks_over_repeated_experiments_by_hand() -> None:
     spread = np.array([-1.0, 1.0] * 5)
     runs = 0.7 + spread * 0.02 * np.sqrt(9)
     scores = pd.DataFrame({"task": [0.70, 0.69, 0.2]}, index=["a", "b", "c"])
-    found = repeated_ranks(scores, {("a", "task"): {("test", "en"): runs}}, rng=np.random.default_rng(1))
+    found = repeated_ranks(scores, {("a", "task"): {("test", "en"): runs.tolist()}}, rng=np.random.default_rng(1))
     assert found.to_numpy().tolist() == [[1, 2], [1, 2], [3, 3]]
     # The same experiments are drawn for both: equal deviations cancel.
-    both = {(name, "task"): {("test", "en"): runs} for name in ("a", "b")}
+    both = {(name, "task"): {("test", "en"): runs.tolist()} for name in ("a", "b")}
     assert repeated_ranks(scores, both, rng=np.random.default_rng(1)).to_numpy().tolist() == [[1, 1], [2, 2], [3, 3]]
 
 
@@ -203,6 +203,9 @@ def test_what_lacks_a_score_is_left_out_by_name_and_equal_models_are_not_told_ap
     assert {row["name"]: row["reason"] for row in about["left_out"]} == dict.fromkeys(
         ("org/fair", "org/weak"), "lacks 1 of 6 scores (--gaps models)"
     )
+    fewer, _ = ranked(tmp_path, benchmark, "--gaps", "tasks")
+    cached = pd.read_parquet(tmp_path / "board" / LEADERBOARD)
+    assert len(fewer) == 4 and cached["task_name"].nunique() == 4  # two of six tasks lack a score
     kept, _ = ranked(tmp_path, benchmark, "--gaps", "keep")
     assert len(kept) == 4 and kept.set_index("model").loc["org/weak", ["mean", "rank_low"]].isna().all()
 
