@@ -525,7 +525,7 @@ def repeated_ranks(
                     deviations = np.asarray(values, np.float64) - np.mean(values)
                     drawn[row] += math.sqrt(n / (n - 1)) * deviations[indices[part, n]].mean(axis=1) / len(parts)
         counts += points_of(drawn)
-    whole: Bools = np.isfinite(grid).all(axis=1)
+    whole: Bools = np.asarray(np.isfinite(grid).all(axis=1) & (len(grid) > 1))
     low, high = _rank_ends(counts.T, (1 - CONFIDENCE) / 2, whole)
     return pd.DataFrame({"rank_repeated_low": low, "rank_repeated_high": high}, index=scores.index)
 
