@@ -362,7 +362,9 @@ def test_nothing_accepted_is_a_report_all_the_same(study: Study) -> None:
     assert "| one | – | – | – | – | – |" in (tables / "axes.md").read_text(encoding="utf-8")
     # The original scores of one are 60 to 65, those of two 10 more: two beats it on six data sets. Of two models and
     # six signs p is 2 ** -5, so they are told apart; no drawing changes the counts.
-    assert "| one | 2 (0) | 2 to 2 | b | – | 62.50 | " in (tables / "ranking_original.md").read_text(encoding="utf-8")
+    assert "| one | 2 (0) | 2 to 2 | 2 to 2 | b | – | 62.50 | " in (tables / "ranking_original.md").read_text(
+        encoding="utf-8"
+    )
 
 
 @pytest.mark.usefixtures("undrawn")
