@@ -249,21 +249,22 @@ def sections(
     return [
         _about(material),
         _doubtful(material),
-        _decided(material, tables),
+        _decided(material, tables, drawn),
         *judges_section(material, [table for name, table in tables.items() if name.startswith("judges_")]),
         *anchoring_section(material, [table for name, table in tables.items() if name == NAME]),
         *([Section("Examples", [_EXAMPLES, tables["examples"].table()])] if "examples" in tables else []),
-        Section("Methods", [*methods(material), *raters.paragraphs(material)]),
-        _table_two(material, tables),
+        Section("Methods", [*methods(material), *raters.paragraphs(material)], folded=True),
+        _table_two(material, tables, drawn),
         *_looks(material, tables),
-        *_figures(material, drawn),
         *raters.reliability_sections(material, tables),
         _raters(material, tables),
         _exclusions(material, tables),
         *_crowd(material, tables),
         _rules(material, tables),
         Section(
-            "Provenance", [tables[name].table() for name in ("stages", "hashes", "versions") if len(tables[name].frame)]
+            "Provenance",
+            [tables[name].table() for name in ("stages", "hashes", "versions") if len(tables[name].frame)],
+            folded=True,
         ),
     ]
 
@@ -288,7 +289,7 @@ def _doubtful(material: CampaignMaterial) -> Section:
     return Section("What is doubtful", parts)
 
 
-def _decided(material: CampaignMaterial, tables: Mapping[str, Exhibit]) -> Section:
+def _decided(material: CampaignMaterial, tables: Mapping[str, Exhibit], drawn: Mapping[str, pd.DataFrame]) -> Section:
     counts = Counter(verdict.decision for verdict in material.verdicts)
     parts_of_counts = [f"{counts[name]} {name}" for name in ("accepted", "rejected", "undecided") if counts[name]]
     parts: list[str] = (
@@ -313,7 +314,8 @@ def _decided(material: CampaignMaterial, tables: Mapping[str, Exhibit]) -> Secti
     )
     about = [USUAL_RULES] if "usual_rules" in tables else []
     usual = [tables["usual_rules"].table()] if about else []
-    return Section("What was decided", [*parts, tables["verdicts"].table(), *about, *usual])
+    figures = _mean_figures(material, drawn[MEANS]) if MEANS in drawn else []
+    return Section("What was decided", [*parts, *figures, tables["verdicts"].table(), *about, *usual])
 
 
 def _no_chances(material: CampaignMaterial) -> list[str]:
@@ -328,7 +330,7 @@ def _no_chances(material: CampaignMaterial) -> list[str]:
     return list(missing)
 
 
-def _table_two(material: CampaignMaterial, tables: Mapping[str, Exhibit]) -> Section:
+def _table_two(material: CampaignMaterial, tables: Mapping[str, Exhibit], drawn: Mapping[str, pd.DataFrame]) -> Section:
     if not material.groups:
         return Section("Ratings and agreement", ["There are no ratings that count."])
     missing = missing_agreement(material.groups)
@@ -337,7 +339,8 @@ def _table_two(material: CampaignMaterial, tables: Mapping[str, Exhibit]) -> Sec
     rated = [tables[name].table() for name in ("table_2", "agreement") if name in tables]
     if material.study.judging.does_tasks:
         return Section("What people answered", [_ANSWERS, *labels])
-    return Section("Ratings and agreement", [*rated, *parts, *labels])
+    figures = _share_figures(material, drawn[SHARES]) if SHARES in drawn else []
+    return Section("Ratings and agreement", [*figures, *rated, *parts, *labels])
 
 
 def _looks(material: CampaignMaterial, tables: Mapping[str, Exhibit]) -> list[Section]:
@@ -359,12 +362,6 @@ def _looks(material: CampaignMaterial, tables: Mapping[str, Exhibit]) -> list[Se
     if "unbiased_means" in tables:
         parts += [f"{WHY_UNBIASED}.", tables["unbiased_means"].table()]
     return [Section("Looks after blocks", parts)]
-
-
-def _figures(material: CampaignMaterial, drawn: Mapping[str, pd.DataFrame]) -> list[Section]:
-    if not drawn:
-        return []
-    return [Section("Figures", [*_share_figures(material, drawn[SHARES]), *_mean_figures(material, drawn[MEANS])])]
 
 
 def _share_figures(material: CampaignMaterial, shares: pd.DataFrame) -> list[Figure]:
@@ -429,4 +426,4 @@ def _rules(material: CampaignMaterial, tables: Mapping[str, Exhibit]) -> Section
         parts.append(f"The rules that hold now were fixed on {stamp(material.holds.fixed_at)}.")
     changed = amendments(material.rules, material.first)
     changes = [tables["amendments"].table()] if changed else ["They were not changed after the first rating."]
-    return Section("Rules", [*parts, tables["rules"].table(), tables["wording"].table(), *changes])
+    return Section("Rules", [*parts, *changes, tables["rules"].table(), tables["wording"].table()], folded=True)

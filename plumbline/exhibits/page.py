@@ -11,14 +11,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from plumbline.exhibits.table import Exhibit, Table, write_files
+from plumbline.exhibits.table import Exhibit, Table, in_prose, is_numeric, write_files
 from plumbline.store import atomic
 
 if TYPE_CHECKING:
     import altair as alt
+    from markupsafe import Markup
+
+#: Figures that follow one another and are seen at once; a reader unfolds the others.
+OPEN = 2
+_CODE = re.compile(r"`([^`\n]+)`")
 
 
 @dataclass(frozen=True)
@@ -44,10 +50,14 @@ class Figure:
 
 @dataclass(frozen=True)
 class Section:
-    """A heading and the blocks below it, in order; a string is a paragraph."""
+    """A heading and the blocks below it, in order; a string is a paragraph.
+
+    A `folded` section shows its heading alone until a reader opens it.
+    """
 
     heading: str
     parts: Sequence[str | Table | Figure]
+    folded: bool = False
 
 
 def write_page(path: Path, title: str, warning: str, sections: Sequence[Section]) -> None:
@@ -55,6 +65,7 @@ def write_page(path: Path, title: str, warning: str, sections: Sequence[Section]
     from jinja2 import Environment, StrictUndefined  # noqa: PLC0415 (extra `report`)
 
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["coded"] = _coded
     template = environment.from_string(files("plumbline.exhibits").joinpath("page.html").read_text(encoding="utf-8"))
     tables = [part for section in sections for part in section.parts if isinstance(part, Table)]
     notes = list(dict.fromkeys(note for table in tables for note in table.notes))
@@ -62,7 +73,8 @@ def write_page(path: Path, title: str, warning: str, sections: Sequence[Section]
         {
             "heading": section.heading,
             "id": _address(section.heading),
-            "parts": [_shown(part, notes) for part in section.parts],
+            "folded": section.folded,
+            "parts": _shown_parts(section.parts, notes),
         }
         for section in sections
     ]
@@ -134,6 +146,17 @@ def svg(chart: alt.TopLevelMixin) -> str:
     return drawn
 
 
+def _coded(text: str) -> Markup:
+    """Return a text as escaped HTML: what stands between backticks is code, and numbers elsewhere have minus signs."""
+    from markupsafe import Markup, escape  # noqa: PLC0415 (comes with jinja2)
+
+    parts = _CODE.split(text)
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if number % 2 else escape(in_prose(part))
+        for number, part in enumerate(parts)
+    )
+
+
 def _address(heading: str) -> str:
     """Return a heading as the fragment of its address."""
     return re.sub(r"[^a-z0-9]+", "-", heading.lower()).strip("-")
@@ -150,16 +173,25 @@ def _spans(numbers: Sequence[int]) -> list[tuple[int, int]]:
     return spans
 
 
-def _shown(part: str | Table | Figure, notes: Sequence[str]) -> dict[str, object]:
+def _shown_parts(parts: Sequence[str | Table | Figure], notes: Sequence[str]) -> list[dict[str, object]]:
+    """Return the blocks of a section for the template; figures that follow one another are one block."""
+    shown: list[dict[str, object]] = []
+    for are_figures, run in groupby(parts, lambda part: isinstance(part, Figure)):
+        if are_figures:
+            figures = [part for part in run if isinstance(part, Figure)]
+            shown.append({"kind": "figures", "open": figures[:OPEN], "folded": figures[OPEN:]})
+        else:
+            shown += [_shown(part, notes) for part in run if not isinstance(part, Figure)]
+    return shown
+
+
+def _shown(part: str | Table, notes: Sequence[str]) -> dict[str, object]:
     if isinstance(part, str):
         return {"kind": "words", "words": part}
-    if isinstance(part, Figure):
-        return {"kind": "figure", "svg": part.svg, "caption": part.caption, "alt": part.alt}
     rows = [[_cell(value) for value in row] for row in part.frame.itertuples(index=False)]
     head = list(map(str, part.frame.columns))
-    # A column with a letter in any cell holds words, as in the tables that commands print.
     columns = [[row[column] for row in rows] for column in range(len(head))]
-    numeric = [bool(cells) and not any(map(str.isalpha, "".join(cells))) for cells in columns]
+    numeric = [bool(cells) and is_numeric(cells) for cells in columns]
     spans = _spans([1 + notes.index(note) for note in dict.fromkeys(part.notes)])
     return {"kind": "table", "head": head, "rows": rows, "numeric": numeric, "caption": part.caption, "notes": spans}
 

@@ -70,8 +70,9 @@ _LATEX = str.maketrans(
     }
 )
 _MINUS = re.compile(r"(?<![\w.\-])-(?=\.?\d)")  # the sign of a number
+_MINUS_ZERO = re.compile(r"(?<![\w.\-])-(?=0(?:\.0+)?(?![\d.]))")  # a number that is rounded to zero
 # A cell with a number or two ends, and its uncertainty.
-_NUMBERS = re.compile(r"[-+]?[\d.,]+%?( ± [\d.]+| to [-+]?[\d.,]+%?)?( ?[(\[][-+\d.,% ]+[)\]])*")
+_NUMBERS = re.compile(r"[-+]?[\d.,]+%?( ± [\d.]+| (?:to|→) [-+]?[\d.,]+%?)?( ?[(\[][-+\d.,% ]+[)\]])*")
 _DASHES = re.compile(r"-(?=-)")  # LaTeX would join them into one dash, as in `--study`
 # Letters that pdfLaTeX prints without more packages; the dashes, quotes and dots are those of typed English.
 _LATIN = re.compile("[^\u0000-\u017f‐-—‘’‚“”„†‡•…‰€™]")
@@ -113,7 +114,7 @@ class Exhibit:
         if cut and len(printed) > MOST_ROWS:
             caption = f"{caption}; the first {MOST_ROWS} of {len(printed):,} rows, the file has all"
             printed = printed.head(MOST_ROWS)
-        return Table(with_minus(printed), f"{caption} ({self.name}.csv)", self.notes)
+        return Table(read_by_people(printed), f"{caption} ({self.name}.csv)", self.notes)
 
     def files(self) -> dict[str, bytes]:
         """Return the files in `tables/` by name: CSV with all digits, Markdown, LaTeX."""
@@ -196,8 +197,7 @@ class Exhibit:
         return rows + len(" ".join(self.notes)) // _NOTE
 
     def _numeric(self) -> list[bool]:
-        """Return which columns hold numbers: those without a letter in any cell."""
-        return [not any(map(str.isalpha, "".join(cells))) for _, cells in self.printed.items()]
+        return [is_numeric(cells) for _, cells in self.printed.items()]
 
 
 def reasons(labels: Iterable[str], whys: Iterable[str]) -> tuple[str, ...]:
@@ -217,11 +217,32 @@ def _line(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
+def is_numeric(cells: Iterable[str]) -> bool:
+    """Return whether a column holds numbers, which stand at its right: no cell has a letter but the word "to"."""
+    return not any(map(str.isalpha, "".join(cells).replace(" to ", "")))
+
+
+def read_by_people(printed: pd.DataFrame) -> pd.DataFrame:
+    """Return a printed table as pages show it: with minus signs, and without columns in which every cell is empty."""
+    filled = [column for column in printed.columns if printed.empty or any(map(bool, printed[column]))]
+    return with_minus(printed[filled])
+
+
 def with_minus(printed: pd.DataFrame) -> pd.DataFrame:
-    """Return the table with minus signs instead of hyphens before numbers; words stay unchanged."""
-    return printed.map(
-        lambda cell: _MINUS.sub("−", cell) if isinstance(cell, str) and _NUMBERS.fullmatch(cell) else cell
-    )
+    """Return the table with minus signs instead of hyphens before numbers; words stay unchanged.
+
+    A number that is rounded to zero has no sign.
+    """
+    return printed.map(lambda cell: _with_minus(cell) if isinstance(cell, str) and _NUMBERS.fullmatch(cell) else cell)
+
+
+def in_prose(text: str) -> str:
+    """Return a text of ours with minus signs instead of hyphens before its numbers."""
+    return _MINUS.sub("−", text)
+
+
+def _with_minus(numbers: str) -> str:
+    return in_prose(_MINUS_ZERO.sub("", numbers))
 
 
 def as_markdown(text: str) -> str:

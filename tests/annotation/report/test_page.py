@@ -42,7 +42,6 @@ SECTIONS = [
     "Examples",
     "Methods",
     "Ratings and agreement",
-    "Figures",
     "Reliability",
     "Severity",
     "Raters",
