@@ -25,14 +25,13 @@ def axes_in_order(axes: Iterable[str]) -> list[str]:
     return _first(AXES, (axis for axis in axes if axis != ORIGINAL))
 
 
-def total_axes(transformations: Iterable[str], axes: Iterable[str]) -> tuple[str, ...]:
-    """The axes whose mean is a total: HTEB's three where any of its eight is there, else those of one's own.
+def total_axes(axes: Iterable[str]) -> tuple[str, ...]:
+    """The axes whose mean is a total: HTEB's three where results have all three, else all that results have.
 
-    `transformations` and `axes` are those that results have. Where there is none, HTEB's.
+    Without any axis: HTEB's three.
     """
-    if any(name in TRANSFORMATIONS for name in transformations):
-        return AXES
-    return tuple(axes_in_order(axes)) or AXES
+    present = tuple(axes_in_order(axes))
+    return AXES if set(AXES) <= set(present) else present or AXES
 
 
 @dataclass(frozen=True)
@@ -44,9 +43,9 @@ class Axes:
 
     @classmethod
     def of(cls, frame: Any) -> Axes:
-        """Those of a frame with columns transformation and axis, in HTEB's order and then as they come."""
+        """Those of a frame with a column axis, in HTEB's order and then as they come."""
         axes = axes_in_order(frame["axis"].unique())
-        total = total_axes(frame["transformation"].unique(), axes)
+        total = total_axes(axes)
         return cls(tuple(axes_in_order((*total, *axes))), total)
 
     @classmethod

@@ -52,6 +52,14 @@ PAGES = {
 }
 
 
+_SIDE = 230  # pixels for the pages' names and for filters
+#: Streamlit leaves 80 pixels on each side, beside which wide tables would be cut.
+_EDGES = (
+    "[data-testid=stMainBlockContainer] {padding: 3.5rem 2rem 4rem}"
+    " @media (max-width: 640px) {[data-testid=stMainBlockContainer] {padding: 3.5rem 1rem 4rem}}"
+)
+
+
 def main() -> None:
     """Draw the page that the address names."""
     study, why = _study()
@@ -64,7 +72,8 @@ def main() -> None:
         if entry.about not in left_out
     ]
     page = st.navigation(entries)
-    st.set_page_config(page_title=f"{page.title} - Plumbline", layout="wide")
+    st.set_page_config(page_title=f"{page.title} - Plumbline", layout="wide", initial_sidebar_state=_SIDE)
+    st.html(f"<style>{_EDGES}</style>")
     if study is None:
         st.title("Plumbline", anchor=False)
         complain(why)

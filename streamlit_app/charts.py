@@ -94,7 +94,7 @@ def rank_slopes(ranks: pd.DataFrame, *, dark: bool) -> alt.LayerChart:
         y=alt.Y("place:Q", title=None, axis=None).scale(reverse=True, nice=False, zero=False, padding=16),
     )
     inks, forms = ({name: look[part] for name, look in MOVES.items()} for part in (0, 1))
-    kinds = Kinds("moved", inks, forms, {"orient": "bottom"})
+    kinds = Kinds("moved", inks, forms).of(long["moved"])
     lines = base.mark_line(strokeWidth=2).encode(detail=alt.Detail("model:N"), color=kinds.colour)
     points = base.mark_point(filled=True, size=70, opacity=1).encode(
         color=kinds.colour, shape=kinds.shape, tooltip=tips("model:N", "side:N", "rank:Q")
@@ -141,7 +141,7 @@ def progress_bars(progress: pd.DataFrame) -> alt.LayerChart:
         axis=shown["axis"].map(display),
     )
     inks = dict(zip(map(display, axes), colours(axes).values(), strict=True))
-    kinds = Kinds("axis", inks, {}, {"orient": "top"})
+    kinds = Kinds("axis", inks, {})
     hover = tips("row:N", "counting:Q", "wanted:Q", "open:Q", "complete:Q", "pairs:Q")
     base = alt.Chart(shown).encode(y=rows("row", shown["row"], limit=220), tooltip=hover)
     answers = alt.X("wanted:Q", title="Answers (pale: wanted)").axis(**_whole(shown["wanted"].max()))

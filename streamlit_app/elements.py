@@ -19,7 +19,7 @@ import streamlit as st
 
 from plumbline.errors import PlumblineError
 from plumbline.exhibits.page import svg
-from plumbline.exhibits.table import Exhibit, csv_bytes, with_minus
+from plumbline.exhibits.table import Exhibit, csv_bytes, is_numeric, read_by_people
 from plumbline.resources import installing
 from streamlit_app.readers import NotYetError
 
@@ -29,11 +29,12 @@ if TYPE_CHECKING:
 
 FEW = 30  # observations, below which a figure says that they are few
 _COMMAND = re.compile(r"`((?:plumbline|python|streamlit) [^`]+)`")
+_CODE = re.compile(r"`([^`\n]+)`")
 _ICON = ":material/download:"
 _FIT = {"type": "fit-x", "contains": "padding"}
 _MARGINS = {"left": 45, "right": 30, "top": 5, "bottom": 5}
 _NAMES = 240  # pixels for the names of a chart's rows
-_LONG = 40  # rows, above which a table scrolls
+_LONG = 15  # rows, above which a table scrolls
 
 
 def sections(*draws: Callable[[], None], not_yet: bool = True) -> None:
@@ -75,7 +76,7 @@ def complain(line: str, *, not_yet: bool = False, what: str = "This cannot be sh
             st.markdown(":material/hourglass_empty: **Not there yet**")
         else:
             st.markdown(f":material/error: **{what}**")
-        st.text(line)
+        st.text(quoted(line))
         for command in _COMMAND.findall(line):
             st.code(command, language=None, wrap_lines=True)
 
@@ -86,20 +87,18 @@ def figure(
     says: str,
     *,
     alt_text: str = "",
-    columns: int = 2,
     paper: Callable[[], alt.TopLevelMixin] | None = None,
 ) -> None:
     """A chart with what it shows and its limits in a line below, and its SVG; `name` is the file's.
 
-    `columns` are those of its legend: one where the rows' names are long, or a phone has no room for anything else.
     `paper` draws what stands in the SVG, where white paper wants another chart than the page (dark ink, whole names).
     """
-    st.altair_chart(unchecked(fitted(chart, columns)), width="stretch", alt=alt_text or says)
+    st.altair_chart(unchecked(fitted(chart)), width="stretch", alt=alt_text or says)
     st.caption(says)
     download_svg(name, paper or (lambda: chart))
 
 
-def fitted(chart: alt.TopLevelMixin, columns: int) -> alt.TopLevelMixin:
+def fitted(chart: alt.TopLevelMixin) -> alt.TopLevelMixin:
     """As wide as the page and as high as it was made: Streamlit would squeeze axes and legends otherwise."""
     from altair import Undefined  # noqa: PLC0415 (the first page goes without)
 
@@ -107,7 +106,8 @@ def fitted(chart: alt.TopLevelMixin, columns: int) -> alt.TopLevelMixin:
     config = {
         "axisBand": {"labelOverlap": False, "labelLimit": _NAMES},
         "axis": {"labelFlush": False},  # or the first and the last label leave their ticks
-        "legend": {"orient": "top", "columns": columns},  # beside a chart it would take half of a phone
+        # Beside a chart it would take half of a phone, and above its names there is as much room as it has.
+        "legend": {"orient": "top", "symbolStrokeWidth": 1, "layout": {"top": {"anchor": "start", "bounds": "full"}}},
     }
     fit: alt.TopLevelMixin = drawing.properties(autosize=_FIT, config=config)  # in place of its own letters
     drawn: Any = fit
@@ -134,8 +134,17 @@ def unchecked(chart: alt.TopLevelMixin) -> Any:
 def table(name: str, frame: pd.DataFrame, shown: pd.DataFrame | Styler | None = None, **options: Any) -> None:
     """A table as it is read (`shown`; default: as it is) and as CSV with all its digits; `name` is the file's."""
     options.setdefault("height", "content" if len(frame) <= _LONG else "auto")
-    st.dataframe(frame if shown is None else shown, hide_index=True, alt=name.replace("-", " "), **options)
+    read = frame if shown is None else shown
+    options["column_config"] = at_the_right(getattr(read, "data", read)) | options.get("column_config", {})
+    st.dataframe(read, hide_index=True, alt=name.replace("-", " "), **options)
     download_csv(name, frame)
+
+
+def at_the_right(shown: pd.DataFrame) -> dict[str, Any]:
+    """The configuration of the columns of printed numbers, which stand at the right as other numbers do."""
+    printed = [name for name in shown.columns if not pd.api.types.is_numeric_dtype(shown[name])]
+    numbers = [name for name in printed if any(shown[name]) and is_numeric(map(str, shown[name]))]
+    return {name: st.column_config.Column(alignment="right") for name in numbers}
 
 
 def exhibit(study_name: str, table_of: Exhibit, group: str = "", *, captioned: bool = True) -> None:
@@ -147,7 +156,7 @@ def exhibit(study_name: str, table_of: Exhibit, group: str = "", *, captioned: b
         return
     if captioned:
         st.text(table_of.caption)
-    table(file_name(study_name, table_of.name, group), table_of.frame, with_minus(table_of.printed))
+    table(file_name(study_name, table_of.name, group), table_of.frame, read_by_people(table_of.printed))
     lines(table_of.notes)
 
 
@@ -161,9 +170,14 @@ def lines(notes: Sequence[str]) -> None:
     """Notes as text; many are folded away."""
     if len(notes) > 3:
         with st.expander(f"{len(notes)} notes: what these numbers lack, and why"):
-            st.text("\n".join(notes))
+            st.text(quoted("\n".join(notes)))
     elif notes:
-        st.text("\n".join(notes))
+        st.text(quoted("\n".join(notes)))
+
+
+def quoted(line: str) -> str:
+    """A line of ours as text: what stands between backticks stands between quotation marks."""
+    return _CODE.sub(r"“\1”", line)
 
 
 def download_csv(name: str, frame: pd.DataFrame) -> None:

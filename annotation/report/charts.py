@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from annotation.verdicts.tables import display, number, scoped, with_interval
-from plumbline.exhibits.charts import panels, path_of_looks
+from plumbline.exhibits.charts import legend_above, panels, path_of_looks
 from plumbline.exhibits.palette import NEUTRAL, colours
 from plumbline.scales import classes_of, is_whole, marks
 from plumbline.statistics.estimates import Estimate
@@ -53,7 +53,7 @@ def rating_shares(shares: pd.DataFrame, scale: Sequence[float]) -> alt.LayerChar
         x=alt.X("start:Q", title="Share of ratings").scale(domain=[0, 1]).axis(format="%", tickCount=5),
         x2=alt.X2("end:Q"),
         y=row,
-        color=colour.legend(orient="top"),
+        color=colour.legend(**legend_above(map(str, classes))),
     )
     letters = base.mark_text(fontSize=11).encode(
         x=alt.X("middle:Q"),
@@ -93,9 +93,8 @@ def mean_intervals(means: pd.DataFrame, scale: Sequence[float]) -> alt.LayerChar
     row = alt.Y("name:N", sort=list(rows["name"]), title=None)
     shown = Axes.of(means).shown
     axes = alt.Scale(domain=[display(axis) for axis in shown], range=list(colours(shown).values()))
-    colour = alt.Color("axis_name:N", title="Axis", scale=axes).legend(orient="top", columnPadding=24)
+    colour = alt.Color("axis_name:N", title=None, scale=axes).legend(**legend_above(axes.domain))
     shapes = alt.Scale(domain=list(DECISIONS), range=list(DECISIONS.values()))
-    shape = alt.Shape("decision:N", title="Decision", scale=shapes)
     lines = alt.Chart(rows.dropna(subset=["low", "high"])).mark_rule(strokeWidth=2)
     points = alt.Chart(rows.dropna(subset=["mean"])).mark_point(size=110, filled=True, opacity=1)
     limits = alt.Chart(pd.DataFrame({"threshold": sorted(rows["threshold"].dropna().unique())}))
@@ -106,7 +105,7 @@ def mean_intervals(means: pd.DataFrame, scale: Sequence[float]) -> alt.LayerChar
             x=across("mean"),
             y=row,
             color=colour,
-            shape=shape.legend(orient="bottom", columnPadding=24, symbolFillColor=NEUTRAL),
+            shape=alt.Shape("decision:N", scale=shapes, legend=None),  # the row's name says it
         ),
     ]
     return _finished(layers, rows["name"])

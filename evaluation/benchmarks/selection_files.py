@@ -54,7 +54,7 @@ def curve(table: pd.DataFrame, held: int) -> Figure:
 
     shown = table.assign(way=table["method"].map(_NAMES))
     kinds = charts.Kinds("way", dict(zip(_NAMES.values(), _COLOURS, strict=True)),
-                         dict(zip(_NAMES.values(), _SHAPES, strict=True)), {"orient": "top"})  # fmt: skip
+                         dict(zip(_NAMES.values(), _SHAPES, strict=True)))  # fmt: skip
     hover = charts.tips("way:N", "tasks:Q", "tau:Q:.3f", "rho:Q:.3f")
     chart = charts.banded_lines(
         shown, ("tasks", "Tasks"), ("tau", "Kendall's tau with all tasks"), kinds, hover,

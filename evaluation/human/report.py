@@ -16,7 +16,6 @@ from evaluation.human.records import FILES, HumanRecords
 from plumbline import cli
 from plumbline.errors import StudyError
 from plumbline.exhibits.charts import (
-    NAMES,
     Chart,
     Kinds,
     across_of,
@@ -84,7 +83,7 @@ def ranges(material: HumanMaterial) -> Chart:
         "kind",
         {name: colour for name, (_, colour) in looks.items()},
         {name: shape for name, (shape, _) in looks.items()},
-        {"orient": "top", "columns": 1, "symbolOpacity": 1, "labelLimit": NAMES},
+        {"symbolOpacity": 1},
     )
     reach = spans(frame[frame["kind"] == _KINDS[EMBEDS]], "score", _TIMES_100, row, _BLUE)
     hover = tips("where:N", "kind:N", "scorer:N", "score:Q:.2f")
@@ -98,7 +97,7 @@ def gap_bars(material: HumanMaterial) -> Chart:
     long = material.gaps[columns].melt(id_vars="task", var_name="over", value_name="points")
     frame = long.assign(points=100 * long["points"], against=long["over"].map(_AGAINST))
     order = list(material.gaps.sort_values("over_best", ascending=False, kind="stable")["task"])
-    kinds = Kinds("against", dict(zip(_AGAINST.values(), (_ORANGE, _BLUE), strict=True)), {}, {"orient": "top"})
+    kinds = Kinds("against", dict(zip(_AGAINST.values(), (_ORANGE, _BLUE), strict=True)), {})
     across = across_of("points", "Raters' mean less model, points")
     hover = tips("task:N", "against:N", "points:Q:+.2f")
     return layered([bars(frame, across, rows("task", order), kinds, hover), upright(0.0, across)], len(order))

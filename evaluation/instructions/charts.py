@@ -184,7 +184,7 @@ def inflation(table: pd.DataFrame) -> alt.LayerChart:
         "series",
         dict(zip(_SERIES, (_BLUE, _ORANGE), strict=True)),
         dict(zip(_SERIES, ("circle", "square"), strict=True)),
-        {"orient": "top", "columns": 1, "symbolOpacity": 1, "labelLimit": NAMES},
+        {"symbolOpacity": 1},
         beside=True,
     )
     across = alt.X("value:Q", title="Percent").scale(domain=[0, 100], nice=False)
@@ -240,7 +240,7 @@ def origins(table: pd.DataFrame) -> alt.LayerChart:
         dict(zip(names, (_ORANGE, NEUTRAL), strict=True)),
         dict(zip(names, ("diamond", "circle"), strict=True)),
     )
-    kinds = Kinds("verdict", inks, forms, {"orient": "top"})
+    kinds = Kinds("verdict", inks, forms).of(frame["verdict"])
     points = (
         alt.Chart(frame)
         .mark_point(filled=True, size=70, opacity=1)

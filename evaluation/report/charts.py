@@ -29,7 +29,7 @@ from plumbline.exhibits.charts import (
     upright,
 )
 from plumbline.exhibits.palette import COLOURS, GAIN, LOSS, NEUTRAL, colours, shapes
-from plumbline.transformations import AXES, HTEB_TOTAL, ORIGINAL, OWN_TOTAL, Axes, axes_in_order, in_order, total_axes
+from plumbline.transformations import HTEB_TOTAL, ORIGINAL, OWN_TOTAL, Axes, axes_in_order, in_order
 
 TOTAL_COLOUR = "#CC79A7"
 _SAME = 1e-9  # scores that differ by less differ by rounding alone
@@ -58,7 +58,7 @@ def score_shifts(table: pd.DataFrame) -> alt.LayerChart:
         "axis_name",
         dict(zip(names, colours(axes).values(), strict=True)),
         dict(zip(names, shapes(axes).values(), strict=True)),
-        {"orient": "top", "columns": 1, "symbolOpacity": 1},
+        {"symbolOpacity": 1},
     )
     hollow = alt.FillOpacityValue(**alt.condition(alt.datum["included_rejected"], alt.value(0), alt.value(1)))
     tooltip = tips(
@@ -79,7 +79,7 @@ def score_shifts(table: pd.DataFrame) -> alt.LayerChart:
         x=alt.X("score:Q"),
         y=row,
         color=kinds.colour,
-        fill=fill.legend(**kinds.legend or {}),
+        fill=fill.legend(**kinds.settings),
         fillOpacity=hollow,
         shape=kinds.shape,
         tooltip=tooltip,
@@ -175,14 +175,14 @@ def shift_intervals(table: pd.DataFrame) -> alt.LayerChart:
             for axis, p in zip(table["axis"], table["p_holm"], strict=True)
         ],
     )
-    axes = axes_in_order((*total_axes(table["name"], table["axis"]), *table["axis"]))
+    axes = axes_in_order(table["axis"])
     names = [*map(display, axes), "Not significant"]
     kinds = Kinds(
         "series",
         dict(zip(names, [*colours(axes).values(), NEUTRAL], strict=True)),
         dict(zip(names, [*shapes(axes).values(), "cross"], strict=True)),
-    )
-    across = alt.X("shift:Q", title="Shift (points)")
+    ).of(shown["series"])
+    across = alt.X("shift:Q", title="Shift (points)").axis(tickCount=8)
     layers = dots(shown, across, rows("label", shown["label"], limit=360), kinds, Interval())
     return alt.LayerChart(layer=[upright(0.0), *layers], width=WIDTH * 2 // 3, height=ROW * len(shown))
 
@@ -196,7 +196,7 @@ def drops(table: pd.DataFrame) -> alt.LayerChart:
         "setting",
         {ENGLISH: COLOURS["lexical_stylistic"], OTHERS: COLOURS["length"]},
         {ENGLISH: "circle", OTHERS: "triangle-up"},
-    )
+    ).of(table["setting"])
     base = alt.Chart(table.assign(original=100 * table["original"], name=table["transformation"].map(_named)))
     points = base.mark_point(filled=True, opacity=0.4, size=35).encode(
         x=alt.X("original:Q", title="Original score times 100").scale(zero=False),
@@ -218,7 +218,6 @@ def axis_sizes(table: pd.DataFrame) -> alt.FacetChart:
     ordering = table["ordering"].map(lambda names: " > ".join(map(display, names.split(" > "))))
     shown = table.assign(name=table["axis"].map(display), ordering=ordering)
     axes = axes_in_order(table["axis"].unique())
-    axes = list(AXES) if set(axes) <= set(AXES) else axes
     kinds = Kinds("name", dict(zip(map(display, axes), colours(axes).values(), strict=True)), {})
     bars = (
         alt.Chart(shown)
@@ -268,7 +267,9 @@ def threshold_decisions(table: pd.DataFrame, threshold: float) -> alt.LayerChart
     ordered = shown.sort_values("transformation", key=lambda names: names.map(order), kind="stable")
     names = list(ordered["name"].unique())
     # The shapes are those of the campaign's report.
-    kinds = Kinds("decision", {"accepted": GAIN, "undecided": NEUTRAL, "rejected": LOSS}, DECISIONS)
+    kinds = Kinds("decision", {"accepted": GAIN, "undecided": NEUTRAL, "rejected": LOSS}, DECISIONS).of(
+        shown["decision"]
+    )
     across = _thresholds(table, threshold)
     hover = tips("name:N", "threshold:Q", "decision:N")
     marks = dots(shown, across, rows("name", names), kinds, tooltip=hover, size=70)
@@ -385,7 +386,8 @@ def _thresholds(table: pd.DataFrame, threshold: float) -> alt.X:
     """The thresholds that were tried: the whole scale of the rubric, with room for points at its ends."""
     tried = sorted({*table["threshold"], threshold})
     room = (tried[-1] - tried[0]) / 50
-    axis = alt.X("threshold:Q", title="Threshold of the mean rating").axis(values=tried, format=".2~f")
+    every = 1 + (len(tried) - 1) // 10  # more labels than ten would run into one another
+    axis = alt.X("threshold:Q", title="Threshold of the mean rating").axis(values=tried[::every], format=".2~f")
     return axis.scale(domain=[tried[0] - room, tried[-1] + room], nice=False)
 
 

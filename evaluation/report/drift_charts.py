@@ -13,15 +13,17 @@ import numpy as np
 import pandas as pd
 
 from annotation.verdicts.tables import display, number
-from plumbline.exhibits.charts import PANEL_WIDTH, tips
+from plumbline.exhibits.charts import PANEL_WIDTH, WIDTH, Kinds, tips
 from plumbline.exhibits.palette import colours, shapes
-from plumbline.transformations import in_order
+from plumbline.transformations import axes_in_order, in_order
 
 PANEL_HEIGHT = 340  # with title and axes
 LETTERS = "#31333F"  # on a light page
 _SUBTITLE = 44  # letters that fit under the title of a third of a laptop's page
 _MOST_STEPS = 10  # on the axis of ratings
 POINTS = 4000  # drawn at once, of all panels: more take a browser seconds, and half a kilobyte each
+
+OVERVIEW = 1000  # in one panel
 
 
 @dataclass(frozen=True)
@@ -48,9 +50,7 @@ def drift_panel(
     a selection (`chosen`) of points the others fade, and the caller adds it to the chart.
     """
     axis = str(correlation["axis"])
-    question, (worst, best) = scales.question, scales.ratings
-    room = 0.2 * max(1.0, (best - worst) / 5)  # for points at the ends
-    steps = np.arange(worst, best + 1) if best - worst <= _MOST_STEPS else np.linspace(worst, best, 3)
+    question, (x, y) = scales.question, _across_and_up(scales)
     points = points.assign(raters=points["simulated"].map({True: "simulated", False: "people"}))
     marks = alt.Chart(points).mark_point(
         color=colours([axis])[axis],
@@ -61,11 +61,8 @@ def drift_panel(
         cursor="pointer" if chosen else "default",
     )
     panel: alt.Chart = marks.encode(
-        x=alt.X("mean_quality:Q")
-        .title(f"Mean {question}")
-        .scale(domain=[worst - room, best + room], nice=False)
-        .axis(values=steps.tolist(), format="~g"),
-        y=alt.Y("drift:Q").title("Drift (1 − cos)").scale(domain=[0.0, scales.drift or 1.0]).axis(labelFlush=False),
+        x=x,
+        y=y,
         opacity=alt.OpacityValue(**alt.condition(chosen, alt.value(1), alt.value(0.25)))
         if chosen
         else alt.OpacityValue(1),
@@ -90,6 +87,59 @@ def drift_panel(
     return panel.properties(title=title, height=PANEL_HEIGHT)
 
 
+def drift_overview(
+    frame: pd.DataFrame, correlations: pd.DataFrame, *, question: str, scale: tuple[float, float]
+) -> alt.Chart:
+    """HTEB's Figure 3 for one model in one panel: a point a pair, in the colour and the shape of its axis.
+
+    `frame` and `correlations` are the model's rows, as in `drift_figure`. It draws at most `OVERVIEW` points.
+    """
+    axis_of = dict(zip(correlations["transformation"], correlations["axis"], strict=True))
+    points = drawn_points(frame, OVERVIEW)
+    points = points.assign(
+        axis=points["transformation"].map(axis_of).map(display),
+        transformation=[display(name, pooled=False) for name in points["transformation"]],
+    )
+    axes = axes_in_order(correlations["axis"])
+    names = list(map(display, axes))
+    kinds = Kinds(
+        "axis",
+        dict(zip(names, colours(axes).values(), strict=True)),
+        dict(zip(names, shapes(axes).values(), strict=True)),
+    )
+    x, y = _across_and_up(DriftScales(question, scale, float(points["drift"].max())))
+    panel: alt.Chart = (
+        alt.Chart(points)
+        .mark_point(filled=True, size=55, opacity=0.7)
+        .encode(
+            x=x,
+            y=y,
+            color=kinds.colour,
+            shape=kinds.shape,
+            tooltip=tips(
+                "transformation:N::Transformation", f"mean_quality:Q:.2f:Mean {question}", "drift:Q:.3f:Drift"
+            ),
+        )
+        .properties(width=WIDTH, height=PANEL_WIDTH)
+    )
+    return panel
+
+
+def _across_and_up(scales: DriftScales) -> tuple[alt.X, alt.Y]:
+    """The channels of mean ratings and of drift, the same in all panels."""
+    worst, best = scales.ratings
+    room = 0.2 * max(1.0, (best - worst) / 5)  # for points at the ends
+    steps = np.arange(worst, best + 1) if best - worst <= _MOST_STEPS else np.linspace(worst, best, 3)
+    across: alt.X = (
+        alt.X("mean_quality:Q")
+        .title(f"Mean {scales.question}")
+        .scale(domain=[worst - room, best + room], nice=False)
+        .axis(values=steps.tolist(), format="~g")
+    )
+    up: alt.Y = alt.Y("drift:Q").title("Drift (1 − cos)").scale(domain=[0.0, scales.drift or 1.0])
+    return across, up.axis(labelFlush=False)
+
+
 def ranked(table: pd.DataFrame) -> list[dict[Any, Any]]:
     """The rows of a table in the method's order of transformations."""
     order = {name: position for position, name in enumerate(in_order(table["transformation"].unique()))}
@@ -112,16 +162,16 @@ def drift_figure(
     return figure
 
 
-def drawn_points(frame: pd.DataFrame) -> pd.DataFrame:
-    """The points of a model that a page draws: all, or a random `POINTS` of them, always the same."""
-    return frame if len(frame) <= POINTS else frame.sample(POINTS, random_state=POINTS).sort_index()
+def drawn_points(frame: pd.DataFrame, most: int = POINTS) -> pd.DataFrame:
+    """The points of a model that a page draws: all, or a random `most` of them, always the same."""
+    return frame if len(frame) <= most else frame.sample(most, random_state=most).sort_index()
 
 
-def left_undrawn(frame: pd.DataFrame) -> str:
+def left_undrawn(frame: pd.DataFrame, most: int = POINTS) -> str:
     """What a page says where it does not draw all points; empty where it does."""
-    if len(frame) <= POINTS:
+    if len(frame) <= most:
         return ""
-    return f"{POINTS:,} of {len(frame):,} points are drawn, chosen at random; ρ and the tables have all"
+    return f"{most:,} of {len(frame):,} points are drawn, chosen at random; ρ and the tables have all"
 
 
 def caption(correlation: Mapping[Any, Any]) -> list[str]:

@@ -197,7 +197,7 @@ def about(study: Study) -> list[str]:
 
 def axes_of_total(kinds: Mapping[str, VerdictUnit]) -> str:
     """The axes of these transformations whose mean is the total, in words, and those that stand beside it."""
-    axes = total_axes(kinds, (kind.axis for kind in kinds.values()))
+    axes = total_axes(kind.axis for kind in kinds.values())
     others = [kind.axis for kind in kinds.values() if kind.axis not in axes]
     beside = f", beside which stands {' and '.join(dict.fromkeys(others))}" if others else ""
     return f"{'the three axes' if axes == AXES else ', '.join(axes)}{beside}"
@@ -399,7 +399,7 @@ def _thresholds(material: ReportMaterial, threshold: float, frames: Mapping[str,
     if "thresholds" in frames and frames["thresholds"]["original"].notna().any():
         chart_of_scores = charts.threshold_scores(frames["thresholds"], threshold)
         figures["thresholds"] = figure(chart_of_scores, f"Scores of what each threshold lets in{says}")
-    if "uncertainty" in frames and frames["uncertainty"]["low"].notna().any():
+    if "uncertainty" in frames and (frames["uncertainty"]["low"] < frames["uncertainty"]["high"]).any():
         chart = charts.total_intervals(frames["uncertainty"])
         figures["uncertainty"] = figure(chart, f"Totals with the 95% interval that uncertain verdicts give them{says}")
     return figures

@@ -20,6 +20,7 @@ ROW = 34  # height in pixels of a row with a name beside it
 WIDTH = 620  # width of such a chart
 PANEL_WIDTH = 280  # width of one chart of several
 NAMES = 260  # width of the names of models
+_LETTERS = 46  # of a legend's row, which a phone has room for
 _PADDING = {"left": 30, "right": 40, "top": 5, "bottom": 15}
 
 Chart = alt.Chart | alt.LayerChart | alt.ConcatChart | alt.FacetChart
@@ -29,8 +30,8 @@ Chart = alt.Chart | alt.LayerChart | alt.ConcatChart | alt.FacetChart
 class Kinds:
     """The look of the names in a column: a colour and a shape for each, so that nothing depends on colour alone.
 
-    `legend` holds Vega-Lite's settings of the legend; `hidden` leaves it out. `beside` puts the marks of different
-    kinds in a row below one another.
+    The legend stands above the chart in as few rows as fit a phone; `legend` holds more of Vega-Lite's settings for
+    it, and `hidden` leaves it out. `beside` puts the marks of different kinds in a row below one another.
     """
 
     column: str
@@ -58,10 +59,29 @@ class Kinds:
         """Return the same kinds with these settings of the legend."""
         return replace(self, legend=legend)
 
+    def of(self, names: Iterable[str]) -> Kinds:
+        """Return those kinds alone that occur among the names, so that the legend has no other."""
+        present = set(names)
+        colours = {name: colour for name, colour in self.colours.items() if name in present}
+        shapes = {name: shape for name, shape in self.shapes.items() if name in present}
+        return replace(self, colours=colours, shapes=shapes)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Vega-Lite's settings of the legend."""
+        return legend_above(self.colours) | dict(self.legend or {})
+
     def _with_legend(self, channel: Any) -> Any:
-        if self.hidden:
-            return channel.legend(None)
-        return channel.legend(**self.legend) if self.legend else channel
+        return channel.legend(None) if self.hidden else channel.legend(**self.settings)
+
+
+def legend_above(names: Iterable[str]) -> dict[str, Any]:
+    """Return Vega-Lite's settings of a legend above a chart: its columns are as many as a phone has room for."""
+    lengths = [len(name) + 4 for name in names]  # with the symbol
+    columns = len(lengths) or 1
+    while columns > 1 and sum(max(lengths[start::columns]) for start in range(columns)) > _LETTERS:
+        columns -= 1
+    return {"orient": "top", "columns": columns, "labelLimit": NAMES, "symbolStrokeWidth": 1}
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from annotation.verdicts.doubts import doubts_text
 from annotation.verdicts.judged import deciders
 from annotation.verdicts.tables import SIMULATED, display, number, rated
 from plumbline.transformations import in_order
-from streamlit_app import frames
-from streamlit_app.elements import complain, heading, link, sections, table
+from streamlit_app import frames, server
+from streamlit_app.elements import complain, figure, heading, limits, link, sections, table
 from streamlit_app.readers import OverviewReader
 
 READER = OverviewReader
@@ -45,19 +45,57 @@ ITEM_WORDS = {
 
 def draw_overview(reader: OverviewReader) -> None:
     """The page."""
-    st.caption(
-        f"People judge {reader.study.called.item}s one by one, and a verdict says of each group whether they accept it."
-        if reader.study.subject
-        else "Do embedding models hold when a text changes and its meaning does not? Texts are transformed, people say"
-        " whether each transformation keeps the meaning, and only what they accept is evaluated."
-    )
-    with st.expander("Words used here"):
+    # What is not there yet stands in the table of stages, with the next step.
+    sections(partial(_short, reader), not_yet=False)
+    figure_above = st.container()
+    scored = (_people,) if reader.study.judging.does_tasks else (_coverage,) if reader.study.evaluation.models else ()
+    parts = (_tiles, _doubts, *scored, _stages, _rules, _words)
+    sections(*(partial(part, reader) for part in parts), not_yet=False)
+    # The figure wants libraries whose import takes longer than all the rest of the page, which does not wait for it.
+    if reader.study.evaluation.models and not reader.study.subject and "drift.parquet" in reader:
+        with figure_above:
+            sections(partial(_drift, reader), not_yet=False)
+
+
+def _words(reader: OverviewReader) -> None:
+    with st.expander("What is asked here, and the words for it"):
+        st.text(
+            f"People judge {reader.study.called.item}s one by one, and a verdict says of each group whether they accept"
+            " it."
+            if reader.study.subject
+            else "Do embedding models hold when a text changes and its meaning does not? Texts are transformed, people"
+            " say whether each transformation keeps the meaning, and only what they accept is evaluated."
+        )
         words = ITEM_WORDS if reader.study.subject else WORDS
         st.text("\n".join(f"{word}: {meaning}" for word, meaning in words.items()))
-    # What is not there yet stands in the table of stages, with the next step.
-    scored = (_people,) if reader.study.judging.does_tasks else (_coverage,) if reader.study.evaluation.models else ()
-    parts = (_short, _stages, _doubts, _tiles, *scored, _rules)
-    sections(*(partial(part, reader) for part in parts), not_yet=False)
+
+
+def _drift(reader: OverviewReader) -> None:
+    """Drift against ratings of the first model, all pairs in one panel."""
+    server.import_all()
+    from annotation.rubric import load_rubric  # noqa: PLC0415 (imported by now)
+    from evaluation.report.drift_charts import OVERVIEW, drift_overview, left_undrawn  # noqa: PLC0415
+    from streamlit_app.readers.scores import ScoreReader  # noqa: PLC0415
+
+    scores, rubric = ScoreReader(reader.study), load_rubric(reader.study)
+    models, names = scores.drift_choices().models, rubric.rating_names()
+    if not models or not names:
+        return
+    frame, correlations = scores.against_ratings(names[0], models[0])
+    if frame.empty:
+        return
+    heading("Drift against ratings")
+    says = (
+        f"A point is a rated pair: how far its text moved in the space of {models[0]} (drift) against its mean"
+        f" {names[0]}. A model that sees meaning as people do moves badly rated pairs most."
+    )
+    if undrawn := left_undrawn(frame, OVERVIEW):
+        says += f" {undrawn}."
+    says += limits(simulated=bool(frame["simulated"].any()), late=reader.late())
+    scale = rubric.scale_of(names[0])
+    chart = drift_overview(frame, correlations, question=names[0], scale=(scale[0], scale[-1]))
+    figure(f"{reader.name}-drift-overview", chart, says)
+    link("drift", "Each transformation by itself, and the other models")
 
 
 def _short(reader: OverviewReader) -> None:

@@ -76,7 +76,6 @@ def _agreement(reader: ReportReader) -> None:
         selection.figure.chart,
         selection.figure.caption,
         alt_text=selection.figure.alt,
-        columns=1,
     )
     download_csv(file_name(reader.name, "size agreement"), selection.table)
 
@@ -150,9 +149,9 @@ def _section(study_name: str, read: Callable[[], ReportParts], title: str, names
     if "distribution" in names:
         model = choose("Model", list(report.panels), "model")
         says = "Scores times 100 under each wording (ticks) with the default (diamond: above the median, square: not)."
-        figure(file_name(study_name, f"wordings of {model}"), report.panels[model], says, columns=1)
+        figure(file_name(study_name, f"wordings of {model}"), report.panels[model], says)
     for name, drawn in figures.items():
-        figure(file_name(study_name, name), drawn.chart, f"{drawn.caption}.", alt_text=drawn.alt, columns=1)
+        figure(file_name(study_name, name), drawn.chart, f"{drawn.caption}.", alt_text=drawn.alt)
     for table_of in exhibits:
         exhibit(study_name, table_of)
 

@@ -68,9 +68,9 @@ def draw_robustness(reader: ScoreReader) -> None:
     transformations = partial(reader.table, paper_tables.transformations, include_rejected=refused)
     beside = partial(partial, _beside, reader, groups)
     sections(
-        beside("By axis (Figure 4)", axes, partial(_axis_figure, reader, refused)),
-        beside("By transformation (Figure 6)", transformations, partial(_transformation_figure, reader, refused)),
-        beside("Shifts (Figure 7)", partial(reader.table, paper_tables.shifts), partial(_shift_figure, reader)),
+        beside("By axis (HTEB, Figure 4)", axes, partial(_axis_figure, reader, refused)),
+        beside("By transformation (HTEB, Figure 6)", transformations, partial(_transformation_figure, reader, refused)),
+        beside("Shifts (HTEB, Figure 7)", partial(reader.table, paper_tables.shifts), partial(_shift_figure, reader)),
         partial(_dataset_tables, reader, groups),
         partial(_left_out, reader),
     )
@@ -142,12 +142,12 @@ def _shift_figure(reader: ScoreReader, group: str, table: Exhibit) -> None:
         " p, corrected by Holm for many tests, is at least .05)."
         + _limits(reader, int(frame.loc[frame["shift"].notna(), "n"].max()), "data sets", refused=False)
     )
-    figure(file_name(reader.name, "shifts", group), charts.shift_intervals(frame), says, columns=1)
+    figure(file_name(reader.name, "shifts", group), charts.shift_intervals(frame), says)
 
 
 def _dataset_tables(reader: ScoreReader, groups: list[str]) -> None:
     # Many models' tables are long and take a while: they are made when they are asked for.
-    few, title = len(reader.choices().models) <= FEW, "Data sets (Tables 17 to 21)"
+    few, title = len(reader.choices().models) <= FEW, "Data sets (HTEB, Tables 17 to 21)"
     if not few:
         heading(title)
         if not st.toggle("Show them", key="sets", bind="query-params"):
@@ -273,7 +273,7 @@ def draw_rankings(reader: ScoreReader) -> None:
     group = filtered("Data sets", choices.groups, "group")
     kendall = "Whether models keep their order when texts change: 1 is the same order, 0 no relation, −1 the reverse."
     halves = "Whether one half of the data sets ranks models as the other half does, from 0 (not at all) to 1."
-    titles = "Kendall's tau (Table 4)", "Split-half reliability (Table 3)"
+    titles = "Kendall's tau (HTEB, Table 4)", "Split-half reliability (HTEB, Table 3)"
     sections(
         partial(_slopes, reader, group),
         partial(_stability, reader, group, paper_tables.kendall, "tau", titles[0], kendall),

@@ -130,7 +130,7 @@ def _means(reader: CampaignReader, scale: Sequence[float], question: str, langua
     alt_text = means_in_words(means)
     chart = charts.means_panel(means, scale, dark=st.context.theme.type == "dark")
     name, paper = f"{reader.name}-means-{question}", partial(mean_intervals, means, scale)
-    figure(name, chart, says + _limits(reader), alt_text=alt_text, columns=1, paper=paper)
+    figure(name, chart, says + _limits(reader), alt_text=alt_text, paper=paper)
 
 
 def _shares(reader: CampaignReader, scale: Sequence[float], question: str) -> None:
@@ -140,7 +140,7 @@ def _shares(reader: CampaignReader, scale: Sequence[float], question: str) -> No
     says = f"{question.capitalize()}: how often each point was given; n counts single ratings that count."
     chart = rating_shares(shares, scale)
     alt_text = shares_in_words(shares)
-    figure(f"{reader.name}-shares-{question}", chart, says + _limits(reader), alt_text=alt_text, columns=3)
+    figure(f"{reader.name}-shares-{question}", chart, says + _limits(reader), alt_text=alt_text)
 
 
 def _agreement(reader: CampaignReader) -> None:
@@ -163,7 +163,7 @@ def _severity(reader: CampaignReader, question: str) -> None:
     of_question = raters[raters["question"] == question]
     for drawn in severity_figures(of_question):
         name, says = f"{reader.name}-severity-{question}", f"{drawn.caption}{_limits(reader)}"
-        figure(name, drawn.chart, says, alt_text=drawn.alt, columns=1)
+        figure(name, drawn.chart, says, alt_text=drawn.alt)
     with st.expander("Every rater's severity, with its interval"):
         exhibit(reader.name, reader.table(severity_exhibit))
 
@@ -197,7 +197,7 @@ def _another(reader: ScoreReader, scale: Sequence[float]) -> None:
     table(f"{reader.name}-decisions-at-{threshold:g}", then, frames.turned_frame(now, then, reader.study.called))
     says = f"What would be decided at each threshold; the broken line is the study's own, {study_threshold:g}."
     chart = threshold_decisions(reader.decisions_at(*steps), study_threshold)
-    figure(f"{reader.name}-decisions-by-threshold", chart, says + _limits(reader), columns=1)
+    figure(f"{reader.name}-decisions-by-threshold", chart, says + _limits(reader))
     if reader.study.folder.joinpath("scores.parquet").exists():
         _scores_at(reader, scale, study_threshold, threshold)
 
