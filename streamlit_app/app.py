@@ -1,7 +1,7 @@
 """The dashboard: `streamlit run streamlit_app/app.py -- --study studies/demo.yaml`.
 
-What every page has (the study's name, its own title, the warning of simulated ratings, the way to the others); the
-pages are functions of the modules in `views/`, each with an address of its own. They call, and compute nothing.
+Draws the parts that every page has: the study's name, the page's title, the warning of simulated ratings, navigation.
+The pages are functions of the modules in `views/`, each with an address of its own; they compute nothing.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from streamlit_app.start import opened
 
 @dataclass(frozen=True)
 class PageEntry:
-    """A page: its address, the module in `views/` that draws it, what it is about.
+    """A page: its address, the module in `views/` that draws it, and its subject.
 
-    The module's function `draw_` and the address does it, from what the module's `READER` reads.
+    The module's function `draw_<address>` draws it from the records that the module's `READER` reads.
     """
 
     address: str
@@ -107,7 +107,7 @@ def _draw(entry: PageEntry) -> None:
 
 
 def _study() -> tuple[Study | None, str]:
-    """The study, or why it cannot be read."""
+    """Return the study and an empty string, or None and the reason why it cannot be read."""
     try:
         return opened(), ""
     except (PlumblineError, OSError) as error:
@@ -115,7 +115,7 @@ def _study() -> tuple[Study | None, str]:
 
 
 def _left_out(study: Study) -> set[str]:
-    """What no page is about: models where none is evaluated, outputs, wordings or people where there are none."""
+    """Subjects without a page: models where none is evaluated, outputs, wordings or people where there are none."""
     shown = {
         "models": bool(study.evaluation.models) and not study.subject,
         "outputs": not study.subject,

@@ -1,9 +1,9 @@
-"""What pages are made of: sections, tables and figures that can be taken along, links, filters.
+"""Build pages: sections, tables and figures with downloads, links, filters.
 
-A section that has nothing to show is left out with its heading; what no stage has written yet is said once.
+A section with nothing to show is left out with its heading. A record that no stage has written yet is named once.
 
-What a study says in its own words (texts, names, descriptions, errors) is shown as text or in a table's cell, never as
-Markdown. Filters stand in the page's address.
+A study's own words (texts, names, descriptions, errors) are shown as text or in a table's cell, never as Markdown.
+The page's address holds the filters.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ _ICON = ":material/download:"
 _FIT = {"type": "fit-x", "contains": "padding"}
 _MARGINS = {"left": 45, "right": 30, "top": 5, "bottom": 5}
 _NAMES = 240  # pixels for the names of a chart's rows
+_LETTERS = 36  # in a row of a legend
 _LONG = 15  # rows, above which a table scrolls
 
 
@@ -61,15 +62,15 @@ def heading(title: str) -> None:
 
 
 def link(page: str, label: str, **address: str) -> None:
-    """The way to another page (by its address), which looks like a link; `label` is ours."""
+    """Draw a link to another page, named by its address; `label` may be Markdown, so it must be ours."""
     target = st.Page(lambda: None, title=label, url_path=page)
     st.page_link(target, label=f":blue[{label}]", icon=":material/arrow_forward:", query_params=address)
 
 
 def complain(line: str, *, not_yet: bool = False, what: str = "This cannot be shown") -> None:
-    """What is missing or wrong, in the error's own line, and the command that helps, ready to be copied.
+    """Show an error's line in a box, and each command that it names ready to be copied.
 
-    `what` is how it is called, in words of ours.
+    `what` is the title of the box; `not_yet` is for records that no stage has written yet.
     """
     with st.container(border=True):
         if not_yet:
@@ -99,15 +100,14 @@ def figure(
 
 
 def fitted(chart: alt.TopLevelMixin) -> alt.TopLevelMixin:
-    """As wide as the page and as high as it was made: Streamlit would squeeze axes and legends otherwise."""
+    """Return the chart as wide as the page and as high as it was made; else Streamlit squeezes axes and legends."""
     from altair import Undefined  # noqa: PLC0415 (the first page goes without)
 
     drawing: Any = chart
     config = {
         "axisBand": {"labelOverlap": False, "labelLimit": _NAMES},
         "axis": {"labelFlush": False},  # or the first and the last label leave their ticks
-        # Beside a chart it would take half of a phone, and above its names there is as much room as it has.
-        "legend": {"orient": "top", "symbolStrokeWidth": 1, "layout": {"top": {"anchor": "start", "bounds": "full"}}},
+        "legend": {"orient": "top", "symbolStrokeWidth": 1},  # beside a chart it would take half of a phone
     }
     fit: alt.TopLevelMixin = drawing.properties(autosize=_FIT, config=config)  # in place of its own letters
     drawn: Any = fit
@@ -122,8 +122,21 @@ class _RawChart:
         self.chart = chart
 
     def to_dict(self) -> dict[str, Any]:
-        """Its specification."""
-        return self.chart.to_dict(validate=False)
+        """Its specification, with legends that fit a phone."""
+        specification = self.chart.to_dict(validate=False)
+        _narrow_legends(specification)
+        return specification
+
+
+def _narrow_legends(part: Any) -> None:
+    """Give each legend above a chart as many columns as there is room for on a phone beside the rows' names."""
+    from plumbline.exhibits.charts import columns_of_legend  # noqa: PLC0415 (the first page goes without)
+
+    for inner in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
+        _narrow_legends(inner)
+    if isinstance(part, dict) and isinstance(legend := part.get("legend"), dict) and "columns" in legend:
+        names = part.get("scale", {}).get("domain", [])
+        legend["columns"] = columns_of_legend([str(name) for name in names], _LETTERS)
 
 
 def unchecked(chart: alt.TopLevelMixin) -> Any:
@@ -161,13 +174,13 @@ def exhibit(study_name: str, table_of: Exhibit, group: str = "", *, captioned: b
 
 
 def file_name(study_name: str, what: str, group: str = "") -> str:
-    """What a table or a figure is called on disk; `group` is that of its data sets, if not of all."""
+    """Return the file name of a table or figure; `group` names its data sets where these are not all."""
     name = "-".join(filter(None, (what, group.lower()))).replace("_", "-").replace(" ", "-")
     return f"{study_name}-{name}"
 
 
 def lines(notes: Sequence[str]) -> None:
-    """Notes as text; many are folded away."""
+    """Show notes as text; more than three are folded."""
     if len(notes) > 3:
         with st.expander(f"{len(notes)} notes: what these numbers lack, and why"):
             st.text(quoted("\n".join(notes)))
@@ -209,7 +222,7 @@ def download_svg(name: str, draw: Callable[[], alt.TopLevelMixin]) -> None:
 
 
 def _on_paper(chart: alt.TopLevelMixin) -> alt.TopLevelMixin:
-    """The chart with room at its sides: other letters than those it is laid out with may be wider, and would be cut."""
+    """Return the chart with margins: letters may be wider where it is shown than where it is laid out, and be cut."""
     from altair import Undefined  # noqa: PLC0415 (the first page goes without)
 
     drawing: Any = chart
@@ -220,7 +233,7 @@ def _on_paper(chart: alt.TopLevelMixin) -> alt.TopLevelMixin:
 def limits(
     *, simulated: bool, n: int | None = None, what: str = "pairs", undecided: int = 0, late: Sequence[str] = ()
 ) -> str:
-    """The limits of a figure in a sentence or two, to stand behind what it shows; empty where there are none."""
+    """Return the limits of a figure as sentences for its caption; empty where there are none."""
     sentences = [" SIMULATED ratings: it measures nothing."] if simulated else []
     sentences += [f" {line}" for line in late]
     if n is not None and n < FEW:
@@ -231,7 +244,7 @@ def limits(
 
 
 def choose(label: str, options: Sequence[str], key: str, *, shown: Callable[[str], str] = str) -> str:
-    """A choice at the side that stands in the address as `key`; the first option where it says none of them."""
+    """Draw a select box at the side and return its choice, which the address holds as `key`; else the first."""
     # Select boxes show their options as they are; radio buttons would read them as Markdown.
     with st.sidebar:
         chosen: str | None = st.selectbox(label, options, key=key, format_func=shown, bind="query-params")
@@ -239,7 +252,7 @@ def choose(label: str, options: Sequence[str], key: str, *, shown: Callable[[str
 
 
 def filtered(label: str, options: Sequence[str], key: str, *, shown: Callable[[str], str] = str) -> str:
-    """A filter at the side, empty for all; there is none where there is nothing to choose between."""
+    """Draw a filter at the side and return its choice, empty for all; with fewer than two options nothing is drawn."""
     if len(options) < 2:
         return ""
     chosen = choose(label, ["all", *options], key, shown=lambda name: "all" if name == "all" else shown(name))
@@ -247,7 +260,7 @@ def filtered(label: str, options: Sequence[str], key: str, *, shown: Callable[[s
 
 
 def with_refused(scored: bool) -> bool:
-    """Whether the page shows what no verdict accepts too; it is asked only where that has scores (`there`)."""
+    """Ask whether to show what no verdict accepts as well; False, unasked, unless that was scored."""
     if not scored:
         return False
     with st.sidebar:

@@ -68,7 +68,7 @@ def stage_frame(stages: Mapping[str, Stage], *, items: bool = False) -> pd.DataF
 
 
 def look_frame(looks: Sequence[Look]) -> pd.DataFrame:
-    """When verdicts were reached: a row a look at results."""
+    """Looks at results, a row each: time, number of ratings, verdicts and rule."""
     rows = [
         {
             "When": f"{look.at:%Y-%m-%d %H:%M} UTC",
@@ -190,7 +190,7 @@ def verdict_frame(table: pd.DataFrame, verdicts: Sequence[Verdict], called: Item
 
 
 def turned_frame(now: pd.DataFrame, then: pd.DataFrame, called: ItemNames) -> Styler:
-    """What would be decided at another threshold, from two frames of `threshold_decisions`: what turns comes first."""
+    """Decisions at the study's threshold and at another, from frames of `threshold_decisions`; changed ones first."""
     keys = ["transformation", "language", "task_type"]
     both = now.merge(then, on=keys, suffixes=("_now", "_then"))
     both = both.assign(turned=both["decision_now"] != both["decision_then"]).sort_values(

@@ -88,7 +88,7 @@ def fresh(key: str) -> str:
 
 
 def closed() -> int:
-    """How many pairs were closed in this session."""
+    """Return the number of pairs that were closed in this session."""
     return int(st.session_state.get(CLOSED, 0))
 
 

@@ -1,4 +1,4 @@
-"""What the dashboard was started with: `streamlit run streamlit_app/app.py -- --study studies/demo.yaml`."""
+"""Read the dashboard's options: `streamlit run streamlit_app/app.py -- --study studies/demo.yaml`."""
 
 from __future__ import annotations
 

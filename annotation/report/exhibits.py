@@ -98,7 +98,7 @@ def table_two_exhibit(material: CampaignMaterial) -> Exhibit:
             row[f"{question} AC2"] = number(summary.ac2.value)
             row[f"{question} n"] = f"{summary.n_ratings:,}"
         rows.append(row)
-    caption = "Table 2: ratings and agreement; n counts single ratings"
+    caption = "Ratings and agreement (HTEB, Table 2); n counts single ratings"
     return Exhibit("table_2", caption, agreement_table(material.groups), pd.DataFrame(rows).fillna("–"))
 
 

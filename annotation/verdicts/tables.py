@@ -407,5 +407,5 @@ def wrong(within: float, kinds: Collection[str]) -> str:
 
 
 def number(value: float) -> str:
-    """A number with two digits; an undefined one is a dash."""
-    return "–" if math.isnan(value) else f"{value:.2f}"
+    """A number with two digits, without a sign where these are zero; an undefined one is a dash."""
+    return "–" if math.isnan(value) else f"{value:z.2f}"

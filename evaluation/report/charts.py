@@ -94,8 +94,8 @@ def axis_shifts(table: pd.DataFrame, names: int = NAMES) -> alt.LayerChart:
     `names` are the pixels for models' names; a longer one is cut, and the tooltip has it whole.
     """
     axes = Axes.of_columns(table)
-    kinds, row = series_kinds(axes), rows("model", table["model"], names)
-    scores = alt.Chart(_series(table, axes, "model"))
+    series, row = _series(table, axes, "model"), rows("model", table["model"], names)
+    kinds, scores = series_kinds(axes).of(series["series"]), alt.Chart(series)
     spans = scores.mark_rule(color=NEUTRAL, opacity=0.5).encode(
         x=alt.X("min(score):Q"), x2=alt.X2("max(score):Q"), y=row
     )
@@ -117,11 +117,12 @@ def axis_shifts(table: pd.DataFrame, names: int = NAMES) -> alt.LayerChart:
 def size_lines(table: pd.DataFrame) -> alt.FacetChart:
     """HTEB's Figure 5: scores by model size, a panel a family, from `evaluation.tables.size_table`."""
     axes = Axes.of_columns(table)
+    series = _series(table, axes, "family", "parameters", "model")
     chart = lines(
-        _series(table, axes, "family", "parameters", "model"),
+        series,
         alt.X("parameters:Q", title="Million parameters").scale(type="log", nice=False).axis(tickCount=4),
         alt.Y("score:Q", title="Score times 100").scale(zero=False),
-        series_kinds(axes),
+        series_kinds(axes).of(series["series"]),
         tips("model:N", "series:N", "score:Q:.2f"),
         point={"size": 80, "filled": True},
     ).properties(width=PANEL_WIDTH * 3 // 4, height=PANEL_WIDTH)
@@ -285,12 +286,13 @@ def threshold_scores(table: pd.DataFrame, threshold: float) -> alt.ConcatChart:
     axes, across = Axes.of_columns(table), _thresholds(table, threshold)
     long = table.melt(["threshold", "model"], [ORIGINAL, *axes.names], var_name="series", value_name="score")
     long = long.assign(score=100 * long["score"], series=long["series"].map(series_name))
+    kinds = series_kinds(axes).of(long.loc[long["score"].notna(), "series"])
 
     def panel(part: pd.DataFrame) -> alt.LayerChart:
         up = alt.Y("score:Q", title="Score times 100").scale(zero=False)
         hover = tips("threshold:Q", "series:N", "score:Q:.2f")
         steps = {"interpolate": "step-before", "invalid": "break-paths-show-path-domains"}
-        scores = lines(part, across, up, series_kinds(axes), hover, **steps)
+        scores = lines(part, across, up, kinds, hover, **steps)
         return alt.LayerChart(layer=[upright(threshold, across), scores], **_PANEL)
 
     return panels(long, "model", panel)

@@ -199,8 +199,8 @@ def axes_of_total(kinds: Mapping[str, VerdictUnit]) -> str:
     """The axes of these transformations whose mean is the total, in words, and those that stand beside it."""
     axes = total_axes(kind.axis for kind in kinds.values())
     others = [kind.axis for kind in kinds.values() if kind.axis not in axes]
-    beside = f", beside which stands {' and '.join(dict.fromkeys(others))}" if others else ""
-    return f"{'the three axes' if axes == AXES else ', '.join(axes)}{beside}"
+    beside = f", beside which stands {' and '.join(map(display, dict.fromkeys(others)))}" if others else ""
+    return f"{'the three axes' if axes == AXES else ', '.join(map(display, axes))}{beside}"
 
 
 def _known(choices: Choices, scores: pd.DataFrame, short: Mapping[str, str]) -> Choices:

@@ -20,7 +20,7 @@ ROW = 34  # height in pixels of a row with a name beside it
 WIDTH = 620  # width of such a chart
 PANEL_WIDTH = 280  # width of one chart of several
 NAMES = 260  # width of the names of models
-_LETTERS = 46  # of a legend's row, which a phone has room for
+_LETTERS = 80  # in a row of a legend
 _PADDING = {"left": 30, "right": 40, "top": 5, "bottom": 15}
 
 Chart = alt.Chart | alt.LayerChart | alt.ConcatChart | alt.FacetChart
@@ -30,8 +30,8 @@ Chart = alt.Chart | alt.LayerChart | alt.ConcatChart | alt.FacetChart
 class Kinds:
     """The look of the names in a column: a colour and a shape for each, so that nothing depends on colour alone.
 
-    The legend stands above the chart in as few rows as fit a phone; `legend` holds more of Vega-Lite's settings for
-    it, and `hidden` leaves it out. `beside` puts the marks of different kinds in a row below one another.
+    The legend stands above the chart in as few rows as it can; `legend` holds more of Vega-Lite's settings for it, and
+    `hidden` leaves it out. `beside` puts the marks of different kinds in a row below one another.
     """
 
     column: str
@@ -76,12 +76,18 @@ class Kinds:
 
 
 def legend_above(names: Iterable[str]) -> dict[str, Any]:
-    """Return Vega-Lite's settings of a legend above a chart: its columns are as many as a phone has room for."""
+    """Return Vega-Lite's settings of a legend above a chart, in as few rows as it can stand in."""
+    columns = columns_of_legend(names, _LETTERS)
+    return {"orient": "top", "columns": columns, "columnPadding": 24, "labelLimit": NAMES, "symbolStrokeWidth": 1}
+
+
+def columns_of_legend(names: Iterable[str], letters: int) -> int:
+    """Return how many columns a legend of these names has where a row has room for so many letters."""
     lengths = [len(name) + 4 for name in names]  # with the symbol
     columns = len(lengths) or 1
-    while columns > 1 and sum(max(lengths[start::columns]) for start in range(columns)) > _LETTERS:
+    while columns > 1 and sum(max(lengths[start::columns]) for start in range(columns)) > letters:
         columns -= 1
-    return {"orient": "top", "columns": columns, "labelLimit": NAMES, "symbolStrokeWidth": 1}
+    return columns
 
 
 @dataclass(frozen=True)

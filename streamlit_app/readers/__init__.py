@@ -84,7 +84,7 @@ class PageReader:
         return self.study.name
 
     def __contains__(self, name: str) -> bool:
-        """Whether the study's folder has this file."""
+        """Return whether the study's folder has this file."""
         return (self.study.folder / name).exists()
 
 
@@ -187,9 +187,9 @@ def _below(folder: Path) -> list[Path]:
 
 
 def _stamp(path: Path) -> Stamp:
-    """What tells one state of a file from another: path, size (-1: not there), inode, and times in nanoseconds.
+    """Return the state of a file: path, size (-1 if missing), inode, times of writing and of any change in nanoseconds.
 
-    The time of the last change of any kind is among these: a program can put the time of writing back, not that one.
+    A program can set the time of writing back, but not the time of the last change.
     """
     try:
         status = path.stat()
@@ -205,7 +205,7 @@ class OverviewReader(PageReader):
 
     @cached(watches=("*",))
     def status(self) -> Status:
-        """Where the study stands, as `plumbline status` says it."""
+        """The study's status, as `plumbline status` prints it."""
         noted = Manifest.of(self.study).read().get("stages", {})
         if not isinstance(noted, dict) or not all(isinstance(entry, dict) for entry in noted.values()):
             path = self.study.folder / "manifest.json"
@@ -243,17 +243,17 @@ class OverviewReader(PageReader):
 
     @shared(watches=COLLECTED)
     def collected(self) -> CampaignData:
-        """What raters saw and answered, controls and repeats too."""
+        """Pairs and answers, with controls and repeats."""
         return CampaignData.read(self.study)
 
     @shared(*RATED, watches=RULES)
     def signs(self) -> Sequence[Sign]:
-        """What is odd in raters' answers."""
+        """Signs of careless answers."""
         return Evidence.open(self.study).changed(collected=self.collected()).signs
 
     @cached(watches=("verdicts.json", *COLLECTED))
     def simulated(self) -> bool:
-        """Whether any rating, or any verdict, rests on simulated raters; records that cannot be read say nothing."""
+        """Return whether any rating or verdict is simulated; unreadable records count as not simulated."""
         any_simulated = False
         with contextlib.suppress(DataError, OSError):
             any_simulated = bool(self.collected().ratings["simulated"].any())
@@ -262,7 +262,7 @@ class OverviewReader(PageReader):
         return any_simulated
 
     def simulates(self) -> bool:
-        """Whether any verdict rests on simulated ratings."""
+        """Return whether any verdict rests on simulated ratings."""
         return any(verdict.simulated for verdict in self.verdicts())
 
     @cached(watches=("verdicts.json", *COLLECTED))
@@ -274,7 +274,7 @@ class OverviewReader(PageReader):
 
     @cached(watches=RULES)
     def looks(self) -> list[Look]:
-        """When verdicts were reached."""
+        """The looks at results, oldest first."""
         return CampaignRecords.open(self.study).looks
 
     @cached(watches=(*RULES, *COLLECTED))
@@ -285,7 +285,7 @@ class OverviewReader(PageReader):
 
     @cached("scores.parquet")
     def coverage(self) -> pd.DataFrame:
-        """How many scores there are; columns: transformation, status, n (of all models, data sets and seeds)."""
+        """Count the scores by transformation and status, in column n, over all models, data sets and seeds."""
         # What `evaluation.results` would import to read the same table takes longer than the page.
         scores = Manifest.of(self.study).frame("scores.parquet", Score, self.study.command("evaluation.run"))
         counts = scores.groupby(["transformation", "status"], sort=False).size()

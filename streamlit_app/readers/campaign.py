@@ -44,7 +44,7 @@ _ANSWERED = ["value", "answer", "status", "comment", "excluded", "withdrawn"]
 
 @dataclass(frozen=True)
 class CampaignTables:
-    """What raters did, and what people decided about them; of a crowd also its cost against plan, and decisions."""
+    """Tables on raters and decisions about them; for a crowd also cost against plan and decisions on submissions."""
 
     raters: Exhibit
     signs: Exhibit
@@ -55,7 +55,7 @@ class CampaignTables:
 
 @dataclass(frozen=True)
 class Judges:
-    """What a page shows of judges."""
+    """The judges' part of a page."""
 
     exhibits: Sequence[Exhibit]  #: as in the report: decisions, and how far judges agree with people
     lines: Sequence[str]  #: who they are, what is recorded or simulated, what was saved
@@ -94,7 +94,7 @@ class CampaignReader(OverviewReader):
 
     @shared(*JUDGED, watches=(*RULES, "judgements/"))
     def material(self) -> CampaignMaterial:
-        """What the campaign's report rests on: verdicts that hold, and their ratings."""
+        """The material of the campaign's report: verdicts that hold, and their ratings."""
         return read_material(Evidence.open(self.study).changed(signs=self.signs()))
 
     @cached(*JUDGED, watches=RULES)
@@ -104,13 +104,13 @@ class CampaignReader(OverviewReader):
 
     @cached(*JUDGED, watches=RULES)
     def severity(self) -> pd.DataFrame:
-        """How strict raters are, a row a question and rater (`annotation.verdicts.severity`)."""
+        """Raters' severity, a row for each question and rater (`annotation.verdicts.severity`)."""
         adjusted = self.material().adjusted
         return adjusted.raters if adjusted else pd.DataFrame()
 
     @cached(*JUDGED, watches=RULES)
     def shares(self) -> pd.DataFrame:
-        """How often each point was given (`annotation.report.exhibits.shares_frame`)."""
+        """Shares of the points of each scale (`annotation.report.exhibits.shares_frame`)."""
         return exhibits.shares_frame(self.material())
 
     @cached("verdicts.json")
@@ -120,7 +120,7 @@ class CampaignReader(OverviewReader):
 
     @cached(*JUDGED, watches=(*RULES, "judgements/", f"{FOLDER}/self_preference.csv"))
     def judges(self) -> Judges | None:
-        """What stands beside the verdicts; None where no judge has said anything, or may not speak."""
+        """The judges beside the verdicts; None without judgements, or while judges may not be shown."""
         if not judged(self.study):
             return None
         campaign = self.material()
@@ -155,7 +155,7 @@ class CampaignReader(OverviewReader):
         return ratings.loc[ratings["pair_id"] == pair_id, columns].reset_index(drop=True)
 
     def judgements_of(self, pair_id: str) -> pd.DataFrame:
-        """What judges said of one pair, once people's verdicts stand; no row where nothing can be told."""
+        """Judges' answers to one pair, once people's verdicts stand; no rows without any."""
         with contextlib.suppress(PlumblineError, OSError):
             judging = (
                 self.material().beside
@@ -168,7 +168,7 @@ class CampaignReader(OverviewReader):
         return pd.DataFrame(columns=_SAID)
 
     def adjudicated(self, pair_id: str) -> pd.DataFrame:
-        """What adjudicators decided about one pair, a row a question; none where nobody did, or the file is damaged."""
+        """Adjudicators' decisions on one pair, a row for each question; none without any, or if the file is damaged."""
         from annotation.adjudication import ADJUDICATIONS  # noqa: PLC0415 (a pair's window alone needs it)
 
         rows = []
@@ -197,7 +197,7 @@ class CampaignReader(OverviewReader):
 
     @cached("texts.parquet", watches=_OUTPUTS)
     def counted(self) -> bool:
-        """Whether `generation.run` has counted what the page shows, so that no outputs are read for it."""
+        """Return whether `generation.run` has counted the errors, so that the page need not read the outputs."""
         sources = by_generator([self.study])
         errors_of = [errors_measure(self.study.transforming, after_retries=after) for after in (False, True)]
         return all(is_counted(sources, measure) for measure in (*errors_of, lengths_measure()))

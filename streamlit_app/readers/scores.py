@@ -41,7 +41,7 @@ _MEASURED = (*RATED, "drift.parquet")
 
 @dataclass(frozen=True)
 class ScoreChoices:
-    """What scores can be filtered by."""
+    """The filters of pages on scores."""
 
     models: tuple[str, ...]
     groups: tuple[str, ...]  #: of data sets, by language
@@ -50,7 +50,7 @@ class ScoreChoices:
 
 @dataclass(frozen=True)
 class DriftChoices:
-    """What rated pairs with a drift can be filtered by."""
+    """The filters of rated pairs with a drift."""
 
     models: tuple[str, ...]
     languages: tuple[str, ...]
@@ -72,7 +72,7 @@ class ScoreReader(OverviewReader):
 
     @cached("scores.parquet")
     def choices(self) -> ScoreChoices:
-        """What the scores can be filtered by."""
+        """The models, groups of data sets and refused scores that pages can filter by."""
         rows = self.scores()
         english = rows["language"] == "en"
         groups = tuple(name for name, some in ((ENGLISH, english), (OTHERS, ~english)) if some.any())
@@ -89,7 +89,7 @@ class ScoreReader(OverviewReader):
 
     @cached(*SCORED)
     def notes(self) -> tuple[str, ...]:
-        """What the scores lack, and why (`evaluation.report.material.notes_of`)."""
+        """Notes on missing scores, with reasons (`evaluation.report.material.notes_of`)."""
         return notes_of(self.stored(), self.verdicts(), ModelHost.of(self.study).labels, self.study.command(COMMAND))
 
     @cached(*SCORED)
@@ -111,7 +111,7 @@ class ScoreReader(OverviewReader):
         return paper_tables.datasets(self.results(group, model))
 
     def results(self, group: str = "", model: str = "") -> PaperResults:
-        """What tables are made of: scores of a group of data sets (as in HTEB's Tables 14 and 15) and of one model."""
+        """Scores for tables: all, or those of a group of data sets (as in HTEB's Tables 14 and 15) and of one model."""
         rows = self.scores()
         rows = rows[(rows["language"] == "en") == (group == ENGLISH)] if group else rows
         rows = rows[rows["model"] == model] if model else rows
@@ -119,7 +119,7 @@ class ScoreReader(OverviewReader):
 
     @cached("verdicts.json")
     def decisions_at(self, *thresholds: float) -> pd.DataFrame:
-        """What would be decided at thresholds (`evaluation.tables.sensitivity.threshold_decisions`)."""
+        """Decisions at other thresholds (`evaluation.tables.sensitivity.threshold_decisions`)."""
         return sensitivity.threshold_decisions(self.verdicts(), self.study.acceptance, thresholds)
 
     @cached(*SCORED)
@@ -199,7 +199,7 @@ class ReportParts:
 
 @dataclass(frozen=True)
 class SelectionExhibit:
-    """What a selection in the study's folder came to: its one sentence, the curve's rows and its figure."""
+    """A selection of tasks in the study's folder: its answer in a sentence, its curve as a table and as a figure."""
 
     answer: str
     table: pd.DataFrame
@@ -228,7 +228,7 @@ class ReportReader(ScoreReader):
 
     @shared(*PROMPTED, watches=(ITEMS,))
     def wordings(self) -> ReportParts:
-        """What wordings of an instruction do to scores."""
+        """The report on wordings of instructions, in parts."""
         settings = Settings(seed=self.study.sample.seed)
         records, where = StudyRecords.open(self.study), self.study.folder / PROMPTED[0]
         analysis = analyse(*study_scores(records), settings, where=where)
@@ -272,7 +272,7 @@ class ReportReader(ScoreReader):
 
     @cached(watches=(_QUALITY,))
     def quality(self) -> pd.DataFrame:
-        """What `evaluation.benchmarks check` found, what fails first; empty where nothing was checked."""
+        """Checks of tasks by `plumbline check`, failures first; empty before it ran."""
         if not (self.study.folder / _QUALITY).exists():
             return pd.DataFrame(columns=list(COLUMNS))
         rows = _csv(self.study.folder / _QUALITY, COLUMNS)

@@ -1,6 +1,6 @@
-"""How the campaign goes, what raters see of it, and who they are where a coordinator asks; and the texts themselves.
+"""Pages on the campaign: progress and raters, the preview, raters' names for a coordinator, and the texts.
 
-What generators get wrong, a search, and both sides of a text with the words that differ marked.
+The page on texts shows generators' error rates and a search, and marks the words that differ in a text and its output.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _progress(reader: CampaignReader) -> None:
 
 
 def _looks(reader: CampaignReader) -> None:
-    """How far the blocks of a rule by blocks are, and the path of each verdict's mean over its looks."""
+    """Progress of a rule by blocks, and the path of each verdict's mean over its looks."""
     status = reader.status()
     if not status.blocks:
         return
@@ -162,7 +162,7 @@ def _time(reader: CampaignReader) -> None:
 
 
 def _made_up(raters: pd.DataFrame) -> str:
-    """Who of the raters is no person, to stand behind what a figure shows; empty where all are people."""
+    """Return a sentence that some or all raters are simulated, for a caption; empty if all are people."""
     if not raters["simulated"].any():
         return ""
     return " They are SIMULATED." if raters["simulated"].all() else " Some of them are SIMULATED."

@@ -1,4 +1,4 @@
-"""The answer in three sentences, where the study stands, what people decided and what was evaluated."""
+"""The first page: the answer, drift against ratings, verdicts, doubts, scores, stages and rules."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _drift(reader: OverviewReader) -> None:
 
 
 def _short(reader: OverviewReader) -> None:
-    """As `accept` and the campaign's report open."""
+    """Show the sentences with which `plumbline accept` and the campaign's report begin."""
     status = reader.status()
     holding = () if status.stages["verdicts"].state != "done" else reader.verdicts()
     sentences = list(headline(status, holding))
@@ -157,7 +157,7 @@ def _tiles(reader: OverviewReader) -> None:
 
 
 def _tile(name: str, verdicts: list[Verdict]) -> None:
-    """One transformation: its decision and means, or how many of its languages have which decision."""
+    """Show one transformation: its decision and means, or the number of its languages with each decision."""
     st.text(display(name, pooled=False))
     if len(verdicts) == 1:
         st.text(frames.DECISIONS[verdicts[0].decision])
@@ -180,7 +180,7 @@ def _coverage(reader: OverviewReader) -> None:
 
 
 def _people(reader: OverviewReader) -> None:
-    """Of a study whose people do tasks: where they stand among models."""
+    """Show where people stand among models, for a study whose people do tasks."""
     from streamlit_app.readers.scores import ReportReader  # noqa: PLC0415 (other studies' first page goes without)
 
     report = ReportReader(reader.study).people()

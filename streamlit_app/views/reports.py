@@ -1,4 +1,4 @@
-"""What other commands report, as pages: the tasks as a benchmark, wordings of instructions, people among models."""
+"""Pages from other commands' reports: the benchmark, wordings of instructions, people and models."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def _quality(reader: ReportReader) -> None:
 
 
 def draw_instructions(reader: ReportReader) -> None:
-    """What other wordings of the instruction make of scores, defaults and ranks."""
+    """Draw the page on wordings: how scores, defaults and ranks change with the instruction."""
     answer = partial(_answer, reader.wordings, analysis.SIMULATED)
     parts = (partial(_section, reader.study.name, reader.wordings, *part) for part in wording_page.OUTLINE.items())
     sections(answer, *parts)

@@ -1,6 +1,6 @@
-"""What transformations do to scores (HTEB, Figures 4, 6 and 7), one model's profile, and whether rankings hold.
+"""Pages on scores: changes by transformation (HTEB, Figures 4, 6 and 7), one model's profile, and rankings.
 
-Beside them drift against ratings (HTEB, Figure 3): do models see what people see? A click on a point opens its pair.
+The page on drift against ratings (HTEB, Figure 3) shows whether models see what people see; a click opens a pair.
 """
 
 from __future__ import annotations

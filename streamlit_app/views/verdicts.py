@@ -203,7 +203,7 @@ def _another(reader: ScoreReader, scale: Sequence[float]) -> None:
 
 
 def _scores_at(reader: ScoreReader, scale: Sequence[float], study_threshold: float, threshold: float) -> None:
-    """What scores there would be at another threshold, and one model's at each."""
+    """Show the scores at another threshold, and one model's scores at each threshold."""
     scores = reader.scores_at(*dict.fromkeys((study_threshold, threshold)))
     if scores.empty:
         return
