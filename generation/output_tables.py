@@ -167,7 +167,7 @@ def length_table(sums: pd.DataFrame, kinds: Mapping[str, Transformation] = EIGHT
     means = _transformation_means(sums, kinds)
     generators = list(means["generator"].unique())
     parts, of_axes = [], []
-    wanted = total_axes(means["axis"])
+    wanted = total_axes(means["name"], means["axis"])
     for axis in axes_in_order(means["axis"]):
         part = means[means["axis"] == axis]
         of_axes.append(_mean_of(part, axis, axis))
@@ -259,7 +259,7 @@ def _notes_on_lengths(table: pd.DataFrame, studies: Sequence[Study]) -> list[str
         notes.append(f"+-: the difference to {generators[0]}.")
     if (table["unanswered"] > 0).any():
         notes.append("Not complete: the texts under `unanswered` have no output yet, and are in no mean of words.")
-    axes = total_axes(filter(None, table["axis"]))
+    axes = total_axes(table["name"], filter(None, table["axis"]))
     if axes != AXES or set(table["axis"]) - {*AXES, ""}:
         notes.append(f"Overall is the mean over the {'axis' if len(axes) == 1 else 'axes'} {', '.join(axes)}.")
     if table.loc[table["name"] == OVERALL, "words"].isna().any():

@@ -25,13 +25,17 @@ def axes_in_order(axes: Iterable[str]) -> list[str]:
     return _first(AXES, (axis for axis in axes if axis != ORIGINAL))
 
 
-def total_axes(axes: Iterable[str]) -> tuple[str, ...]:
-    """The axes whose mean is a total: HTEB's three where results have all three, else all that results have.
+def total_axes(transformations: Iterable[str], axes: Iterable[str]) -> tuple[str, ...]:
+    """Return the axes whose mean is the total.
 
-    Without any axis: HTEB's three.
+    `transformations` and `axes` are those that results have. With any of HTEB's eight transformations these are HTEB's
+    three axes, unless own axes stand beside one or two of them; then, and without HTEB's eight, all that results have.
     """
     present = tuple(axes_in_order(axes))
-    return AXES if set(AXES) <= set(present) else present or AXES
+    missing, own = set(AXES) - set(present), set(present) - set(AXES)
+    if any(name in TRANSFORMATIONS for name in transformations) and not (missing and own):
+        return AXES
+    return present or AXES
 
 
 @dataclass(frozen=True)
@@ -43,9 +47,9 @@ class Axes:
 
     @classmethod
     def of(cls, frame: Any) -> Axes:
-        """Those of a frame with a column axis, in HTEB's order and then as they come."""
+        """Those of a frame with columns transformation and axis, in HTEB's order and then as they come."""
         axes = axes_in_order(frame["axis"].unique())
-        total = total_axes(axes)
+        total = total_axes(frame["transformation"].unique(), axes)
         return cls(tuple(axes_in_order((*total, *axes))), total)
 
     @classmethod

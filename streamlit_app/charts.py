@@ -20,7 +20,7 @@ from generation.output_tables import RATES
 from plumbline.error_types import LABELS
 from plumbline.exhibits.charts import WIDTH, Kinds, heads, heat_map, rows, tips
 from plumbline.exhibits.palette import GAIN, LOSS, NEUTRAL, colours
-from plumbline.transformations import Axes, in_order
+from plumbline.transformations import Axes, axes_in_order, in_order
 
 INK = {False: LETTERS, True: "#FAFAFA"}  # letters on a light and on a dark page
 SELECTION = "pair"  # the name of a panel's selection; its points carry `pair_id`
@@ -54,7 +54,7 @@ def drift_panels(
     `frame` and `correlations` are the model's rows of `evaluation.tables.drift_by_quality` and
     `drift_correlations`; `scale` holds the ends of the rating scale. `dark` says what page they stand on.
     """
-    scales = DriftScales(question, scale, float(frame["drift"].max()))
+    scales = DriftScales(question, scale, float(frame["drift"].max()), tuple(axes_in_order(correlations["axis"])))
     frame = frame.assign(original=_short(frame["original"]), transformed=_short(frame["transformed"]))
     return [
         Panel(

@@ -179,10 +179,10 @@ def file_name(study_name: str, what: str, group: str = "") -> str:
     return f"{study_name}-{name}"
 
 
-def lines(notes: Sequence[str]) -> None:
-    """Show notes as text; more than three are folded."""
+def lines(notes: Sequence[str], called: str = "notes: what these numbers lack, and why") -> None:
+    """Show notes as text; more than three are folded, below their number and what they are `called`."""
     if len(notes) > 3:
-        with st.expander(f"{len(notes)} notes: what these numbers lack, and why"):
+        with st.expander(f"{len(notes)} {called}"):
             st.text(quoted("\n".join(notes)))
     elif notes:
         st.text(quoted("\n".join(notes)))

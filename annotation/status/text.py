@@ -347,6 +347,7 @@ def ago(then: datetime, now: datetime) -> str:
     return f"{minutes // 60} h ago" if minutes < 48 * 60 else f"{minutes // (24 * 60)} days ago"
 
 
+_NAMED = 6  # languages and tasks with one decision, above which their number is said
 _SAID: tuple[tuple[Outcome, str], ...] = (
     ("accepted", "Accepted"),
     ("rejected", "rejected"),
@@ -384,6 +385,12 @@ def in_short(answer: str, doubts: Sequence[str], step: str) -> tuple[str, ...]:
     )
 
 
+def _places(by_outcome: Mapping[str, Sequence[str]], outcome: str) -> str:
+    """Return the languages and tasks with an outcome; of many their number."""
+    names = by_outcome[outcome]
+    return ", ".join(names) if len(names) <= _NAMED else f"{len(names)} of {sum(map(len, by_outcome.values()))}"
+
+
 def decided(verdicts: Sequence[Verdict]) -> str:
     """Return the accepted, rejected and undecided transformations.
 
@@ -400,7 +407,7 @@ def decided(verdicts: Sequence[Verdict]) -> str:
         names = []
         for name, by_outcome in of.items():
             if outcome in by_outcome:
-                where = "" if len(by_outcome) == 1 else f" ({', '.join(by_outcome[outcome])})"
+                where = "" if len(by_outcome) == 1 else f" ({_places(by_outcome, outcome)})"
                 names.append(f"{display(name, pooled=False)}{where}")
         if names or outcome == "accepted":
             parts.append(f"{word}: {', '.join(names) or 'nothing'}")

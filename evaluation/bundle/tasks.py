@@ -138,7 +138,7 @@ def plumbline_benchmark(
         citation=manifest.citation or None,
         contacts=[manifest.contact] if manifest.contact else None,
         aggregations=(BenchmarkAggregation.MEAN_TASK, CustomGrouping(AXIS, groups)),
-        of_total=total_axes(axis for axis in axes if axis != ORIGINAL),
+        of_total=total_axes([task.transformation for task in tasks], [axis for axis in axes if axis != ORIGINAL]),
     )
 
 

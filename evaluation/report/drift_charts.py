@@ -28,11 +28,15 @@ OVERVIEW = 1000  # in one panel
 
 @dataclass(frozen=True)
 class DriftScales:
-    """What panels of drift share: the question, the ends of its rating scale, the end of the axis of drift."""
+    """What panels of drift share: the question, the ends of its scale, the end of the axis of drift, the axes' looks.
+
+    Without `axes` a panel's own axis has the first look.
+    """
 
     question: str
     ratings: tuple[float, float]
     drift: float
+    axes: tuple[str, ...] = ()
 
 
 def drift_panel(
@@ -50,13 +54,14 @@ def drift_panel(
     a selection (`chosen`) of points the others fade, and the caller adds it to the chart.
     """
     axis = str(correlation["axis"])
+    axes = scales.axes or (axis,)
     question, (x, y) = scales.question, _across_and_up(scales)
     points = points.assign(raters=points["simulated"].map({True: "simulated", False: "people"}))
     marks = alt.Chart(points).mark_point(
-        color=colours([axis])[axis],
-        fill=colours([axis])[axis],
+        color=colours(axes)[axis],
+        fill=colours(axes)[axis],
         fillOpacity=0.6,  # points that lie on one another are told by their fill; the rim stands out on a dark page
-        shape=shapes([axis])[axis],
+        shape=shapes(axes)[axis],
         strokeWidth=1.5,
         cursor="pointer" if chosen else "default",
     )
@@ -151,7 +156,7 @@ def drift_figure(
 ) -> alt.ConcatChart:
     """HTEB's Figure 3 for one model: small multiples, a panel a transformation, all with the same scales."""
     frame = drawn_points(frame)
-    scales = DriftScales(question, scale, float(frame["drift"].max()))
+    scales = DriftScales(question, scale, float(frame["drift"].max()), tuple(axes_in_order(correlations["axis"])))
     panels = [
         drift_panel(frame[frame["transformation"] == row["transformation"]], row, scales).properties(
             width=PANEL_WIDTH, height=PANEL_WIDTH * 3 // 4
@@ -162,13 +167,15 @@ def drift_figure(
     return figure
 
 
-def drawn_points(frame: pd.DataFrame, most: int = POINTS) -> pd.DataFrame:
-    """The points of a model that a page draws: all, or a random `most` of them, always the same."""
+def drawn_points(frame: pd.DataFrame, most: int | None = None) -> pd.DataFrame:
+    """The points of a model that a page draws: all, or a random `most` (`POINTS`) of them, always the same."""
+    most = most or POINTS
     return frame if len(frame) <= most else frame.sample(most, random_state=most).sort_index()
 
 
-def left_undrawn(frame: pd.DataFrame, most: int = POINTS) -> str:
-    """What a page says where it does not draw all points; empty where it does."""
+def left_undrawn(frame: pd.DataFrame, most: int | None = None) -> str:
+    """Return how many points a page draws, for its caption; empty where it draws all."""
+    most = most or POINTS
     if len(frame) <= most:
         return ""
     return f"{most:,} of {len(frame):,} points are drawn, chosen at random; ρ and the tables have all"

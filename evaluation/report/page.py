@@ -197,7 +197,7 @@ def about(study: Study) -> list[str]:
 
 def axes_of_total(kinds: Mapping[str, VerdictUnit]) -> str:
     """The axes of these transformations whose mean is the total, in words, and those that stand beside it."""
-    axes = total_axes(kind.axis for kind in kinds.values())
+    axes = total_axes(kinds, (kind.axis for kind in kinds.values()))
     others = [kind.axis for kind in kinds.values() if kind.axis not in axes]
     beside = f", beside which stands {' and '.join(map(display, dict.fromkeys(others)))}" if others else ""
     return f"{'the three axes' if axes == AXES else ', '.join(map(display, axes))}{beside}"
@@ -405,6 +405,10 @@ def _thresholds(material: ReportMaterial, threshold: float, frames: Mapping[str,
     return figures
 
 
+#: Sections that a reader opens, by how their headings begin.
+_FOLDED = ("Sensitivity", "What disrupts", "Models against", "Data sets")
+
+
 def sections(about: Sequence[str], exhibits: Mapping[str, Exhibit], figures: Mapping[str, Figure]) -> list[Section]:
     """What the page says, in order: what it is `about`, and each figure under the heading of its tables."""
     outline = {
@@ -431,5 +435,5 @@ def sections(about: Sequence[str], exhibits: Mapping[str, Exhibit], figures: Map
         drawn = [figure for name, figure in figures.items() if name.startswith(beginnings)]
         shown = [exhibit.table() for name, exhibit in exhibits.items() if name.startswith(beginnings)]
         if drawn or shown:
-            page_sections.append(Section(heading, [*drawn, *shown]))
+            page_sections.append(Section(heading, [*drawn, *shown], folded=heading.startswith(_FOLDED)))
     return page_sections

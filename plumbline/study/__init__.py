@@ -64,68 +64,74 @@ class Study(StudyPart):
     """What is decided beforehand, and what is needed for it; `load_study` reads it."""
 
     name: Name = Field(description="the study's name; its records are in exports/<name>/")
-    description: str = Field(default="", description="what it is for, in a line; reports show it")
+    description: str = Field(default="", description="the study's purpose in a line; reports show it")
     engines: dict[Name, EngineSpec] = Field(
-        default={}, description="language models by a name, by which generator, candidates, judges and others call them"
+        default={}, description=("language models, each under a name; generator, candidates and judges refer to it")
     )
-    subject: SubjectSpec | None = Field(default=None, description="what raters judge; unset: texts with outputs")
-    datasets: tuple[DatasetSpec, ...] = Field(default=(), min_length=1, description="needed except for texts of a file")
+    subject: SubjectSpec | None = Field(
+        default=None, description="the kind of thing that raters judge; unset: pairs of a text and its output"
+    )
+    datasets: tuple[DatasetSpec, ...] = Field(
+        default=(), min_length=1, description="the texts; required unless `subject` names a file of texts"
+    )
     transformations: tuple[Annotated[str, BeforeValidator(as_is, json_schema_input_type=str | Transformation)], ...] = (
         Field(
             default_factory=lambda before: () if before.get("subject") else tuple(EIGHT),
             min_length=1,
-            description="HTEB's by name; your own as a YAML file, by its path, or written out",
+            description="HTEB's by name; your own as the path of a YAML file, or written here",
         )
     )
     prompts: str = Field(
         default="",
         pattern=r"^([a-z0-9][a-z0-9_-]{0,63})?$",
-        description="a folder in prompts/ whose wordings take precedence",
+        description="a folder in prompts/ whose prompts replace those of the same name",
     )
     languages: tuple[Code, ...] = Field(
         default=(),
-        description="languages (codes) that texts are put into, where people rate such outputs: those that the raters"
-        " read; all of a transformation's where none is named",
+        description=("target languages (codes) that raters can read; default: all of each transformation"),
     )
     seeds: tuple[Seed, ...] = Field(
         default_factory=lambda before: () if before.get("subject") else (1337, 1338, 1339),
         min_length=1,
-        description="an output of each text and transformation is made for each; PTEB and HTEB have three",
+        description="one output per text, transformation and seed; PTEB and HTEB use three seeds",
     )
     generator: Engine = Field(
-        default=NO_ENGINE, description="the engine that makes outputs; none where no transformation asks one"
+        default=NO_ENGINE, description="the engine that makes outputs; none if no transformation needs one"
     )
-    candidates: tuple[Engine, ...] = Field(default=(), description="other generators to compare with")
-    retry: RetrySpec = Field(default=RetrySpec(), description="which faults of an output are asked for again")
-    sample: SampleSpec = Field(default=SampleSpec(), description="which pairs people rate")
+    candidates: tuple[Engine, ...] = Field(default=(), description="other generators to compare with `generator`")
+    retry: RetrySpec = Field(default=RetrySpec(), description="the faults of an output that lead to another attempt")
+    sample: SampleSpec = Field(default=SampleSpec(), description="the draw of pairs that people rate")
     rubric: Name = Field(default="hteb", description="questions and guidelines: prompts/rubrics/<rubric>.yaml")
     wordings: tuple[Code, ...] = Field(
         default=(),
-        description="languages (codes) of raters beside the rubric's own: prompts/rubrics/<rubric>/<code>.yaml",
+        description=("further languages (codes) in which raters are addressed: prompts/rubrics/<rubric>/<code>.yaml"),
     )
-    training: str = Field(default="", description="a file of known pairs that raters learn on and that never count")
-    raters: RatersSpec = Field(default=RatersSpec(), description="who rates, and how many for each pair")
-    acceptance: AcceptanceSpec = Field(default=AcceptanceSpec(), description="when a transformation is accepted")
-    quality: QualitySpec = Field(default=QualitySpec(), description="what counts as a sign of careless answers")
+    training: str = Field(default="", description="a file of known pairs for practice; answers to them never count")
+    raters: RatersSpec = Field(default=RatersSpec(), description="the raters, and how many rate each pair")
+    acceptance: AcceptanceSpec = Field(
+        default=AcceptanceSpec(), description="the rule by which a transformation is accepted"
+    )
+    quality: QualitySpec = Field(default=QualitySpec(), description="limits for signs of careless answers")
     judges: tuple[JudgeSpec, ...] = Field(
-        default=(), description="language models that answer what people are asked: rate outputs, or do tasks"
+        default=(), description="language models that rate outputs, or do tasks, as people do"
     )
     judge_pool: int | Literal["all"] = Field(
         default=1000,
-        description="pairs per transformation that judges rate, the sample's among them; or `all` usable outputs",
+        description=("pairs per transformation that judges rate, including the sample; or `all` usable outputs"),
     )
     crowd: Annotated[CrowdSpec | None, BeforeValidator(as_is, json_schema_input_type=CrowdSpec | str | None)] = Field(
-        default=None, description="settings for crowd workers, if any are asked, or the YAML file that has them"
+        default=None, description="settings for crowd workers, or the path of a YAML file with them"
     )
     evaluation: EvaluationSpec = Field(
-        default=NoEvaluation(), description="embedding models; none where transformations are only judged"
+        default=NoEvaluation(),
+        description=("embedding models and how they are scored; leave out for a study of ratings alone"),
     )
     bundle: Annotated[BundleSpec, BeforeValidator(as_is, json_schema_input_type=BundleSpec | str)] = Field(
         default=BundleSpec(),
-        description="licences and words for whoever gets it as a bundle, or the YAML file that has them",
+        description=("licences and description for those who receive the bundle, or the path of a YAML file with them"),
     )
     ethics: Ethics = Field(
-        default={}, description="what only people know of an evaluation by people, by question (docs/sheets.md)"
+        default={}, description=("answers about the evaluation that only people can give, by question (docs/sheets.md)")
     )
 
     _file: Path = PrivateAttr(default=Path("study.yaml"))

@@ -25,9 +25,7 @@ class ControlsSpec(StudyPart):
 
     positive: int = Field(default=1, ge=0, le=1000, description="controls with nearly identical texts, per batch")
     negative: int = Field(default=1, ge=0, le=1000, description="controls with unrelated texts, per batch")
-    known: int = Field(
-        default=1, ge=0, le=1000, description="items of a subject whose right answers its file names, per batch"
-    )
+    known: int = Field(default=1, ge=0, le=1000, description="items with a known right answer, per batch")
 
 
 class SampleSpec(StudyPart):
@@ -35,15 +33,13 @@ class SampleSpec(StudyPart):
 
     pairs: int = Field(default=100, ge=1, le=10**7, description="pairs per transformation")
     seed: Seed = Field(default=1337, description="seed of the random draw")
-    controls: ControlsSpec = Field(default=ControlsSpec(), description="what checks the raters")
-    repeats: int = Field(
-        default=1, ge=0, le=1000, description="pairs per batch that are shown to each rater a second time"
-    )
+    controls: ControlsSpec = Field(default=ControlsSpec(), description="pairs that check the raters")
+    repeats: int = Field(default=1, ge=0, le=1000, description="pairs per batch that each rater sees twice")
     batch: int = Field(
-        default=50, ge=1, le=10**7, description="pairs per batch; each batch gets these controls and repeats"
+        default=50, ge=1, le=10**7, description="pairs per batch; controls and repeats are added to each batch"
     )
     without: tuple[Flag, ...] = Field(
-        default=(), description="error types whose outputs are not sampled; the verdicts do not cover them"
+        default=(), description="outputs with these error types are not drawn, and no verdict covers them"
     )
 
     @field_validator("without", mode="before")
@@ -57,13 +53,18 @@ class SimulatedRater(StudyPart):
 
     LATER: ClassVar[frozenset[str]] = frozenset({"right", "cannot_tell"})
 
-    name: Name = Field(description="what records call it, after `simulated-`")
-    bias: float = Field(default=0.0, ge=-1000, le=1000, description="points that it adds to what is right")
-    noise: float = Field(default=0.5, ge=0, le=1000, description="standard deviation of what it adds by chance")
+    name: Name = Field(description="its name in records, after `simulated-`")
+    bias: float = Field(default=0.0, ge=-1000, le=1000, description="points added to the right answer")
+    noise: float = Field(default=0.5, ge=0, le=1000, description="standard deviation of the random error, in points")
     right: float = Field(
-        default=0.85, ge=0, le=1, description="of tasks that people do: how often a label, mark or pair is right"
+        default=0.85,
+        ge=0,
+        le=1,
+        description="in tasks that people do: the share of labels, marks and pairs that are right",
     )
-    cannot_tell: float = Field(default=0.0, ge=0, le=1, description="of these tasks: how often nothing can be told")
+    cannot_tell: float = Field(
+        default=0.0, ge=0, le=1, description='in tasks that people do: the share of answers "cannot tell"'
+    )
 
 
 class RatersSpec(StudyPart):
@@ -73,50 +74,64 @@ class RatersSpec(StudyPart):
         {"suggestions", "replace_excluded", "blocks", "difference", "page", "contact"}
     )
 
-    per_pair: int = Field(
-        default=3, ge=1, le=1000, description="raters per pair; if there are more, the earliest count"
-    )
+    per_pair: int = Field(default=3, ge=1, le=1000, description="raters per pair; if more answer, the earliest count")
     people: tuple[Line, ...] | None = Field(
         default=None,
         min_length=1,
-        description="user names of the annotators: nobody else is let in, and nobody else's answers count;"
-        " all annotators of the server where none is named",
+        description=(
+            "annotators' user names: only they can sign in to the campaign, and only their answers count;"
+            " default: all annotators of the server"
+        ),
     )
     former: tuple[Line, ...] = Field(
-        default=(), description="user names of people who rate no longer: they are let in no more, their answers stay"
+        default=(),
+        description=(
+            "user names of people who have stopped rating: they get no more pairs, and their answers still count"
+        ),
     )
     simulated: tuple[SimulatedRater, ...] = Field(
-        default=(), description="made-up raters for rehearsals; leave out for a real campaign"
+        default=(), description="simulated raters for rehearsals; leave out in a real campaign"
     )
-    simulation_seed: Seed = Field(default=1337, description="of what simulated raters answer")
+    simulation_seed: Seed = Field(default=1337, description="seed of the simulated raters' answers")
     suggestions: Literal["none", "half"] = Field(
         default="none",
-        description="half: an experiment: a random half of the pairs shows judges' scores as suggestions, and that half"
-        " counts in no verdict; none: raters see nothing of judges",
+        description=(
+            "half: an experiment in which a random half of the pairs shows judges' scores, and no verdict"
+            " counts that half; none: raters see no scores"
+        ),
     )
     replace_excluded: bool = Field(
         default=True,
-        description="whether `publish` and `crowd launch` offer excluded raters' pairs again, a crowd's for money;"
-        " otherwise they stay with the answers that are left",
+        description=(
+            "whether `publish` and `crowd launch` offer the pairs of excluded raters again (a crowd is paid"
+            " again); if not, those pairs keep fewer answers"
+        ),
     )
     blocks: tuple[Annotated[int, Field(ge=_FEWEST, le=10**7)], ...] = Field(
         default=(),
-        description="with `acceptance.stop: blocks`: pairs of each verdict after which the rule looks, rising, such as"
-        " [20, 40, 60, 80, 100]; raters get block after block, until the verdict is decided",
+        description=(
+            "with `acceptance.stop: blocks`: numbers of pairs, rising, after which the rule looks at each"
+            " verdict, such as [20, 40, 60, 80, 100]; raters get one block after another until the verdict is"
+            " decided"
+        ),
     )
 
     page: Literal["plumbline", "argilla"] = Field(
         default="plumbline",
-        description="where annotators rate on our server: our rating page, or Argilla's own; an Argilla elsewhere, and"
-        " `suggestions`, have Argilla's",
+        description=(
+            "the page on which annotators rate on our server: our rating page or Argilla's own; another"
+            " Argilla server and `suggestions` use Argilla's"
+        ),
     )
     contact: str = Field(
         default="", max_length=200, description="e-mail or web address for annotators' questions; shown to them"
     )
     difference: bool = Field(
         default=False,
-        description="whether the rating page marks the words in which two texts of one language differ; marks lead the"
-        " eye, so say so where results are told",
+        description=(
+            "whether the rating page marks words that differ between two texts of one language; marks draw"
+            " the eye, so report them with the results"
+        ),
     )
 
     @field_validator("blocks")
@@ -153,18 +168,18 @@ class RatersSpec(StudyPart):
 class RuleSpec(StudyPart):
     """One rule about one question; a rule that names pools goes before those about the same question that name none."""
 
-    question: Name = Field(description="the rubric's question that it is about")
+    question: Name = Field(description="the question of the rubric that the rule applies to")
     statistic: Literal["mean", "median", "share"] = Field(
         default="mean",
         description="the mean of single ratings, the median of the pairs' means, or the share of answers with a label",
     )
-    label: str = Field(default="", description="the label whose share it is about")
-    at_least: float | None = Field(default=None, description="what must be reached")
-    at_most: float | None = Field(default=None, description="what must not be passed, such as by a negation")
+    label: str = Field(default="", description="the label, for statistic `share`")
+    at_least: float | None = Field(default=None, description="the smallest accepted value")
+    at_most: float | None = Field(default=None, description="the largest accepted value, for instance for a negation")
     by: Literal["value", "interval"] = Field(
-        default="value", description="what decides: the number itself, or both ends of its 95% interval"
+        default="value", description="compare the number itself, or both ends of its 95% interval"
     )
-    pools: tuple[Name, ...] = Field(default=(), description="the pools that it judges; all where none is named")
+    pools: tuple[Name, ...] = Field(default=(), description="the pools that the rule applies to; default: all")
 
     @model_validator(mode="after")
     def _whole(self) -> RuleSpec:
@@ -197,45 +212,53 @@ class AcceptanceSpec(StudyPart):
 
     protocol: Literal["checked", "paper"] = Field(
         default="checked",
-        description="checked: undecided where raters miss controls or tell pairs apart no better"
-        " than chance, until a person has looked at them; paper: by the ratings alone, as HTEB and PTEB print it",
+        description=(
+            "checked: undecided while raters miss controls or tell pairs apart no better than chance, until a"
+            " person has reviewed them; paper: by the ratings alone, as in HTEB and PTEB"
+        ),
     )
     threshold: float = Field(
-        default=3.0, description="what the mean must reach on each question; required if the rubric has none"
+        default=3.0, description="the smallest accepted mean on each question; required if the rubric sets none"
     )
     rule: Literal["mean", "lower_bound"] = Field(
-        default="mean", description="what must reach the threshold: the mean, or the lower end of its 95% interval"
+        default="mean", description="compare with the threshold: the mean, or the lower end of its 95% interval"
     )
     interval: Literal["pairs", "pairs_and_raters"] = Field(
-        default="pairs", description="what the interval treats as a random sample: pairs alone, or pairs and raters"
+        default="pairs", description="random in the interval: the pairs alone, or pairs and raters"
     )
     stop: Literal["fixed", "anytime", "blocks"] = Field(
         default="fixed",
-        description="judged once, at the end; with an interval that stays valid if one looks after every rating; or"
-        " after each of `raters.blocks`, and no further pair is offered once it is decided",
+        description=(
+            "fixed: decide once, at the end; anytime: with an interval that stays valid after every rating;"
+            " blocks: after each of `raters.blocks`, and offer no more pairs once decided"
+        ),
     )
     spending: Literal["pocock", "quadratic", "obrien_fleming"] = Field(
         default="pocock",
-        description="with `stop: blocks`: how early the error is spent; pocock stops earliest, obrien_fleming has the"
-        " most power",
+        description=(
+            "with `stop: blocks`: how the error is spread over the looks; pocock stops earliest,"
+            " obrien_fleming has the most power"
+        ),
     )
     scope: Literal["transformation", "language", "task"] = Field(
         default="language",
         description="one verdict for all languages together, for each language, or for each language and task",
     )
-    min_pairs: int = Field(default=20, ge=1, description="undecided with fewer rated pairs")
-    min_raters: int = Field(default=2, ge=1, description="ratings that a pair needs to count as rated")
+    min_pairs: int = Field(default=20, ge=1, description="a verdict on fewer rated pairs is undecided")
+    min_raters: int = Field(default=2, ge=1, description="a pair with fewer ratings does not count as rated")
     min_ac2: float | None = Field(
-        default=None, ge=-1, le=1, description="undecided with less agreement (Gwet's AC2) on any question"
+        default=None, ge=-1, le=1, description="a verdict with less agreement (Gwet's AC2) on any question is undecided"
     )
 
     rules: tuple[RuleSpec, ...] = Field(default=(), description="a rule for each question, instead of one threshold")
-    combine: Literal["all", "any"] = Field(default="all", description="whether all rules must hold, or any one of them")
+    combine: Literal["all", "any"] = Field(default="all", description="all: every rule must hold; any: one is enough")
     judges: Literal["none", "report", "decide"] = Field(
         default="report",
-        description="what LLM judges may say of a verdict, which is never reached by them alone. report: what the same"
-        " rule would decide of people and judges stands beside people's decisions; decide: people and judges decide"
-        " together, by judges that are fixed before raters begin; none: shown nowhere",
+        description=(
+            "the part of LLM judges in verdicts, which they never reach alone. report: the decision of people"
+            " and judges by the same rule is shown beside people's; decide: people and judges decide together,"
+            " with judges fixed before raters begin; none: judges are not shown"
+        ),
     )
 
     @field_validator("judges", mode="before")
@@ -302,10 +325,11 @@ class QualitySpec(StudyPart):
     """Signs of careless answers that a person reviews (PTEB, appendix B); fixed before the first rating."""
 
     within: Annotated[Point, Field(ge=0)] = Field(
-        default=1, description="points by which answers to controls and repeats may be off"
+        default=1,
+        description="points by which an answer to a control may be off, or the two answers to a repeat may differ",
     )
     apart: float = Field(default=1.0, gt=0, description="sign: mean distance from the other raters' mean, in points")
-    low: float = Field(default=2.0, description="pairs with a mean up to this are listed for review")
+    low: float = Field(default=2.0, description="pairs with this mean or a lower one are listed for review")
     FIXED = ("least_answers", "same_answer", "words_a_second", "too_fast", "least_rho", "attentive", "failing")
     least_answers: ClassVar[int] = 20  #: pairs that a rater must have rated before signs are looked for
     same_answer: ClassVar[float] = 0.95  #: sign: this share of the pairs has one and the same answer

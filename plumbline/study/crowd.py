@@ -48,12 +48,12 @@ PLATFORMS: tuple[PlatformName, ...] = ("prolific", "link", "rehearsal", "mturk")
 class PaySpec(StudyPart):
     """What a pair is paid: time at an hourly wage (HTEB, Ethical Considerations). Dollars."""
 
-    hourly: float = Field(default=FAIR_WAGE, gt=0, le=500, description="dollars for an hour of work")
+    hourly: float = Field(default=FAIR_WAGE, gt=0, le=500, description="pay for an hour of work, in dollars")
     seconds: float = Field(
         default=30.0,
         gt=0,
         le=3600,
-        description="time per pair, all questions; if workers need longer, a bonus makes up for it",
+        description=("expected seconds per pair, for all questions; a bonus pays workers who need longer"),
     )
     extra: dict[str, float] = Field(
         default={"expansion": 0.25, "summarised_expansion": 0.10}, description="share of the pay added for longer texts"
@@ -76,8 +76,8 @@ class PaySpec(StudyPart):
 class ComprehensionQuestion(StudyPart):
     """A question about the guidelines; who misses one of them twice may not go on (Prolific's rule: two attempts)."""
 
-    text: Line = Field(description="what is asked")
-    options: tuple[Line, ...] = Field(min_length=2, description="what may be answered, in order")
+    text: Line = Field(description="the question")
+    options: tuple[Line, ...] = Field(min_length=2, description="the possible answers, in order")
     right: int = Field(ge=0, description="the right option, counted from 0")
 
     @model_validator(mode="after")
@@ -101,7 +101,7 @@ class LinkSpec(StudyPart):
     """A platform that sends people by a link: what it calls them in the address, and where they go at the end."""
 
     preset: PresetName | None = Field(
-        default=None, description="a platform whose names are known; those below go before"
+        default=None, description="a platform with known parameter names; names given below replace them"
     )
     participant: str = Field(default="", pattern=_PARAMETER, description="parameter with the participant's id")
     study: str = Field(default="", pattern=_PARAMETER, description="parameter with the platform's id of its study")
@@ -109,12 +109,14 @@ class LinkSpec(StudyPart):
     studies: dict[str, str] = Field(default={}, description="the platform's id of the study of each batch, by batch")
     complete: dict[str, str] = Field(
         default={},
-        description="address at the end, one for all or one for each batch; {code} and {participant} are filled in;"
-        " without one the code is shown",
+        description=(
+            "web address at the end, one for all batches or one for each; {code} and {participant} are filled"
+            " in; without an address the code is shown"
+        ),
     )
     fee: float = Field(default=0.0, ge=0, le=1, description="the platform's fee on rewards and bonuses, as a share")
     invited: int = Field(
-        default=20, ge=1, le=10_000, description="of a mailing list: people who get a link of their own"
+        default=20, ge=1, le=10_000, description="people of a mailing list, each with a link of their own"
     )
 
     @field_validator("complete", mode="before")
@@ -157,9 +159,11 @@ class CrowdSpec(StudyPart):
     LATER: ClassVar[frozenset[str]] = frozenset({"platform", "link"})
     review_days: ClassVar[float] = 7.0  #: until MTurk approves a submission by itself
 
-    platform: PlatformName | None = Field(default=None, description="the platform where --platform names none")
-    link: LinkSpec | None = Field(default=None, description="for `link`: what the platform puts into its links")
-    pay: PaySpec = Field(default=PaySpec(), description="what workers are paid")
+    platform: PlatformName | None = Field(default=None, description="the platform, unless --platform names one")
+    link: LinkSpec | None = Field(
+        default=None, description="for `link`: the parameters that the platform adds to its links"
+    )
+    pay: PaySpec = Field(default=PaySpec(), description="workers' pay")
     share: float = Field(
         default=0.5, gt=0, le=1, description="largest share of the study's batches that one worker may do"
     )
@@ -172,19 +176,21 @@ class CrowdSpec(StudyPart):
     approved: int = Field(
         default=1000, ge=0, le=10**6, description="least number of approved tasks that a worker must have"
     )
-    hours: float = Field(default=1.0, gt=0, le=24, description="time limit for a batch (PTEB: one hour)")
-    days: float = Field(default=7.0, gt=0, le=90, description="how long a batch is offered")
+    hours: float = Field(default=1.0, gt=0, le=24, description="time limit for a batch, in hours (PTEB: one hour)")
+    days: float = Field(default=7.0, gt=0, le=90, description="days for which a batch is offered")
     prolific_fee: float | None = Field(
         default=None, ge=0, le=1, description="Prolific's fee on rewards and bonuses, as a share; see your contract"
     )
     consent: dict[str, Words] = Field(
         default={},
-        description="what workers agree to before they begin: one text, or texts by language code with one in English;"
-        " if left out, ours (annotation/crowd/words)",
+        description=(
+            "the consent text that workers agree to before they begin: one text, or texts by language code,"
+            " one of them English; default: ours (annotation/crowd/words)"
+        ),
     )
     contact: str = Field(default="", description="e-mail or web address for workers' questions; shown to them")
     comprehension: tuple[ComprehensionQuestion, ...] = Field(
-        default=(), max_length=5, description="asked before the first pair (Prolific, link)"
+        default=(), max_length=5, description="questions asked before the first pair (Prolific, link)"
     )
     address: str = Field(
         default="",

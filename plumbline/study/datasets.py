@@ -61,20 +61,25 @@ class DatasetSpec(StudyPart):
 
     LATER: ClassVar[frozenset[str]] = frozenset({"gold_scale"})
 
-    mteb: str = Field(default="", description="a task of the library mteb, by its name, such as STS17; else a file")
+    mteb: str = Field(default="", description="the name of a task of mteb, such as STS17; leave out for a file")
     name: DatasetName = Field(description="its name in every record and table; default: mteb's")
     task: TaskType | None = Field(
         default=None,
-        description="what embeddings are used for; decides columns, metric and evaluator. Default: mteb's; `str` for"
-        " semantic relatedness",
+        description=(
+            "the task type, which decides columns, metric and evaluator; default: mteb's; `str` for semantic"
+            " relatedness"
+        ),
     )
     path: Line = Field(
         default="",
-        description="a CSV, TSV, JSONL or Parquet file, or a folder in BEIR's layout for retrieval; of a task of mteb"
-        " the data's repository on the hub, where it is not mteb's",
+        description=(
+            "a CSV, TSV, JSONL or Parquet file, or for retrieval a folder in BEIR's layout; with `mteb`: the"
+            " repository of the data on the hub, if it is not mteb's"
+        ),
     )
     revision: str = Field(
-        default="", description="of mteb: the data's revision on the hub, a full commit hash; default: mteb's"
+        default="",
+        description=("with `mteb`: the revision of the data on the hub, a full commit hash; default: mteb's"),
     )
     language: str = Field(
         default="",
@@ -82,18 +87,20 @@ class DatasetSpec(StudyPart):
         " overrides it. Default: from mteb's metadata",
     )
     languages: dict[str, LanguageOrPair] = Field(
-        default={}, description="subset: its language, where mteb does not say it or does not know the subset"
+        default={}, description="languages of subsets that mteb does not know, by subset"
     )
     subsets: tuple[str, ...] = Field(default=(), description="subsets of the task to use, such as en-de; default: all")
     split: str = Field(
         default="",
-        description="what is scored: of a file `test` (where there is a column `split`) or `all`, default test; of mteb"
-        " a split's name, default mteb's",
+        description=(
+            "the split that is scored: for a file `test` (with a column `split`) or `all`, default test; for"
+            " a task of mteb the split's name, default mteb's"
+        ),
     )
-    columns: dict[str, str] = Field(default={}, description="column that the task needs: its name in the data")
+    columns: dict[str, str] = Field(default={}, description="names of the task's columns in the data")
     passages: bool = Field(default=False, description="also transform the passages that are searched")
     gold_scale: tuple[float, float] = Field(
-        default=(0.0, 5.0), description="of tasks with scores: the lowest and highest that people could give"
+        default=(0.0, 5.0), description="for tasks with scores: the lowest and highest possible gold score"
     )
 
     @model_validator(mode="before")

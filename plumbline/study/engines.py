@@ -25,9 +25,13 @@ TAKE_GENERATOR = ("generation.run", "annotation judge run")
 class Sampling(StudyPart):
     """How a model picks tokens; part of every output's identity. Defaults: HTEB, appendix A.1."""
 
-    temperature: float = Field(default=0.0, ge=0, le=2, description="0 takes the likeliest token")
-    top_p: float = Field(default=1.0, gt=0, le=1, description="the likeliest tokens that together have this share")
-    max_tokens: int = Field(default=1024, ge=1, le=10_000_000, description="where an answer is cut off")
+    temperature: float = Field(
+        default=0.0, ge=0, le=2, description="sampling temperature; 0 always takes the likeliest token"
+    )
+    top_p: float = Field(
+        default=1.0, gt=0, le=1, description="sample from the likeliest tokens that together have this probability"
+    )
+    max_tokens: int = Field(default=1024, ge=1, le=10_000_000, description="longest answer, in tokens")
 
 
 class HttpSettings(StudyPart):
@@ -36,10 +40,10 @@ class HttpSettings(StudyPart):
     api_key_env: Variable = Field(
         default="OPENAI_API_KEY", description="environment variable that holds the API key, if the server wants one"
     )
-    concurrency: int = Field(default=32, ge=1, le=1000, description="requests in flight at once")
+    concurrency: int = Field(default=32, ge=1, le=1000, description="requests in flight at the same time")
     timeout_seconds: float = Field(default=300.0, gt=0, le=86_400, description="time limit of one request")
     retries: int = Field(
-        default=6, ge=0, le=100, description="tries after the first, on 429, 5xx and broken connections"
+        default=6, ge=0, le=100, description="attempts after the first, on 429, 5xx and broken connections"
     )
 
 
@@ -51,7 +55,7 @@ class VllmSettings(StudyPart):
 
     tensor_parallel_size: int = Field(default=1, ge=1, le=1024, description="GPUs that share one copy of the model")
     data_parallel_size: int = Field(default=1, ge=1, le=1024, description="copies of the model")
-    quantization: Line | None = Field(default=None, description="the checkpoint's own if unset")
+    quantization: Line | None = Field(default=None, description="quantization; default: the checkpoint's own")
     dtype: Line = Field(default="auto", description="data type of the weights")
     max_model_len: int | None = Field(
         default=None, ge=1, le=10**9, description="limit for prompt and answer together, in tokens"
@@ -77,10 +81,10 @@ class RecordedSettings(StudyPart):
     """`settings` of answers that stand in files."""
 
     languages: Literal["drawn", "recorded"] = Field(
-        default="drawn", description="of a generator: target languages are drawn from the seed, or the recording's"
+        default="drawn", description="for a generator: draw target languages from the seed, or take the recording's"
     )
     saw_ratings: bool = Field(
-        default=False, description="whether a judge was shown people's ratings: then no number may rest on it"
+        default=False, description="whether the judge was shown people's ratings; if so, no number rests on it"
     )
 
 
@@ -105,7 +109,8 @@ class EngineSpec(StudyPart):
     model: Line = Field(description="the model's name on the hub, on the server, or (vllm) a local folder")
     revision: str = Field(default="", description="the model's revision")
     sampling: Sampling = Field(
-        default=Sampling(), description="how it picks tokens; a judge's answer has 16 where max_tokens is left out"
+        default=Sampling(),
+        description=("how tokens are picked; a judge's answer has at most 16 unless max_tokens is set"),
     )
     path: Line = Field(
         default="",
@@ -115,8 +120,10 @@ class EngineSpec(StudyPart):
     base_url: str = Field(default="", description="openai: the server's address, ending in /v1")
     settings: dict[str, Any] = Field(
         default={},
-        description="more of its kind. openai: api_key_env, concurrency, timeout_seconds, retries; recorded: languages,"
-        " saw_ratings; vllm: concurrency, and any argument of vLLM's engine by its name",
+        description=(
+            "settings of the kind. openai: api_key_env, concurrency, timeout_seconds, retries; recorded:"
+            " languages, saw_ratings; vllm: concurrency, and any argument of vLLM's engine"
+        ),
     )
 
     @model_validator(mode="before")
@@ -244,9 +251,11 @@ class RetrySpec(StudyPart):
 
     flags: tuple[Flag, ...] = Field(
         default=("empty", "ellipsis", "json_fragment", "reasoning_leak", "prefix_leak", "runaway", "truncated"),
-        description="of a generator: error types that are worth another attempt",
+        description="for a generator: error types that lead to another attempt",
     )
-    attempts: int = Field(default=3, ge=1, le=20, description="attempts, the first included; each has its own seed")
+    attempts: int = Field(
+        default=3, ge=1, le=20, description="largest number of attempts, including the first; each has its own seed"
+    )
     temperature: float = Field(
         default=0.7, ge=0, le=2, description="temperature from the second attempt on: at 0 a new seed changes nothing"
     )
@@ -262,17 +271,20 @@ class _Rater(StudyPart):
 
     SAMPLING: ClassVar[Mapping[str, Any]] = {}
 
-    name: Name = Field(description="what records and tables call it")
+    name: Name = Field(description="its name in records and tables")
     engine: Engine = Field(description="the model: a name of `engines`")
     retry: RetrySpec = Field(
-        default=RetrySpec(), description="`attempts` at an answer that cannot be read, and their `temperature`"
+        default=RetrySpec(), description="`attempts` at an unreadable answer, and their `temperature`"
     )
     seed: int = Field(default=1337, ge=0, le=2**31 - 1, description="seed of the first attempt")
     questions: tuple[Name, ...] = Field(
-        default=(), description="the rubric's ratings that it gives, or the tasks of a human study; all if unset"
+        default=(),
+        description=(
+            "the questions of the rubric that it rates, or the tasks of a human study that it does; default: all"
+        ),
     )
     relevance: Relevance | None = Field(
-        default=None, description="of searches that people do how it is asked, where that is not as people are"
+        default=None, description="in searches that people do: its form of answer, if it differs from people's"
     )
 
     @field_validator("questions")
@@ -345,10 +357,12 @@ class JudgeSpec(_Rater):
         default="rubric", description="a prompt in prompts/judges/ (rubric, pteb_sts, pteb_paraphrase), or a YAML file"
     )
     gold_prompt: Line = Field(
-        default="pteb_sts", description="the prompt with which it is held against gold scores of two texts"
+        default="pteb_sts", description="the prompt for its check against gold scores of two texts"
     )
     orders: tuple[Order, ...] = Field(
-        default=("up",), min_length=1, description="points from the lowest (up) or the highest (down), or both"
+        default=("up",),
+        min_length=1,
+        description="list the points from the lowest (up), from the highest (down), or both ways",
     )
     score: Reading | None = Field(
         default=None,
@@ -356,7 +370,10 @@ class JudgeSpec(_Rater):
         " unset: expected where the points are whole numbers",
     )
     least_mass: float = Field(
-        default=0.5, ge=0, le=1, description="of `expected`: less probability on the points is no judgement"
+        default=0.5,
+        ge=0,
+        le=1,
+        description="with `expected`: an answer with less probability on the points is no judgement",
     )
 
     @field_validator("orders")

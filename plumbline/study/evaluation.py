@@ -49,7 +49,7 @@ class EmbeddingServerSettings(HttpSettings):
 class CodeSettings(StudyPart):
     """`settings` of a model of mteb."""
 
-    remote_code: bool = Field(default=False, description="allow the model to run the Python code that it brings along")
+    remote_code: bool = Field(default=False, description="allow the model to run its own Python code")
 
 
 class LibrarySettings(CodeSettings):
@@ -71,7 +71,7 @@ class LexicalSettings(StudyPart):
     """`settings` of a lexical model."""
 
     ngrams: tuple[int, int] = Field(default=(3, 5), description="shortest and longest n-gram, in characters")
-    dimensions: int = Field(default=2048, ge=16, le=2**20, description="places that n-grams are hashed to")
+    dimensions: int = Field(default=2048, ge=16, le=2**20, description="number of buckets that n-grams are hashed into")
 
     @field_validator("ngrams")
     @classmethod
@@ -107,8 +107,10 @@ class ModelSpec(StudyPart):
     name: Line = Field(description="the model's name on the hub, in mteb or on the server; also its name in tables")
     kind: Literal["sentence_transformers", "mteb", "openai", "word_vectors", "lexical"] = Field(
         default="sentence_transformers",
-        description="what runs it: sentence-transformers; mteb, with its prompts for it; an OpenAI-compatible server;"
-        " or what a text is made of: averaged word vectors, or hashed character n-grams (lexical)",
+        description=(
+            "how the model is run: sentence-transformers; mteb, with its prompts for the model; an"
+            " OpenAI-compatible server; averaged word vectors; or hashed character n-grams (lexical)"
+        ),
     )
     revision: str = Field(default="", description="revision on the hub, or a version of your own for local files")
     path: str = Field(default="", description="local folder; if empty, loaded from the hub by name and revision")
@@ -117,15 +119,19 @@ class ModelSpec(StudyPart):
     )
     instruction_template: str = Field(
         default="",
-        description="what stands before a text under an instruction, with {instruction} in it (docs/instructions.md);"
-        " default: mteb's template of the model, else the instruction and a blank",
+        description=(
+            "the text that is put before a text, with {instruction} in it (docs/instructions.md); default:"
+            " mteb's template for the model, else the instruction and a blank"
+        ),
     )
     base_url: str = Field(default="", description="the server's address, ending in /v1")
     settings: dict[str, Any] = Field(
         default={},
-        description="more of its kind. sentence_transformers: remote_code, package; mteb: remote_code; word_vectors:"
-        " vectors, words, package; lexical: ngrams, dimensions; openai: api_key_env, concurrency, timeout_seconds,"
-        " retries",
+        description=(
+            "settings of the kind. sentence_transformers: remote_code, package; mteb: remote_code;"
+            " word_vectors: vectors, words, package; lexical: ngrams, dimensions; openai: api_key_env,"
+            " concurrency, timeout_seconds, retries"
+        ),
     )
 
     @model_validator(mode="before")
@@ -218,9 +224,9 @@ class ModelSpec(StudyPart):
 class EvaluationSpec(StudyPart):
     """What the accepted transformations are used for."""
 
-    models: tuple[ModelSpec, ...] = Field(min_length=1, description="what is scored")
+    models: tuple[ModelSpec, ...] = Field(min_length=1, description="the models to score")
     protocol: Literal["paper", "mteb"] = Field(
-        default="paper", description="classification on the full train split (HTEB), or mteb's own default"
+        default="paper", description=("paper: classification on the full train split, as in HTEB; mteb: mteb's default")
     )
     batch_size: int = Field(
         default=32, ge=1, le=10**6, description="texts per forward pass; halved when memory runs out"
@@ -233,10 +239,11 @@ class EvaluationSpec(StudyPart):
         default=20.0, gt=0, le=10**6, description="limit for stored embeddings of all models on disk, in GB"
     )
     abstention: bool = Field(
-        default=False, description="whether models know which queries of searches to leave unanswered: curves, nAUC"
+        default=False,
+        description=("also measure whether models can tell which queries to leave unanswered: curves, nAUC"),
     )
     failed: Literal["drop", "original"] = Field(
-        default="drop", description="items whose transformation failed: drop them, or score their original text"
+        default="drop", description="items whose transformation failed: drop them, or score the original text"
     )
 
     @field_validator("models")
@@ -255,27 +262,32 @@ class NoEvaluation(EvaluationSpec):
 class RightsSpec(StudyPart):
     """Whose a data set's texts are, and whether they may be handed on."""
 
-    licence: Line = Field(description="of the texts, such as cc-by-4.0; mteb's own word for a task of mteb if unset")
+    licence: Line = Field(
+        description=("licence of the texts, such as cc-by-4.0; for a task of mteb the default is mteb's entry")
+    )
     texts: Literal["include", "reference"] = Field(
         default="include",
-        description="`reference` where the texts may not be handed on: they stay out, and whoever uses the bundle"
-        " has them from the hub, or from a file of their own, held against their hashes",
+        description=(
+            "include the texts in the bundle, or leave them out (`reference`) if they may not be"
+            " redistributed: users of the bundle then supply them from the hub or from a file, checked against"
+            " hashes"
+        ),
     )
-    citation: str = Field(default="", description="BibTeX")
-    reference: str = Field(default="", description="address of a page about it")
-    domains: tuple[str, ...] = Field(default=(), description="what the texts are, in mteb's words, such as News")
+    citation: str = Field(default="", description="citation, as BibTeX")
+    reference: str = Field(default="", description="web address of a page about the data set")
+    domains: tuple[str, ...] = Field(default=(), description="domains of the texts, in mteb's terms, such as News")
 
 
 class BundleSpec(StudyPart):
     """What a bundle says beside the records."""
 
-    edition: Line = Field(default="1", description="of this bundle, such as 1 or 2026-03")
-    licence: str = Field(default="", description="of outputs and ratings, such as cc-by-4.0")
-    citation: str = Field(default="", description="BibTeX")
-    contact: str = Field(default="", description="whom to write to")
-    creators: tuple[Line, ...] = Field(default=(), description="who made it, as they want to be named")
-    reference: str = Field(default="", description="address of a page about it")
+    edition: Line = Field(default="1", description="edition of the bundle, such as 1 or 2026-03")
+    licence: str = Field(default="", description="licence of outputs and ratings, such as cc-by-4.0")
+    citation: str = Field(default="", description="citation, as BibTeX")
+    contact: str = Field(default="", description="person or address to write to")
+    creators: tuple[Line, ...] = Field(default=(), description="creators, as they want to be named")
+    reference: str = Field(default="", description="web address of a page about the bundle")
     published: str = Field(
-        default="", pattern=r"^(\d{4}-\d{2}-\d{2})?$", description="the day of its publication, such as 2026-03-01"
+        default="", pattern=r"^(\d{4}-\d{2}-\d{2})?$", description="date of publication, such as 2026-03-01"
     )
-    datasets: dict[str, RightsSpec] = Field(default={}, description="by the data set's name in the study")
+    datasets: dict[str, RightsSpec] = Field(default={}, description="rights in each data set, by its name in the study")

@@ -35,36 +35,45 @@ class HumanTaskSpec(StudyPart):
     """A task that people do on some items of a data set."""
 
     name: _TaskName = Field(description="its name in every record and table; default: the data set's, in small letters")
-    mteb: str = Field(default="", description="a task of mteb, which then need not stand under `datasets`")
-    data: str = Field(default="", description="else the name of one of `datasets`")
-    items: int = Field(default=50, ge=2, le=100_000, description="items that people see, of each language")
-    raters: int = Field(default=3, ge=1, le=1000, description="raters of each item")
+    mteb: str = Field(default="", description="a task of mteb; it need not be listed under `datasets`")
+    data: str = Field(default="", description="the name of one of `datasets`, if not a task of mteb")
+    items: int = Field(default=50, ge=2, le=100_000, description="items per language that people see")
+    raters: int = Field(default=3, ge=1, le=1000, description="raters per item")
     balance: Literal["none", "label"] = Field(
-        default="none", description="label: as many items of each label as there are, as far as they reach"
+        default="none", description="label: equally many items of each label, as far as there are enough"
     )
     languages: tuple[Code, ...] = Field(default=(), description="languages (codes) of the items; all if unset")
     candidates: int = Field(
         default=7,
         ge=2,
         le=20,
-        description="of searches and bitext the most candidates of an item; beyond 10 each has a record of its own",
+        description=(
+            "in searches and bitext: the most candidates per item; with more than 10 each has a record of its own"
+        ),
     )
     relevance: Relevance = Field(
-        default="graded", description="of searches what is asked: a grade from 0 to 3, relevant or not, or an order"
+        default="graded",
+        description=("in searches: the answer to give: a grade from 0 to 3, relevant or not, or an order"),
     )
     relevant: Literal["always", "maybe_absent"] = Field(
         default="always",
-        description="of searches and bitext: whether a right candidate is always among them; else raters are told that"
-        " there may be none",
+        description=(
+            "in searches and bitext: whether the candidates always include a right one; if not, raters are told so"
+        ),
     )
     scale: tuple[int, int] | None = Field(
-        default=None, description="of scores the lowest and the highest point; default: the data set's `gold_scale`"
+        default=None, description=("for scores: the lowest and the highest point; default: the data set's `gold_scale`")
     )
-    labels: dict[str, Line] = Field(default={}, description="words for labels as the data set has them")
-    tell_clusters: bool = Field(default=True, description="whether raters are told how many clusters there are")
-    cut: int = Field(default=0, ge=0, description="characters of a text that are shown at most; 0: all")
+    labels: dict[str, Line] = Field(default={}, description="words shown for the data set's labels")
+    tell_clusters: bool = Field(default=True, description="whether raters are told the number of clusters")
+    cut: int = Field(
+        default=0, ge=0, description="longest part of a text that is shown, in characters; 0: the whole text"
+    )
     instructions: str = Field(
-        default="", description="a file like those in prompts/human/, relative to the study's, instead of theirs"
+        default="",
+        description=(
+            "a file of instructions in the form of those in prompts/human/, relative to the study file; default: ours"
+        ),
     )
 
     @model_validator(mode="before")
@@ -106,9 +115,9 @@ class HumanSubject(StudyPart):
     """Items of tasks, to be done by people as models do them."""
 
     kind: Literal["human"] = "human"
-    tasks: tuple[HumanTaskSpec, ...] = Field(min_length=1, description="what people do")
+    tasks: tuple[HumanTaskSpec, ...] = Field(min_length=1, description="the tasks that people do")
     models: SkipJsonSchema[tuple[AnnotatorSpec, ...]] = Field(
-        default=(), description="the study's `judges`, which do what people do"
+        default=(), description="the study's `judges`, which do the same tasks"
     )
 
     @model_validator(mode="after")

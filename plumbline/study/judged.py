@@ -27,10 +27,10 @@ class VerdictUnit(StudyPart):
     """What is judged: by whose name verdicts are reached, and how it is explained to raters."""
 
     name: JudgedName = Field(description="its name in files, tables and pages")
-    axis: JudgedName = Field(description="what it changes; results are averaged by it")
-    rated_with: str = Field(default="", description="another transformation, whose ratings and its own decide as one")
+    axis: JudgedName = Field(description="the property that it changes; results are averaged by axis")
+    rated_with: str = Field(default="", description="another transformation; the ratings of both decide about both")
     raters: dict[str, Any] = Field(
-        default={}, description="words for raters where the rubric has none for it: what a rubric says of a pool"
+        default={}, description="words for raters, as a rubric has them for a pool, if the rubric has none"
     )
 
     @field_validator("name", "axis")

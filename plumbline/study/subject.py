@@ -22,7 +22,7 @@ Context = Literal["task_type", "description", "language"]
 class ItemGroup(VerdictUnit):
     """Items that get a verdict together: the texts of one source, or the items of one data set."""
 
-    queue: str = Field(default="", description="the queue in which its items stand among other groups'")
+    queue: str = Field(default="", description="the queue that its items share with those of other groups")
 
 
 class Folders(Protocol):
@@ -45,15 +45,15 @@ class TextsSubject(StudyPart):
     path: Line = Field(description="a CSV, TSV, JSONL or Parquet file, relative to the study's")
     language: str = Field(description="code of the texts' language; a column `language` overrides it")
     text: Line = Field(default="text", description="the column of the texts; raters see it as the field `text`")
-    group: str = Field(default="", description="the column that names each row's group; empty where there is one group")
+    group: str = Field(default="", description="the column with each row's group; empty: one group")
     groups: tuple[JudgedName, ...] = Field(
-        min_length=1, description="what is judged and gets a verdict; raters are not told which group a text is of"
+        min_length=1, description="the groups that get a verdict; raters do not see a text's group"
     )
     context: dict[Name, Line] = Field(
-        default={}, description="further fields that raters see, beside the text: name of the field, and its column"
+        default={}, description=("further fields that raters see beside the text: the field's name and its column")
     )
     expected: dict[Name, Line] = Field(
-        default={}, description="columns of right answers, by question; a row with one tells about raters alone"
+        default={}, description=("columns with right answers, by question; a row with an answer only checks raters")
     )
 
     @field_validator("language")
@@ -95,25 +95,32 @@ class InstructionsSubject(StudyPart):
     near: ClassVar[float] = 0.1  #: wordings of one task that differ by no more of their characters are one
 
     kind: Literal["instructions"]
-    per_call: int = Field(default=5, ge=1, le=100, description="wordings that are asked for at a time")
+    per_call: int = Field(default=5, ge=1, le=100, description="wordings requested in one call")
     contexts: tuple[Context, ...] = Field(
         default=("task_type", "description", "language"),
-        description="what the generator is told, a call for each: the type of the task alone (its tasks share the"
-        " wordings); also the data set's description; also the texts' languages",
+        description=(
+            "the information that the generator gets, one call each: the task type (wordings are shared by"
+            " its tasks); also the data set's description; also the languages of the texts"
+        ),
     )
     prompts: str = Field(
-        default="", description="a file of people's wordings, relative to the study's: task (or its type), prompt"
+        default="",
+        description=(
+            "a file of wordings by people, relative to the study file, with columns task (or task type) and prompt"
+        ),
     )
     known: str = Field(
         default="",
-        description="a file of wordings whose label is certain, relative to the study's: task (or its type), prompt,"
-        " label; they tell about raters alone",
+        description=(
+            "a file of wordings with a certain label, relative to the study file, with columns task (or task"
+            " type), prompt and label; they only check raters"
+        ),
     )
-    language: Code = Field(default="en", description="code of the language that the wordings are in")
+    language: Code = Field(default="en", description="language of the wordings (code)")
     descriptions: dict[DatasetName, Line] = Field(
-        default={}, description="what a data set holds and what is to be done, in a sentence; default: mteb's"
+        default={}, description="a sentence for each data set on its content and the task; default: mteb's"
     )
-    seed: Seed = Field(default=1337, description="of the generator's first attempt")
+    seed: Seed = Field(default=1337, description="seed of the generator's first attempt")
 
     @model_validator(mode="after")
     def _asks_somebody(self) -> InstructionsSubject:
@@ -141,9 +148,7 @@ class ItemsSubject(StudyPart):
     """The items of the study's data sets, each as a task has them: two sentences, a text, a query and candidates."""
 
     kind: Literal["items"]
-    candidates: int = Field(
-        default=7, ge=2, le=50, description="the most passages that stand beside a query, in an order that says nothing"
-    )
+    candidates: int = Field(default=7, ge=2, le=50, description="the most passages shown with a query, in random order")
 
 
 class ItemNames(NamedTuple):

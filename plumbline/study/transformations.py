@@ -48,15 +48,15 @@ class PromptText(StudyPart):
 class OutputsFile(StudyPart):
     """Outputs that somebody made elsewhere: a file with a row for each text."""
 
-    path: Line = Field(description="a CSV, TSV, JSONL or Parquet file, relative to where this stands")
+    path: Line = Field(description="a CSV, TSV, JSONL or Parquet file, relative to the file that names it")
     text: Line = Field(default="text", description="the column of the originals")
-    output: Line = Field(default="output", description="the column of what became of them")
+    output: Line = Field(default="output", description="the column of the outputs")
 
 
 class Transformation(VerdictUnit):
     """One way to change a text: by a generator's calls, by a function, or as a file of outputs says."""
 
-    source: str = Field(default="", description="where it comes from: paper, appendix, licence")
+    source: str = Field(default="", description="its source: paper, appendix, licence")
     calls: tuple[PromptText | Name, ...] = Field(
         default=(), description="prompts in order, by name or as text; each answer but the last feeds the next call"
     )
@@ -67,24 +67,37 @@ class Transformation(VerdictUnit):
     )
     outputs: OutputsFile | None = Field(default=None, description="a file of outputs")
     draw: Literal["none", "text", "run"] = Field(
-        default="none", description="what a language is drawn for: nothing, each text, or a run (data set and seed)"
+        default="none",
+        description=("draw a language for each text, for each run (data set and seed), or not at all (none)"),
     )
-    languages: tuple[str, ...] = Field(default=(), description="codes that are drawn from; never the text's own")
-    drawn_call: int = Field(default=1, ge=1, description="the call that gets the drawn language; others get the text's")
+    languages: tuple[str, ...] = Field(
+        default=(), description="codes to draw from; a text's own language is never drawn"
+    )
+    drawn_call: int = Field(
+        default=1, ge=1, description="the call that is told the drawn language; the others are told the text's own"
+    )
     language: str = Field(
-        default="", description="the language of all outputs (a code); empty: the text's own, or the drawn one"
+        default="", description="language of all outputs (code); default: the drawn one, or the text's own"
     )
     length: Literal["similar", "longer", "shorter", "any"] = Field(
         default="similar",
-        description="an output beside its text: `shorter` may not be longer, `longer` may be any longer",
+        description=(
+            "expected length of an output beside its text: `shorter` may not be longer, `longer` may be much longer"
+        ),
     )
-    meaning: Literal["kept", "changed"] = Field(default="kept", description="whether the meaning is to stay")
+    meaning: Literal["kept", "changed"] = Field(
+        default="kept", description="whether the meaning should be kept or changed"
+    )
     error_types: tuple[Flag, ...] | None = Field(
         default=None,
-        description="error types to look for; unset: all that go with `length` and with what makes the text",
+        description=("error types to look for; default: all that fit `length` and the kind of transformation"),
     )
-    growth: float = Field(default=1.0, gt=0, le=1000, description="characters of an answer for each of the text's")
-    order: SkipJsonSchema[int | None] = Field(default=None, description="HTEB's alone: its place in the paper's tables")
+    growth: float = Field(
+        default=1.0, gt=0, le=1000, description="expected characters of an answer per character of the text"
+    )
+    order: SkipJsonSchema[int | None] = Field(
+        default=None, description="place in the tables of the paper, for HTEB's own"
+    )
 
     _base: Path = PrivateAttr(default=Path())
     _file: Path | None = PrivateAttr(default=None)

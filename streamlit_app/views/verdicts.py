@@ -109,8 +109,7 @@ def _verdicts(reader: CampaignReader, language: str) -> None:
     config = {"Reasons": st.column_config.TextColumn(width="large")}
     shown = frames.verdict_frame(whole, verdicts, reader.study.called)
     table(f"{reader.name}-verdicts", whole, shown, column_config=config)
-    for line in frames.refusals(whole):
-        st.text(line)
+    lines(frames.refusals(whole), "verdicts that do not accept, with their reasons")
 
 
 def _rule(verdict: Verdict) -> str:

@@ -47,10 +47,11 @@ TITLES = {entry.address: title for title, entry in PAGES.items()}
 SECTIONS = {
     "overview": [
         "In short",
-        "How it stands",
-        "What is doubtful",
+        "Drift against ratings",
         "Verdicts",
+        "What is doubtful",
         "What was evaluated",
+        "How it stands",
         "Rules and looks at results",
     ],
     "drift": ["Lexical/Stylistic", "Length", "Language", "All texts, rated or not"],
@@ -65,16 +66,16 @@ SECTIONS = {
     "preview": [],
     "campaign": ["Progress", "Pairs to read", "Raters", "Signs and decisions"],
     "robustness": [
-        "By axis (Figure 4)",
-        "By transformation (Figure 6)",
-        "Shifts (Figure 7)",
-        "Data sets (Tables 17 to 21)",
+        "By axis (HTEB, Figure 4)",
+        "By transformation (HTEB, Figure 6)",
+        "Shifts (HTEB, Figure 7)",
+        "Data sets (HTEB, Tables 17 to 21)",
         "Left out, failed, or included against the verdict, and why",
     ],
     "model": ["Scores", "What each transformation does", "Data sets", "Ranks"],
     "rankings": [
         "Original against transformed ranks",
-        "Kendall's tau (Table 4)",
+        "Kendall's tau (HTEB, Table 4)",
         "Borda ranks",  # split-half reliability needs three models
     ],
     "benchmark": ["Board"],

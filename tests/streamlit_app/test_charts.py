@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 
+import altair as alt
 import pandas as pd
 import pytest
 
 from generation.output_tables import RATES
+from plumbline.exhibits.charts import Kinds, columns_of_legend
 from plumbline.exhibits.page import svg
 from plumbline.exhibits.palette import COLOURS, SHAPES, colours, shapes
 from plumbline.transformations import AXES
@@ -51,13 +53,23 @@ def test_caption_says_why_there_is_no_interval() -> None:
     assert charts.caption(row) == ["ρ = −0.50, n = 4 pairs", "no interval: why"]
 
 
+def test_a_legend_stands_in_as_few_rows_as_its_place_has_room_for() -> None:
+    frame = pd.DataFrame({"axis": ["Lexical/Stylistic", "Length", "Language"], "n": [1, 2, 3]})
+    inks = dict.fromkeys(frame["axis"], "#000000")
+    chart = alt.Chart(frame).mark_bar().encode(x="n:Q", color=Kinds("axis", inks, {}).colour)
+    columns = [part.to_dict()["encoding"]["color"]["legend"]["columns"] for part in (chart, unchecked(chart))]
+    assert columns == [3, 2]  # on paper, on a phone
+    assert columns_of_legend(["a name that is longer than all the room there is"], 10) == 1
+    assert list(Kinds("axis", inks, {}).of(["Length"]).colours) == ["Length"]
+
+
 def test_slopes_tell_up_from_down_and_equal_ranks_apart() -> None:
     """a falls from 1 to 2, b rises from 2 to 1, c and d share rank 3 and stay."""
     ranks = pd.DataFrame(
         {"model": ["a", "b", "c", "d"], "rank_original": [1, 2, 3, 3], "rank_transformed": [2, 1, 3, 3]}
     )
     spec = charts.rank_slopes(ranks, dark=False).to_dict()
-    on_a_page = fitted(charts.rank_slopes(ranks, dark=False), 2)
+    on_a_page = fitted(charts.rank_slopes(ranks, dark=False))
     assert on_a_page.to_dict() == unchecked(on_a_page).to_dict()  # the first is held to Vega-Lite's schema
     assert spec["width"] > 400  # on paper there is no page whose width it could take
     rows = pd.DataFrame(next(iter(spec["datasets"].values())))

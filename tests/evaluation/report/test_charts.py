@@ -89,8 +89,13 @@ def test_figure_7_greys_what_is_not_significant(scores: pd.DataFrame) -> None:
     assert "Translation (p = .062, |Δ| 3.50)" in words_of(chart)
     significant = charts.shift_intervals(table.assign(p_holm=0.0004))
     assert {row["series"] for row in rows_of(significant)} == {"Lexical/Stylistic", "Length", "Language"}
-    colours = significant.to_dict()["layer"][1]["encoding"]["color"]["scale"]
-    assert dict(zip(colours["domain"], colours["range"], strict=True))["Not significant"] == NEUTRAL
+    assert _colours(chart) == {"Not significant": NEUTRAL}
+    assert set(_colours(significant)) == {"Lexical/Stylistic", "Length", "Language"}  # the legend has no other
+
+
+def _colours(chart: alt.LayerChart) -> dict[str, str]:
+    scale = chart.to_dict()["layer"][1]["encoding"]["color"]["scale"]
+    return dict(zip(scale["domain"], scale["range"], strict=True))
 
 
 @pytest.mark.parametrize(

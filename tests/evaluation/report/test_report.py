@@ -222,7 +222,7 @@ TABLES = {
 }
 BARE = str.maketrans("", "", r"\{}")  # the signs of Markdown's and LaTeX's escapes
 FIGURES = {"axes", "transformations", "model_1", "model_2", "shifts", "drift_1", "drift_2", "text_drift", "drops"}
-FIGURES |= {"profiles", "threshold_decisions", "thresholds", "uncertainty", "ranking_original", "ranking_transformed"}
+FIGURES |= {"profiles", "threshold_decisions", "thresholds", "ranking_original", "ranking_transformed"}
 
 
 def test_every_table_is_there_in_every_form(reported: Study) -> None:
