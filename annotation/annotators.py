@@ -278,8 +278,8 @@ def idle_lines(
     wanted = sorted({_names(queue.languages) for queue in queues})
     able = {name: set(reads[name]) for name in names if reads.get(name)}
     return [
-        f"{name} reads {_names(codes)}: nothing in {study_name} is for {name}; its queues are in {'; '.join(wanted)}"
-        f" (`users add {name} --languages CODES` says what {name} reads)"
+        f"{name} reads {_names(codes)}: no queue of {study_name} is in these languages alone; they need"
+        f" {'; '.join(wanted)} (change the languages with `plumbline users add {name} --languages CODES`)"
         for name, codes in able.items()
         if wanted and not any(queue.languages <= codes for queue in queues)
     ]

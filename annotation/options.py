@@ -97,7 +97,7 @@ def plan(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--pairs", type=cli.count, nargs="+", metavar="N", help="pairs of a transformation (default: the study's,"
         " first)")  # fmt: skip
-    add("--raters", type=cli.count, nargs="+", metavar="N", help="raters of each pair (likewise)")
+    add("--raters", type=cli.count, nargs="+", metavar="N", help="raters per pair (default: the study's, first)")
     add("--means", type=_mean, nargs="+", metavar="M", help="true means to try, or shares of labels (default: around"
         " the threshold, or the rules' limits)")  # fmt: skip
     for name, what, usual in (
@@ -285,7 +285,7 @@ def users(parser: argparse.ArgumentParser) -> None:
         "names", metavar="NAME", nargs="*", help="whom to invite (default: the study's raters.people)"
     )
     letters(inviting, "the server's own")
-    text = "show who is behind, fast, far from the others or done, and word a letter to each"
+    text = "list annotators who are behind, hasty, unlike the others or finished, with a letter to each"
     letters(action("remind", text, the_study, required=True), "none is named")
     action("list", "show all accounts with languages and number of answers",
            "show also what each is called in this study's records, and who is in it")  # fmt: skip

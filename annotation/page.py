@@ -200,8 +200,8 @@ def _range(scale: Sequence[float], where: str) -> dict[str, float]:
     steps = [later - earlier for earlier, later in itertools.pairwise(scale)]
     if not all(math.isclose(step, steps[0]) for step in steps):
         raise StudyError(
-            f"rubric {where}: a scale of {len(scale)} points is a slider, and these are at different distances; write"
-            " it as {from, to, step}"
+            f"rubric {where}: a scale of {len(scale)} points is shown as a slider, which needs equal steps; write it as"
+            " {from, to, step}"
         )
     return {"low": low, "high": high, "step": steps[0]}
 

@@ -93,8 +93,8 @@ class Summary(SparseModel, Record):
     probability: Number = Field(description="P of the threshold, by the t distribution of the mean, under anytime too")
     ac2: Estimate = Field(description="Gwet's AC2 with ordinal weights; interval over pairs")
     alpha: Estimate = Field(description="Krippendorff's alpha, ordinal; BCa bootstrap")
-    kappa: Estimate = Field(description="mean of Cohen's kappas of all two raters, squared weights; jackknife")
-    raw: Estimate = Field(description="share of equal ones among all twos of ratings of a pair; BCa bootstrap")
+    kappa: Estimate = Field(description="mean of Cohen's kappa over all pairs of raters, squared weights; jackknife")
+    raw: Estimate = Field(description="share of equal ratings among all couples of ratings of a pair; BCa bootstrap")
     kind: Kind = Field(default="rating", description="of the question; only ratings have means, AC2, alpha and kappa")
     median: Estimate | None = Field(
         default=None, description="median of the pairs' means, where a rule asks for it; interval by order statistics"
@@ -122,8 +122,8 @@ class Group(Record):
 class Chance(Record):
     """The probability that a rule's quantity keeps to its limit."""
 
-    probability: Number = Field(description="its P; NaN where it has none")
-    reason: str = Field(default="", description="why it has none; empty where it has")
+    probability: Number = Field(description="its P; NaN if undefined")
+    reason: str = Field(default="", description="the reason why there is no P; else empty")
 
 
 #: What P is, wherever it stands: in tables, reports, pages and documents.
@@ -186,7 +186,7 @@ class Verdict(SparseModel, Record):
     sequence: tuple[str, ...] = Field(
         default=(), description="of an anytime rule: what holds its sequence of pairs up, and what it passed over"
     )
-    n_pairs: int = Field(description="pairs that count: all numbers of the verdict are of these")
+    n_pairs: int = Field(description="pairs that count; every number of the verdict is computed from them")
     n_ratings: int = Field(description="their ratings that count, over all questions")
     waves: tuple[int, ...] = Field(
         default=(1,),
@@ -204,11 +204,12 @@ class Verdict(SparseModel, Record):
     probabilities: tuple[Chance, ...] = Field(default=(), description="P of each of `rules`, in their order")
     n_excluded: int = Field(default=0, description="ratings that quality control excluded, over all questions")
     decision_with_excluded: Outcome | None = Field(
-        default=None, description="the decision had they counted; none where nothing was excluded"
+        default=None, description="the decision if excluded ratings counted; none if nothing was excluded"
     )
-    n_withdrawn: int = Field(default=0, description="pairs that people withdrew from the sample: no number is of them")
+    n_withdrawn: int = Field(default=0, description="pairs that people withdrew from the sample, which enter no number")
     decision_with_withdrawn: Outcome | None = Field(
-        default=None, description="the decision had those of them stayed that were rated; none where none was"
+        default=None,
+        description="the decision if withdrawn pairs with ratings had stayed; none if no withdrawn pair was rated",
     )
     failed_share: Number = Field(
         default=math.nan,

@@ -394,8 +394,8 @@ def refuse_rehearsal_beside_people(records: CampaignRecords) -> None:
     people = ~records.all_ratings["simulated"].astype(bool)
     if offered_to_raters(records) or people.any():
         raise StudyError(
-            f"{records.study.name} was offered to people, or has their ratings, and a rehearsal's never stand among"
-            " them; rehearse under another study name"
+            f"{records.study.name} was offered to people or has ratings by people, which must not be mixed with a"
+            " rehearsal's; rehearse under another study name"
         )
 
 

@@ -74,8 +74,10 @@ def match(tables: Sequence[CellTable], proposals: Sequence[Proposal], *, raters_
     has_raters = not frame["unnamed"].any()
     if not has_raters:
         several = " (--raters-per-file if each file is one person's)" if len(rated) > 1 else ""
-        notes.append("the file does not say who rated: each answer to an item counts as another rater's, and nothing is"
-                     f" said of raters{several}")  # fmt: skip
+        notes.append(
+            "the file does not name raters: each answer to an item counts as a different rater's, and there are no"
+            f" numbers of raters{several}"
+        )
     lower = frozenset(name for table in tables for name in table.lower)
     has_times = bool(frame["at"].notna().any())
     return Material(items, answers, tuple(listed), tuple(dict.fromkeys(notes)), has_raters, has_times, lower)

@@ -181,7 +181,9 @@ def _one_annotation(
         elif (answer := _label_studio_answer(value)) is not None:
             rows.add(number, about, question=name, answer=answer)
         else:
-            rows.list(number, f"{kind or 'nothing'} is no answer to a question (a span, a box, a relation)", name)
+            rows.list(
+                number, f"{kind or 'nothing'} does not answer a question (it may be a span, a box or a relation)", name
+            )
 
 
 def _label_studio_answer(value: Mapping[str, Any]) -> str | None:
@@ -254,7 +256,7 @@ def _argilla_answer(
 ) -> None:
     if isinstance(value, list) and value and isinstance(value[0], dict):
         if "rank" not in value[0]:
-            rows.list(number, "spans are no answer to a question", question)
+            rows.list(number, "spans, which do not answer a question", question)
             return
         places = defaultdict[int, list[str]](list)
         for entry in value:
@@ -287,7 +289,7 @@ def _doccano(rows: _Rows, number: int, record: dict[str, Any]) -> None:
             about = {**_flat(about), "text": text, "item": record.get("id", number), "rater": user}
             rows.add(number, about, question="label", answer=AND_ALSO.join(labels))
     if spans:
-        rows.list(number, f"{len(spans)} spans are no answer to a question", "label")
+        rows.list(number, f"{len(spans)} spans, which do not answer a question", "label")
     elif not any(by_user.values()):
         rows.list(number, "the text has no label")
 
@@ -303,7 +305,7 @@ def _prodigy(rows: _Rows, number: int, record: dict[str, Any]) -> None:
     about |= {"rater": record.get("_annotator_id") or record.get("_session_id") or rows.path.stem}
     about |= {"time": record.get("_timestamp", ""), "status": "discarded" if record["answer"] == "ignore" else ""}
     if record.get("spans"):
-        rows.list(number, "spans are no answer to a question")
+        rows.list(number, "spans, which do not answer a question")
     if options:
         chosen = [text_of(options.get(str(name), name)) for name in record.get("accept") or ()]
         rows.add(number, about, question="choice", answer=AND_ALSO.join(chosen) or "none of them")
@@ -389,7 +391,7 @@ def _potato(rows: _Rows, number: int, record: dict[str, Any]) -> None:
     user = record.get("user_id") or record.get("user") or rows.path.parent.name
     base = {"text": record.get("displayed_text", record.get("text", "")), "item": record.get("id", number)}
     if record.get("span_annotations"):
-        rows.list(number, "spans are no answer to a question")
+        rows.list(number, "spans, which do not answer a question")
     answers = record.get("label_annotations") or record.get("annotations") or {}
     if not answers:
         rows.list(number, "nothing is answered")

@@ -82,7 +82,7 @@ def calibrated(scores: Floats, people: Floats, seed: int, folds: int = FOLDS) ->
     from sklearn.isotonic import IsotonicRegression  # noqa: PLC0415 (seconds)
 
     if len(scores) != len(people):
-        raise ValueError(f"scores and ratings are of the same pairs; there are {len(scores)} and {len(people)}")
+        raise ValueError(f"scores and ratings must be of the same pairs, but there are {len(scores)} and {len(people)}")
     usable = np.flatnonzero(~np.isnan(scores) & ~np.isnan(people))
     predicted = np.full(len(scores), np.nan)
     shuffled = np.random.default_rng(seed).permutation(usable)

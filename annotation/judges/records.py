@@ -75,8 +75,12 @@ class ModelAnswer(Record):
     key: str = Field(description="identity: hash of model, of all that it was told but the texts, and of the texts")
     annotator: str = Field(description="the model's name in the study")
     task: str = Field(description="the task's name in the study")
-    asked: str = Field(description="how it was asked, as `human/tasks.json` has it; of searches perhaps not as people")
-    pair_ids: tuple[str, ...] = Field(description="what it was shown, as `pairs.parquet` has it; of clustering all")
+    asked: str = Field(
+        description="the form of the question, as in `human/tasks.json`; in searches it may differ from people's"
+    )
+    pair_ids: tuple[str, ...] = Field(
+        description="ids of the items that it was shown, as in `pairs.parquet`; for clustering all items"
+    )
     answers: str = Field(description="JSON: by id and question what was answered; empty where nothing can be read")
     text: str = Field(description="the answer as it came")
     status: Literal["ok", "failed", "unanswered"] = Field(

@@ -123,7 +123,7 @@ _SHOWN: Mapping[str, tuple[str, dict[str, str]]] = {
     "table_7": ("Transformations, means over judges (HTEB, Table 7)", {}),
     "by_language": ("Transformations by language of the output", {}),
     "effects": (
-        "Additive fit without what models say of themselves: each one's part, and the mean that it gives",
+        "Additive fit without models' scores of their own outputs: each effect, and the adjusted mean",
         {"role": "Role", "name": "Name", "effect": "Effect", "adjusted_mean": "Mean", "reason": ""},
     ),
     "self_preference": (

@@ -36,10 +36,10 @@ from plumbline.study.crowd import FAIR_WAGE
 MOST_DRAWN = 60  # raters in a figure: the strictest and the most lenient
 SEVERITY = "severity"
 _ABOUT = (
-    "ICC(1) is of one rating, whoever gives it; ICC(1, k) of the mean of a pair's k ratings; 2 and 3 take the raters"
-    " for a sample, or for all there are, and need everybody to have rated everything. Of z-scores each rating is from"
-    " its rater's mean, in the rater's standard deviations. Halves are random halves of each pair's ratings, stepped up"
-    " to all of them; their interval is over splits."
+    "ICC(1) is the reliability of a single rating, ICC(1, k) that of the mean of a pair's k ratings. ICC(2) treats the"
+    " raters as a sample and ICC(3) as all there are; both need every rater to have rated every pair. A z-score is a"
+    " rating's distance from its rater's mean, in the rater's standard deviations. Split-half reliability compares"
+    " random halves of each pair's ratings and is stepped up to all of them; its interval is over splits."
 )
 SEVERITY_IS = (
     "A rating is taken for the mean of what its verdict judges, plus the pair, plus the rater, plus an error. The"

@@ -313,7 +313,9 @@ def _extend(records: CampaignRecords, reason: str) -> Wave:
     if not reason:
         raise StudyError("--extend: say why the sample grows; the reason is kept with it")
     if study.judging.does_tasks:
-        raise StudyError(f"{study.file}: tasks that people do are drawn once; make a study of its own of more items")
+        raise StudyError(
+            f"{study.file}: items of tasks that people do are drawn only once; for more items make another study"
+        )
     if study.raters.blocks:
         raise StudyError(
             f"{study.file}: raters.blocks say beforehand how many pairs a verdict can rest on, so that no pairs can be"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import altair as alt
@@ -190,6 +191,8 @@ def inflation(table: pd.DataFrame) -> alt.LayerChart:
     across = alt.X("value:Q", title="Percent").scale(domain=[0, 100], nice=False)
     hover = tips("model:N", "series:N", "value:Q:.1f", "low:Q:.1f", "high:Q:.1f")
     frame = pd.concat(parts, ignore_index=True)
+    # An interval from 0 to 100%, as of two tasks, says nothing: its line would look like a result.
+    frame.loc[(frame["low"] <= 0) & (frame["high"] >= 100), ["low", "high"]] = math.nan
     layers = dots(frame, across, rows("model", table["model"]), kinds, Interval(scaled=True), tooltip=hover, size=80)
     return alt.LayerChart(layer=[upright(50.0), *layers], width=WIDTH * 3 // 4, height=ROW * len(table))
 

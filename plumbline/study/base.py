@@ -175,7 +175,7 @@ def first_complaint(error: ValidationError) -> str:
     if first["type"] in ("model_type", "model_attributes_type", "dict_type"):
         what = "is no mapping; write keys with their values below it, such as name: value"
     if first["type"] == "union_tag_not_found" or (first["type"] == "missing" and of_kind):
-        what = "has no `kind`; write one, which says what else belongs there"
+        what = "has no `kind`; add one: it decides which other keys are allowed"
     if first["type"] == "union_tag_invalid":
         what = f"no kind {str(first['ctx']['tag'])[:40]!r}; there are {first['ctx']['expected_tags']}"
     if first["type"] == "literal_error" and of_kind:

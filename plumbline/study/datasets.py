@@ -148,7 +148,7 @@ class DatasetSpec(StudyPart):
                 raise ValueError(f"{name}: Field required; or name a task of mteb with `mteb`")
         for name in _OF_MTEB:
             if getattr(self, name):
-                raise ValueError(f"{name}: a file has none, a task of mteb (`mteb: NAME`) may; take it out")
+                raise ValueError(f"{name}: only a task of mteb (`mteb: NAME`) can have this, not a file; remove it")
         if self.split not in ("", "all"):
             raise ValueError(f"split: of a file `test` or `all` is scored, not {self.split[:40]!r}")
         refuse_pair(self.task_type, self.language)

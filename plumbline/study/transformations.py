@@ -186,7 +186,7 @@ class Transformation(VerdictUnit):
             return self
         limited = tuple(code for code in self.languages if code in codes)
         if not limited:
-            raise StudyError(f"languages: {self.name!r} puts texts into none of {', '.join(codes)}; name another")
+            raise StudyError(f"languages: {self.name!r} has none of {', '.join(codes)} as a target; name another")
         return self.model_copy(update={"languages": limited})
 
     def drawn(self, *, seed: int, dataset: str, text: str, source: str) -> str | None:

@@ -340,9 +340,9 @@ def _lengths(reader: CampaignReader) -> None:
     with st.spinner("counting words"):
         frame = reader.lengths()
     st.caption(
-        "Mean numbers of words over texts, seeds and data sets; ratio: words after to words before; edit distance:"
-        " words that were put in, taken out or changed, from 0 (equal) to 1. It says how much was changed, and not"
-        " whether the meaning was."
+        "Mean numbers of words over texts, seeds and data sets. Ratio: words after by words before. Edit distance: the"
+        " share of words that were added, removed or replaced, from 0 (equal) to 1. It measures how much of a text"
+        " changed, not whether its meaning did."
     )
     table(f"{reader.name}-lengths", frame, length_frame(frame))
 

@@ -13,6 +13,7 @@ from annotation.status.text import headline
 from annotation.verdicts.doubts import doubts_text
 from annotation.verdicts.judged import deciders
 from annotation.verdicts.tables import SIMULATED, display, number, rated
+from plumbline.exhibits.table import read_by_people
 from plumbline.transformations import in_order
 from streamlit_app import frames, server
 from streamlit_app.elements import complain, figure, heading, limits, link, sections, table
@@ -112,7 +113,8 @@ def _short(reader: OverviewReader) -> None:
 def _stages(reader: OverviewReader) -> None:
     status = reader.status()
     heading("How it stands")
-    table(f"{reader.name}-stages", frames.stage_frame(status.stages, items=reader.study.subject is not None))
+    stages = frames.stage_frame(status.stages, items=reader.study.subject is not None)
+    table(f"{reader.name}-stages", stages, read_by_people(stages))
     for line in status.warnings:
         complain(line, what="This needs care")
 

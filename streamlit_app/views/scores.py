@@ -99,7 +99,7 @@ def _beside(
 def _limits(reader: ScoreReader, n: int, what: str, *, refused: bool) -> str:
     undecided = sum(verdict.decision == "undecided" for verdict in reader.verdicts())
     caption = limits(simulated=reader.simulates(), n=n, what=what, late=reader.late(), undecided=undecided)
-    return f"{caption} With what NO VERDICT ACCEPTS." if refused else caption
+    return f"{caption} It includes scores that NO VERDICT ACCEPTS." if refused else caption
 
 
 def _axis_figure(reader: ScoreReader, refused: bool, group: str, table: Exhibit) -> None:

@@ -66,7 +66,9 @@ def test_a_queue_that_nobody_reads_is_said() -> None:
 def test_who_reads_none_of_the_queues_is_said(variant: Make) -> None:
     reads = {"ada": ("en",), "hans": ("de",)}
     (line,) = idle_lines("read", QUEUES, reads, ["ada", "hans", "somebody"])
-    assert line.startswith("hans reads German: nothing in read is for hans; its queues are in English; English and Kor")
+    assert line.startswith(
+        "hans reads German: no queue of read is in these languages alone; they need English; English and Kor"
+    )
 
 
 def test_languages_that_nobody_reads_are_said_before_a_sample_is_drawn(variant: Make) -> None:

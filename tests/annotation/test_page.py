@@ -86,7 +86,7 @@ def test_each_other_point_has_a_button(study: Study) -> None:
 
 def test_what_no_slider_can_show_is_refused(study: Study) -> None:
     uneven = [*range(10), *(9 + n / 20 for n in range(1, 21))]
-    with pytest.raises(StudyError, match=r"a scale of 30 points is a slider, and these are at different distances"):
+    with pytest.raises(StudyError, match=r"a scale of 30 points is shown as a slider, which needs equal steps"):
         asked(study, with_scale(load_rubric(study), uneven))
     for scale, start in (([*range(11)], 5), ({"from": 0, "to": 10}, 11)):
         with pytest.raises(ValueError, match="is for a slider, on a point of its scale"):

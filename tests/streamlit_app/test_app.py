@@ -572,7 +572,7 @@ def test_what_is_included_though_refused_is_marked(page: Open, exports: Path) ->
     shown.sidebar.toggle(key="refused").set_value(True).run()
     assert_calm(shown)
     assert table_with(shown, "Lexical/Stylistic")["Model"].str.contains("not accepted").sum() == len(MODELS)
-    assert "With what NO VERDICT ACCEPTS." in captions(shown)
+    assert "It includes scores that NO VERDICT ACCEPTS." in captions(shown)
     assert not table_with(shown, "Lexical/Stylistic")["Lexical/Stylistic"].equals(without["Lexical/Stylistic"])
 
 

@@ -239,7 +239,7 @@ def test_scores_without_raters_count_as_many_peoples(place: Workplace) -> None:
     ]
     (place.folder / "scores.json").write_text(json.dumps({"name": "x", "items": records}), encoding="utf-8")
     done = place.take("scores.json")
-    assert "does not say who rated" in done.out and "read from 'items'" in done.out
+    assert "does not name raters" in done.out and "read from 'items'" in done.out
     assert len(place.ratings()) == 50 and place.ratings()["rater_id"].nunique() == 50
 
 

@@ -42,7 +42,7 @@ RECORDED = study_data()["generator"]
         ({"raters": {"simulated": [{"name": "a"}, {"name": "a"}]}}, "simulated rater 'a' appears twice"),
         ({"languages": ["enlish"]}, "languages.0: language 'enlish' is not known"),
         ({"languages": ["de", "deu"]}, "language 'de' appears twice"),
-        ({"transformations": ["translation"], "languages": ["sw"]}, "'translation' puts texts into none of sw"),
+        ({"transformations": ["translation"], "languages": ["sw"]}, "'translation' has none of sw as a target"),
         ({"transformations": ["paraphrasing"], "languages": ["de"]}, "no transformation of the study puts texts"),
         (
             {"generator": {**RECORDED, "settings": {"languages": "recorded"}}, "languages": ["de"]},

@@ -165,8 +165,8 @@ def test_a_data_set_is_recorded_as_before_its_two_kinds_were_one() -> None:
     [
         ({"task": None}, "task: Field required"),
         ({"path": None}, "path: Field required"),
-        ({"revision": "0" * 40}, "revision: a file has none"),
-        ({"subsets": ["en-de"]}, "subsets: a file has none"),
+        ({"revision": "0" * 40}, "revision: only a task of mteb"),
+        ({"subsets": ["en-de"]}, "subsets: only a task of mteb"),
         ({"split": "validation"}, "split: of a file `test` or `all` is scored, not 'validation'"),
         ({"language": "en-de", "task": "classification"}, "language 'en-de' is a pair"),
         ({"splits": "all"}, "unknown key 'splits'; did you mean 'split'"),
