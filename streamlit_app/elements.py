@@ -147,8 +147,9 @@ def unchecked(chart: alt.TopLevelMixin) -> Any:
 def table(name: str, frame: pd.DataFrame, shown: pd.DataFrame | Styler | None = None, **options: Any) -> None:
     """A table as it is read (`shown`; default: as it is) and as CSV with all its digits; `name` is the file's."""
     options.setdefault("height", "content" if len(frame) <= _LONG else "auto")
-    read = frame if shown is None else shown
-    options["column_config"] = at_the_right(getattr(read, "data", read)) | options.get("column_config", {})
+    read: Any = frame if shown is None else shown
+    cells = read if isinstance(read, pd.DataFrame) else read.data
+    options["column_config"] = at_the_right(cells) | options.get("column_config", {})
     st.dataframe(read, hide_index=True, alt=name.replace("-", " "), **options)
     download_csv(name, frame)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from functools import partial
 
 import streamlit as st
@@ -47,15 +48,18 @@ ITEM_WORDS = {
 def draw_overview(reader: OverviewReader) -> None:
     """The page."""
     # What is not there yet stands in the table of stages, with the next step.
-    sections(partial(_short, reader), not_yet=False)
-    figure_above = st.container()
+    room: list[st.delta_generator.DeltaGenerator] = []
     scored = (_people,) if reader.study.judging.does_tasks else (_coverage,) if reader.study.evaluation.models else ()
     parts = (_tiles, _doubts, *scored, _stages, _rules, _words)
-    sections(*(partial(part, reader) for part in parts), not_yet=False)
     # The figure wants libraries whose import takes longer than all the rest of the page, which does not wait for it.
-    if reader.study.evaluation.models and not reader.study.subject and "drift.parquet" in reader:
-        with figure_above:
-            sections(partial(_drift, reader), not_yet=False)
+    figures = [partial(_drift, reader, room)] if reader.study.evaluation.models and not reader.study.subject else []
+    sections(
+        partial(_short, reader),
+        lambda: room.append(st.container()),
+        *(partial(part, reader) for part in parts),
+        *figures,
+        not_yet=False,
+    )
 
 
 def _words(reader: OverviewReader) -> None:
@@ -71,8 +75,10 @@ def _words(reader: OverviewReader) -> None:
         st.text("\n".join(f"{word}: {meaning}" for word, meaning in words.items()))
 
 
-def _drift(reader: OverviewReader) -> None:
-    """Drift against ratings of the first model, all pairs in one panel."""
+def _drift(reader: OverviewReader, room: Sequence[st.delta_generator.DeltaGenerator]) -> None:
+    """Draw drift against ratings of the first model, all pairs in one panel, into the room left for it."""
+    if "drift.parquet" not in reader:
+        return
     server.import_all()
     from annotation.rubric import load_rubric  # noqa: PLC0415 (imported by now)
     from evaluation.report.drift_charts import OVERVIEW, drift_overview, left_undrawn  # noqa: PLC0415
@@ -85,18 +91,20 @@ def _drift(reader: OverviewReader) -> None:
     frame, correlations = scores.against_ratings(names[0], models[0])
     if frame.empty:
         return
-    heading("Drift against ratings")
     says = (
-        f"A point is a rated pair: how far its text moved in the space of {models[0]} (drift) against its mean"
-        f" {names[0]}. A model that sees meaning as people do moves badly rated pairs most."
+        "A point is a rated pair: how far its text moved in the model's space (drift) against its mean rating. A model"
+        " that sees meaning as people do moves badly rated pairs most."
     )
     if undrawn := left_undrawn(frame, OVERVIEW):
         says += f" {undrawn}."
     says += limits(simulated=bool(frame["simulated"].any()), late=reader.late())
     scale = rubric.scale_of(names[0])
     chart = drift_overview(frame, correlations, question=names[0], scale=(scale[0], scale[-1]))
-    figure(f"{reader.name}-drift-overview", chart, says)
-    link("drift", "Each transformation by itself, and the other models")
+    with room[0]:
+        heading("Drift against ratings")
+        st.text(models[0])
+        figure(f"{reader.name}-drift-overview", chart, says)
+        link("drift", "Each transformation by itself, and the other models")
 
 
 def _short(reader: OverviewReader) -> None:
