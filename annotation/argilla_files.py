@@ -189,7 +189,7 @@ def _beside(folder: Path) -> dict[str, Any]:
     except FileNotFoundError:
         return {"raters": {}, "times": {}}
     if not isinstance(content, dict) or not all(isinstance(content.get(name), dict) for name in ("raters", "times")):
-        raise DataError(f"{folder / BESIDE}: has no raters and times by id; bring it back as it was exported")
+        raise DataError(f"{folder / BESIDE}: does not map ids to raters and times; restore the exported file")
     return content
 
 

@@ -151,7 +151,8 @@ class Rubric(StudyPart):
     name: str
     source: str
     scale: Scale = Field(
-        default=(), description="of its ratings: points, or {from, to} and a step; none where each has its own"
+        default=(),
+        description="scale of the ratings: points, or {from, to} and a step; empty if each question has its own",
     )
     threshold: float | None = Field(
         default=None, description="the mean that the rubric's source accepts; used if the study sets none"

@@ -65,7 +65,7 @@ def _upgrade(words: list[str]) -> int:
     text = read_text(path)
     new = upgraded(text)
     if new == text:
-        print(f"{path} is written as today's are: nothing to do")
+        print(f"{path} is up to date: nothing to do")
         return 0
     with atomic(path.with_name(f"{path.name}.old"), public=True) as file:
         file.write(text.encode())

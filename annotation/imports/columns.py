@@ -204,7 +204,7 @@ class _Proposer:
             if role in self._roles.values():
                 role = "unused"
             self._roles[name] = role if role == "started" else "unused"
-            self._reasons[name] = "times; another column says when it was answered"
+            self._reasons[name] = "times; another column has the time of the answer"
         ends = [name for name in timed if self._roles[name] != "started" and "time" not in self._has_roles()]
         if ends:
             best = min(ends, key=_time_order)

@@ -211,7 +211,7 @@ def checked(judgements: pd.DataFrame, more: Sequence[str] = ()) -> pd.DataFrame:
     once(judgements, KEY, "judgements")
     strange = judgements.loc[~judgements["status"].isin(STATUSES), "status"]
     if len(strange):
-        raise ValueError(f"judgements: status {strange.iloc[0]!r} is none; there are {', '.join(STATUSES)}")
+        raise ValueError(f"judgements: unknown status {strange.iloc[0]!r}; it must be one of {', '.join(STATUSES)}")
     scores, ok = numbers(judgements["score"], "judgements"), (judgements["status"] == "ok").to_numpy()
     if (ok & ~np.isfinite(scores)).any():
         raise ValueError("judgements: one that is ok has no score; what cannot be read is failed")

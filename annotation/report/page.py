@@ -400,7 +400,7 @@ def _raters(material: CampaignMaterial, tables: Mapping[str, Exhibit]) -> Sectio
     about = f"Seconds are the time since the rater's previous answer, where known; the median is over {over}."
     training = [tables["training"].table()] if material.trained else []
     if material.unlooked:
-        signs.append(f"Signs that could not be looked at: {'; '.join(material.unlooked)}.")
+        signs.append(f"Signs that could not be checked: {'; '.join(material.unlooked)}.")
     return Section("Raters", [about, tables["raters"].table(), *training, *signs])
 
 

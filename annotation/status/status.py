@@ -201,7 +201,7 @@ def _wording_notes(evidence: Evidence, pairs: pd.DataFrame) -> list[str]:
     return [
         *addressed_lines(evidence.study, evidence.rubric, _languages(pairs)),
         *reworded_lines(evidence.study),
-        *(f"Sign that could not be looked at: {line}." for line in evidence.unlooked),
+        *(f"Sign that could not be checked: {line}." for line in evidence.unlooked),
     ]
 
 

@@ -145,7 +145,14 @@ def variation(analysis: Analysis) -> Exhibit:
         " hangs on where the metric has its zero: SD and range (points) do not",
         *reasons(frame["model"], frame["reason"]),
     ]
-    return _exhibit(analysis, "variation", "How far scores move with the wording (Figure 3)", frame, columns, notes)
+    return _exhibit(
+        analysis,
+        "variation",
+        "How far scores move with the wording (arXiv 2605.22544, Figure 3)",
+        frame,
+        columns,
+        notes,
+    )
 
 
 def boards(analysis: Analysis) -> Exhibit:
@@ -161,7 +168,7 @@ def boards(analysis: Analysis) -> Exhibit:
         "A default counts as one of its model's wordings",
         _OWN_TABLES,
     ]
-    caption = "Ranks when one model chooses its wordings (Figure 4)"
+    caption = "Ranks when one model chooses its wordings (arXiv 2605.22544, Figure 4)"
     return _exhibit(analysis, "boards", caption, analysis.boards, pd.DataFrame(rows), notes)
 
 
@@ -187,7 +194,7 @@ def best_worst(analysis: Analysis) -> Exhibit:
         "Best wording": lambda row: row["best_text"] or row["best_prompt"], "Worst": _number("worst", 3),
         "Worst wording": lambda row: row["worst_text"] or row["worst_prompt"], "Gap": _number("gap", 1),
     }  # fmt: skip
-    caption = "Best and worst wordings (Tables 5 to 15)"
+    caption = "Best and worst wordings (arXiv 2605.22544, Tables 5 to 15)"
     return _exhibit(analysis, "best_worst", caption, best_worst_table(analysis.grid), columns, [_OWN_TABLES])
 
 
@@ -221,7 +228,7 @@ def origins(analysis: Analysis) -> Exhibit:
         f" {N_RESAMPLES:,} resamples; Holm's correction over all rows",
         *reasons(frame["model"] + ", " + frame["task"], frame["reason"]),
     ]
-    caption = "Wordings by people and by machines: medians times 100, difference in points (Figures 7 and 8)"
+    caption = "Wordings by people and by machines: medians times 100, difference in points (arXiv 2605.22544, Figures 7 and 8)"
     return _exhibit(analysis, "sources", caption, frame, columns, notes)
 
 

@@ -124,7 +124,7 @@ BROKEN: list[tuple[str, object, str]] = [
     ("records.json", [{"id": "PAIR", "responses": {"quality": [RESPONSE]}}], "a submitted answer without 'fluency'"),
     ("records.json", [{"id": "none", "responses": {"quality": [RESPONSE]}}], "no pair 'none'"),
     ("records.json", [], "no answers in it"),
-    ("raters.json", [], "has no raters and times by id"),
+    ("raters.json", [], "does not map ids to raters and times"),
 ]
 
 

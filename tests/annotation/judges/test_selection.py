@@ -203,7 +203,7 @@ def test_letters_are_shared_by_those_alone_that_do_not_differ() -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"status": "fine"}, "status 'fine' is none; there are ok, failed, unanswered"),
+        ({"status": "fine"}, "unknown status 'fine'; it must be one of ok, failed, unanswered"),
         ({"score": np.nan}, "one that is ok has no score"),
         ({"status": "failed"}, "one that is not ok has a score; it says nothing"),
         ({"pair_id": "same"}, "judge a, question quality, order up, pair_id same appears more than once"),
