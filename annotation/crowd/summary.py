@@ -249,7 +249,7 @@ def _notes(spec: CrowdSpec, called: ItemNames, kinds: Collection[str], platform:
         lines.append(f"Below ${FAIR_WAGE:g} an hour, because: {spec.pay.below_fair}")
     if platform == "mturk":
         lines.append(
-            "MTurk closed on 30 September 2026, by its own documentation: launching will likely fail. Use its adapter to"
-            " download answers, or to show how a published study was done."
+            "MTurk closed on 30 September 2026, by its own documentation: launching will likely fail. Use its adapter"
+            " to download answers, or to show how a published study was done."
         )
     return lines
