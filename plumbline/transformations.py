@@ -32,8 +32,8 @@ def total_axes(transformations: Iterable[str], axes: Iterable[str]) -> tuple[str
     three axes, unless own axes stand beside one or two of them; then, and without HTEB's eight, all that results have.
     """
     present = tuple(axes_in_order(axes))
-    missing, own = set(AXES) - set(present), set(present) - set(AXES)
-    if any(name in TRANSFORMATIONS for name in transformations) and not (missing and own):
+    missing, others = set(AXES) - set(present), set(present) - set(AXES)
+    if any(name in TRANSFORMATIONS for name in transformations) and not (missing and others):
         return AXES
     return present or AXES
 

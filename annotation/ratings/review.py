@@ -113,7 +113,7 @@ def review_text(
         [
             f"Signs of careless answers in study {study.name}{simulated}; they decide nothing",
             columns(["rater", "rule", "evidence"], rows, empty="no sign in any rater's answers"),
-            *(["Signs that could not be looked at", "\n".join(unlooked)] if unlooked else []),
+            *(["Signs that could not be checked", "\n".join(unlooked)] if unlooked else []),
             *(to_read if rated else []),
             "Decisions",
             columns(["rater", "decision", "when", "reason"], decisions, empty="none so far"),

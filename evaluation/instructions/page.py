@@ -228,7 +228,9 @@ def origins(analysis: Analysis) -> Exhibit:
         f" {N_RESAMPLES:,} resamples; Holm's correction over all rows",
         *reasons(frame["model"] + ", " + frame["task"], frame["reason"]),
     ]
-    caption = "Wordings by people and by machines: medians times 100, difference in points (arXiv 2605.22544, Figures 7 and 8)"
+    caption = (
+        "Wordings by people and machines: medians times 100, difference in points (arXiv 2605.22544, Figures 7 and 8)"
+    )
     return _exhibit(analysis, "sources", caption, frame, columns, notes)
 
 
