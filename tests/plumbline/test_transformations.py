@@ -9,7 +9,7 @@ from hypothesis import given
 from plumbline.errors import StudyError
 from plumbline.languages import _TABLE
 from plumbline.study import load_study
-from plumbline.transformations import AXES, TRANSFORMATIONS
+from plumbline.transformations import AXES, TRANSFORMATIONS, total_axes
 from tests.generation.helpers import write_study
 
 TARGETS = TRANSFORMATIONS["translation"].languages
@@ -111,3 +111,19 @@ def test_a_text_that_is_in_the_only_language_is_refused(tmp_path: Path) -> None:
     assert kind.drawn(seed=1, dataset="d", text="t", source="en") == "de"
     with pytest.raises(StudyError, match="puts texts into de alone, and there are texts in it"):
         kind.drawn(seed=1, dataset="d", text="t", source="de")
+
+
+@pytest.mark.parametrize(
+    ("names", "axes", "expected"),
+    [
+        (["paraphrasing"], ["lexical_stylistic"], AXES),  # HTEB's total, which lacks two axes
+        (["paraphrasing", "typos"], ["lexical_stylistic", "noise"], ("lexical_stylistic", "noise")),
+        ([*TRANSFORMATIONS, "typos"], [*AXES, "noise"], AXES),
+        (["typos"], ["noise", "original"], ("noise",)),
+        ([], [], AXES),
+    ],
+)
+def test_a_total_is_htebs_or_of_all_axes_that_there_are(
+    names: list[str], axes: list[str], expected: tuple[str, ...]
+) -> None:
+    assert total_axes(names, axes) == expected

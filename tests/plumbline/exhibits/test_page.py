@@ -11,7 +11,7 @@ import pandas as pd
 import vl_convert
 
 from plumbline.exhibits.page import Figure, Section, write_page
-from plumbline.exhibits.table import Table
+from plumbline.exhibits.table import Exhibit, Table
 
 SCRIPT = '<script>alert("1")</script> {{ 7 * 7 }}'
 
@@ -74,6 +74,28 @@ def test_behind_the_answer_stand_the_contents_and_each_note_once_at_the_foot(tmp
     write_page(tmp_path / "index.html", "t", "", sections[:1])
     alone = (tmp_path / "index.html").read_text(encoding="utf-8")
     assert "Contents" not in alone and "Notes" not in alone  # nothing to lead to
+
+
+def test_words_have_code_and_minus_signs_and_cells_stay_as_they_are(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"text": ["`a` is -3"], "number": ["-0.50 (-0.00)"], "none": [""]})
+    exhibit = Exhibit("x", "Of `b`", frame, frame)
+    write_page(tmp_path / "index.html", "t", "", [Section("In short", ["`x --n -1` loses -2 points", exhibit.table()])])
+    page = (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert "<p><code>x --n -1</code> loses −2 points</p>" in page and "Of <code>b</code> (x.csv)" in page
+    assert ">`a` is -3</td>" in page and ">−0.50 (0.00)</td>" in page  # a rater's text is not ours to change
+    assert "none" not in re.findall(r"<th[^>]*>(.*?)</th>", page)
+
+
+def test_what_follows_two_figures_and_a_folded_section_wait_for_a_reader(tmp_path: Path) -> None:
+    chart = alt.Chart(pd.DataFrame({"n": [1]})).mark_point().encode(x="n:Q")
+    figures = [Figure(chart, f"figure {number}", "a point") for number in range(4)]
+    sections = [Section("In short", figures), Section("Methods", ["words"], folded=True)]
+    write_page(tmp_path / "index.html", "t", "", sections)
+    page = (tmp_path / "index.html").read_text(encoding="utf-8")
+    folded = re.findall(r"<details>(.*?)</details>", page, re.DOTALL)
+    assert ["2 more figures" in part for part in folded] == [True, False]
+    assert [number for number in range(4) if f"figure {number}" in folded[0]] == [2, 3]
+    assert "<h2>Methods</h2>" in folded[1] and "words" in folded[1]
 
 
 def test_a_chart_is_a_picture_too() -> None:
