@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +34,8 @@ _ICON = ":material/download:"
 _FIT = {"type": "fit-x", "contains": "padding"}
 _MARGINS = {"left": 45, "right": 30, "top": 5, "bottom": 5}
 _NAMES = 240  # pixels for the names of a chart's rows
-_LETTERS = 36  # in a row of a legend
+_ROOM = 40  # letters of a row of a legend on a phone
+_LETTERS = 56  # of a row's name and of a row of a legend together, on a phone
 _LONG = 15  # rows, above which a table scrolls
 
 
@@ -124,19 +125,28 @@ class _RawChart:
     def to_dict(self) -> dict[str, Any]:
         """Its specification, with legends that fit a phone."""
         specification = self.chart.to_dict(validate=False)
-        _narrow_legends(specification)
+        names = max(map(len, _row_names(specification)), default=0)
+        _narrow_legends(specification, min(_ROOM, _LETTERS - names))
         return specification
 
 
-def _narrow_legends(part: Any) -> None:
+def _row_names(part: Any) -> Iterator[str]:
+    """Yield the names of a chart's rows."""
+    for inner in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
+        yield from _row_names(inner)
+    if isinstance(part, dict) and isinstance(up := part.get("y"), dict) and isinstance(up.get("sort"), list):
+        yield from map(str, up["sort"])
+
+
+def _narrow_legends(part: Any, letters: int) -> None:
     """Give each legend above a chart as many columns as there is room for on a phone beside the rows' names."""
     from plumbline.exhibits.charts import columns_of_legend  # noqa: PLC0415 (the first page goes without)
 
     for inner in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
-        _narrow_legends(inner)
+        _narrow_legends(inner, letters)
     if isinstance(part, dict) and isinstance(legend := part.get("legend"), dict) and "columns" in legend:
         names = part.get("scale", {}).get("domain", [])
-        legend["columns"] = columns_of_legend([str(name) for name in names], _LETTERS)
+        legend["columns"] = columns_of_legend([str(name) for name in names], letters)
 
 
 def unchecked(chart: alt.TopLevelMixin) -> Any:

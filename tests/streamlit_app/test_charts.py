@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from generation.output_tables import RATES
-from plumbline.exhibits.charts import Kinds, columns_of_legend
+from plumbline.exhibits.charts import Kinds, columns_of_legend, rows
 from plumbline.exhibits.page import svg
 from plumbline.exhibits.palette import COLOURS, SHAPES, colours, shapes
 from plumbline.transformations import AXES
@@ -56,7 +56,8 @@ def test_caption_says_why_there_is_no_interval() -> None:
 def test_a_legend_stands_in_as_few_rows_as_its_place_has_room_for() -> None:
     frame = pd.DataFrame({"axis": ["Lexical/Stylistic", "Length", "Language"], "n": [1, 2, 3]})
     inks = dict.fromkeys(frame["axis"], "#000000")
-    chart = alt.Chart(frame).mark_bar().encode(x="n:Q", color=Kinds("axis", inks, {}).colour)
+    row = rows("axis", ["a name of 20 letters"])
+    chart = alt.Chart(frame).mark_bar().encode(x="n:Q", y=row, color=Kinds("axis", inks, {}).colour)
     columns = [part.to_dict()["encoding"]["color"]["legend"]["columns"] for part in (chart, unchecked(chart))]
     assert columns == [3, 2]  # on paper, on a phone
     assert columns_of_legend(["a name that is longer than all the room there is"], 10) == 1

@@ -131,7 +131,7 @@ def test_label_studio(place: Workplace) -> None:
     assert values(place, 4, "neural", "quality") == wanted(4, "neural")
     counts = place.ratings()["status"].value_counts()
     assert counts["discarded"] == 6 and counts["draft"] == 2 and len(place.listed) == 61
-    assert "(a span, a box, a relation)" in place.listed[0][1]
+    assert "(it may be a span, a box or a relation)" in place.listed[0][1]
 
 
 def test_label_studios_rankings_give_each_candidate_its_rank(place: Workplace) -> None:
