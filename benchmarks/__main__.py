@@ -33,6 +33,7 @@ import benchmarks.ratings_saved
 import benchmarks.scale
 import benchmarks.scheduler
 import benchmarks.server
+import benchmarks.server_floor
 import benchmarks.server_load
 import benchmarks.throughput
 import benchmarks.verdicts
