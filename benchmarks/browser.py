@@ -18,6 +18,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from plumbline.errors import ServiceError
 from plumbline.study import ROOT, Study
 
+EMPTY = "Nothing else"  #: what the empty app says
 DONE = "[data-testid=stApp][data-test-script-state=notRunning]"
 _SAYS = "text => document.body.innerText.includes(text)"
 _SHOWN = "selector => (document.querySelector(selector)?.getBoundingClientRect().width ?? 0) > 0"
@@ -41,11 +42,28 @@ def browser() -> Iterator[Browser]:
 @contextlib.contextmanager
 def dashboard(study: Study, log: Path) -> Iterator[tuple[str, int]]:
     """The address and the process of a study's dashboard, started from another folder; what it says goes to `log`."""
+    command = ["streamlit_app", "--study", str(study.file), "--exports", str(study.folder.parent), "--port"]
+    with _serving(command, log) as served:
+        yield served
+
+
+@contextlib.contextmanager
+def empty_app(log: Path) -> Iterator[tuple[str, int]]:
+    """The same of a Streamlit app that has a title and nothing else, beside the log: what none of ours can undercut."""
+    app = log.with_name("empty_app.py")
+    app.write_text(f"import streamlit as st\n\nst.title({EMPTY!r})\n", encoding="utf-8")
+    command = ["streamlit", "run", str(app), "--server.headless", "true", "--browser.gatherUsageStats", "false"]
+    with _serving([*command, "--server.address", "127.0.0.1", "--server.port"], log) as served:
+        yield served
+
+
+@contextlib.contextmanager
+def _serving(command: list[str], log: Path) -> Iterator[tuple[str, int]]:
+    """A module's server; its command ends before the number of the port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    options = ["--study", str(study.file), "--exports", str(study.folder.parent), "--port", str(port)]
-    command = [sys.executable, "-m", "streamlit_app", *options]
+    command = [sys.executable, "-m", *command, str(port)]
     # From another folder, where Streamlit has no settings of ours and Python finds no package of ours by itself.
     # Its modules are compiled, as an installation has them, also where a container's settings say otherwise.
     place = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": ""}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import statistics
 import tempfile
 import time
 from collections.abc import Iterator
@@ -15,7 +17,7 @@ from playwright.sync_api import Page
 from annotation.campaign_records import CampaignRecords
 from annotation.sampling.sample import draw_sample
 from annotation.verdicts.acceptance import accept
-from benchmarks.browser import appear, browser, dashboard, read, settle
+from benchmarks.browser import EMPTY, appear, browser, dashboard, empty_app, read, settle
 from benchmarks.memory import memory
 from benchmarks.registry import Measurement, benchmark
 from generation.production import generate
@@ -27,6 +29,7 @@ from plumbline.transformations import ORIGINAL, TRANSFORMATIONS
 
 DEMO = ROOT / "studies" / "demo.yaml"
 PAGES = ("drift", "verdicts", "preview", "campaign", "robustness", "model", "rankings", "texts")
+ROUNDS = 3
 MODELS, DATASETS, SEEDS, PAIRS = 50, 32, (1337, 1338, 1339), 2000
 LANGUAGES = ("am", "ar", "de", "en", "es", "fr", "ha", "hi", "ja", "sw")
 _FIGURE = "[data-testid=stVegaLiteChart] svg"
@@ -36,9 +39,7 @@ _FIGURE = "[data-testid=stVegaLiteChart] svg"
 def sample() -> Iterator[Measurement]:
     """The sample study: seconds from the server's start to the first page; the slowest change to a page after that."""
     with tempfile.TemporaryDirectory() as folder:
-        study = load_study(DEMO, folder)
-        generate(study)
-        _finish(study, draw_sample(study), [spec.name for spec in study.datasets], study.seeds)
+        study = _sample_study(folder)
         with browser() as chromium:
             page = chromium.new_page(viewport={"width": 1280, "height": 900})
             with dashboard(study, Path(folder) / "log"):
@@ -69,6 +70,51 @@ def large() -> Iterator[Measurement]:
             yield Measurement("dashboard.memory_gigabytes_100k", memory("VmHWM", server) * 2**20 / 1e9, "GB", at_most=1)
 
 
+@benchmark
+def beside_an_empty_app() -> Iterator[Measurement]:
+    """Medians of three ratios to the first page of a Streamlit app that has a title alone, from its server's start.
+
+    The same of the sample study; a change of a filter of 100,000 points; and the slowest page of these, opened first.
+    """
+    limits = {"first_page": 3.5, "filter_100k": 0.5, "page_100k": 3.0}
+    ratios: dict[str, list[float]] = {name: [] for name in limits}
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+        log, sample_study, many = Path(folder) / "log", _sample_study(folder), large_study(Path(folder))
+        chromium = stack.enter_context(browser())
+        for study in (sample_study, many):
+            with dashboard(study, log):
+                pass  # its modules are compiled by then, as an installation has them
+        for _ in range(ROUNDS):
+            page = chromium.new_page(viewport={"width": 1280, "height": 900})
+            start = time.perf_counter()
+            with empty_app(log) as (address, _):
+                page.goto(address)
+                read(page, EMPTY)
+                settle(page)
+                empty = time.perf_counter() - start
+            start = time.perf_counter()
+            with dashboard(sample_study, log) as (address, _):
+                _open(page, address)
+                ratios["first_page"].append((time.perf_counter() - start) / empty)
+            with dashboard(many, log) as (address, _):
+                _open(page, address)
+                ratios["page_100k"].append(max(_change(page, name) for name in PAGES) / empty)
+                _change(page, "drift")
+                _filter(page, "Language", 1)
+                ratios["filter_100k"].append(_filter(page, "Language", 2) / empty)
+            page.close()
+    for name, values in ratios.items():
+        yield Measurement(f"dashboard.{name}_over_empty_app", statistics.median(values), "times", at_most=limits[name])
+
+
+def _sample_study(folder: str) -> Study:
+    """The sample study as a finished run leaves it; written to `folder`."""
+    study = load_study(DEMO, folder)
+    generate(study)
+    _finish(study, draw_sample(study), [spec.name for spec in study.datasets], study.seeds)
+    return study
+
+
 def large_study(folder: Path) -> Study:
     """A study of that size as a finished run leaves it, but for its texts; written to `folder`."""
     content = yaml.safe_load(DEMO.read_text(encoding="utf-8"))
@@ -80,6 +126,7 @@ def large_study(folder: Path) -> Study:
     ]
     content["seeds"] = list(SEEDS)
     content["sample"]["pairs"] = PAIRS // len(TRANSFORMATIONS) // len(LANGUAGES)
+    content["acceptance"] = {**content.get("acceptance", {}), "scope": "transformation"}
     content["raters"] = {"per_pair": 3}
     content["evaluation"]["models"] = [{"name": f"maker/model-{number:02}"} for number in range(MODELS)]
     file = folder / "large.yaml"
@@ -179,4 +226,18 @@ def _change(page: Page, name: str) -> float:
     settle(page)
     if name not in ("texts", "rankings", "preview"):
         appear(page, _FIGURE)
+    return time.perf_counter() - start
+
+
+def _filter(page: Page, label: str, option: int) -> float:
+    """Seconds from the choice of an option by its number until the page's first figure shows other things."""
+    page.get_by_role("combobox", name=label).click()
+    chosen = page.get_by_role("option").nth(option)
+    chosen.wait_for()
+    page.evaluate("selector => { window.shown = document.querySelector(selector).outerHTML; }", _FIGURE)
+    start = time.perf_counter()
+    chosen.click()
+    page.wait_for_function("selector => document.querySelector(selector)?.outerHTML !== window.shown", arg=_FIGURE)
+    settle(page)
+    appear(page, _FIGURE)
     return time.perf_counter() - start

@@ -17,7 +17,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -82,10 +82,11 @@ def measured(home: Home, workers: int) -> Waits:
         waits: Waits = {}
         told = 0
         for number in RATERS:
-            seconds, took = run(connection, dataset, people[:number], 0.0, SECONDS)
+            without_pauses = functools.partial(rate, connection, dataset, pace=0.0, seconds=SECONDS)
+            seconds, took = run(people[:number], without_pauses)
             waits[f"rate_{number}"], waits[f"p95_{number}"] = len(seconds) / took, p95(seconds)
             told += len(seconds)
-        seconds, _ = run(connection, dataset, people, PACE, PACED_SECONDS)
+        seconds, _ = run(people, functools.partial(rate, connection, dataset, pace=PACE, seconds=PACED_SECONDS))
         waits["paced_32"] = p95(seconds)
         told += len(seconds)
         with bench.client(connection, connection.api_key) as owner:
@@ -101,13 +102,11 @@ def p95(seconds: Sequence[float]) -> float:
     return statistics.quantiles(seconds, n=20)[-1] * 1000
 
 
-def run(
-    connection: Connection, dataset: str, people: Sequence[User], pace: float, seconds: float
-) -> tuple[list[float], float]:
-    """What each answer took that so many people gave in so many seconds, and how many seconds it were."""
+def run(people: Sequence[User], work: Callable[[User, threading.Barrier], list[float]]) -> tuple[list[float], float]:
+    """What each answer took that people gave at the same time, each by `work`, and how many seconds all took."""
     barrier = threading.Barrier(len(people) + 1)
     with ThreadPoolExecutor(len(people)) as pool:
-        waits = [pool.submit(rate, connection, dataset, one, pace, seconds, barrier) for one in people]
+        waits = [pool.submit(work, one, barrier) for one in people]
         barrier.wait()
         start = time.perf_counter()
         found = [wait for one in waits for wait in one.result()]
@@ -115,7 +114,7 @@ def run(
 
 
 def rate(
-    connection: Connection, dataset: str, user: User, pace: float, seconds: float, barrier: threading.Barrier
+    connection: Connection, dataset: str, user: User, barrier: threading.Barrier, *, pace: float, seconds: float
 ) -> list[float]:
     """Answer pair after pair for so many seconds; what each answer took. A late answer does not delay the next."""
     draw = random.Random(user.username)  # noqa: S311 (a simulation, no secret)

@@ -216,8 +216,12 @@ class _TextScheduler(Scheduler):
         self._total: int = sum(unit.todo for unit in todo)
         self._counts: Counter[str] = Counter()
         self._taken: set[Slot] = set()  # that have a worker, or had one that cannot work
+        self._free: deque[Slot] = deque()  # the others
         self._deaths: Counter[Slot] = Counter()
         self._workers: list[_WorkerHandle] = []
+        self._prepared_workers = 0
+        self._returned: list[_WorkerHandle] = []  # that have answered
+        self._idle: list[_WorkerHandle] = []  # that no text was left for
         self._watch = Stopwatch()
         self._versions = versions_of(plan.study.generator)  # and of what only nodes have, the first one's
         self._problem: Exception | None = None
@@ -251,13 +255,20 @@ class _TextScheduler(Scheduler):
         gpus = _gpus(self._plan)
         return slots(self._ray, 1, gpus, one_a_node=not gpus)
 
+    def _look(self) -> None:
+        super()._look()
+        self._free = deque(slot for slot in self._slots if slot not in self._taken)
+
     def _hand_out(self) -> None:
-        wanted = math.ceil(self._left / TEXTS_A_WORKER) - len(self._workers)
-        for slot in [slot for slot in self._slots if slot not in self._taken][: max(0, wanted)]:
-            self._start(slot)
-        for worker in self._workers:
-            if worker.prepared and worker.call is None:
-                self._feed(worker)
+        """As its base says; it looks at no worker that is at work, of which there may be thousands."""
+        while self._free and math.ceil(self._left / TEXTS_A_WORKER) > len(self._workers):
+            self._start(self._free.popleft())
+        while self._returned:
+            worker = self._returned.pop()
+            if not self._feed(worker):
+                self._idle.append(worker)
+        while self._idle and self._feed(self._idle[-1]):  # where there is nothing for one, there is nothing for others
+            self._idle.pop()
 
     def _start(self, slot: Slot) -> None:
         """Start a worker in a slot: the first, or another after one that died there."""
@@ -277,23 +288,27 @@ class _TextScheduler(Scheduler):
             problem = StudyError(f"node {worker.slot.address}: {difference}; install the same everywhere")
             self._lose(worker, problem, died=False)
             return
-        if not any(handle.prepared for handle in self._workers):
+        if not self._prepared_workers:
             self._watch.start()
+        self._prepared_workers += 1
         worker.prepared, self._watch.gpu = True, gpu
+        self._returned.append(worker)
         self._watch.gpus += worker.slot.gpus
 
-    def _feed(self, worker: _WorkerHandle) -> None:
-        """Hand texts to a worker; none where others have the last ones, and may die over them."""
+    def _feed(self, worker: _WorkerHandle) -> bool:
+        """Hand texts to a worker; False where others have the last ones, and may die over them."""
         jobs = self._queue.take(worker.in_flight, worker.at_once + worker.more - len(worker.in_flight))
         if worker.in_flight:
             worker.call = worker.actor.exchange.remote(jobs)
             self._after(worker.call, partial(self._exchanged, worker))
+        return bool(worker.in_flight)
 
     def _exchanged(self, worker: _WorkerHandle, call: Any) -> None:
         """A worker gives back what it has made; a unit's last output settles it."""
         if (outputs := self._from(worker, call)) is None:
             return
         worker.call = None
+        self._returned.append(worker)
         worker.received += len(outputs)
         worker.more = min(worker.at_once, max(worker.more, 2 * len(outputs)))
         for output in outputs:
@@ -329,6 +344,7 @@ class _TextScheduler(Scheduler):
         """Do without a worker: what it had in flight is for others, or for the next one in its slot."""
         slot = worker.slot
         self._workers.remove(worker)
+        self._prepared_workers -= worker.prepared
         self._watch.gpus -= slot.gpus * worker.prepared
         self._ray.kill(worker.actor)
         self._queue.put_back(worker.in_flight, died=died)

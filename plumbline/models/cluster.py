@@ -16,6 +16,7 @@ from plumbline.resources import installing
 
 REACH_SECONDS = 5.0
 LOOK_SECONDS = 5.0  # nodes come and go
+CALL_SECONDS = 2e-6  # how long a look at all calls may take longer for each of them
 
 
 def join(address: str) -> Any:
@@ -110,13 +111,23 @@ class Scheduler(abc.ABC):
         self._slots, self._looked = self._all_slots(), time.monotonic()
 
     def _turn(self, seconds: float = LOOK_SECONDS) -> None:
-        """Keep all actors busy, wait this long at most for a result, and handle it."""
+        """Keep all actors busy, wait this long at most for a result, and handle all that have come."""
         if time.monotonic() - self._looked > LOOK_SECONDS:
             self._look()
         self._hand_out()
-        ready, _ = self._ray.wait(list(self._calls), timeout=seconds) if self._calls else ([], [])
-        for call in ready:
+        for call in self._ready(seconds):
             self._calls.pop(call)(call)
+
+    def _ready(self, seconds: float) -> list[Any]:
+        """Wait this long at most for a call to end; return all calls that have ended by then."""
+        if not self._calls:
+            return []
+        ready, others = self._ray.wait(list(self._calls), timeout=seconds)
+        if ready and others:
+            # A look costs time for each call. So each takes about as long as it costs, and all results of that time.
+            more, _ = self._ray.wait(others, num_returns=len(others), timeout=len(others) * CALL_SECONDS)
+            ready += more
+        return list(ready)
 
     def _after(self, call: Any, follow: Callable[[Any], None]) -> None:
         """Call `follow` when a call has ended."""

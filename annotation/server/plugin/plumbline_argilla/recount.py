@@ -4,24 +4,27 @@ Argilla reads the record, its dataset and all its answers into objects, in a ser
 is locked, its submitted answers are counted, and its status is written where it changed. Every answer is committed
 before it is counted, and the counts of one record follow one another, so the last of them sees all answers: on SQLite
 because such a transaction is the only one that writes, on PostgreSQL because it waits for the record's row and then
-reads what is committed by that time.
+reads what is committed by that time. What else an answer changes is noted beside it, in a statement each.
 """
 
 from __future__ import annotations
 
 from contextvars import ContextVar
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 import backoff
-from argilla_server.contexts import distribution
+from argilla_server.contexts import datasets, distribution
 from argilla_server.database import AsyncSessionLocal
 from argilla_server.enums import DatasetDistributionStrategy, RecordStatus, ResponseStatus
 from argilla_server.errors.future import NotFoundError
-from argilla_server.models import Dataset, Record, Response, Webhook
+from argilla_server.models import Dataset, DatasetUser, Record, Response, Webhook
 from argilla_server.webhooks.v1.enums import RecordEvent
 from sqlalchemy import Engine, bindparam, exists, func, select, true, update
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import selectinload
 
 from .connections import LOCKING, Sessions
@@ -42,6 +45,16 @@ _COUNTED = select(func.count(), exists().where(Webhook.__table__.c.enabled == tr
     _RESPONSES.c.record_id == _THIS, _RESPONSES.c.status == ResponseStatus.submitted
 )
 _CHANGE = update(_RECORDS).where(_RECORDS.c.id == _THIS)
+_NOW = bindparam("now")
+#: Somebody answered: the dataset's time of change stays.
+_ACTIVE = update(_DATASETS).where(_DATASETS.c.id == _THIS)
+_ACTIVE = _ACTIVE.values(last_activity_at=_NOW, updated_at=_DATASETS.c.updated_at)
+_MEMBERS = DatasetUser.__table__
+_PAIR = [_MEMBERS.c.dataset_id, _MEMBERS.c.user_id]
+_TAKES_PART = {
+    dialect: insert(_MEMBERS).on_conflict_do_update(index_elements=_PAIR, set_={"updated_at": _NOW})
+    for dialect, insert in (("sqlite", sqlite.insert), ("postgresql", postgresql.insert))
+}
 
 
 def apply(sessions: Sessions) -> None:
@@ -53,6 +66,20 @@ def apply(sessions: Sessions) -> None:
 
     retried = backoff.on_exception(backoff.expo, SQLAlchemyError, max_time=RETRY_SECONDS)
     distribution.update_record_status = retried(update_record_status)
+    datasets._touch_dataset_last_activity_at = note_activity
+    DatasetUser.upsert = note_part
+
+
+async def note_activity(db: AsyncSession, dataset: Dataset) -> None:
+    """Note that a dataset was worked on now; Argilla builds the statement, and looks through its objects, each time."""
+    await db.flush()  # the answer first: from here on, others' answers to this dataset wait
+    await (await db.connection()).execute(_ACTIVE, {"this": dataset.id, "now": datetime.utcnow()})
+
+
+async def note_part(db: AsyncSession, schema: dict[str, UUID], **_: Any) -> None:
+    """Note that a user takes part in a dataset (their ids); Argilla compiles this statement anew for each answer."""
+    statement = _TAKES_PART[db.get_bind().dialect.name]
+    await (await db.connection()).execute(statement, {**schema, "now": datetime.utcnow()})
 
 
 async def counted(sessions: Sessions, record_id: UUID) -> bool:
