@@ -118,7 +118,7 @@ def test_a_ninth_transformation_stands_beside_htebs_and_enters_no_number_of_thei
     page = (study.folder / "report_evaluation" / "index.html").read_text(encoding="utf-8")
     assert "the total the mean of the three axes, beside which stands noise" in page
     errors = run(tmp_path / "study.yaml", "generation.errors")
-    assert "Not counted, for no generator made them: typing_errors." in errors
+    assert "Not counted, as no generator made them: typing_errors." in errors
 
 
 def test_a_study_of_its_own_axes_alone_has_a_total_of_these(tmp_path: Path) -> None:

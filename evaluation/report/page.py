@@ -350,7 +350,7 @@ def _boards(material: ReportMaterial, frames: Mapping[str, pd.DataFrame]) -> dic
 def _papers(frames: Mapping[str, pd.DataFrame]) -> dict[str, Figure]:
     """HTEB's Figures 4, 6 and 7, and the scores of each model."""
     figures: dict[str, Figure] = {}
-    for end, says in ("", ""), ("_with_refused", "; WITH WHAT NO VERDICT ACCEPTS"):
+    for end, says in ("", ""), ("_with_refused", "; INCLUDING TRANSFORMATIONS THAT NO VERDICT ACCEPTS"):
         if f"transformations{end}" not in frames:
             continue
         axes, moved = frames[f"axes{end}"], frames[f"transformations{end}"]

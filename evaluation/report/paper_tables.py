@@ -218,7 +218,7 @@ def with_notes(table: Exhibit, notes: Sequence[str]) -> Exhibit:
 
 
 def _with_refused(table: Exhibit) -> Exhibit:
-    caption = f"{table.caption}; WITH WHAT NO VERDICT ACCEPTS"
+    caption = f"{table.caption}; INCLUDING TRANSFORMATIONS THAT NO VERDICT ACCEPTS"
     return replace(table, name=f"{table.name}_with_refused", caption=caption)
 
 

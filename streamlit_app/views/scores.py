@@ -99,7 +99,7 @@ def _beside(
 def _limits(reader: ScoreReader, n: int, what: str, *, refused: bool) -> str:
     undecided = sum(verdict.decision == "undecided" for verdict in reader.verdicts())
     caption = limits(simulated=reader.simulates(), n=n, what=what, late=reader.late(), undecided=undecided)
-    return f"{caption} With what NO VERDICT ACCEPTS." if refused else caption
+    return f"{caption} Including transformations that NO VERDICT ACCEPTS." if refused else caption
 
 
 def _axis_figure(reader: ScoreReader, refused: bool, group: str, table: Exhibit) -> None:
@@ -172,7 +172,7 @@ def _left_out(reader: ScoreReader) -> None:
     omissions, notes = reader.table(paper_tables.left_out), reader.notes()
     if omissions.frame.empty and not notes:
         return
-    heading("Left out, failed, or included against the verdict, and why")
+    heading("Left out, failed, or included despite the verdict, with reasons")
     exhibit(reader.name, omissions, captioned=False)
     lines(notes)
 

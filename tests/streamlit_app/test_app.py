@@ -69,7 +69,7 @@ SECTIONS = {
         "By transformation (Figure 6)",
         "Shifts (Figure 7)",
         "Data sets (Tables 17 to 21)",
-        "Left out, failed, or included against the verdict, and why",
+        "Left out, failed, or included despite the verdict, with reasons",
     ],
     "model": ["Scores", "What each transformation does", "Data sets", "Ranks"],
     "rankings": [
@@ -571,7 +571,7 @@ def test_what_is_included_though_refused_is_marked(page: Open, exports: Path) ->
     shown.sidebar.toggle(key="refused").set_value(True).run()
     assert_calm(shown)
     assert table_with(shown, "Lexical/Stylistic")["Model"].str.contains("not accepted").sum() == len(MODELS)
-    assert "With what NO VERDICT ACCEPTS." in captions(shown)
+    assert "Including transformations that NO VERDICT ACCEPTS." in captions(shown)
     assert not table_with(shown, "Lexical/Stylistic")["Lexical/Stylistic"].equals(without["Lexical/Stylistic"])
 
 

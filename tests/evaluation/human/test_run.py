@@ -196,8 +196,8 @@ def test_what_mteb_refuses_is_one_line_with_model_and_task(study: Study, monkeyp
         raise ValueError("Found array with 0 sample(s)\nand more")
 
     monkeypatch.setattr("evaluation.human.models.score", refused)
-    line = "sample_intents (en) cannot be scored with it (ValueError: Found array with 0 sample(s)); correct its data,"
-    assert evaluate_human(study).outcome.failures == {NGRAMS: f"{line} or take it out"}
+    line = "sample_intents (en) cannot be scored (ValueError: Found array with 0 sample(s)); correct its data,"
+    assert evaluate_human(study).outcome.failures == {NGRAMS: f"{line} or remove it"}
 
 
 def test_a_task_that_was_not_accepted_is_told(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -194,8 +194,11 @@ def test_known_items_tell_about_raters_and_are_no_wordings(tmp_path: Path) -> No
     assert len(planned) == (2 + 3) + (2 + 2) and not {one.wanted.text for one in planned} & {"Bake a cake:"}
     assert all(one.wanted.label == "acceptable" for one in planned if one.wanted.text)
     for row, says in (
-        ("retrieval,Query?,acceptable", "'Query?' is a wording of that task, too; take it out"),
-        ("retrieval,Bake,good", "row 1, field 'label': no label 'good'; known are: acceptable, irrelevant, unnatural"),
+        ("retrieval,Query?,acceptable", "'Query?' is also a wording of its task; remove it"),
+        (
+            "retrieval,Bake,good",
+            "row 1, field 'label': 'good' is not a label; known are: acceptable, irrelevant, unnatural",
+        ),
     ):
         file.write_text(f"task,prompt,label\n{row}\n")
         with pytest.raises(DataError, match=re.escape(says)):

@@ -280,7 +280,7 @@ def test_what_was_refused_but_included_has_tables_of_its_own(study: Study, monke
     drawn = {path.stem for path in (tables.parent / "figures").iterdir()}
     assert {"axes_with_refused", "transformations_with_refused", "model_1_with_refused"} < drawn
     apart = (tables / "axes_with_refused.md").read_text(encoding="utf-8")
-    assert "WITH WHAT NO VERDICT ACCEPTS" in apart and apart.count("not accepted") == 2
+    assert "INCLUDING TRANSFORMATIONS THAT NO VERDICT ACCEPTS" in apart and apart.count("not accepted") == 2
     assert "not accepted" not in (tables / "axes.md").read_text(encoding="utf-8")
     assert "Summarisation, included rejected" in (tables / "axes.md").read_text(encoding="utf-8").replace("\\", "")
 
@@ -372,7 +372,7 @@ def test_what_nobody_rated_has_a_report_where_it_was_included(study: Study) -> N
         (study.folder / name).unlink()
     with pytest.raises(DataError, match="verdicts.json"):  # these scores came through the gate
         write_report(study)
-    included = {"status": "included_rejected", "reason": "no verdict for it in English: have a sample of it rated"}
+    included = {"status": "included_rejected", "reason": "no verdict for it in English: have a sample rated"}
     changed = scores["transformation"] != "original"
     scores.loc[changed, list(included)] = list(included.values())
     scores["score"] = scores["score"].fillna(0.5)

@@ -350,7 +350,7 @@ def test_a_text_without_output_is_not_left_as_it_is(sts: TableDataset) -> None:
     made[first] = ""
     del made[second]
     ids = {text.text_id for text in sts.texts()}
-    assert Outputs(made).missing(ids) == f"2 of {len(ids)} texts have no output: run generation again"
+    assert Outputs(made).missing(ids) == f"2 of {len(ids)} texts have no output: run `plumbline generate` again"
     with pytest.raises(DataError, match="have no output"):
         transformed(sts, Outputs(made))
 
