@@ -116,7 +116,7 @@ class SetAsideScores:
             return None
         data = _read(path)
         if data.pop(_SEAL, None) not in (None, _seal(data.get(_OURS))):  # earlier versions left none
-            raise DataError(f"{path} was changed after it was written; delete it (the score is made again)")
+            raise DataError(f"{path} is not what was written (edited by hand); delete it (the score is made again)")
         try:
             row = Score.model_validate(data.pop(_OURS))
         except (KeyError, ValidationError) as error:

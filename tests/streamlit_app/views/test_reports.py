@@ -122,7 +122,7 @@ def test_the_page_shows_the_reports_parts_and_items_of_a_task(page: Open, tmp_pa
     shown = page("--study", study.file, "--exports", tmp_path / "exports", view="human")
     assert_calm(shown)
     headings = [heading.value for heading in shown.header]
-    assert headings[:3] == ["In short", "People and models", "Differences"] and "Items seen differently" in headings
+    assert headings[:3] == ["In short", "People and models", "Differences"] and "Items answered differently" in headings
     assert "On 6 tasks people reach" in texts(shown)
     assert sum("SIMULATED" in warning.value for warning in shown.warning) == 1
     assert len(specs(shown)) == 3
