@@ -1,4 +1,4 @@
-"""A board: models ranked over a benchmark's tasks, what the ranking rests on, and its files."""
+"""A board: models ranked over a benchmark's tasks, the basis of the ranking, and its files."""
 
 from __future__ import annotations
 
@@ -27,13 +27,12 @@ from plumbline.versions import installed_versions
 
 NAME, SUMMARY = "board", "board.json"
 _OF_STUDY = (
-    "original scores of whole data sets; each counts once: the split that the study names, the mean over its subsets"
-    " (languages)"
+    "original scores of whole data sets; each counts once: the study's split, and the mean over its subsets (languages)"
 )
 _CHANGES = {
-    "InstructionReranking": "p-MRR, which is -100 to 100 and near 0",
-    "InstructionRetrieval": "p-MRR, which is -100 to 100 and near 0",
-    "instruction_reranking": "p-MRR, which is -100 to 100 and near 0",
+    "InstructionReranking": "p-MRR, which ranges from -100 to 100 and is near 0",
+    "InstructionRetrieval": "p-MRR, which ranges from -100 to 100 and is near 0",
+    "instruction_reranking": "p-MRR, which ranges from -100 to 100 and is near 0",
 }
 
 
@@ -52,14 +51,14 @@ class RankedModels:
         return list(dict.fromkeys(self.types.values()))
 
     def exhibit(self) -> Exhibit:
-        """It as people read it."""
+        """Return the board as a table for people."""
         frame, n = self.scores.frame, len(self.types)
-        points = bool(np.nanmax(np.abs(frame.to_numpy())) > 1)  # the table has them times 100 already
+        points = bool(np.nanmax(np.abs(frame.to_numpy())) > 1)  # scores are already times 100
         form = partial(shown, digits=2) if points else hundred
         rows = board_rows(self.table, self.kinds, str, mean="Mean of types", shown=form)
         counts = ", ".join(f"{kind} {list(self.types.values()).count(kind)}" for kind in self.kinds)
         lines = [*self.scores.notes, f"tasks: {counts}; Mean of types: the mean of the types' means"]
-        lines += [f"{kind} is {what}: it weighs in means as every type" for kind, what in _CHANGES.items()
+        lines += [f"{kind} is {what}; it has the same weight in means as other types" for kind, what in _CHANGES.items()
                  if kind in self.kinds and len(self.kinds) > 1]  # fmt: skip
         lines += board_notes(self.table, n, "tasks")
         for kind in ("model", "task"):
@@ -74,14 +73,14 @@ class RankedModels:
 
 
 def of_scores(scores: Scores, facts: pd.DataFrame, seed: int) -> RankedModels:
-    """The board of scores that were read (`evaluation.benchmarks.scores.read`), gaps ranked as mteb does."""
+    """Return the board of scores (`evaluation.benchmarks.scores.read`), ranking gaps as mteb does."""
     frame = scores.frame.rename(index={name: slash(str(name)) for name in scores.frame.index})
     types = {str(name): str(facts["type"][str(name)]) for name in frame}
     return RankedModels(scores, types, seed, board(frame, types, seed=seed))
 
 
 def of_originals(original_scores: pd.DataFrame, gaps: str, seed: int) -> RankedModels:
-    """The board of a study's original scores (`evaluation.tables.scores.originals`)."""
+    """Return the board of a study's original scores (`evaluation.tables.scores.originals`)."""
     names = short_names(set(original_scores["model"]))
     original_scores = original_scores.assign(model=original_scores["model"].map(names))
     order = list(original_scores["dataset"].drop_duplicates())
@@ -94,7 +93,7 @@ def of_originals(original_scores: pd.DataFrame, gaps: str, seed: int) -> RankedM
 
 
 def write(folder: Path, ranked: RankedModels, source: str) -> None:
-    """Write the table in its forms and what it rests on, each file atomically."""
+    """Write the table in its forms and its basis, each file atomically."""
     exhibit = ranked.exhibit()
     summary = {
         "from": source,
@@ -121,19 +120,19 @@ def write(folder: Path, ranked: RankedModels, source: str) -> None:
 
 
 def rank_models(options: argparse.Namespace) -> int:
-    """The command `board`: models ranked on any benchmark, in the form of MMTEB's Tables 2 and 18."""
+    """Run `board`: rank models on any benchmark, in the form of MMTEB's Tables 2 and 18."""
     out = output_folder(options.out, "board")
     if options.source.endswith((".yaml", ".yml")):
         unfit = {"--benchmark": options.benchmark, "--languages": options.languages, "--tasks": options.tasks}
         if named := [name for name, values in unfit.items() if values]:
-            raise StudyError(f"{named[0]} is not for a study, whose data sets are the tasks; leave it out")
+            raise StudyError(f"{named[0]} does not apply to a study, whose data sets are the tasks; leave it out")
         study = load_study(options.source, options.exports)
         ranked = of_originals(originals(EvaluationRecords.open(study).scores), options.gaps, options.seed)
     else:
         scores, facts, _ = read(options)
         ranked = of_scores(closed(scores, options.gaps), facts, options.seed)
     if not len(ranked.table):
-        raise DataError(f"--from {options.source}: no model has a score; nothing can be ranked")
+        raise DataError(f"--from {options.source}: no model has a score, so there is nothing to rank")
     shown = ranked.exhibit()
     write(out, ranked, options.source)
     print(shown.caption)
