@@ -68,7 +68,7 @@ def _add_select(commands: Commands) -> None:
         help="what must be covered: each language within its type (default), each type, or nothing")  # fmt: skip
     add("--keep", nargs="+", default=(), metavar="TASK", help="tasks that are always chosen")
     add("--method", choices=("agreement", "backward", "mmteb"), default="agreement",
-        help="the selection to write: for agreement (default), backward to the budget, or MMTEB's own stop")  # fmt: skip
+        help="selection to write: for agreement (default), backward to the budget, or MMTEB's own stop")  # fmt: skip
     add("--rho", type=float, default=0.8, help="MMTEB's least rank correlation for removing a task (default: 0.8)")
     add("--mse", type=float, default=0.5, help="MMTEB's largest error for it, in variances (default: 0.5)")
     add("--gaps", choices=("refuse", "models", "tasks", "fewest"), default="refuse",

@@ -69,7 +69,7 @@ def test_the_study_is_run_and_sampled_as_it_stands(
     stood = here("annotation", "status", *place)  # no embedding model is asked for
     assert "verdicts" in stood.stdout and "scores" not in stood.stdout, stood.stderr
     scored = here("evaluation.run", *place)
-    assert scored.returncode == 2 and "has no `evaluation`, so that nothing is scored" in scored.stderr
+    assert scored.returncode == 2 and "no models to score; add `evaluation`" in scored.stderr
 
 
 @pytest.mark.parametrize(

@@ -108,7 +108,9 @@ def test_the_page_shows_the_reports_parts_and_says_what_is_simulated(page: Open,
     shown = page("--study", DEMO, "--exports", exports, view="instructions")
     assert_calm(shown)
     headings = [heading.value for heading in shown.header]
-    assert headings[:3] == ["In short", "The recommended score", "Where defaults lie"] and headings[-1] == "Coverage"
+    assert (
+        headings[:3] == ["In short", "The recommended score", "Defaults among wordings"] and headings[-1] == "Coverage"
+    )
     assert "Over 6 wordings a task, the scores of 3 models on 5 tasks vary by" in texts(shown)
     assert any("SIMULATED LABELS" in warning.value for warning in shown.warning)
     assert len(specs(shown)) == 5
