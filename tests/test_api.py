@@ -328,8 +328,8 @@ def test_a_missing_score_and_a_missing_original_say_which_they_are() -> None:
 @pytest.mark.parametrize(
     ("function", "line"),
     [
-        (lambda: drift([[1.0, 0.0]], [[1.0], [2.0]]), "two tables of one shape are needed, texts by dimensions"),
-        (lambda: drift([1.0, 0.0], [1.0, 2.0]), "two tables of one shape are needed, texts by dimensions"),
+        (lambda: drift([[1.0, 0.0]], [[1.0], [2.0]]), "both tables must have one shape, texts by dimensions"),
+        (lambda: drift([1.0, 0.0], [1.0, 2.0]), "both tables must have one shape, texts by dimensions"),
         (lambda: drift([[1.0], [1.0]], [[1.0], [0.0]]), "an embedding of row 1 has length 0"),
         (lambda: drift([[1.0], [np.nan]], [[1.0], [1.0]]), "the embeddings of row 1 are not finite"),
         (lambda: borda(np.ones((2, 2))), "scores: a pandas DataFrame is needed, not a ndarray"),  # type: ignore[arg-type]

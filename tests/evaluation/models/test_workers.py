@@ -96,7 +96,7 @@ def test_what_is_raised_and_given_up_ends_the_piece(tmp_path: Path) -> None:
     )
     with pytest.raises(GivenUp):
         scoring.go_on(GivenUp())
-    with pytest.raises(StudyError, match="are not those of the command's machine"):
+    with pytest.raises(StudyError, match="differ from the command's machine"):
         worker_of(study, spec, model_id="another").facts()
 
 
