@@ -1,4 +1,4 @@
-"""Drift against ratings, drawn: HTEB, Figure 3."""
+"""Charts of drift against ratings (HTEB, Figure 3)."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from plumbline.transformations import in_order
 
 PANEL_HEIGHT = 340  # with title and axes
 LETTERS = "#31333F"  # on a light page
-_SUBTITLE = 44  # letters that fit under the title of a third of a laptop's page
+_SUBTITLE = 44  # characters that fit under a panel's title, on a third of a laptop's page
 _MOST_STEPS = 10  # on the axis of ratings
-POINTS = 4000  # drawn at once, of all panels: more take a browser seconds, and half a kilobyte each
+POINTS = 4000  # most in all panels: more take a browser seconds, and half a kilobyte each
 
 
 @dataclass(frozen=True)
 class DriftScales:
-    """What panels of drift share: the question, the ends of its rating scale, the end of the axis of drift."""
+    """Settings that panels of drift share: the question, the ends of its scale, and the maximum of the drift axis."""
 
     question: str
     ratings: tuple[float, float]
@@ -41,11 +41,12 @@ def drift_panel(
     letters: str = LETTERS,
     chosen: alt.Parameter | None = None,
 ) -> alt.Chart:
-    """One panel of Figure 3: a point a pair, mean rating against drift. Hovering shows both texts.
+    """Return one panel of Figure 3: a point a pair, mean rating against drift. Tooltips have both texts.
 
     `points` and `correlation` are a transformation's rows of `evaluation.tables.drift_by_quality` and
-    `drift_correlations` for one model. `letters` colours the subtitle, the one thing that a page's theme does not. With
-    a selection (`chosen`) of points the others fade, and the caller adds it to the chart.
+    `drift_correlations` for one model. `letters` is the subtitle's colour, which a page's theme does not set.
+    `chosen` is a selection of points, which the caller adds to the chart; other points fade.
+
     """
     axis = str(correlation["axis"])
     question, (worst, best) = scales.question, scales.ratings
@@ -55,7 +56,7 @@ def drift_panel(
     marks = alt.Chart(points).mark_point(
         color=colours([axis])[axis],
         fill=colours([axis])[axis],
-        fillOpacity=0.6,  # points that lie on one another are told by their fill; the rim stands out on a dark page
+        fillOpacity=0.6,  # overlapping points differ by their fill; the outline stands out on a dark page
         shape=shapes([axis])[axis],
         strokeWidth=1.5,
         cursor="pointer" if chosen else "default",
@@ -91,7 +92,7 @@ def drift_panel(
 
 
 def ranked(table: pd.DataFrame) -> list[dict[Any, Any]]:
-    """The rows of a table in the method's order of transformations."""
+    """Return a table's rows in the method's order of transformations."""
     order = {name: position for position, name in enumerate(in_order(table["transformation"].unique()))}
     return sorted(table.to_dict(orient="records"), key=lambda row: order[row["transformation"]])
 
@@ -99,7 +100,7 @@ def ranked(table: pd.DataFrame) -> list[dict[Any, Any]]:
 def drift_figure(
     frame: pd.DataFrame, correlations: pd.DataFrame, *, question: str, scale: tuple[float, float]
 ) -> alt.ConcatChart:
-    """HTEB's Figure 3 for one model: small multiples, a panel a transformation, all with the same scales."""
+    """Return HTEB's Figure 3 for one model: a panel a transformation, all with the same scales."""
     frame = drawn_points(frame)
     scales = DriftScales(question, scale, float(frame["drift"].max()))
     panels = [
@@ -113,19 +114,19 @@ def drift_figure(
 
 
 def drawn_points(frame: pd.DataFrame) -> pd.DataFrame:
-    """The points of a model that a page draws: all, or a random `POINTS` of them, always the same."""
+    """Return a model's points for a page: all, or a random `POINTS` of them, always the same."""
     return frame if len(frame) <= POINTS else frame.sample(POINTS, random_state=POINTS).sort_index()
 
 
 def left_undrawn(frame: pd.DataFrame) -> str:
-    """What a page says where it does not draw all points; empty where it does."""
+    """Return a sentence on points that a page does not draw; "" if it draws all."""
     if len(frame) <= POINTS:
         return ""
-    return f"{POINTS:,} of {len(frame):,} points are drawn, chosen at random; ρ and the tables have all"
+    return f"{POINTS:,} of {len(frame):,} points are drawn, at random; ρ and the tables include all"
 
 
 def caption(correlation: Mapping[Any, Any]) -> list[str]:
-    """What a panel says under its title: rho with its interval and n, or why there is none."""
+    """Return a panel's subtitle: rho with its interval and n, or why there is none."""
     n, reason = f"n = {correlation['n']} pairs", str(correlation["reason"])
     if pd.isna(correlation["rho"]):
         lines = [f"no ρ: {reason}", n]

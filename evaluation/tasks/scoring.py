@@ -117,7 +117,7 @@ def evaluate_task(
     `prepare` is given the task object before it runs; `predictions` is a folder for what mteb writes of each item.
 
     mteb rounds only the metrics of searches, to five decimals. It ranks 50,000 passages at a time and keeps the best
-    1,000 of each query, so that similarities take 4 bytes x queries x 50,000 of memory. Similarities that differ only by
+    1,000 of each query, so similarities take 4 bytes x queries x 50,000 of memory. Similarities that differ only by
     rounding are ties (`tasks.mteb_classes`). Raises the encoder's errors (DataError for embeddings with NaN,
     ServiceError for a model that fails), and DataError if mteb's result lacks the main metric.
     """

@@ -260,7 +260,7 @@ def test_the_page_says_it_too(reported: Study) -> None:
     headings = re.findall(r"<h2>(.*)</h2>", page)
     assert headings[:4] == ["In short", "Contents", "What is doubtful", "This report"]
     assert headings[-2:] == ["Left out", "Notes"]
-    assert page.index("Doubtful: the ratings that decided what counts are SIMULATED") < page.index("Contents")
+    assert page.index("Doubtful: the ratings behind the verdicts are SIMULATED") < page.index("Contents")
     assert page.count("<svg") == len(FIGURES) and "SIMULATED ratings" in page
 
 
@@ -291,15 +291,18 @@ def test_models_that_lack_scores_are_said(study: Study) -> None:
     fewer = pd.concat([scores, scores.iloc[:-3].assign(model="three")])
     write_table(study.folder / "scores.parquet", fewer, Score)
     text = (write_report(study).parent / "tables" / "axes.md").read_text(encoding="utf-8")
-    assert "Without scores, as they failed or were not run: two." in text
-    assert "Scores not made yet: three (3)" in text
+    assert "Without scores (failed or not run): two." in text
+    assert "Scores still missing: three (3)" in text
 
 
 @pytest.mark.parametrize(
     ("decisions", "says"),
     [
-        ({"expansion": "undecided"}, "expansion (en) was accepted when it was written and is undecided now"),
-        ({"summarisation": "accepted"}, "summarisation (en) was rejected when it was written and is accepted now"),
+        ({"expansion": "undecided"}, "expansion (en) was accepted when the file was written and is undecided now"),
+        (
+            {"summarisation": "accepted"},
+            "summarisation (en) was rejected when the file was written and is accepted now",
+        ),
     ],
 )
 def test_scores_that_verdicts_have_outrun_are_refused(study: Study, decisions: dict[str, str], says: str) -> None:
@@ -319,9 +322,9 @@ def test_scores_whose_verdict_is_gone_are_refused(study: Study) -> None:
 @pytest.mark.parametrize(
     ("noted", "says"),
     [
-        ({"protocol": "mteb"}, "made with protocol 'mteb', and the study now has 'paper'; run"),
-        ({"precision": "float16"}, "made with precision 'float16', and the study now has 'float32'; run"),
-        ({"generator_hash": "0123456789"}, "made with generator '01234567', and the study now has"),
+        ({"protocol": "mteb"}, "made with protocol 'mteb', but the study now has 'paper'; run"),
+        ({"precision": "float16"}, "made with precision 'float16', but the study now has 'float32'; run"),
+        ({"generator_hash": "0123456789"}, "made with generator '01234567', but the study now has"),
     ],
 )
 def test_scores_that_the_study_has_outrun_are_refused(study: Study, noted: dict[str, str], says: str) -> None:
@@ -490,7 +493,9 @@ def test_the_command_sets_several_prompts_of_one_generator_beside_each_other(
     assert "pteb_variation_1: SIMULATED RATINGS" in words and "no judge was asked alike" in words
     qwen = second_study.model_copy(update={"generator": second_study.generator.model_copy(update={"model": "qwen"})})
     plain, beside = (StudyEvaluation(beside_study, (), changed, ()) for beside_study in (study, qwen))
-    with pytest.raises(StudyError, match="--prompts: .* has another generator than .*; name studies alike but for"):
+    with pytest.raises(
+        StudyError, match="--prompts: .* and .* have different generators or settings; name studies that differ only in"
+    ):
         other_prompts(plain, [beside])
     monkeypatch.setattr(sys, "argv", [*arguments, str(study.file)])
     with pytest.raises(StudyError, match="is named twice"):
