@@ -46,7 +46,7 @@ def test_a_file_is_read_with_its_empty_cells(tmp_path: Path) -> None:
     [
         (table().drop(columns="score"), "no column 'score'"),
         (table().iloc[:0], "no rows"),
-        (table(score=[0.5, 71.2, 0.4]), "row 2: 71.2 is no score from -1 to 1; divide percentages by 100"),
+        (table(score=[0.5, 71.2, 0.4]), "row 2: 71.2 is not between -1 and 1; divide percentages by 100"),
         (table(score=[0.5, "good", 0.4]), "row 2, field 'score' is not a number: 'good'"),
         (table(label=["", "acceptible", ""]), "row 2: label 'acceptible' is unknown; did you mean 'acceptable'?"),
         (table(source=["", "machine", "robot"]), "row 3: source 'robot' is unknown"),

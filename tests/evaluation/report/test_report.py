@@ -490,7 +490,7 @@ def test_the_command_sets_several_prompts_of_one_generator_beside_each_other(
     changes = frame.xs("pteb_variation_1", level="prompts")["change"].astype(float)
     assert changes.to_dict() == pytest.approx({"paraphrasing": 0, "expansion": 0, "translation": -10}, abs=1e-9)
     words = file.with_suffix(".md").read_text(encoding="utf-8").replace("\\", "")
-    assert "pteb_variation_1: SIMULATED RATINGS" in words and "no judge was asked alike" in words
+    assert "pteb_variation_1: SIMULATED RATINGS" in words and "no judge rated outputs of the same texts" in words
     qwen = second_study.model_copy(update={"generator": second_study.generator.model_copy(update={"model": "qwen"})})
     plain, beside = (StudyEvaluation(beside_study, (), changed, ()) for beside_study in (study, qwen))
     with pytest.raises(
