@@ -256,7 +256,7 @@ NOT_OF_OTHERS = "abstention needs searches (retrieval, reranking), where a query
 
 
 class Abstaining:
-    """How well a model's confidence tells which queries to leave unanswered (an `evaluation.measures.RowMeasure`).
+    """Measure of how well a model's confidence tells which queries to answer (an `evaluation.measures.RowMeasure`).
 
     A query with several similarities (retrieval, reranking) has a confidence computed from them. The same queries'
     originals are measured too: a threshold set on them shows whether the model notices that a transformation misleads

@@ -48,7 +48,7 @@ class OutputLookup(Protocol):
 
 
 class JobTexts(gate.Makers, Protocol):
-    """What the gate needs, and the job of each text."""
+    """Input of the gate, and the job of each text."""
 
     def job(self, text: Text, transformation: str, seed: int) -> Job:
         """Return the job whose output replaces this text of this data set."""

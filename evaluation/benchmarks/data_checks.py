@@ -260,7 +260,7 @@ class Reader:
 
     @property
     def counted(self) -> str:
-        """How tokens are counted."""
+        """The method of counting tokens."""
         return "its own tokenizer" if self.tokenizer is not None else "words; there may be more tokens"
 
     def cut(self, texts: Sequence[str]) -> NDArray[np.bool_]:

@@ -27,7 +27,7 @@ _SAME = 1e-9  # tolerance for costs summed in another order
 
 @dataclass(frozen=True)
 class Coverage:
-    """Which tasks (columns) meet which `needs` (rows), which are `required`, and the cost of each."""
+    """Coverage of `needs` (rows) by tasks (columns): the tasks that are `required`, and the cost of each."""
 
     needs: tuple[str, ...]
     met: Bools

@@ -96,7 +96,7 @@ class Bundle:
 
     @functools.cached_property
     def transformations(self) -> dict[str, BundledTransformation]:
-        """How each transformation was made, in the study's order."""
+        """The making of each transformation, in the study's order."""
         rows = self.models(records.TRANSFORMATIONS, BundledTransformation)
         return {str(row.definition.get("name", "")): row for row in rows}
 

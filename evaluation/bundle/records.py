@@ -197,7 +197,7 @@ class BundledPrompt(BaseModel):
 
 
 class BundledTransformation(BaseModel):
-    """How a transformation was made (`transformations.json`)."""
+    """The making of a transformation (`transformations.json`)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     definition: dict[str, Any] = Field(description="the transformation as its file has it")

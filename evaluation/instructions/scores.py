@@ -175,7 +175,7 @@ def _on_scale(frame: pd.DataFrame, where: Path) -> np.ndarray[Any, np.dtype[np.f
     if (off := np.abs(scores) > 1 + _ROUNDING).any():
         row = int(off.argmax())
         raise DataError(
-            f"{where}: row {row_number(row)}: {scores[row]:g} is not a score from -1 to 1; divide percentages by 100"
+            f"{where}: row {row_number(row)}: {scores[row]:g} is not between -1 and 1; divide percentages by 100"
         )
     return scores
 

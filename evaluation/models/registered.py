@@ -25,7 +25,7 @@ from plumbline.study.evaluation import ModelSpec
 
 @dataclass(frozen=True)
 class Way:
-    """What decides the embeddings of a call besides the texts: mteb's arguments, and the text of an instruction."""
+    """Everything except the texts that decides a call's embeddings: mteb's arguments, and an instruction's text."""
 
     call: Mapping[str, Any]
     before: str | None = None
