@@ -120,7 +120,7 @@ class HumanAnnotator(_OfTask):
 
 
 class HumanDifficulty(Record):
-    """Correlation of tasks' difficulty for people and for a language model (`human/difficulty.parquet`; HUME, Table 13)."""
+    """Correlation of difficulty for people and for a language model (`human/difficulty.parquet`; HUME, Table 13)."""
 
     KEY: ClassVar[tuple[str, ...]] = ("model",)
     model: str = Field(description="the model's name in the study, with (recorded) for a recording")

@@ -197,9 +197,9 @@ def test_ranks_that_hold_and_ranks_that_turn(study: Study) -> None:
         (("--task", "search", "--pool", "m9"), "no model 'm9'"),
         (
             ("--task", "search", "--documents", "9"),
-            "--documents is for clustering, and 'search' is retrieval: it has --q",
+            "--documents is for clustering, but 'search' is retrieval; use --q",
         ),
-        (("--task", "sets", "--documents", "9", "--depth", "2"), "--depth is for retrieval, and 'sets' is clustering"),
+        (("--task", "sets", "--documents", "9", "--depth", "2"), "--depth is for retrieval, but 'sets' is clustering"),
         (("--task", "sets", "--documents", "79"), "cannot be drawn by label (The train_size = 1 should be greater"),
         (("--task", "search", "--pool", "bm25"), "pip install 'mteb[bm25s]'"),
     ],

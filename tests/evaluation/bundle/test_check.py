@@ -71,7 +71,7 @@ _REAL = {name: with_rows(people) for name in ("ratings.parquet", "control_rating
     ("changes", "what"),
     [
         ({"ratings.parquet": with_rows(off_scale)}, "ratings.parquet holds 6 for 'fluency'"),
-        ({**_REAL, "manifest.json": with_json(lambda m: m | {"simulated": False})}, "(simulated-...) a person's"),
+        ({**_REAL, "manifest.json": with_json(lambda m: m | {"simulated": False})}, "(simulated-...) as a person's"),
         ({OUTPUTS: with_rows(other_key)}, "was edited: the output of pair "),
         ({OUTPUTS: with_rows(other_text)}, "covers other texts than the data sets"),
         ({"scores.parquet": lambda c: c[:500]}, "a member cannot be read: "),
@@ -169,10 +169,10 @@ def test_data_sets_without_what_is_scored_are_one_line(edited: Edit) -> None:
     whole = Bundle.open(renewed(edited({"data/sample_sts/test.parquet": with_rows(lambda f: f)})))
     assert BundleSource(whole, whole.study()).loaded
     found = Bundle.open(renewed(edited({"data/sample_sts/test.parquet": without_scores})))
-    with pytest.raises(DataError, match="'sample_sts' is not whole"):
+    with pytest.raises(DataError, match="'sample_sts' is incomplete"):
         _ = BundleSource(found, found.study()).loaded
     found = Bundle.open(renewed(edited({"data/sample_sts/test.parquet": of_large_words})))
-    with pytest.raises(DataError, match="its column 'score' is of large_string and called JSON"):
+    with pytest.raises(DataError, match="its column 'score' is marked as JSON, but has type large_string"):
         _ = BundleSource(found, found.study()).loaded
 
 

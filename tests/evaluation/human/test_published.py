@@ -113,7 +113,7 @@ def test_the_authors_own_files_give_the_same(tmp_path: Path) -> None:
     [
         ({"drop": "revision"}, "no column 'revision'; needed are model, revision, task, language, value"),
         ({"metric": "accuracy"}, "no row has the metric 'main_score'"),
-        ({"model": "nobody"}, "nobody is called 'Human'"),
+        ({"model": "nobody"}, "no model is called 'Human'"),
         ({"value": 45.8}, "has the score 45.8; scores must be from -1 to 1"),
         ({"drop": "task_type"}, "is not clear from its metrics; add a column 'task_type'"),
     ],

@@ -69,7 +69,7 @@ def test_of_a_task_with_parts_one_counts() -> None:
     one = made(frame, choice=Choice((), {"t0": ("dev", "en")}))
     kept = one.marked[one.marked["why"] == ""]
     assert kept.loc[kept["task"] == "t0", "split"].unique().tolist() == ["dev"]
-    assert any("one is analysed (t0: dev/en; t1: test/en;" in line for line in doubts(one))
+    assert any("one part is analysed of tasks with several (t0: dev/en; t1: test/en;" in line for line in doubts(one))
     with pytest.raises(StudyError, match="no wording was scored on train/en of t0; scored parts are: dev/en, test/en"):
         marked(frame, Choice((), {"t0": ("train", "en")}))
     with pytest.raises(StudyError, match="no scores on task 't9'"):
@@ -135,7 +135,7 @@ def test_the_report_says_where_a_conclusion_falls_once_the_default_is_matched() 
     by_published = made(both, defaults=PUBLISHED)
     assert (by_published.distribution["default"] == 0.2).all()
     assert any("published ones" in line for line in doubts(by_published))
-    with pytest.raises(StudyError, match="no published default"):
+    with pytest.raises(StudyError, match="no published defaults"):
         made(defaults=PUBLISHED)
 
 

@@ -74,7 +74,7 @@ def test_what_is_no_such_table_is_one_line(frame: pd.DataFrame, says: str) -> No
 def test_items_are_checked_too() -> None:
     items = pd.DataFrame({"model": "m", "task": "t", "prompt_id": "a", "item": [1, 2], "score": [0.0, 1.0]})
     assert list(checked_items(items, WHERE)) == list(PromptItemScore.model_fields)
-    with pytest.raises(DataError, match="item '1' of m, t, a twice"):
+    with pytest.raises(DataError, match="item '1' of m, t, a is there twice"):
         checked_items(items.assign(item=1), WHERE)
     with pytest.raises(DataError, match="no column 'item'"):
         checked_items(items.drop(columns="item"), WHERE)

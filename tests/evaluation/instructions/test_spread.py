@@ -44,10 +44,10 @@ def test_variation_is_the_papers() -> None:
 
 def test_undefined_variation_says_why() -> None:
     for scores, reason in (
-        ([0.5], "1 distinct wording: it takes 2"),
-        ([], "0 distinct wordings: it takes 2"),
+        ([0.5], "1 distinct wording, but it needs 2"),
+        ([], "0 distinct wordings, but it needs 2"),
         ([0.1, -0.1], "the mean is not above 0"),
-        ([0.1, math.nan], "1 distinct wording: it takes 2"),
+        ([0.1, math.nan], "1 distinct wording, but it needs 2"),
     ):
         found = coefficient_of_variation(scores)
         assert math.isnan(found.value) and found.reason.startswith(reason)
@@ -79,7 +79,7 @@ def test_inflation_is_the_papers_and_what_its_caption_says_is_not() -> None:
 
 def test_no_interval_where_every_task_says_the_same() -> None:
     found = share_above_median(E5, E5.max(axis=1, initial=0, where=~np.isnan(E5)), rng=RNG)
-    assert found.value == 1 and math.isnan(found.low) and "alike" in found.reason
+    assert found.value == 1 and math.isnan(found.low) and "equal" in found.reason
     one = share_above_median(E5[:1], np.array([1.0]), rng=RNG)
     assert one.n == 1 and math.isnan(one.low) and one.reason
     none = share_above_median(E5, np.full(11, math.nan), rng=RNG)

@@ -51,7 +51,7 @@ def test_rows_come_back_in_any_order_and_by_the_next_process(tmp_path: Path) -> 
 def test_rows_of_another_width_are_refused(tmp_path: Path) -> None:
     store = EmbeddingStore(tmp_path / "m")
     store.add([key(1)], rows(range(1)))
-    with pytest.raises(DataError, match="rows of 4 dimensions, it has 3"):
+    with pytest.raises(DataError, match="rows have 4 dimensions, but it has 3"):
         store.add([key(2)], rows(range(1), 4))
 
 
@@ -195,7 +195,7 @@ DAMAGE = [
     (endless_rows, 30, "(30 embeddings) is another model's, or its index is damaged; it is deleted"),
     (files_of_another_model, 30, "(30 embeddings) is another model's"),
     (vectors_of_another_model, 30, "checksums do not match for 30 embeddings"),
-    (without_checksums, 30, "(30 embeddings) is from a version without checksums and cannot be verified; it is"),
+    (without_checksums, 30, "(30 embeddings) is from a version without checksums, and cannot be verified; it is"),
 ]
 
 

@@ -125,14 +125,14 @@ def test_the_page_shows_the_reports_parts_and_items_of_a_task(page: Open, tmp_pa
     assert_calm(shown)
     headings = [heading.value for heading in shown.header]
     assert headings[:3] == ["In short", "People and models", "Differences"] and "Items answered differently" in headings
-    assert "On 6 tasks people reach" in texts(shown)
+    assert "On 6 tasks people score" in texts(shown)
     assert sum("SIMULATED" in warning.value for warning in shown.warning) == 1
     assert len(specs(shown)) == 3
     items = next(table.value for table in shown.dataframe if "People said" in table.value)
     assert list(items["Apart"]) == sorted(items["Apart"], reverse=True) and len(items) > 1
     overview = page("--study", study.file, "--exports", tmp_path / "exports", view="overview")
     assert_calm(overview)
-    assert "On 6 tasks people reach" in texts(overview)
+    assert "On 6 tasks people score" in texts(overview)
     assert sum("SIMULATED" in warning.value for warning in overview.warning) == 1
 
 
