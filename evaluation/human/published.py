@@ -234,7 +234,7 @@ def _whole(row: Mapping[str, Any]) -> bool:
 
 _OUTLINE = {
     "By type and language": ("groups",),
-    "Where people stand": ("standing", "gaps"),
+    "Position of people among models": ("standing", "gaps"),
     "By task": ("tasks_classification", "tasks_clustering", "tasks_reranking", "tasks_sts"),
     "Intervals, agreement and stars": ("as_hume",),
 }

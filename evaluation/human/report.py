@@ -124,7 +124,7 @@ FOLDER = "report_human"
 OUTLINE = {
     "People and models": ("ranges", "ceiling"),
     "Differences": ("gaps", "models"),
-    "Where people stand": ("groups", "standing"),
+    "Position of people among models": ("groups", "standing"),
     "Agreement": ("agreement",),
     "Language models as annotators": ("annotators", "annotators_by_type", "difficulty"),
     "Raters": ("raters",),

@@ -55,7 +55,7 @@ class PromptScore(Record):
     effective: str = Field(default="", description="the text before each input, after the model's template")
     source: Literal["machine", "human", ""] = Field(default="", description="who worded it; empty for the model's own")
     generator: str = Field(default="", description="the model that worded it")
-    context: str = Field(default="", description="what it was told: task_type, description or language")
+    context: str = Field(default="", description="the generator's context: task_type, description or language")
     label: Label = Field(default="", description="people's label; empty if nobody was asked")
     simulated: bool = Field(default=False, description="true if a program labelled it, not people")
     score: Number = Field(description="the metric's value from -1 or 0 to 1; NaN without one")

@@ -34,7 +34,7 @@ class Reply(Record):
 
     KEY = ("key",)
     key: str = Field(description="identity: hash of the generator, the message, the number of wordings and the seed")
-    context: str = Field(description="what the generator was told: task_type, description or language")
+    context: str = Field(description="the generator's context: task_type, description or language")
     task: str = Field(description="the data set that the wordings are for; empty for all of the type")
     task_type: str = Field(description="its task")
     prompts: tuple[str, ...] = Field(description="the wordings; none where there is no valid reply")
@@ -59,7 +59,7 @@ class Instruction(Record):
     text: str = Field(description="the exact wording, in NFC, without blanks around it")
     group: str = Field(description="what it gets a verdict with: from_task_type, from_people and so on")
     source: Literal["machine", "human"] = Field(description="who worded it")
-    context: str = Field(description="what the generator was told, as in `Reply`; empty for people's")
+    context: str = Field(description="the generator's context, as in `Reply`; empty for people's")
     task: str = Field(description="the data set that it is for; empty for all of its type")
     task_type: str = Field(description="that data set's task")
     task_words: str = Field(description="what raters read of the task beside the wording")
@@ -69,7 +69,7 @@ class Instruction(Record):
     generator_hash: str = Field(description="hash of model, revision and sampling; of people's, of their file")
     prompt_hash: str = Field(description="hash of the template's text; empty for people's")
     seed: int = Field(description="of the generator's first attempt; 0 for people's")
-    right: str = Field(default="", description="of a known item its right label: it tells about raters alone")
+    right: str = Field(default="", description="right label of a known item, which only checks raters")
 
     def serves(self, task: str, task_type: str) -> bool:
         """Return whether a data set is evaluated under it."""
@@ -83,7 +83,7 @@ class RemovedWording(Record):
     group: str = Field(description="what it would get a verdict with")
     task: str = Field(description="the data set that it was for; empty for all of its type")
     task_type: str = Field(description="that data set's task")
-    kept: str = Field(description="prompt_id of the wording that stands for it")
+    kept: str = Field(description="prompt_id of the wording kept in its place")
     kept_text: str = Field(description="that wording")
     distance: float = Field(description="normalised Levenshtein distance of the two, 0 for equal ones")
 
@@ -126,10 +126,10 @@ def clusters(apart: NDArray[np.float64], near: float) -> list[list[int]]:
 
 
 def stand_ins(texts: Sequence[str], near: float, stays: int = 0) -> list[int]:
-    """Return for each text the index of the one that stands for it: its own if it is kept.
+    """Return for each text the index of the one that replaces it: its own if it is kept.
 
     A cluster keeps its medoid, the text with the least sum of distances to the others, the first of several. The first
-    `stays` texts are always kept: in a cluster with some of them, the nearest stands for each of the others.
+    `stays` texts are always kept: in a cluster with some of them, the nearest replaces each of the others.
     """
     apart, stand = distances(texts), list(range(len(texts)))
     for members in clusters(apart, near):
@@ -208,7 +208,7 @@ def _theirs(instruction: Instruction, others: Sequence[Instruction], removed: li
 def _thinned(
     shared: Sequence[Instruction], instructions: Sequence[Instruction], near: float, removed: list[RemovedWording]
 ) -> list[Instruction]:
-    """Return those of `instructions` that stand for themselves, beside `shared`, which all stay."""
+    """Return those of `instructions` that are kept, given `shared`, which are all kept."""
     both, wordings = [*shared, *instructions], list[Instruction]()
     for index, stand_in in enumerate(stand_ins([instruction.text for instruction in both], near, len(shared))):
         if stand_in != index:
