@@ -70,7 +70,7 @@ _REAL = {name: with_rows(people) for name in ("ratings.parquet", "control_rating
 @pytest.mark.parametrize(
     ("changes", "what"),
     [
-        ({"ratings.parquet": with_rows(off_scale)}, "ratings.parquet holds 6 for 'fluency'"),
+        ({"ratings.parquet": with_rows(off_scale)}, "ratings.parquet has a rating 6 for 'fluency'"),
         ({**_REAL, "manifest.json": with_json(lambda m: m | {"simulated": False})}, "(simulated-...) as a person's"),
         ({OUTPUTS: with_rows(other_key)}, "was edited: the output of pair "),
         ({OUTPUTS: with_rows(other_text)}, "covers other texts than the data sets"),

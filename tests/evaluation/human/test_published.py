@@ -111,7 +111,7 @@ def test_the_authors_own_files_give_the_same(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "line"),
     [
-        ({"drop": "revision"}, "no column 'revision'; needed are model, revision, task, language, value"),
+        ({"drop": "revision"}, "no column 'revision'; it needs model, revision, task, language, value"),
         ({"metric": "accuracy"}, "no row has the metric 'main_score'"),
         ({"model": "nobody"}, "no model is called 'Human'"),
         ({"value": 45.8}, "has the score 45.8; scores must be from -1 to 1"),
