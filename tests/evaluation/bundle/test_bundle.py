@@ -249,7 +249,7 @@ def test_archives_that_are_none_are_one_line(bundle: Path, edited: Edit, tmp_pat
         pass
     later = with_json(lambda said: said | {"version": 2})
     tried = {
-        "no bundle": tmp_path / "nothing",
+        "no file": tmp_path / "nothing",
         "is a folder, not a file": tmp_path,
         "is cut off, or not a bundle": cut,
         "File is not a zip file": text,
@@ -258,8 +258,8 @@ def test_archives_that_are_none_are_one_line(bundle: Path, edited: Edit, tmp_pat
             edited({"manifest.json": later}), tmp_path / "later"
         ),
         "has an unexpected member '../evil.json'": shutil.copy(edited({}, {"../evil.json": b""}), tmp_path / "1"),
-        "called '/etc/evil.json'": shutil.copy(edited({}, {"/etc/evil.json": b""}), tmp_path / "2"),
-        "called 'evil.py'": shutil.copy(edited({}, {"evil.py": b""}), tmp_path / "3"),
+        "has an unexpected member '/etc/evil.json'": shutil.copy(edited({}, {"/etc/evil.json": b""}), tmp_path / "2"),
+        "has an unexpected member 'evil.py'": shutil.copy(edited({}, {"evil.py": b""}), tmp_path / "3"),
         "that is not a file": shutil.copy(edited({}, {"link.json": b"/etc/passwd"}), tmp_path / "4"),
         "bytes when unpacked, of at most": bomb(tmp_path / "bomb"),
     }
