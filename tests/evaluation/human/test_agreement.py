@@ -281,7 +281,7 @@ def test_two_raters_are_too_few_for_the_test_and_none_for_anything() -> None:
     for number, measured in ((2, True), (0, False)):
         table = annotators(plain_task("label", ["l1"] * N), [model], raters[:number], n_resamples=20, rng=rng)
         assert math.isfinite(table["value"].iloc[0]) == measured
-        assert math.isnan(table["winning_rate"].iloc[0]) and "takes 3 raters" in table["reason"].iloc[0]
+        assert math.isnan(table["winning_rate"].iloc[0]) and "needs 3 raters" in table["reason"].iloc[0]
 
 
 def test_what_is_hard_for_both_is_spearmans_rho_over_tasks() -> None:

@@ -102,7 +102,7 @@ def test_without_anything_relevant_there_is_no_value_and_sides_must_match() -> N
     assert all(math.isnan(one([0, 0], [1, 0])) for one in (expected_ap, expected_ndcg, expected_rr, sklearn_ap))
     with pytest.raises(ValueError, match="same candidates"):
         expected_ap([1, 0], [1])
-    with pytest.raises(ValueError, match="not finite"):
+    with pytest.raises(ValueError, match="must be finite"):
         expected_ap([1, 0], [1, math.nan])
     with pytest.raises(ValueError, match="grades of at least 0"):
         expected_ndcg([-1, 0], [1, 0])

@@ -215,7 +215,7 @@ def test_a_task_that_was_not_accepted_is_told(study: Study, monkeypatch: pytest.
 
 def test_a_language_model_that_was_not_asked_is_told(study: Study) -> None:
     (study.folder / MODEL_ANSWERS).unlink()
-    assert "rule (recorded) has no answers: `plumbline judge run" in "".join(evaluate_human(study).compared.notes)
+    assert "rule (recorded) has no answers: run `plumbline judge run" in "".join(evaluate_human(study).compared.notes)
 
 
 def test_a_model_that_fails_is_told_and_the_others_stand(study: Study) -> None:
