@@ -1,10 +1,10 @@
-"""Accepted transformations in, scores and statistics out; what Python users import is loaded when it is asked for."""
+"""Score models on accepted transformations, and compute statistics; names are imported on first use."""
 
 from __future__ import annotations
 
 from plumbline.importing import lazily
 
-TYPE_CHECKING = False  # type checkers take it for true; `typing` would be imported before Ctrl-C is heeded
+TYPE_CHECKING = False  # true for type checkers; importing `typing` first would delay the handling of Ctrl-C
 if TYPE_CHECKING:
     from evaluation.bundle.tasks import plumbline_benchmark, plumbline_tasks
     from evaluation.human.metrics import expected_ap, expected_ndcg

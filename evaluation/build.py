@@ -1,4 +1,4 @@
-"""`python -m evaluation.build`: the name that `python -m evaluation.benchmarks` had before."""
+"""`python -m evaluation.build`: the former name of `python -m evaluation.benchmarks`."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """Run model jobs: here, one model after the other, or with `--ray` on the nodes of a running Ray cluster.
 
-On a cluster encoding workers on the nodes have a model each and encode its texts in shards, every text once; the
-command keeps what comes back, shard by shard. Scoring workers are on the command's machine, where the embeddings are,
-as many as there is work for. What dies is begun again by another; what cannot be done ends its model, with the reason.
+On a cluster each encoding worker on a node loads one model and encodes its texts in shards, every text once; the
+command stores the embeddings, shard by shard. Scoring workers run on the command's machine, where the embeddings are,
+as many as have work. Another worker repeats the work of one that dies; a job that cannot be done ends its model, with
+the reason.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from evaluation.work import Loader, ModelEnd, ModelJob, quiet, work
 from plumbline.errors import PlumblineError
 from plumbline.models.cluster import Scheduler, Slot, join, on_node, without
 
-IN_FLIGHT = 2  # shards that an encoding worker has at a time, so that it never waits
+IN_FLIGHT = 2  # shards of an encoding worker at a time, so that it never waits
 SCORING = 2  # scoring workers for each slot: while one waits for embeddings, another scores
 CLOSE_SECONDS = 5.0
 
@@ -43,10 +44,10 @@ CLOSE_SECONDS = 5.0
 def run_jobs(
     host: ModelHost, jobs: Sequence[ModelJob], load: Loader, address: str = ""
 ) -> Generator[tuple[ModelJob, Any]]:
-    """The results of each job, as they come; the last of a job is its `ModelEnd`. `address` is a Ray cluster's, if any.
+    """Yield the results of each job as they come; a job's last is its `ModelEnd`. `address` is a Ray cluster's.
 
-    Raises StudyError without the package ray and ServiceError without that cluster; what a model does wrong is in its
-    end.
+    An empty `address` means this machine. Raises StudyError without the package ray and ServiceError without that
+    cluster; the error of a model is in its `ModelEnd`.
     """
     if address:
         with contextlib.closing(spread(address, host, jobs)) as stream:
@@ -58,10 +59,10 @@ def run_jobs(
 
 
 def spread(address: str, host: ModelHost, jobs: Sequence[ModelJob]) -> Generator[tuple[ModelJob, Any]]:
-    """What the Ray cluster at an address (`auto`: this machine's) makes of jobs, as `run_jobs` says.
+    """Run jobs on the Ray cluster at an address (`auto`: this machine's), and yield results as `run_jobs` does.
 
-    Never starts a cluster. A model that cannot be had, that fails, or that processes die over, ends with the reason;
-    the others go on. Raises StudyError without the package ray, ServiceError where there is no cluster, or no room.
+    Never starts a cluster. A model that cannot be loaded, fails, or repeatedly kills its process ends with the reason;
+    the others go on. Raises StudyError without the package ray, ServiceError if there is no cluster or no room on it.
     """
     ray = join(address)
     with contextlib.ExitStack() as ends:
@@ -69,13 +70,13 @@ def spread(address: str, host: ModelHost, jobs: Sequence[ModelJob]) -> Generator
         scheduler = _ModelScheduler(ray, host, jobs)
         ends.callback(scheduler.end)
         while not scheduler.done:
-            with without(contextlib.redirect_stdout):  # Ray's pages on what has died
+            with without(contextlib.redirect_stdout):  # Ray prints pages about processes that died
                 results = scheduler.step()
             yield from results
 
 
 class _ModelScheduler(Scheduler):
-    """Encoding workers in the slots, and scoring workers beside the command."""
+    """Schedules encoding workers in the slots, and scoring workers beside the command."""
 
     def __init__(self, ray: Any, host: ModelHost, jobs: Sequence[ModelJob]) -> None:
         self._host = host
@@ -95,18 +96,18 @@ class _ModelScheduler(Scheduler):
 
     @property
     def done(self) -> bool:
-        """Whether all models have come to their end, and it was told."""
+        """Whether all models have ended, and their results were returned."""
         return not self.runs and not self._results
 
     def step(self) -> list[tuple[ModelJob, Any]]:
-        """Have all workers busy, wait for something to come, and take it; what was made."""
+        """Keep all workers busy, wait for an answer, and return the new results."""
         self._turn()
         self._finish()
         results, self._results = self._results, []
         return results
 
     def end(self) -> None:
-        """End all processes; those that are at work at once."""
+        """End all processes; kill those that are working."""
         free = [worker.actor for worker in self._encoding if worker.ready and not worker.in_flight]
         free += [scorer.actor for scorer in self._scoring if scorer.run is None]
         actors = [worker.actor for worker in self._encoding] + [scorer.actor for scorer in self._scoring]
@@ -123,7 +124,7 @@ class _ModelScheduler(Scheduler):
         self._start_encoding()
 
     def _start_encoding(self) -> None:
-        """Start a worker in each free slot that a model wants, for the one that has fewest."""
+        """Start a worker in each free slot that a model wants, for the model with the fewest."""
         taken = {worker.slot for worker in self._encoding}
         for slot in [slot for slot in self._slots if slot not in taken]:
             runs = [run for run in self.runs if serves(slot, run.job.model.spec) and slot not in run.unusable]
@@ -133,7 +134,7 @@ class _ModelScheduler(Scheduler):
                 self._after(worker.actor.facts.remote(), partial(self._loaded, worker))
         for run in [run for run in self.runs if not run.workers and not run.failure]:
             if not run.may_have(self._slots):
-                self._fail(run, run.reason or "no node of the cluster can have it; see `ray status`")
+                self._fail(run, run.reason or "no node of the cluster has room for it; see `ray status`")
             elif idle := idle_for(run, self._encoding):
                 self._stop(idle)
 
@@ -169,19 +170,19 @@ class _ModelScheduler(Scheduler):
                 self._after(scorer.begin(run), partial(self._stepped, scorer))
 
     def _loaded(self, worker: EncodingHandle, call: Any) -> None:
-        """A worker has its model."""
+        """Note that a worker has loaded its model."""
         if (facts := self._from(worker, call)) is not None:
             worker.ready, worker.gpu, worker.run.facts = True, facts.gpu, worker.run.facts or facts
 
     def _encoded(self, worker: EncodingHandle, shard: TextShard, call: Any) -> None:
-        """A shard came back."""
+        """Store an encoded shard."""
         rows, run = self._from(worker, call, shard), worker.run
         if rows is not None:
             worker.in_flight.remove(shard)
             self._serve(run, lambda: run.take(shard, worker.gpu, *rows))
 
     def _answered(self, scorer: ScoringHandle, question: MethodCall, worker: EncodingHandle, call: Any) -> None:
-        """A model answered a question; where it died over it, another is asked."""
+        """Pass on a model's answer to a question; if its worker died, ask another."""
         run, answer = worker.run, self._from(worker, call)
         if answer is not None:
             reply, way = answer
@@ -195,7 +196,7 @@ class _ModelScheduler(Scheduler):
             run.questions.append((scorer, question))
 
     def _from(self, worker: EncodingHandle, call: Any, shard: TextShard | None = None) -> Any:
-        """What a worker answered; None where it failed, or is no more."""
+        """Return a worker's answer; None if it failed or died."""
         if worker.gone:
             return None
         run, slot = worker.run, worker.slot
@@ -204,14 +205,14 @@ class _ModelScheduler(Scheduler):
             self._stop_failed(worker, run.failed(slot, error, shard), shard)
 
         def died(error: Exception) -> None:
-            self._look()  # the loss of a node is no shard's doing
+            self._look()  # a lost node is not the shard's fault
             over = worker.in_flight[0] if worker.in_flight and slot in self._slots else None
             self._stop_failed(worker, run.died(slot, error, over), over)
 
         return self._answer(call, failed, died)
 
     def _stop_failed(self, worker: EncodingHandle, why: str, over: TextShard | None) -> None:
-        """Stop a worker that failed or died over a shard; others encode what it had in flight."""
+        """Stop a worker that failed or died on a shard; others encode its shards in flight."""
         run = worker.run
         self._stop(worker)
         if over is not None and over.tries >= TRIES:
@@ -222,12 +223,12 @@ class _ModelScheduler(Scheduler):
             return
         for shard in worker.in_flight:
             run.shards.put_back(shard)
-        if not run.workers:  # others may need the scoring workers before there is a slot again
+        if not run.workers:  # others may need the scoring workers until a slot is free again
             self._give_up(run)
-        tqdm.write(f"{run.job.model.name}: {why}; it goes on", file=sys.stderr)
+        tqdm.write(f"{run.job.model.name}: {why}; the run continues", file=sys.stderr)
 
     def _stop(self, worker: EncodingHandle) -> None:
-        """End an encoding worker."""
+        """Stop an encoding worker."""
         idle = worker.ready and not worker.in_flight and not worker.gone
         worker.gone = True
         self._encoding.remove(worker)
@@ -239,7 +240,7 @@ class _ModelScheduler(Scheduler):
             self._ray.kill(worker.actor)
 
     def _stepped(self, scorer: ScoringHandle, call: Any) -> None:
-        """A scoring worker wants something, or has made its piece."""
+        """Handle a scoring worker's request or finished piece."""
         run = scorer.current
 
         def failed(error: Any) -> None:
@@ -266,7 +267,7 @@ class _ModelScheduler(Scheduler):
             self._results.append((run.job, step.result))
             run.texts += step.texts
             scorer.free()
-        elif run.failure or not run.workers:  # it would wait for a slot, and others for it
+        elif run.failure or not run.workers:  # it would wait for a slot, and block others
             self._go_on(scorer, GivenUp())
         elif isinstance(step, Rows):
             queue = TextQueue(step.texts, step.prompt, step.role)
@@ -278,7 +279,7 @@ class _ModelScheduler(Scheduler):
             run.questions.append((scorer, step))
 
     def _serve(self, run: ModelRun, change: Callable[[], None]) -> None:
-        """Change what is kept, or asked, and give rows to those who waited for them."""
+        """Change the stored or requested texts, and give rows to the scoring workers that wait for them."""
         try:
             if not run.failure:
                 change()
@@ -292,7 +293,7 @@ class _ModelScheduler(Scheduler):
         self._after(scorer.actor.go_on.remote(answer), partial(self._stepped, scorer))
 
     def _fail(self, run: ModelRun, reason: str) -> None:
-        """End a model, with the reason; what was made before stays."""
+        """End a model with the reason; its earlier results stay."""
         if run.failure:
             return
         run.failure = reason
@@ -310,7 +311,7 @@ class _ModelScheduler(Scheduler):
         run.questions.clear()
 
     def _finish(self) -> None:
-        """See which models have come to their end."""
+        """End the models that have nothing left to do."""
         for run in [run for run in self.runs if not run.todo and not run.pieces_in_flight]:
             self._results.append((run.job, ModelEnd(run.texts, run.shards.encoded, run.failure)))
             self.runs.remove(run)

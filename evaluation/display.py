@@ -1,4 +1,4 @@
-"""The tables of `evaluation.tables` as people read them: text for a terminal, and boards of models with notes."""
+"""The tables of `evaluation.tables` for people: text for a terminal, and boards of models with notes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SIMULATED = "The verdicts rest on SIMULATED ratings: these numbers measure noth
 
 
 def report(records: EvaluationRecords, verdicts: Sequence[Verdict]) -> str:
-    """All that the command prints: axes, transformations, data sets, what was left out, and drift."""
+    """Return the command's whole output: axes, transformations, data sets, units left out, and drift."""
     study, scores, drift = records.study, records.scores, records.drift
     short = short_names({*scores["model"], *drift["model"]})
     scores = scores.assign(model=scores["model"].map(short))
@@ -39,7 +39,7 @@ def report(records: EvaluationRecords, verdicts: Sequence[Verdict]) -> str:
     parts = ["\n".join([head, *_warnings(verdicts)]), _axes(scores, verdicts, include_rejected=False)]
     parts.append(_transformations(scores, include_rejected=False))
     if (scores["status"] == "included_rejected").any():
-        parts.append("WITH WHAT NO VERDICT ACCEPTS (--include-rejected):")
+        parts.append("INCLUDING TRANSFORMATIONS THAT NO VERDICT ACCEPTS (--include-rejected):")
         parts.append(_axes(scores, verdicts, include_rejected=True))
         parts.append(_transformations(scores, include_rejected=True))
     parts += [_datasets(scores), _left_out(scores)]
@@ -53,7 +53,7 @@ def report(records: EvaluationRecords, verdicts: Sequence[Verdict]) -> str:
 
 
 def short_names(models: Collection[str]) -> dict[str, str]:
-    """Names of models without their owner's, where that leaves them different: lines must fit a terminal."""
+    """Return models' names without their owners', if they stay distinct: lines must fit a terminal."""
     short = {model: model.rsplit("/", 1)[-1] for model in models}
     return short if len(set(short.values())) == len(short) else {model: model for model in models}
 
@@ -85,18 +85,19 @@ def _axes(scores: pd.DataFrame, verdicts: Sequence[Verdict], *, include_rejected
 
 
 def total_notes(axes: Axes) -> list[str]:
-    """What the total rests on, where there are others than HTEB's axes."""
+    """Return a note on the axes of the total, unless these are HTEB's."""
     if axes.are_htebs:
         return []
     others = [axis for axis in axes.shown if axis not in axes.of_total]
-    beside = f"; {', '.join(others)} stand{'s' if len(others) == 1 else ''} beside it" if others else ""
+    beside = f", without {', '.join(others)}" if others else ""
     return [f"{axes.total}: the mean over {', '.join(axes.of_total)}{beside}"]
 
 
 def axis_notes(rows: Sequence[Mapping[Any, Any]], heads: Mapping[str, str]) -> list[str]:
-    """What rows of `axis_table` lack and why: a line for each reason, with its models and axis.
+    """Return the reasons for missing values of `axis_table`, one line each, with models and axis.
 
-    `heads` are what axes and the total are called. Neither models nor axes are named where a reason is that of all.
+    `heads` are the displayed names of axes and total. A reason that holds for all models or all axes does not name
+    them.
     """
     models_by_reason: dict[tuple[str, str], list[str]] = {}
     for row in rows:
@@ -113,7 +114,7 @@ def axis_notes(rows: Sequence[Mapping[Any, Any]], heads: Mapping[str, str]) -> l
 
 
 def other_originals(row: Mapping[Any, Any], names: Sequence[str]) -> list[str]:
-    """The originals that differences of a row of `axis_table` are from, where they are not the one that it shows."""
+    """Return the original scores that a row's differences refer to, if they are not the displayed one."""
     same = {name: hundred(row[f"{name}_original"]) for name in names}
     others = [
         f"{name} {value}" for name, value in same.items() if value not in (hundred(row["original"]), hundred(math.nan))
@@ -122,7 +123,7 @@ def other_originals(row: Mapping[Any, Any], names: Sequence[str]) -> list[str]:
 
 
 def worded(note: str) -> str:
-    """A note with the names of transformations and axes as people read them."""
+    """Return a note with the displayed names of transformations and axes."""
     for name in sorted((name for name in {*KNOWN, *AXES} if "_" in name), key=len, reverse=True):
         note = note.replace(name, display(name, pooled=False))
     return note
@@ -144,7 +145,9 @@ def _transformations(scores: pd.DataFrame, *, include_rejected: bool) -> str:
         for row in table.to_dict(orient="records")
     ]
     header = ["model", "axis", "transformation", "data sets", "failed", "original", "score", "difference"]
-    caption = "Scores by transformation (failed: items whose outputs failed; original: of the same data sets and items)"
+    caption = (
+        "Scores by transformation (failed: items whose outputs failed; original: score on the same data sets and items)"
+    )
     undefined = table[table["reason"] != ""]
     notes = [f"  {row.model}, {row.transformation}: {row.reason}" for row in undefined.itertuples()]
     return "\n".join([caption, columns(header, rows, "no transformation was evaluated"), *notes])
@@ -171,16 +174,16 @@ def _left_out(scores: pd.DataFrame) -> str:
     table = left_out(scores)
     lines = [
         f"  {row['transformation']}: {row['reason']}"
-        + (" (included all the same)" if row["status"] == "included_rejected" else "")
+        + (" (included nevertheless)" if row["status"] == "included_rejected" else "")
         + f" [{row['datasets']}]"
         for row in table.to_dict(orient="records")
     ]
-    return "\n".join(["Left out, failed, or included against the verdict, and why:", *(lines or ["  nothing"])])
+    return "\n".join(["Left out, failed, or included despite the verdict, with reasons:", *(lines or ["  nothing"])])
 
 
 def _drift(table: pd.DataFrame, question: str, empty: str) -> str:
     if not question:
-        return "Drift (1 - cos) stands beside no mean: no question of the rubric is answered on a scale"
+        return "Drift (1 - cos) cannot be compared with ratings: no question of the rubric has a scale"
     rows = [
         [
             row["transformation"],
@@ -210,22 +213,22 @@ whole = _shown(".0f", 1)  # counts and ranks
 
 
 _BOARD_GAPS = (
-    "A model without a score on a {task} gets no point there, all others have one for it (mteb's rule), and it has no"
+    "A model without a score on a {task} gets no point there, every other model gets one (mteb's rule), and it has no"
     " mean; scores that are equal to nine decimals are ties."
 )
 _BOARD_INTERVALS = (
-    "95% over {n} {tasks}, as if they were a sample. Counts, means and the rank of a model that is looked at alone:"
-    " {tasks} drawn anew 10,000 times. Ranks: which models can be told apart (paired t-tests of their points, Holm's"
-    " correction over all pairs{bound}); with 95% confidence all ranks lie within their limits at once.{letters}"
+    "95% intervals treat the {n} {tasks} as a sample. Counts, means and a single model's rank: bootstrap of {tasks},"
+    " 10,000 draws. Ranks: models differ by paired t-tests of their points (Holm's correction over all pairs{bound});"
+    " with 95% confidence all ranks lie within their limits at once.{letters}"
 )
 _BOARD_SHORT = (
-    "Of fewer than {least} {tasks} intervals of counts and means are too short: of 5 to 8 tasks drawn from MTEB's"
-    " boards 95% ones held 89% to 93% of the counts over all tasks, of 10 to 20 tasks 93% to 94%."
+    "With fewer than {least} {tasks} the intervals of counts and means are too narrow: with 5 to 8 tasks drawn from"
+    " MTEB's boards, 95% intervals covered 89% to 93% of the counts over all tasks, with 10 to 20 tasks 93% to 94%."
 )
 _COVERED = 10  # tasks
-_FEW = 20  # tasks, up to which that bound is ever felt
-_LETTERS = " Models with a letter in common are not told apart."
-_TIERS = " A group begins with the best model that is told apart from the first of the group above."
+_FEW = 20  # tasks, up to which that bound matters
+_LETTERS = " Models that share a letter do not differ significantly."
+_TIERS = " A group begins with the best model that differs significantly from the first of the group above."
 
 
 def board_rows(
@@ -236,9 +239,9 @@ def board_rows(
     mean: str = "Mean of tasks",
     shown: Callable[[float], str] = hundred,
 ) -> list[dict[str, str]]:
-    """Rows of `evaluation.tables.comparisons.board`; columns of intervals only where any is known.
+    """Return the rows of `evaluation.tables.comparisons.board`, with columns of intervals if any is known.
 
-    `mean` is what the mean over types' means is called.
+    `mean` is the heading of the mean over types' means.
     """
     kinds, rows = list(types), table.to_dict(orient="records")
     return [
@@ -250,12 +253,12 @@ def board_rows(
 
 
 def board_notes(table: pd.DataFrame, n_tasks: int, tasks: str = "data sets") -> list[str]:
-    """What the intervals of a board mean, or why there are none, and what is made of gaps."""
+    """Return notes on a board's intervals, or why it has none, and on gaps."""
     gaps = _BOARD_GAPS.format(task=tasks.removesuffix("s"))
     if "rank_low" not in table or len(table) < 2:
         return [gaps]
     if n_tasks < LEAST_TASKS:
-        return [f"No intervals: of {n_tasks} {tasks} they would say nothing; it takes {LEAST_TASKS}.", gaps]
+        return [f"No intervals: they need at least {LEAST_TASKS} {tasks}, not {n_tasks}.", gaps]
     if table["rank_low"].isna().all():
         return [gaps]
     grouped = (table["group"] != "").any()
@@ -266,7 +269,7 @@ def board_notes(table: pd.DataFrame, n_tasks: int, tasks: str = "data sets") -> 
 
 
 def _board_row(row: Mapping[Any, Any], table: pd.DataFrame, shown: Callable[[float], str]) -> dict[str, str]:
-    """The cells before those of types."""
+    """Return the cells before those of types."""
     cells = {"Model": str(row["model"]), "Rank (Borda)": f"{row['rank']} ({row['borda']:g})"}
     has_intervals = "rank_low" in table and table["rank_low"].notna().any()
     if has_intervals:
@@ -287,7 +290,4 @@ def _span(low: float, high: float, shown: Callable[[float], str]) -> str:
     return "–" if pd.isna(low) else f"{shown(low)} to {shown(high)}"
 
 
-BOARD_CAPTION = (
-    "ranks by Borda count, and between which ranks each model's lies with 95% confidence for all at once: models whose"
-    " lines overlap may not be told apart"
-)
+BOARD_CAPTION = "ranks by Borda count, with simultaneous 95% intervals: models whose lines overlap may not differ"

@@ -1,9 +1,8 @@
 """The gate: only what people accepted is evaluated.
 
-A verdict covers the transformation, the language of the originals, the output languages that were rated, and
-the generator (its kind too) and prompts that made the rated texts, as long as these are still its outputs. What no
-accepted verdict covers is left out, with the reason and what to do; the user may include it, and then every record of
-it says so.
+A verdict covers a transformation, the language of the originals, the rated output languages, and the generator (with
+its kind) and prompts of the rated texts, as long as the outputs are still those rated. Units that no accepted verdict
+covers are left out, with the reason and what to do; the user may include them, and then their records say so.
 """
 
 from __future__ import annotations
@@ -18,31 +17,31 @@ from generation.jobs import Maker
 from plumbline.identity import identity
 from plumbline.languages import language_name
 
-_LATER = ("sequence", "without", "kept_out_share", "waves")  # came after the first verdicts: their hash is what it was
+_LATER = ("sequence", "without", "kept_out_share", "waves")  # fields added later: older verdicts keep their hash
 
 
 class Makers(Protocol):
-    """What makes the texts of each transformation now (`generation.jobs.Plan`)."""
+    """The present source of each transformation's texts (`generation.jobs.Plan`)."""
 
     @property
     def makers(self) -> Mapping[str, Maker]:
-        """What makes them."""
+        """The source of each transformation's texts."""
         ...
 
     @property
     def prompts(self) -> Mapping[str, Sequence[object]]:
-        """The prompts of its calls; none where no generator is asked."""
+        """The prompts of each transformation's calls; none without a generator."""
         ...
 
     @property
     def prompt_hashes(self) -> Mapping[str, str]:
-        """Identities of these."""
+        """The identities of the prompts."""
         ...
 
 
 @dataclass(frozen=True)
 class GateDecision:
-    """What happens to a unit, why if it is not simply evaluated, and the hashes of the verdicts that decided."""
+    """The status of a unit, the reason unless it is simply evaluated, and the hashes of the deciding verdicts."""
 
     status: Status
     reason: str
@@ -58,11 +57,11 @@ def decide(
     task_type: str = "",
     include_rejected: bool = False,
 ) -> GateDecision:
-    """Whether a unit (a data set, transformation and seed) may be evaluated.
+    """Decide whether a unit (a data set, transformation and seed) may be evaluated.
 
-    `languages` has each language of its originals with those that their outputs are in (codes): every one needs its
-    verdict. `plan` says what generates now. Verdicts of other tasks than `task_type` are not asked; without one all
-    are. `include_rejected` lets through what is refused, with status `included_rejected`.
+    `languages` has the output languages (codes) of each language of its originals; each of these needs a verdict.
+    `plan` has the present generator and prompts. With a `task_type`, verdicts of other tasks do not count.
+    `include_rejected` admits refused units with the status `included_rejected`.
     """
     if task_type:
         verdicts = [verdict for verdict in verdicts if verdict.task_type in ("", task_type)]
@@ -78,9 +77,9 @@ def decide(
 
 
 def withdrawn(decision: GateDecision, replaced: Mapping[str, str], *, include_rejected: bool) -> GateDecision:
-    """The decision on outputs, by language of the originals, that are not the ones that were rated: never simply yes.
+    """Return the decision, refused if outputs replaced the rated ones.
 
-    `replaced` has the languages of the unit where that is so, and what is there instead.
+    `replaced` has the reason for each language of the originals whose outputs were replaced.
     """
     if decision.status != "evaluated" or not replaced:
         return decision
@@ -89,7 +88,7 @@ def withdrawn(decision: GateDecision, replaced: Mapping[str, str], *, include_re
 
 
 def verdict_hash(verdict: Verdict) -> str:
-    """Identity of a verdict as it stands in `verdicts.json`: another decision, reason or rating is another verdict."""
+    """Return the identity of a verdict in `verdicts.json`: another decision, reason or rating changes it."""
     later = {name for name in _LATER if getattr(verdict, name) == Verdict.model_fields[name].default}
     return identity("verdict-v1", verdict.model_dump_json(exclude=later))
 
@@ -97,9 +96,9 @@ def verdict_hash(verdict: Verdict) -> str:
 def _found(
     verdicts: Sequence[Verdict], plan: Makers, transformation: str, language: str, output_languages: Collection[str]
 ) -> tuple[Verdict | None, str]:
-    """The verdict on texts of one language that a generator and prompts in use made, and why it does not let through.
+    """Return the verdict on one language's texts by the present generator and prompts, and the reason for a refusal.
 
-    There may be a reason without a verdict, and with one that does not cover all output languages.
+    The reason is empty if the verdict admits them; a refusal may have no verdict.
     """
     named = [v for v in verdicts if v.transformation == transformation and v.language == language]
     if not named:
@@ -107,7 +106,7 @@ def _found(
         rated_names = f" (rated in {_names(rated)} only)" if rated else ""
         return (
             None,
-            f"no verdict for {transformation} in {language_name(language)}{rated_names}: have a sample of it rated",
+            f"no verdict for {transformation} in {language_name(language)}{rated_names}: have a sample rated",
         )
     prompted, reason = _made_now(named, plan, transformation)
     if reason:
@@ -128,23 +127,23 @@ def _found(
 
 
 def _made_now(named: Sequence[Verdict], plan: Makers, transformation: str) -> tuple[list[Verdict], str]:
-    """Those of at least one verdict that are on texts of the generator and prompts in use; why there is none."""
+    """Return the verdicts on texts of the present generator and prompts, and the reason if there are none."""
     maker = plan.makers[transformation]
     of_generator = [v for v in named if v.generator_hash == maker.hash]
     if not of_generator:
         rated_generator = f"{named[0].model!r} ({named[0].generator_hash[:8]})"
         now = f"{maker.model!r} ({maker.hash[:8]})"
         what = "generator or sampling" if plan.prompts[transformation] else "function or file of outputs"
-        return [], f"the verdict is of another {what}, {rated_generator}, not of {now}: have its outputs rated"
+        return [], f"the verdict is on another {what}, {rated_generator}, not on {now}: have its outputs rated"
     kind = maker.kind
     alike = [v for v in of_generator if v.generator_kind in ("", kind)]
     if not alike:
         was = f"{of_generator[0].generator_kind} outputs of {of_generator[0].model!r}"
-        return [], f"the verdict is of {was}, not of {kind} ones: have these rated, or bring the study's kind back"
+        return [], f"the verdict is on {was}, not on {kind} ones: have these rated, or restore the generator's kind"
     prompted = [v for v in alike if v.prompt_hash == plan.prompt_hashes[transformation]]
     if not prompted:
         was, now = alike[0].prompt_hash[:8], plan.prompt_hashes[transformation][:8]
-        return [], f"the verdict is of other prompts ({was}, now {now}): have the new outputs rated"
+        return [], f"the verdict is on other prompts ({was}, now {now}): have the new outputs rated"
     return prompted, ""
 
 

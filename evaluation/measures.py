@@ -1,6 +1,6 @@
-"""All that is measured beside the scores, in the form that a run takes it: what is left, how it is done, where it goes.
+"""Measures beside the scores: the units left to measure, how each is measured, and the tables.
 
-All tables rest on embeddings that scoring has put on disk, so they cost little after it.
+All use embeddings that scoring has stored, so they cost little after it.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ from plumbline.transformations import ORIGINAL
 
 @dataclass(frozen=True)
 class MeasureTodo:
-    """The units that a model has left to measure for one table, and how that is done."""
+    """A model's units left to measure for one table, and the measure."""
 
     measure: RowMeasure[Any]
     units: Sequence[ScoreUnit]
 
 
 class Tables:
-    """The tables of a study: what of them holds, and what is still to be made for the `chosen` of its `models`."""
+    """The tables of a study: which rows are valid, and which are left to make for the `chosen` of its `models`."""
 
     def __init__(
         self,
@@ -64,29 +64,29 @@ class Tables:
         models: Sequence[Model],
         chosen: Sequence[Model],
     ) -> None:
-        """Read what there is; `measures` say how each table is made. Raises DataError for files that cannot be read."""
+        """Read the existing tables; `measures` make them. Raises DataError for files that cannot be read."""
         self._measures = measures
         self._tables = {m.file.name: MeasureTable(records, units, models, chosen, m) for m in self._measures}
         for texts in {unit.texts for unit in units}:
             texts.remembered.keep()
 
     def todo(self, model: Model) -> tuple[MeasureTodo, ...]:
-        """What needs the model to be loaded."""
+        """Return the measurements that need the model to be loaded."""
         todos = (MeasureTodo(measure, self._tables[measure.file.name].todo(model)) for measure in self._measures)
         return tuple(todo for todo in todos if todo.units)
 
     def save(self, model: Model, measures: UnitMeasures) -> None:
-        """Note what was measured; `write` puts it on disk."""
+        """Keep a unit's measured fields; `write` stores them."""
         self._tables[measures.file].save(model, measures.key, measures.fields)
 
     def write(self) -> None:
-        """Write everything noted."""
+        """Write all rows to disk."""
         for table in self._tables.values():
             table.write()
 
 
 def measures(records: EvaluationRecords) -> tuple[RowMeasure[Any], ...]:
-    """How each table of a study is made. Raises DataError for files that cannot be read."""
+    """Return the measures of a study's tables. Raises DataError for files that cannot be read."""
     study = records.study
     good = accepted_pairs(records.pair_means, records.rubric.question_names()) if records.has(PAIR_MEANS) else None
     wanted = (Abstaining(study.evaluation, study.sample.seed),) if study.evaluation.abstention else ()
@@ -98,7 +98,7 @@ def measures(records: EvaluationRecords) -> tuple[RowMeasure[Any], ...]:
 
 
 def pieces(todos: Sequence[MeasureTodo]) -> list[Callable[[Encoder], UnitMeasures]]:
-    """What is left for a model, one by one; each raises what the encoder raises."""
+    """Return a model's measurements left, one by one; each raises the encoder's errors."""
     return [partial(_measured, todo.measure, unit) for todo in todos for unit in todo.units]
 
 
@@ -106,17 +106,17 @@ def _measured(measure: RowMeasure[Any], unit: ScoreUnit, encoder: Encoder) -> Un
     return UnitMeasures(measure.file.name, unit.place, measure.measured(unit, encoder))
 
 
-_PASSAGE = "passage"  # the field of retrieval's passages, which are searched and not scored
+_PASSAGE = "passage"  # the field of retrieval's passages, which are searched but not scored
 
 
 class AcceptedPairs:
-    """Scores on accepted pairs alone: items whose transformed texts people rated and accepted, one by one (a measure).
+    """Scores on accepted pairs only: items whose transformed texts people accepted one by one (a measure).
 
-    A verdict accepts a transformation by the mean over its pairs; some of these are bad all the same. Here an item
-    counts only if each of its texts is one of a rated pair whose own mean reaches the threshold on every question
-    (`verdicts.verdicts.accepted_pairs`), and its output is still the one that was rated; original and transformed texts
-    are scored on the same items. Few items have that where a pair is one sentence of many: what has fewer than
-    `acceptance.min_pairs` items is NaN, with the reason.
+    A verdict accepts a transformation by the mean over its pairs, some of which are bad. Here an item counts only if
+    each of its texts belongs to a rated pair whose own mean reaches the threshold on every question
+    (`verdicts.verdicts.accepted_pairs`), and its output is still the rated one. Original and transformed texts are
+    scored on the same items. Few items qualify if a pair is one sentence of many: with fewer than
+    `acceptance.min_pairs` items the scores are NaN, with the reason.
     """
 
     file = ACCEPTED_SCORES
@@ -130,28 +130,28 @@ class AcceptedPairs:
         min_pairs: int,
         accept: str = "",
     ) -> None:
-        """`good` are the accepted ones of the sample's `pairs` (ids); None where the command `accept` has yet to tell.
+        """Take the ids of the accepted `pairs` (`good`); None before the command `accept` has run.
 
-        Fewer than `min_pairs` items of a data set are not scored.
+        A data set with fewer than `min_pairs` items is not scored.
         """
         self._evaluation, self._min_pairs = evaluation, min_pairs
-        self._unknown = f"it is not known which pairs are accepted: run `{accept}`" if good is None else ""
+        self._unknown = f"no pair is accepted yet: run `{accept}`" if good is None else ""
         self._good = frozenset(good or ())
         self._seeds = {(pair.transformation, pair.seed) for pair in pairs if pair.pair_id in self._good}
         self._known: dict[Place, _Selection] = {}
 
     def identity(self, unit: ScoreUnit, model: Model) -> str:
-        """That of the score, of which texts are accepted, and of how many items it takes."""
+        """Return the identity of the score, the accepted texts, and the least number of items."""
         chosen = sorted(self._selection(unit).texts)
         return identity("accepted-v1", unit.unit_id(self._evaluation.protocol, model), chosen, self._min_pairs)
 
     def blank(self, unit: ScoreUnit) -> Fields | None:
-        """NaN with the reason, where the items are too few."""
+        """Return NaN with the reason if there are too few items, else None."""
         selection = self._selection(unit)
         return self._fields(unit, math.nan, math.nan, selection.reason) if selection.reason else None
 
     def measured(self, unit: ScoreUnit, encoder: Encoder) -> Fields:
-        """Both scores, on the same items."""
+        """Return both scores, on the same items."""
         evaluation, texts = self._evaluation, self._selection(unit).texts
         both = accepted_alone(unit.dataset, outputs_of(unit), texts)
         before, after = (
@@ -183,7 +183,7 @@ class AcceptedPairs:
             texts = sorted(text for text, pair in good.items() if outputs.get(text) == pair.transformed)
             accepted, _ = accepted_alone(unit.dataset, outputs_of(unit), frozenset(texts))
             n = scoring.size(accepted)
-            few = f"{n} items consist of accepted pairs alone, of at least {least} that are needed"
+            few = f"only {n} items consist of accepted pairs; at least {least} are needed"
             return {"texts": texts, "n": n, "reason": few if n < least else scoring.unusable(accepted, protocol)}
 
         remembered = unit.texts.remembered
@@ -193,7 +193,7 @@ class AcceptedPairs:
 
 @dataclass(frozen=True)
 class _Selection:
-    """The accepted texts of a unit (ids), how many items consist of them, and why these give no score."""
+    """The accepted texts of a unit (ids), the number of their items, and the reason if these give no score."""
 
     texts: frozenset[str]
     n: int
@@ -201,10 +201,10 @@ class _Selection:
 
 
 def accepted_alone(dataset: Dataset, outputs: Outputs, accepted: Collection[str]) -> tuple[Dataset, Dataset]:
-    """(original, transformed) data set of the items whose scored texts are all in `accepted` (ids).
+    """Return (original, transformed) data set of the items whose scored texts are all in `accepted` (ids).
 
-    Texts that are not scored (classification's train split, the passages that queries are searched in) stay whole, so
-    that nothing but the items differs from the whole data set's scores.
+    Texts that are not scored (classification's train split, passages) all stay, so that only the items differ from the
+    whole data set's scores.
     """
 
     def left(text: Text, cell: str) -> str | None:
@@ -215,7 +215,7 @@ def accepted_alone(dataset: Dataset, outputs: Outputs, accepted: Collection[str]
 
 
 def outputs_of(unit: ScoreUnit) -> Outputs:
-    """The outputs of a transformed unit. Raises ValueError for an original."""
+    """Return the outputs of a transformed unit. Raises ValueError for an original."""
     if unit.outputs is None:
         raise ValueError(f"{unit.name}: the original has no outputs")
     return unit.outputs
@@ -225,21 +225,21 @@ _AT_ONCE = 8192  # texts whose embeddings are in memory at a time
 
 
 class AllTexts:
-    """How it is measured (an `evaluation.measures.Measure`): by the default prompt, as for rated pairs."""
+    """The drift of all texts (an `evaluation.measures.RowMeasure`): by the default prompt, as for rated pairs."""
 
     file = TEXT_DRIFT
     originals = False
 
     def identity(self, unit: ScoreUnit, model: Model) -> str:
-        """That of the model and of all texts, before and after."""
+        """Return the identity of the model and of all texts, before and after."""
         return identity("text-drift-v1", unit.content_id, model.model_id)
 
     def blank(self, unit: ScoreUnit) -> Fields | None:
-        """A model is always needed."""
+        """Return None: this always needs the model."""
         return None
 
     def measured(self, unit: ScoreUnit, encoder: Encoder) -> Fields:
-        """Mean and quantiles. Raises DataError for embeddings that have no direction, or hold NaN."""
+        """Return mean and quantiles. Raises DataError for embeddings that are zero or contain NaN."""
         outputs, originals = outputs_of(unit).texts, unit.texts.originals(unit.spec, unit.revision)
         both = zip(originals.ids, originals.texts, strict=True)
         pairs = ((text, outputs[text_id]) for text_id, text in both if text_id in outputs)
@@ -251,15 +251,16 @@ class AllTexts:
         return {"n": len(drift), "mean": float(drift.mean()), **dict(zip(QUANTILES, quantiles, strict=True))}
 
 
-NOT_OF_PAIRS = "its metric is of two rankings, not of a query: a query has no score to abstain from"
-NOT_OF_OTHERS = "abstention is of searches (retrieval, reranking), where a query has several similarities"
+NOT_OF_PAIRS = "its metric compares two rankings: a single query has no score to abstain from"
+NOT_OF_OTHERS = "abstention needs searches (retrieval, reranking), where a query has several similarities"
 
 
 class Abstaining:
-    """How well a model would know which queries to leave unanswered (an `evaluation.measures.RowMeasure`).
+    """Measure of how well a model's confidence tells which queries to answer (an `evaluation.measures.RowMeasure`).
 
-    Where a query has several similarities (retrieval, reranking), its confidence can be had of them. The same queries'
-    originals stand beside: a threshold set on these tells whether the model notices that a transformation lost it.
+    A query with several similarities (retrieval, reranking) has a confidence computed from them. The same queries'
+    originals are measured too: a threshold set on them shows whether the model notices that a transformation misleads
+    it.
     """
 
     file = ABSTENTION
@@ -267,23 +268,21 @@ class Abstaining:
 
     def __init__(self, evaluation: EvaluationSpec, seed: int) -> None:
         self._evaluation, self._seed = evaluation, seed
-        self._last: tuple[Encoder, str, frozenset[str], list[QueryScores]] | None = (
-            None  # originals that were scored last
-        )
+        self._last: tuple[Encoder, str, frozenset[str], list[QueryScores]] | None = None  # the originals scored last
 
     def identity(self, unit: ScoreUnit, model: Model) -> str:
-        """That of the score, and of what errors are drawn by."""
+        """Return the identity of the score and of the random draws of errors."""
         return identity("abstention-v2", unit.unit_id(self._evaluation.protocol, model), self._seed)
 
     def blank(self, unit: ScoreUnit) -> Fields | None:
-        """NaN with the reason, where a query has no score or no several similarities."""
+        """Return NaN with the reason if queries have no score or only one similarity, else None."""
         task = unit.task
         if METRICS[task] in OF_QUERY:
             return None
         return self._fields(task, 0, {}, NOT_OF_PAIRS if task == "instruction_reranking" else NOT_OF_OTHERS)
 
     def measured(self, unit: ScoreUnit, encoder: Encoder) -> Fields:
-        """Curves and thresholds of the unit's queries beside those of their originals."""
+        """Return curves and thresholds of the unit's queries and of their originals."""
         before = self._originals(unit, encoder)
         after = before if unit.transformation == ORIGINAL else self._parts(unit.data(), encoder)
         fields: dict[str, object] = {}
@@ -334,13 +333,13 @@ def _is_number(annotation: object) -> bool:
 
 
 def _together(parts: Sequence[QueryScores], number: int) -> Abstention:
-    """One confidence (by its place) over the queries of all subsets."""
+    """Return the abstention by one confidence (by its index) over the queries of all subsets."""
     sure = [confidence[number] for part in parts for confidence in part.sure]
     return abstention(sure, [value for part in parts for value in part.metric])
 
 
 def _mean(parts: Sequence[QueryScores], number: int) -> Abstention:
-    """The mean over subsets, as mteb averages what it measures of them."""
+    """Return the mean over subsets, as mteb averages them."""
     curves = [abstention([confidence[number] for confidence in part.sure], part.metric) for part in parts]
     curve, oracle, thresholds = (
         tuple(np.mean([getattr(part, name) for part in curves], axis=0).tolist())
@@ -352,13 +351,13 @@ def _mean(parts: Sequence[QueryScores], number: int) -> Abstention:
 
 
 def _error(parts: Sequence[QueryScores], number: int, rng: np.random.Generator) -> float:
-    """The standard error of `_mean`'s nAUC: subsets' queries are drawn each by themselves."""
+    """Return the standard error of `_mean`'s nAUC, with queries drawn within each subset."""
     errors = [nauc_error([confidence[number] for confidence in part.sure], part.metric, rng=rng) for part in parts]
     return math.sqrt(sum(error**2 for error in errors)) / max(len(errors), 1)
 
 
 def _at(thresholds: Curve, parts: Sequence[QueryScores], number: int) -> tuple[Curve, Curve]:
-    """Share of queries that reach each threshold, and their mean metric."""
+    """Return the share of queries that reach each threshold, and their mean metric."""
     sure = np.array([confidence[number] for part in parts for confidence in part.sure])
     metric = np.array([value for part in parts for value in part.metric])
     reached = [sure >= threshold for threshold in thresholds]
@@ -366,8 +365,8 @@ def _at(thresholds: Curve, parts: Sequence[QueryScores], number: int) -> tuple[C
     return tuple(float(some.mean()) for some in reached), tuple(means)
 
 
-Similarities = Mapping[str, Mapping[str, float]]  # of each query's passages that were ranked
-#: mteb's main metrics of searches, as trec_eval calls them of a query
+Similarities = Mapping[str, Mapping[str, float]]  # of each query's ranked passages
+#: mteb's main metrics of searches, and trec_eval's names for one query
 OF_QUERY = {"ndcg_at_10": "ndcg_cut_10", "map_at_1000": "map_cut_1000"}
 
 
@@ -381,19 +380,19 @@ class QueryScores:
 
 @dataclass
 class Queries:
-    """Notes each query's `metric` (mteb's name of the main metric) and confidences, a part a subset."""
+    """Collects each query's `metric` (mteb's name of the main metric) and confidences, a part for each subset."""
 
     metric: str
     parts: list[QueryScores] = field(default_factory=list)
 
     def on(self, task: Any) -> None:
-        """Watch a task of mteb's (`AbsTaskRetrieval`) that is about to be scored."""
+        """Watch an mteb task (`AbsTaskRetrieval`) that will be scored."""
         task.task_specific_scores = partial(self._note, task, task.task_specific_scores)
 
     def _note(
         self, task: Any, measure: Callable[..., Any], scores: Any, qrels: Any, results: Any, **others: Any
     ) -> Any:
-        """Mteb's own hook, which is given all queries' metrics and similarities."""
+        """Collect all queries' metrics and similarities: mteb's own hook receives them."""
         ranked = _without_first(results) if task.skip_first_result else results
         name = OF_QUERY[self.metric]
         sure = [confidences(list(ranked[query].values())) for query in scores]
@@ -402,7 +401,7 @@ class Queries:
 
 
 def _without_first(results: Similarities) -> dict[str, dict[str, float]]:
-    """As mteb scores tasks whose first passage is the query itself."""
+    """Return rankings without their first passage, which mteb ignores if it is the query itself."""
     return {
         query: dict(sorted(ranking.items(), key=lambda passage: passage[1], reverse=True)[1:])
         for query, ranking in results.items()
@@ -415,32 +414,32 @@ R = TypeVar("R", bound=MeasureRow)
 
 
 class RowMeasure(Protocol[R]):
-    """How the rows of one table are made."""
+    """Makes the rows of one table."""
 
     originals: bool
-    """Whether originals have rows, too."""
+    """Whether originals have rows too."""
 
     @property
     def file(self) -> RecordFile[R]:
-        """Where the rows are."""
+        """The file of the rows."""
         ...
 
     def identity(self, unit: ScoreUnit, model: Model) -> str:
-        """Identity of a unit's row for a model."""
+        """Return the identity of a unit's row for a model."""
         ...
 
     def blank(self, unit: ScoreUnit) -> Fields | None:
-        """The row's own fields where no model is needed to know them; None where one is."""
+        """Return the row's own fields if they need no model, else None."""
         ...
 
     def measured(self, unit: ScoreUnit, encoder: Encoder) -> Fields:
-        """The row's own fields."""
+        """Return the row's own fields."""
         ...
 
 
 @dataclass(frozen=True)
 class UnitMeasures:
-    """What was measured of a unit, for the table of a file."""
+    """The measured fields of a unit, for the table of a file."""
 
     file: str
     key: Place
@@ -448,10 +447,10 @@ class UnitMeasures:
 
 
 class MeasureTable(Generic[R]):
-    """One table: what of it holds from earlier runs, and what is still to be made (`todo`).
+    """One table: its valid rows from earlier runs, and those left to make (`todo`).
 
-    `models` are all of the study's; for the `chosen` ones rows that need no model are made at once. What the gate left
-    out is not measured. Raises DataError for a table that cannot be read.
+    `models` are all of the study's; for the `chosen` ones rows that need no model are made at once. Units that the gate
+    left out are not measured. Raises DataError for a table that cannot be read.
     """
 
     def __init__(
@@ -479,11 +478,11 @@ class MeasureTable(Generic[R]):
                 )
 
     def todo(self, model: Model) -> list[ScoreUnit]:
-        """The units that a model is needed for."""
+        """Return the units that need a model to be loaded."""
         return [unit for unit in self._units.values() if (model.name, unit.place) not in self._rows]
 
     def save(self, model: Model, key: Place, fields: Fields) -> None:
-        """Note a row; `write` puts it on disk."""
+        """Keep a row; `write` stores it."""
         unit = self._units[key]
         self._rows[model.name, key] = self._measure.file.record.model_validate(
             {
@@ -500,11 +499,11 @@ class MeasureTable(Generic[R]):
         )
 
     def write(self) -> None:
-        """Write everything noted, in the study's order whatever order it was made in."""
+        """Write all rows, in the study's order."""
         places = [(model.name, unit.place) for model, unit in self._wanted()]
         rows = [self._rows[key] for key in places if key in self._rows]
         write_rows(self._records, self._measure.file, rows)
 
     def _wanted(self) -> Iterator[tuple[Model, ScoreUnit]]:
-        """Each row that the table is to have."""
+        """Return each row that the table should have."""
         return ((model, unit) for model in self._models for unit in self._units.values())

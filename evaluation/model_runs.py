@@ -1,4 +1,4 @@
-"""What each model has going on a Ray cluster, as the command sees it, and what is said of workers that fail or die."""
+"""The state of each model on a Ray cluster, and the messages about workers that fail or die."""
 
 from __future__ import annotations
 
@@ -23,45 +23,45 @@ LIGHT = ("openai", "lexical", "word_vectors")  # kinds of models that need neith
 
 
 def serves(slot: Slot, spec: ModelSpec) -> bool:
-    """Whether a slot is for such a model: light ones have slots without a CPU."""
+    """Return whether a slot suits a model: light models have slots without a CPU."""
     return (slot.cpus == 0) == (spec.kind in LIGHT)
 
 
 def size_of_slots(ray: Any, device: str) -> tuple[int, int]:
-    """CPUs and GPUs of a slot: one each; where no node has a GPU, as many CPUs as the smallest node has.
+    """Return the CPUs and GPUs of a slot: one each, or without GPUs as many CPUs as the smallest node has.
 
-    A run settles that when it begins: with other nodes it would be another size, and slots that are in use no slots.
-    `device` is what the study has models run on. Raises ServiceError where no node has a CPU.
+    A run fixes the size when it starts, as joining nodes would change it and invalidate slots in use. `device` is the
+    study's device for models. Raises ServiceError if no node has a CPU.
     """
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0) >= 1]
     if not nodes:
-        raise ServiceError("no node of the Ray cluster has a CPU to give; see `ray status`")
+        raise ServiceError("no node of the Ray cluster has a free CPU; see `ray status`")
     gpus = any(has.get("GPU", 0) >= 1 for has in nodes) and device != "cpu"
     return (1, 1) if gpus else (min(int(has["CPU"]) for has in nodes), 0)
 
 
 def model_slots(ray: Any, size: tuple[int, int]) -> list[Slot]:
-    """The cluster's slots of this size; and one a node for light models, which take no CPU.
+    """Return the cluster's slots of this size, and one a node for light models, which take no CPU.
 
-    These wait for a server, or compute next to nothing.
+    Light models wait for a server, or compute very little.
     """
     return [*slots(ray, *size), *(slot._replace(cpus=0) for slot in slots(ray, 1, one_a_node=True))]
 
 
 def command_cpus(ray: Any) -> int:
-    """CPUs that the command's own node gives to the cluster."""
+    """Return the CPUs that the command's own node gives to the cluster."""
     here = ray.get_runtime_context().get_node_id()
     return sum(int(node["Resources"].get("CPU", 0)) for node in ray.nodes() if node["NodeID"] == here)
 
 
-# Of a shard, or of a piece, whose process dies or fails. A process has one in work, so it is known which it died over,
-# but a process may be killed, and the next one's node be lost: the first two deaths may be none of its doing.
+# Tries of a shard or piece whose process dies or fails. A process works on one at a time, so the fatal one is known;
+# but the first two deaths may have other causes: a process may be killed, and the next one's node be lost.
 TRIES = 3
 
 
 @dataclass(eq=False)
 class ModelRun:
-    """A model that is run: `todo` are numbers of pieces that nobody has, others are with a scoring worker."""
+    """A running model: `todo` has the numbers of pieces that no scoring worker has."""
 
     job: ModelJob
     shards: Shards
@@ -72,33 +72,33 @@ class ModelRun:
     texts: int = 0
     failure: str = ""
     unusable: set[Slot] = field(default_factory=set)
-    reason: str = ""  # why there: what it raised, rather than that processes died
-    tries: Counter[Any] = field(default_factory=Counter)  # of pieces, and of slots where it died while it was loaded
+    reason: str = ""  # why slots are unusable: an error, rather than a death
+    tries: Counter[Any] = field(default_factory=Counter)  # of pieces, and of slots where loading it killed the process
     waiting: dict[TextQueue, ScoringHandle] = field(default_factory=dict)
-    questions: list[tuple[ScoringHandle, MethodCall]] = field(default_factory=list)  # that no worker has yet
+    questions: list[tuple[ScoringHandle, MethodCall]] = field(default_factory=list)  # not given to a worker yet
     answers: dict[bytes, Any] = field(default_factory=dict)  # answers by question
-    ways: dict[str, Any] = field(default_factory=dict)  # what stands behind a prompt, of models that pick theirs
+    ways: dict[str, Any] = field(default_factory=dict)  # the text behind a prompt, for models that choose their own
     watches: defaultdict[str, Stopwatch] = field(default_factory=lambda: defaultdict(Stopwatch))  # by kind of GPU
 
     @classmethod
     def of(cls, host: ModelHost, job: ModelJob) -> ModelRun:
-        """A model's run, with what was kept of it.
+        """Start a model's run, with its stored embeddings.
 
-        Raises DataError where that cannot be read, StudyError for a local model that the command's machine lacks.
+        Raises DataError if these cannot be read, StudyError for a local model that is not on the command's machine.
         """
         spec, evaluation = job.model.spec, host.evaluation
         spec.location(host.file.parent)
         at_once = spec.http.concurrency if spec.kind == "openai" else 1
-        batch = evaluation.batch_size * at_once  # what is encoded at once
+        batch = evaluation.batch_size * at_once  # texts encoded at once
         shards = Shards(host.store(job.model.model_id), batch)
         return cls(job, shards, deque(range(len(job.pieces))))
 
     def wants_worker(self) -> bool:
-        """Whether one more worker would have something to do.
+        """Return whether one more worker would have something to do.
 
-        A model is not loaded for what others have in flight, nor more often than there are shards left. How many
-        there are is known once scores are begun, and so once one worker has loaded the model. Until then others do
-        only where nothing was encoded before, for that leaves all to do.
+        A model is not loaded for shards in flight, nor more often than there are shards left. Their number is known
+        once one worker has loaded the model and scoring has begun. Until then more workers start only if nothing
+        was encoded before, as everything is left then.
         """
         if self.failure:
             return False
@@ -106,7 +106,7 @@ class ModelRun:
         return not self.workers or (self.shards.unassigned > loading if self.facts else self.shards.fresh)
 
     def start_worker(self, ray: Any, host: ModelHost, slot: Slot) -> EncodingHandle:
-        """An encoding worker in a slot; nothing was asked of it yet."""
+        """Start an encoding worker in a slot and return its handle."""
         model = self.job.model
         actor = ray.remote(concurrency_groups={"asked": 1})(EncodingWorker).options(**slot.options)
         worker = EncodingHandle(slot, self, actor.remote(host, model.spec, due_of(host, model.spec), quiet))
@@ -114,22 +114,22 @@ class ModelRun:
         return worker
 
     def take(self, shard: TextShard, gpu: str, rows: Embeddings, seconds: float) -> None:
-        """Keep what came back of a shard, and how long it took on what kind of GPU. Raises as `Shards.add`."""
+        """Store a shard's embeddings, and the time they took on this kind of GPU. Raises as `Shards.add`."""
         self.watches[gpu].add(self.job.model.spec.name, len(shard.texts), sum(map(len, shard.texts)), seconds)
         self.shards.add(shard, rows)
 
     def close(self, folder: Path) -> None:
-        """Let go of the store, which stays, and note in a study's folder how fast the model was."""
+        """Close the store, and record the model's speed in a study's folder."""
         self.shards.close()
         for gpu, watch in self.watches.items():
             keep_speed(folder, self.job.model.spec, self.job.model.model_id, watch, gpu)
 
     def may_have(self, slots: Sequence[Slot]) -> bool:
-        """Whether there is a slot left for the model."""
+        """Return whether a slot is left for the model."""
         return any(serves(slot, self.job.model.spec) and slot not in self.unusable for slot in slots)
 
     def failed(self, slot: Slot, error: Any, shard: TextShard | None) -> str:
-        """Note what it raised in a slot, over a shard if any; what is said of it."""
+        """Record an error in a slot, with its shard if any; return the message."""
         self.reason = why = line_of(error, f"node {slot.address}")
         self.unusable.add(slot)
         if shard is not None:
@@ -137,7 +137,7 @@ class ModelRun:
         return why
 
     def died(self, slot: Slot, error: Exception, over: TextShard | None) -> str:
-        """Note that its process died in a slot, over a shard or while it was loaded; what is said of it."""
+        """Record a death in a slot, on a shard or while loading; return the message."""
         if over is not None:
             over.tries += 1
         else:
@@ -151,14 +151,14 @@ class ModelRun:
 
 @dataclass(eq=False)
 class EncodingHandle:
-    """An encoding worker, and the shards that it has in flight."""
+    """An encoding worker, and its shards in flight."""
 
     slot: Slot
     run: ModelRun
     actor: Any
     ready: bool = False
     gone: bool = False
-    gpu: str = ""  # what kind it has
+    gpu: str = ""  # kind of GPU
     in_flight: list[TextShard] = field(default_factory=list)
 
 
@@ -174,23 +174,23 @@ class ScoringHandle:
     def current(self) -> ModelRun:
         """The run that it works for."""
         if self.run is None:
-            raise RuntimeError("a scoring worker without work was asked what it works for")
+            raise RuntimeError("an idle scoring worker has no run")
         return self.run
 
     def begin(self, run: ModelRun) -> Any:
-        """Have the next piece of a run made; the call."""
+        """Start the next piece of a run and return the call."""
         self.run, self.piece = run, run.todo.popleft()
         run.pieces_in_flight += 1
         return self.actor.begin.remote(run.job.pieces[self.piece], run.facts, run.job.model.spec.name)
 
     def free(self) -> None:
-        """It has nothing to do any more."""
+        """Mark it as idle."""
         self.current.pieces_in_flight -= 1
         self.run = None
 
 
 def idle_for(run: ModelRun, workers: Sequence[EncodingHandle]) -> EncodingHandle | None:
-    """A worker that has nothing to do, whose run has others, and whose slot would do for a run that has none."""
+    """Return an idle worker whose run has others, and whose slot suits a run without workers; or None."""
     for worker in workers:
         idle = worker.ready and not worker.in_flight and len(worker.run.workers) > 1
         if idle and serves(worker.slot, run.job.model.spec) and worker.slot not in run.unusable:
@@ -199,7 +199,7 @@ def idle_for(run: ModelRun, workers: Sequence[EncodingHandle]) -> EncodingHandle
 
 
 def line_of(error: Any, where: str) -> str:
-    """What a process raised, in one line with the place that it comes from; a bug stays what it is."""
+    """Return a process's error in one line with its place; raise a bug as it is."""
     cause: BaseException = error.cause
     if isinstance(cause, (ImportError, OSError)):
         return f"{where}: {cause}; docs/howto/ray.md says what a node needs"
@@ -209,7 +209,7 @@ def line_of(error: Any, where: str) -> str:
 
 
 def death(error: Exception, times: int) -> str:
-    """What is said of a process that is no more, so many having died over the same."""
+    """Return the message about a dead process, with the number of deaths on the same work."""
     what = str(error).strip().splitlines()[0]
     often = "" if times < TRIES else f" {TRIES} times"
     return f"its process died{often} (killed, or out of memory?): {what}; Ray's logs on the node say why"

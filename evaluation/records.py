@@ -1,4 +1,4 @@
-"""What evaluation writes, row by row, and the records of an evaluated study, opened once."""
+"""The records that evaluation writes, and the opened records of an evaluated study."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ R = TypeVar("R", bound=Record)
 
 
 class MeasureRow(Record):
-    """What rows have in common that are measured beside the scores."""
+    """Fields common to all measures beside the scores."""
 
     KEY = ("model", "dataset", "transformation", "seed")
     model: str = Field(description="the embedding model")
@@ -38,7 +38,7 @@ class MeasureRow(Record):
     axis: str = Field(description="its axis")
     seed: int = Field(description="transformation seed")
     status: Status = Field(description="whether the gate let it through")
-    unit_id: str = Field(description="identity of all that makes the numbers: equal ones are reused")
+    unit_id: str = Field(description="identity of everything behind the numbers: rows with an equal one are reused")
 
 
 class AcceptedScore(MeasureRow):
@@ -47,13 +47,13 @@ class AcceptedScore(MeasureRow):
     metric: str = Field(description="mteb's name of the main metric")
     original: Number = Field(description="its value on the original texts of these items; NaN if unknown")
     score: Number = Field(description="its value on their transformed texts; NaN if unknown")
-    n: int = Field(description="items that were scored, or too few to be")
+    n: int = Field(description="items of accepted pairs, scored if there are enough")
     n_pairs: int = Field(description="accepted pairs among the data set's texts")
     reason: str = Field(description="why there is no score; empty otherwise")
 
 
 class TextDrift(MeasureRow):
-    """The drift (1 - cos, 0 to 2) of a data set's distinct texts, a distribution in numbers (`text_drift.parquet`)."""
+    """The distribution of the drift (1 - cos, 0 to 2) of a data set's distinct texts (`text_drift.parquet`)."""
 
     n: int = Field(description="distinct texts that have an output")
     mean: float = Field(description="mean drift")
@@ -67,8 +67,8 @@ class TextDrift(MeasureRow):
 class AbstentionRow(MeasureRow):
     """One model on one data set, original or transformed (`abstention.parquet`); see `statistics.abstention`.
 
-    Lists have ten places: all queries answered, nine in ten, and so on to one in ten. Of several subsets nAUC, curves
-    and oracle are means, as mteb has scores; thresholds are of all queries together.
+    Lists have ten places: all queries answered, nine in ten, and so on to one in ten. With several subsets nAUC, curves
+    and oracle are means, as mteb's scores are; thresholds are computed over all queries together.
     """
 
     metric: str = Field(description="mteb's name of the main metric")
@@ -82,7 +82,7 @@ class AbstentionRow(MeasureRow):
     curve_original_max: Curve = Field(description="the same of the original texts")
     threshold_max: Curve = Field(description="the least confidence among these queries' original texts")
     answered_max: Curve = Field(description="share of queries at or above that threshold")
-    kept_max: Curve = Field(description="mean metric of these; NaN where there is none")
+    kept_max: Curve = Field(description="mean metric of these; NaN without any")
     nauc_std: Number = Field(description="nAUC by the similarities' standard deviation, and so on as above")
     nauc_error_std: Number = Field(default=math.nan, description="as above")
     nauc_original_std: Number = Field(description="as above")
@@ -110,16 +110,16 @@ ABSTENTION = RecordFile("abstention.parquet", AbstentionRow, COMMAND, noted=True
 
 
 class EvaluationRecords(Evidence):
-    """The records of a study from the sample to the scores: each is read when it is first asked for."""
+    """The records of a study from the sample to the scores, each read when it is first used."""
 
     @functools.cached_property
     def verified(self) -> list[Verdict]:
-        """The verdicts reached last. Raises DataError where they do not follow from what is on disk."""
+        """The last verdicts. Raises DataError if they do not follow from the files on disk."""
         return verified_verdicts(self)
 
     @functools.cached_property
     def sample(self) -> pd.DataFrame:
-        """The sample's pairs, a row each, as they are written; none before it was drawn."""
+        """The sample's pairs, one row each, as stored; none before it is drawn."""
         pairs = self.collected.pairs
         words = {
             name: kind.categories.dtype for name, kind in pairs.dtypes.items() if isinstance(kind, CategoricalDtype)
@@ -128,22 +128,22 @@ class EvaluationRecords(Evidence):
 
     @functools.cached_property
     def sample_ratings(self) -> pd.DataFrame | None:
-        """The sample's ratings, as they are written; None before there are any."""
+        """The sample's ratings, as stored; None before there are any."""
         return self.collected.sample_ratings if self.has(RATINGS) else None
 
     @property
     def question(self) -> str:
-        """The first question that raters answer on a scale; empty where there is none."""
+        """The first question with a scale; empty if there is none."""
         return next(iter(self.rubric.rating_names()), "")
 
     @functools.cached_property
     def scores(self) -> pd.DataFrame:
-        """The scores (`plumbline.records.Score`); what earlier versions did not write is empty."""
+        """The scores (`plumbline.records.Score`); columns that earlier versions lacked are empty."""
         return self._frame(SCORES)
 
     @functools.cached_property
     def new_scores(self) -> Journal:
-        """The scores that are on disk and not in the table yet."""
+        """The journal of scores that are not in the table yet."""
         return Journal(self.study.scratch / "scores.journal")
 
     @functools.cached_property
@@ -153,17 +153,17 @@ class EvaluationRecords(Evidence):
 
     @functools.cached_property
     def accepted_scores(self) -> pd.DataFrame:
-        """The rows of `AcceptedScore`; none where there is no file yet."""
+        """The rows of `AcceptedScore`; none without the file."""
         return self._frame_or_none(ACCEPTED_SCORES)
 
     @functools.cached_property
     def text_drift(self) -> pd.DataFrame:
-        """The rows of `TextDrift`; none where there is no file yet."""
+        """The rows of `TextDrift`; none without the file."""
         return self._frame_or_none(TEXT_DRIFT)
 
     @functools.cached_property
     def abstention(self) -> pd.DataFrame:
-        """The rows of `AbstentionRow`; none where there is no file yet, or the study does not ask for it."""
+        """The rows of `AbstentionRow`; none without the file, or if the study does not ask for it."""
         if not self.study.evaluation.abstention:
             return pd.DataFrame(columns=list(AbstentionRow.model_fields))
         return self._frame_or_none(ABSTENTION)
@@ -177,15 +177,15 @@ class EvaluationRecords(Evidence):
 
 
 def earlier(records: StudyRecords, file: RecordFile[R]) -> list[R]:
-    """Rows of earlier runs; none before the first. They can be made again, so the file may go where it is damaged."""
+    """Return the rows of earlier runs. They can be made again, so a damaged file may be deleted."""
     if not records.has(file):
         return []
     try:
         return [as_record(row, file.record) for row in records.table(file).to_pylist()]
     except DataError as error:
-        raise DataError(f"{error} (nothing else is lost when {file.name} is deleted: it is made again)") from None
+        raise DataError(f"{error} (you may delete {file.name}: the next run makes it again)") from None
 
 
 def write_rows(records: StudyRecords, file: RecordFile[R], rows: Iterable[R]) -> None:
-    """Write a table, and note in the manifest what it says."""
+    """Write a table, and record it in the manifest."""
     records.noted.write_table(file.name, rows, file.record)

@@ -1,9 +1,8 @@
-"""What a study's models scored: the records of earlier runs, those that are being made, and the tables of both.
+"""The scores of a study's models: records of earlier runs, new scores, and the tables of both.
 
-A score is on disk as soon as it exists: mteb's file first, then a line in a journal, which becomes part of the table
-every few seconds. What stands in the tables under an identity that still holds is kept, with what the gate says now;
-what the study has no place for any more is set aside, for when it has one again. A model that could not be evaluated
-has rows that say why.
+A score is written as soon as it exists: mteb's file first, then a line in a journal, which is merged into the table
+every few seconds. Rows whose identity is still valid are kept, with the gate's present decision; rows that the study no
+longer wants are set aside until it wants them again. A model that could not be evaluated has rows that say why.
 """
 
 from __future__ import annotations
@@ -36,14 +35,14 @@ from plumbline.transformations import ORIGINAL
 
 ASIDE = "scores_aside"
 _OURS = "plumbline"
-_SEAL = "plumbline_identity"  # of a row that was set aside: tables alone are noted in the manifest
+_SEAL = "plumbline_identity"  # of a row set aside, as the manifest covers only tables
 _META = "model_meta.json"  # mteb's file about a model
 
 
 def path_of(folder: Path, row: Score) -> Path:
-    """Where mteb's result of a score stands in a study's folder."""
+    """Return the path of mteb's result of a score in a study's folder."""
     copy = ORIGINAL if row.transformation == ORIGINAL else f"{row.transformation}-{row.seed}"
-    # As mteb makes folders of names; it leaves a slash in a revision (refs/pr/1), and then does not find the file.
+    # As mteb turns names into folders, except that it keeps a slash in a revision (refs/pr/1) and then finds no file.
     model = row.model.replace("/", "__").replace(" ", "_")
     revision = row.model_revision.replace("/", "__")
     return folder / "mteb" / copy / "results" / model / revision / f"{row.dataset}.json"
@@ -66,9 +65,9 @@ def _write(folder: Path, row: Score, data: dict[str, Any]) -> None:
 
 
 def note(folder: Path, old: Score, row: Score) -> None:
-    """Bring the file of a score up to what its row says now, and to where it then stands: a model's name may change.
+    """Update the file of a score to its row, and move it if the model's name changed.
 
-    Scores of earlier versions have none, and get none. Raises DataError for a file that is damaged.
+    Scores of earlier versions have no file, and get none. Raises DataError for a damaged file.
     """
     path = path_of(folder, old)
     if not path.exists():
@@ -83,7 +82,7 @@ def note(folder: Path, old: Score, row: Score) -> None:
 
 
 def remove(folder: Path, row: Score) -> None:
-    """Remove the file of a score that holds no more, and the model's file with the last one of its folder."""
+    """Delete the file of an invalid score, and the model's file with the last one of its folder."""
     path = path_of(folder, row)
     path.unlink(missing_ok=True)
     if [file.name for file in path.parent.glob("*.json")] == [_META]:
@@ -91,7 +90,7 @@ def remove(folder: Path, row: Score) -> None:
 
 
 def set_aside(folder: Path, row: Score) -> None:
-    """Put a score that the study has no place for now, and mteb's result of it, where `Aside` finds them again."""
+    """Move a score that the study does not want now, and mteb's result of it, to where `SetAsideScores` finds them."""
     path, target = path_of(folder, row), _place_aside(folder, row.unit_id, row.transformation, row.seed)
     result = _read(path) if path.exists() else {}
     if result or not target.exists():
@@ -100,9 +99,9 @@ def set_aside(folder: Path, row: Score) -> None:
 
 
 class SetAsideScores:
-    """Scores that the study had no place for (another model, data set, output or verdict), by their identities.
+    """Scores that the study did not want (another model, data set, output or verdict), by their identities.
 
-    What an identity stands for never changes, so they hold as soon as it is asked for again.
+    An identity always means the same, so they are valid when it is wanted again.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -111,18 +110,18 @@ class SetAsideScores:
         self._names = {path.name for path in aside.iterdir()} if aside.is_dir() else set()
 
     def take(self, unit_id: str, transformation: str, seed: int) -> Score | None:
-        """The score, if it was set aside; mteb's result of it is put back. Raises DataError for a damaged file."""
+        """Return a score set aside, or None, and restore mteb's result. Raises DataError for a damaged file."""
         path = _place_aside(self._folder, unit_id, transformation, seed)
         if path.name not in self._names:
             return None
         data = _read(path)
         if data.pop(_SEAL, None) not in (None, _seal(data.get(_OURS))):  # earlier versions left none
-            raise DataError(f"{path} is not what was written (edited by hand); delete it (its score is made again)")
+            raise DataError(f"{path} is not what was written (edited by hand); delete it (the score is made again)")
         try:
             row = Score.model_validate(data.pop(_OURS))
         except (KeyError, ValidationError) as error:
-            what = first_complaint(error) if isinstance(error, ValidationError) else "it holds no score"
-            raise DataError(f"{path} is damaged ({what}); delete it (its score is made again)") from None
+            what = first_complaint(error) if isinstance(error, ValidationError) else "it has no score"
+            raise DataError(f"{path} is damaged ({what}); delete it (the score is made again)") from None
         if data:
             _write(self._folder, row, data)
         return row
@@ -133,13 +132,13 @@ def _place_aside(folder: Path, unit_id: str, transformation: str, seed: int) -> 
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """A file of mteb's. Raises DataError for one that is damaged."""
+    """Return the content of an mteb file. Raises DataError for a damaged one."""
     try:
         data = read_json(path)
     except DataError as error:
-        raise DataError(f"{path} is damaged ({error}); delete it (its score stays in scores.parquet)") from None
+        raise DataError(f"{path} is damaged ({error}); delete it (the score stays in scores.parquet)") from None
     if not isinstance(data, dict):
-        raise DataError(f"{path} is damaged (no result of mteb's); delete it (its score stays in scores.parquet)")
+        raise DataError(f"{path} is damaged (not an mteb result); delete it (the score stays in scores.parquet)")
     return data
 
 
@@ -160,7 +159,7 @@ def _plain(row: Score) -> dict[str, Any]:
 
 
 def _put(path: Path, data: dict[str, Any]) -> None:
-    """Write JSON as mteb does, NaN and all."""
+    """Write JSON as mteb does, including NaN."""
     with atomic(path) as file:
         file.write(json.dumps(data, indent=2, default=str).encode())
 
@@ -171,9 +170,9 @@ _Known = tuple[str, str, int]  # a score's identity, transformation and seed
 
 
 class Results:
-    """The records of a run: what holds from earlier ones, and what is still to be made (`todo`).
+    """The records of a run: the valid rows of earlier runs, and those left to make (`todo`).
 
-    `measures` are what is measured beside the scores. Raises DataError for files that cannot be read.
+    `measures` are the measures beside the scores. Raises DataError for files that cannot be read.
     """
 
     def __init__(
@@ -202,7 +201,7 @@ class Results:
         self.write()
 
     def todo(self) -> Iterator[Todo]:
-        """What the chosen models have left to do; models that have nothing left are not among them."""
+        """Yield the work left for each chosen model that has some."""
         for model in self._chosen:
             units = [unit for unit in self.units if (model.name, unit.place) not in self._scores]
             pairs = [pair for pair in self.pairs if (model.name, pair.pair_id) not in self._drift]
@@ -211,7 +210,7 @@ class Results:
                 yield Todo(model, units, pairs, unmeasured)
 
     def save(self, todo: Todo, result: PairDrift | UnitScore | UnitMeasures) -> None:
-        """Note what was made and put it on disk; the table of a large study is written every `WRITE_SECONDS`."""
+        """Write a result to disk; the table of a large study is written every `WRITE_SECONDS`."""
         self._failed.pop(todo.model.name, None)
         if isinstance(result, PairDrift):
             self._add_drift(todo.model, todo.pairs, result.values)
@@ -223,7 +222,7 @@ class Results:
         unit = self._units[result.place]
         row = self._row(todo.model, unit, result.numbers)
         write(self._folder, row, result.result)
-        self._scores[todo.model.name, unit.place] = row  # not before its file is there: an interrupt ends with `write`
+        self._scores[todo.model.name, unit.place] = row  # after its file is written: an interrupt ends with `write`
         self._journal.append(row)
         if unit.transformation == ORIGINAL:
             self._compare_with(todo.model, unit)
@@ -232,7 +231,7 @@ class Results:
             self.write()
 
     def _compare_with(self, model: Model, original: ScoreUnit) -> None:
-        """Put an original's score beside those of its data set that came before it, as they may from a cluster."""
+        """Add an original's score to earlier rows of its data set: on a cluster they may come first."""
         for unit in self.units:
             old = self._scores.get((model.name, unit.place))
             same = unit.dataset.name == original.dataset.name and unit is not original and not unit.lost
@@ -244,11 +243,11 @@ class Results:
                     self._journal.append(row)
 
     def fail(self, model: Model, reason: str) -> None:
-        """Note why a model could not be evaluated; what it had made before stays."""
+        """Record why a model could not be evaluated; its earlier scores stay."""
         self._failed[model.name] = reason
 
     def write(self) -> None:
-        """Write everything noted to the tables, in the study's order whatever order it was made in."""
+        """Write all rows to the tables, in the study's order."""
         models = {model.name: number for number, model in enumerate(self.models)}
         places = {unit.place: number for number, unit in enumerate(self.units)}
         rows = {**self._scores, **self._failures()}
@@ -262,7 +261,7 @@ class Results:
         self._written = time.monotonic()
 
     def _failures(self) -> dict[tuple[str, Place], Score]:
-        """Rows for what models lack that could not be evaluated."""
+        """Return rows for the missing scores of models that could not be evaluated."""
         rows = {}
         for model in self.models:
             for unit in self.units if model.name in self._failed else ():
@@ -273,10 +272,10 @@ class Results:
         return rows
 
     def _keep_scores(self) -> int:
-        """Take over the scores that still hold; how many they are."""
+        """Take over the scores that are still valid; return their number."""
         noted = [Score.model_validate(row) for _, row in self._journal.lines(Score)]
         rows = [*earlier(self._records, SCORES), *noted]
-        # Seeds whose outputs are equal have one identity, and a file of mteb's each.
+        # Seeds with equal outputs share an identity, but each has its own mteb file.
         before = {(row.unit_id, row.transformation, row.seed): row for row in rows if row.unit_id}
         self._refuse_lost({row.model for row in before.values()})
         self._failed = {row.model: row.reason for row in rows if row.status == "failed"}
@@ -287,7 +286,7 @@ class Results:
             wanted = [keys[unit.place] for unit in self.units if unit.decision.status != "left_out"]
             before |= {key: row for key in wanted if key not in before and (row := aside.take(*key)) is not None}
             if model not in self._chosen and not before.keys() & set(keys.values()):
-                continue  # a model that never ran has no rows, not even of what would be left out
+                continue  # a model that never ran has no rows, not even for units left out
             for unit in self.units:
                 old = before.get(keys[unit.place])
                 if unit.decision.status == "left_out":
@@ -303,13 +302,13 @@ class Results:
         return len(scores)
 
     def _refuse_lost(self, scored: Collection[str]) -> None:
-        """Raise StudyError for a model that has scores and is not in its folder: nobody can tell whether they hold."""
+        """Raise StudyError for a scored model that is not in its folder: its scores cannot be checked."""
         for model in self.models:
             if model.name in scored:
                 try:
                     model.spec.location(self._records.study.file.parent)
                 except StudyError as error:
-                    raise StudyError(f"{error}; until then its scores stay as they are") from None
+                    raise StudyError(f"{error}; its scores stay until then") from None
 
     def _keep_drift(self) -> None:
         before = {row.unit_id: row.drift for row in earlier(self._records, DRIFT)}
@@ -318,12 +317,12 @@ class Results:
             self._add_drift(model, [pair for pair, _ in pairs], [value for _, value in pairs])
 
     def _add(self, model: Model, unit: ScoreUnit, numbers: Numbers) -> Score:
-        """Note a score; its row."""
+        """Add a score and return its row."""
         row = self._scores[model.name, unit.place] = self._row(model, unit, numbers)
         return row
 
     def _row(self, model: Model, unit: ScoreUnit, numbers: Numbers) -> Score:
-        """A score's row. Units come in the study's order, a data set's original before what it became."""
+        """Return a score's row. A data set's original comes before its transformations."""
         if not unit.drops and not math.isnan(numbers.score):
             whole = self._scores.get((model.name, (unit.name, ORIGINAL, 0)))
             original = numbers.score if unit.transformation == ORIGINAL else whole.score if whole else math.nan

@@ -6,23 +6,23 @@ from plumbline import cli
 
 
 def main() -> int:
-    """The command line."""
+    """Parse the command line and run the command."""
     parser = cli.Parser(
         prog="plumbline evaluate",
         description="Score a study's models on the original and on the accepted transformations of its data sets."
-        " Can be stopped and run again at any time: it goes on.",
+        " Can be stopped at any time; run again, it continues.",
         epilog="example: plumbline evaluate --study studies/demo.yaml",
     )
     cli.add_study_options(parser)
     parser.add_argument(
-        "--models", nargs="+", metavar="NAME", default=[], help="evaluate only these of the study's models"
+        "--models", nargs="+", metavar="NAME", default=[], help="evaluate only these models of the study"
     )
     parser.add_argument(
-        "--include-rejected", action="store_true", help="also score what the verdicts reject; marked as such everywhere"
+        "--include-rejected", action="store_true", help="also score rejected transformations, marked as such everywhere"
     )
     parser.add_argument("--ray", metavar="ADDRESS", default="", help="run on a Ray cluster: `auto` or its address")
     parser.add_argument(
-        "--dry-run", action="store_true", help="show what is left to encode, and for how long; score nothing"
+        "--dry-run", action="store_true", help="show how much is left to encode and how long it takes; score nothing"
     )
     options = parser.parse_args()
     return cli.handler("evaluation.scoring:score_study")(options)

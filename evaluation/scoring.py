@@ -1,8 +1,8 @@
 """Score the original and the accepted transformations of every data set.
 
-A score is on disk as soon as it exists (`evaluation.results`). What stands there from earlier runs under an identity
-that still holds is kept; only models that have something left to do are loaded. A model that fails is reported, and
-the others go on. With `--ray` the nodes of a running cluster do the work (`evaluation.cluster`).
+A score is written as soon as it exists (`evaluation.results`). Valid scores of earlier runs are kept; only models with
+work left are loaded. A model that fails is reported, and the others go on. With `--ray` the nodes of a running cluster
+do the work (`evaluation.cluster`).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from plumbline.study.evaluation import ModelSpec
 
 @dataclass
 class RunOutcome(JobOutcome):
-    """What a run did, and the verdicts and pairs that it rests on."""
+    """The outcome of a run, with its verdicts and pairs."""
 
     verdicts: Sequence[Verdict] = ()
     pairs: Sequence[Pair] = ()
@@ -57,10 +57,10 @@ def evaluate(
 ) -> RunOutcome:
     """Write `scores.parquet`, `drift.parquet` and mteb's files of a study; `models` names some of its models.
 
-    `cluster` is the address of a Ray cluster that does the work; without one it is done here. Raises DataError
-    without verdicts or a sample, for verdicts that ratings have outrun and for files that cannot be read,
-    StudyError for a model that the study does not have, and ServiceError where there is no cluster. What a model does
-    wrong is in the outcome's `failures`. Scores that are there already are kept, and texts encoded once.
+    `cluster` is the address of a Ray cluster; empty for this machine. Raises DataError without verdicts or a sample,
+    for verdicts older than the ratings and for files that cannot be read, StudyError for a model that the study lacks,
+    and ServiceError if there is no cluster. Errors of models are in the outcome's `failures`. Existing scores are kept,
+    and each text is encoded once.
 
     Source: HTEB, 2.3 (which scores); mteb (how each is measured); docs/evaluation.md.
 
@@ -84,15 +84,15 @@ def _evaluated(
     study = records.study
     if study.judging.scored_by == "evaluation.instructions":
         raise StudyError(
-            f"{study.file}: models are scored under instructions; run `{study.command('evaluation.instructions')}`"
+            f"{study.file} scores models under instructions; run `{study.command('evaluation.instructions')}`"
         )
     if study.subject:
         raise StudyError(
-            f"{study.file}: nothing is scored where the subject is {study.judging.kind}; its results are what"
-            f" `{study.command('annotation accept')}` decides"
+            f"{study.file}: a study with the subject {study.judging.kind} scores no models; its results are the"
+            f" verdicts of `{study.command('annotation accept')}`"
         )
     if not study.evaluation.models:
-        raise StudyError(f"{study.file}: the study has no `evaluation`, so that nothing is scored; add its `models`")
+        raise StudyError(f"{study.file}: no models to score; add `evaluation` with `models`")
     return_large_blocks()
     verdicts, pairs = judged(records, include_rejected=include_rejected)
     with only_one(study.scratch / ".evaluation.lock", f"another run is evaluating {study.name!r}"):
@@ -109,9 +109,9 @@ def evaluate_units(
     measured: Sequence[RowMeasure[Any]],
     load: Loader = ModelHost.load,
 ) -> RunOutcome:
-    """The same for units that were planned already, by all of the study's models, here.
+    """Evaluate units that are already planned, by all of the study's models, here.
 
-    `measured` is what is measured beside the scores.
+    `measured` are the measures beside the scores.
     """
     study = records.study
     with only_one(study.scratch / ".evaluation.lock", f"another run is evaluating {study.name!r}"):
@@ -120,7 +120,7 @@ def evaluate_units(
 
 
 def _score(results: Results, outcome: RunOutcome, load: Loader, cluster: str = "") -> RunOutcome:
-    """Make what is left, here or on a cluster, and note it."""
+    """Make the missing results, here or on a cluster, and record them."""
     outcome.kept = results.kept
     jobs = {ModelJob(todo.model, pieces(results.host.evaluation, todo)): todo for todo in results.todo()}
     if jobs:
@@ -131,16 +131,16 @@ def _score(results: Results, outcome: RunOutcome, load: Loader, cluster: str = "
 
 
 def judged(records: EvaluationRecords, *, include_rejected: bool) -> tuple[list[Verdict], list[Pair]]:
-    """The verdicts, which must follow from what is on disk, and the sample.
+    """Return the verdicts, checked against the files on disk, and the sample.
 
-    None of what nobody rated yet, where even that shall be scored.
+    Both may be empty with `include_rejected`, if nothing was rated yet.
     """
     verdicts = [] if include_rejected and not records.has(VERDICTS) else records.verified
     return verdicts, records.known_pairs if include_rejected and not verdicts else records.pairs
 
 
 def _take(results: Results, stream: Iterator[tuple[Todo, Made]], outcome: RunOutcome, total: int) -> None:
-    """Save what is made, in whatever order it comes."""
+    """Save results in the order in which they come."""
     try:
         with tqdm(total=total, unit="score", desc="evaluating") as bar:
             for todo, result in stream:
@@ -158,12 +158,12 @@ def _take(results: Results, stream: Iterator[tuple[Todo, Made]], outcome: RunOut
 
 
 def score_study(options: argparse.Namespace) -> int:
-    """`evaluation.run`, whose options these are."""
+    """Run `plumbline evaluate` with its options."""
     study = cli.study_of(options)
     records, host = EvaluationRecords.open(study), ModelHost.of(study)
     if options.dry_run:
         if not study.judging.transforms:
-            raise StudyError("--dry-run tells of models on transformations alone; leave it out")
+            raise StudyError("--dry-run works only for studies of transformations; leave it out")
         verdicts, pairs = judged(records, include_rejected=options.include_rejected)
         units = plan_units(Folder(study), verdicts, pairs, include_rejected=options.include_rejected)
         print(forecast(records, units, [Model.of(host, spec) for spec in host.chosen(options.models)]))
@@ -172,7 +172,7 @@ def score_study(options: argparse.Namespace) -> int:
         from evaluation.human.run import command  # noqa: PLC0415 (no other study needs it)
 
         if options.include_rejected:
-            raise StudyError("--include-rejected has no use where people do tasks; leave it out")
+            raise StudyError("--include-rejected does not apply to studies in which people do tasks; leave it out")
         return command(study, options.models, options.ray)
     chosen = host.chosen(options.models)
     names = ("verdicts.json", "pairs.parquet", "ratings.parquet", "pair_means.parquet", "transformations")
@@ -188,15 +188,14 @@ def score_study(options: argparse.Namespace) -> int:
 
 
 def forecast(records: EvaluationRecords, units: Sequence[ScoreUnit], chosen: Iterable[Model]) -> str:
-    """A table of what is left, a row for each model: scores, distinct texts that they need, characters of these.
+    """Return a table of the work left, a row for each model: scores, distinct texts, and their characters.
 
-    What a model encodes differs a little: what it has encoded already is not encoded again, and a text is encoded once
-    for each prompt that it stands under. Below stands how long that takes by the rates of earlier runs; nothing is
-    assumed of models without one.
+    The counts are approximate: texts that a model has encoded already are not encoded again, and a text is encoded once
+    for each of its prompts. A line below estimates the time from the rates of earlier runs, for models that have one.
     """
     study, scored = records.study, {row.unit_id for row in earlier(records, SCORES)}
     scored |= {str(row["unit_id"]) for _, row in records.new_scores.lines(Score)}
-    sizes: dict[tuple[int, ...], tuple[int, int]] = {}  # most models lack the same units
+    sizes: dict[tuple[int, ...], tuple[int, int]] = {}  # cached, as most models lack the same units
     rows, texts_left = [], {}
     for model in chosen:
         lacking = [
@@ -216,7 +215,7 @@ def forecast(records: EvaluationRecords, units: Sequence[ScoreUnit], chosen: Ite
 
 
 def _sizes(units: Sequence[ScoreUnit]) -> tuple[int, int]:
-    """Distinct texts that units need, passages that are searched among them, and how many characters these have."""
+    """Return the number of distinct texts of units, including searched passages, and of their characters."""
     hashes = np.empty((0, 2), np.int64)
     for unit in units:
         data = unit.data()
@@ -227,7 +226,7 @@ def _sizes(units: Sequence[ScoreUnit]) -> tuple[int, int]:
 
 
 def _hashed(texts: Iterable[str]) -> NDArray[np.int64]:
-    """A hash and the length of each distinct text."""
+    """Return a hash and the length of each distinct text."""
     return np.array([(hash(text), len(text)) for text in set(texts)], np.int64).reshape(-1, 2)
 
 

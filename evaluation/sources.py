@@ -1,4 +1,4 @@
-"""Where a study's data sets and outputs are, read when they are asked for and not before."""
+"""Sources of a study's data sets and outputs, read only when needed."""
 
 from __future__ import annotations
 
@@ -28,39 +28,39 @@ from plumbline.study import Study, file_hash
 from plumbline.study.datasets import DatasetSpec
 
 _NO_FLAGS: frozenset[str] = frozenset()
-Found = tuple[str | None, frozenset[str]]  # an output, None where it failed, with its error types
+Found = tuple[str | None, frozenset[str]]  # an output, None if it failed, with its error types
 
 
 class OutputLookup(Protocol):
-    """The outputs of a transformation with a seed, those that failed too; unanswered ones are none."""
+    """The outputs of a transformation with a seed, including failed ones but not unanswered ones."""
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Return the number of outputs."""
         ...
 
     def of(self, keys: Sequence[str]) -> list[Found | None]:
-        """What stands under each key."""
+        """Return the output of each key, or None."""
         ...
 
     def pieces(self, keys: Sequence[str]) -> Iterator[Iterable[tuple[int, Found]]]:
-        """The same where something stands, with the key's place, piece by piece in whatever order."""
+        """Yield the existing outputs with the index of their key, piece by piece in any order."""
         ...
 
 
 class JobTexts(gate.Makers, Protocol):
-    """What the gate asks, and the job of each text."""
+    """Input of the gate, and the job of each text."""
 
     def job(self, text: Text, transformation: str, seed: int) -> Job:
-        """The job whose output stands for this text of this data set."""
+        """Return the job whose output replaces this text of this data set."""
         ...
 
 
 class OutputSource(Protocol):
-    """Where a study's data sets and outputs are: its folder, or a bundle of it."""
+    """The source of a study's data sets and outputs: its folder, or a bundle of it."""
 
     @property
     def plan(self) -> JobTexts:
-        """What made the outputs, and which text each is of."""
+        """The makers of the outputs, and the job of each text."""
         ...
 
     @property
@@ -70,23 +70,23 @@ class OutputSource(Protocol):
 
     @property
     def remembers(self) -> bool:
-        """Whether what is found out may be kept in the study's scratch folder."""
+        """Whether facts may be cached in the study's scratch folder."""
         ...
 
     def dataset(self, spec: DatasetSpec) -> Dataset:
-        """A data set of the study."""
+        """Return a data set of the study."""
         ...
 
     def revision(self, spec: DatasetSpec) -> str:
-        """The revision that it would have, where that is known without reading its texts; empty otherwise."""
+        """Return a data set's revision, if it is known without reading its texts; else empty."""
         ...
 
     def outputs(self, transformation: str, seed: int) -> OutputLookup:
-        """A unit's outputs."""
+        """Return a unit's outputs."""
         ...
 
     def state(self, transformation: str, seed: int) -> str:
-        """Another one once a unit's outputs are others; empty where what is found in them is not to be remembered."""
+        """Return a value that changes with a unit's outputs; empty if facts about them must not be cached."""
         ...
 
 
@@ -100,7 +100,7 @@ class Folder:
     _states: dict[tuple[str, int], str] = field(default_factory=dict)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Without what was read: another process reads for itself, and holds it to what was found here."""
+        """Pickle without the tables: another process reads them itself, and checks them against the states."""
         return Folder, (self.study, {}, self._states)
 
     @functools.cached_property
@@ -109,35 +109,35 @@ class Folder:
         return Plan(self.study)
 
     def dataset(self, spec: DatasetSpec) -> Dataset:
-        """A data set, read from where it is."""
+        """Load a data set from its source."""
         return load_dataset(spec, self.study.file.parent)
 
     def revision(self, spec: DatasetSpec) -> str:
-        """Of local files their hash."""
+        """Return the hash of a local data set's files; empty for mteb's."""
         path = None if spec.mteb else self.study.resolve(spec.path)
         try:
             if path is not None and path.is_dir():
                 return file_hash(path)
             return cached_file_hash(path) if path is not None and path.is_file() else ""
-        except OSError:  # reading them says what is wrong
+        except OSError:  # reading the data set reports the error
             return ""
 
     def outputs(self, transformation: str, seed: int) -> OutputLookup:
-        """What the generator left. Raises DataError for a table that is not the one that was written."""
+        """Return the generator's outputs. Raises DataError for a table changed after it was written."""
         unit = transformation, seed
         if unit not in self._tables:
             file = self.study.transformation_file(*unit)
             table = OutputTable(file, self.study.command(GENERATE)) if file.exists() else MemoryOutputs({})
             refuse_other_outputs(self.study, *unit)
             if self._states.get(unit) not in (None, "", self._hash(*unit)):
-                raise DataError(f"{file} was written while it was read; run again when generation has ended")
+                raise DataError(f"{file} changed while it was read; run again when generation has ended")
             self._tables[unit] = table
         return self._tables[unit]
 
     def state(self, transformation: str, seed: int) -> str:
-        """The table's hash; empty for a far one, and where recordings' languages decide which output is whose.
+        """Return the table's hash; empty for a remote one, and if recordings decide the languages.
 
-        Raises DataError for a table that is not the one that was written.
+        Raises DataError for a table changed after it was written.
         """
         unit = transformation, seed
         if unit not in self._states:
@@ -153,36 +153,36 @@ class Folder:
 
 @dataclass(frozen=True)
 class MemoryOutputs:
-    """Outputs that are in memory, by key."""
+    """Outputs in memory, by key."""
 
     by_key: Mapping[str, Found]
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Return the number of outputs."""
         return len(self.by_key)
 
     def of(self, keys: Sequence[str]) -> list[Found | None]:
-        """What stands under each key."""
+        """Return the output of each key, or None."""
         return [self.by_key.get(key) for key in keys]
 
     def pieces(self, keys: Sequence[str]) -> Iterator[Iterable[tuple[int, Found]]]:
-        """The same where something stands, with the key's place."""
+        """Yield the existing outputs with the index of their key."""
         yield ((index, self.by_key[key]) for index, key in enumerate(keys) if key in self.by_key)
 
 
 class OutputTable:
-    """Outputs in their file, of which those that are asked for are in memory."""
+    """Outputs in their file, of which only those in use are in memory."""
 
     def __init__(self, path: Path, command: str) -> None:
-        """`command` makes the file."""
+        """Open the file; `command` makes it."""
         self._table = KeyedTable(path, TransformedText, command, ("status",), _answered)
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Return the number of outputs."""
         return len(self._table)
 
     def of(self, keys: Sequence[str]) -> list[Found | None]:
-        """What stands under each key."""
+        """Return the output of each key, or None."""
         outputs: list[Found | None] = [None] * len(keys)
         for piece in self.pieces(keys):
             for index, output in piece:
@@ -190,7 +190,7 @@ class OutputTable:
         return outputs
 
     def pieces(self, keys: Sequence[str]) -> Iterator[Iterable[tuple[int, Found]]]:
-        """The same where something stands, with the key's place, in the file's order."""
+        """Yield the existing outputs with the index of their key, in the file's order."""
         rows = self._table.find(keys)
         positions = np.flatnonzero(rows >= 0)
         for places, piece in self._table.rows(rows[positions], ("status", "output", "flags")):

@@ -1,9 +1,9 @@
-"""The texts of a study that are scored, and the outputs that stand for them, as far as they are in memory.
+"""The scored texts of a study, and their outputs, as far as they are in memory.
 
-A study may have millions of texts; of these one data set is held, and the outputs of one transformation and seed.
+A study may have millions of texts; only one data set and the outputs of one transformation and seed are in memory.
 
-Dropped items are dropped from the original too wherever the two are compared (`same_items`): the items whose outputs
-fail are no random ones, and a score on all items beside one on the others would hold that difference as well.
+Comparisons drop items from the original too (`same_items`): items whose outputs fail are not a random selection, so
+comparing all items with the remaining ones would include that difference.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from plumbline.transformations import ORIGINAL
 
 PLANNED = "planned.json"
 T = TypeVar("T")
-MOST = 200_000  # texts that are held beside the data set and the outputs that are worked on
+MOST = 200_000  # texts kept in memory beside the current data set and outputs
 Without = Mapping[str, Collection[str]]  # error types that no verdict covers, by language of the originals
 
 
 @dataclass(frozen=True)
 class Originals:
-    """The distinct texts of a data set, column by column, and where they stand.
+    """The distinct texts of a data set, column by column, and their occurrences.
 
-    `places` has, for each occurrence, which of the texts it is; `items` the number of its item.
+    `places` has the index of each occurrence's text, `items` the number of its item.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Originals:
 
     @classmethod
     def of(cls, dataset: Dataset) -> Originals:
-        """Those of a data set."""
+        """Return the distinct texts of a data set."""
         texts: list[str] = []
         languages: list[str] = []
         items = bytearray()
@@ -73,13 +73,13 @@ class Originals:
         return cls(dataset.name, dataset.task, Hashes(distinct.packed[firsts]), texts, languages, places, numbers)
 
     def records(self) -> Iterator[Text]:
-        """The texts as records of one place each."""
+        """Yield the texts as records of one occurrence each."""
         record: dict[str, Any] = {"dataset": self.name, "task_type": self.task, "split": "", "item": "", "field": ""}
         for text_id, text, language in zip(self.ids, self.texts, self.languages, strict=True):
             yield Text.model_construct(**record, text_id=text_id, text=text, language=language)
 
     def items_of(self, ids: Collection[str]) -> int:
-        """How many items have one of these texts."""
+        """Return the number of items that have one of these texts."""
         if not ids:
             return 0
         chosen = np.fromiter((text_id in ids for text_id in self.ids), np.bool_, len(self.ids))
@@ -88,20 +88,20 @@ class Originals:
 
 @dataclass(frozen=True)
 class OutputRequest:
-    """What is asked of the makers for a data set's texts: the key of each output, and the language it is to be in."""
+    """The key of each output of a data set's texts, and its language."""
 
     keys: Hashes
     languages: list[str]
 
 
 class _TextCache:
-    """Things that were asked for last: as many as have `MOST` texts in all, and the newest one however large it is."""
+    """A cache of values: the latest that have `MOST` texts in all, and the newest one however large."""
 
     def __init__(self) -> None:
         self._things: dict[tuple[Any, ...], tuple[int, Any]] = {}
 
     def get(self, key: tuple[Any, ...], make: Callable[[], T], size: Callable[[T], int], beside: Sequence[Any]) -> T:
-        """The thing of a key; before it is made, others go that were not asked for lately, but none `beside` it."""
+        """Return the value of a key; before making it, evict older values, but none of `beside`."""
         entry = self._things.pop(key, None)
         if entry is None:
             for old in [key for key in self._things if key not in beside]:
@@ -116,37 +116,37 @@ class _TextCache:
 
 
 class Texts:
-    """Data sets and outputs, read when they are asked for, and what was found out of all.
+    """Data sets and outputs, read when they are needed, and cached facts about all.
 
-    `without` has what no verdict covers, by transformation.
+    `without` has the error types that no verdict covers, by transformation.
     """
 
     def __init__(self, source: OutputSource, policy: Policy, without: Mapping[str, Without], name: str = "") -> None:
-        """`name` is given to what another process made and sent to this one."""
+        """Take a source; `name` identifies an object sent by another process."""
         self.policy, self.without = policy, without
         self.remembered = FactCache(source.study if source.remembers and not name else None, PLANNED)
         self._source, self._held, self._name = source, _TextCache(), name or uuid.uuid4().hex
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Without what is held: another process reads for itself, once for all units that it has at a time."""
+        """Pickle without what is in memory: another process reads for itself, once for all its units."""
         return _received, (self._source, self.policy, self.without, self._name)
 
     def dataset(self, spec: DatasetSpec, revision: str = "") -> Dataset:
-        """A data set of the study; DataError where it is no more the one of this revision."""
+        """Return a data set of the study. Raises DataError if it no longer has this revision."""
         dataset = self._held.get((spec.name,), lambda: self._source.dataset(spec), _size, [])
         if revision not in ("", dataset.revision):
             raise DataError(f"data set {spec.name!r} was changed while it was evaluated; run the command again")
         return dataset
 
     def originals(self, spec: DatasetSpec, revision: str = "") -> Originals:
-        """Its distinct texts; raises likewise."""
+        """Return a data set's distinct texts. Raises DataError as `dataset`."""
         dataset = self.dataset(spec, revision)
         return self._held.get(
             (spec.name, ORIGINAL), lambda: Originals.of(dataset), lambda originals: len(originals.ids), [(spec.name,)]
         )
 
     def asked(self, spec: DatasetSpec, transformation: str, seed: int) -> OutputRequest:
-        """What is asked for each of its distinct texts."""
+        """Return the output keys and languages of a data set's distinct texts."""
         originals = self.originals(spec)
 
         def ask() -> OutputRequest:
@@ -164,7 +164,7 @@ class Texts:
         return self._held.get((spec.name, transformation, seed, "asked"), ask, lambda table: len(table.keys), beside)
 
     def outputs(self, spec: DatasetSpec, transformation: str, seed: int) -> Outputs:
-        """The outputs of a data set's texts."""
+        """Return the outputs of a data set's texts."""
         unit = spec.name, transformation, seed
         beside = [(spec.name,), (spec.name, ORIGINAL), (*unit, "asked")]
         return self._held.get(unit, lambda: self._read(spec, *unit[1:]), lambda outputs: len(outputs.texts), beside)
@@ -201,7 +201,7 @@ def _received(source: OutputSource, policy: Policy, without: Mapping[str, Withou
 
 
 def _size(dataset: Dataset) -> int:
-    """How much of a data set is in memory, in texts: nothing of mteb's, which stay in their files."""
+    """Return the number of a data set's texts in memory: none of mteb's, which stay in their files."""
     if not isinstance(dataset, TableDataset):
         return 0
     return sum(frame.size for frame in dataset.splits.values()) + len(dataset.corpus)
@@ -213,36 +213,38 @@ _PIECE = 4096  # outputs that are hashed at a time
 
 @dataclass(frozen=True)
 class Outputs:
-    """Outputs by `text_id`, ids of texts whose outputs failed, and what a study says of these (`evaluation.failed`).
+    """Outputs by `text_id`, ids of texts whose outputs failed, and the policy for these (`evaluation.failed`).
 
-    What was kept out of the sample is as good as failed: nobody rated its like, so no verdict lets it through.
+    Outputs kept out of the sample count as failed: nobody rated their kind, so no verdict covers them.
 
-    `drop` leaves the whole item out (`Dataset.replaced` says what an item is), in classification's
-    train split too; `original` leaves the text as it is.
+    `drop` leaves the whole item out (`Dataset.replaced` defines items), in classification's train split too; `original`
+    keeps the original text.
     """
 
     texts: Mapping[str, str]
     failed: frozenset[str] = frozenset()
     policy: Policy = "drop"
-    kept_out: frozenset[str] = frozenset()  #: of the failed: usable ones that no verdict covers (`sample.without`)
+    kept_out: frozenset[str] = (
+        frozenset()
+    )  #: those of `failed` that are usable but not covered by a verdict (`sample.without`)
 
     def missing(self, texts: Collection[str]) -> str:
-        """How many texts (ids) have neither an output nor a failure, in one line; empty if all have one."""
+        """Return the number of texts (ids) with neither an output nor a failure, in one line; empty if none."""
         lacking = sum(1 for text in texts if self.lacks(text))
-        return f"{lacking} of {len(texts)} texts have no output: run generation again" if lacking else ""
+        return f"{lacking} of {len(texts)} texts have no output: run `plumbline generate` again" if lacking else ""
 
     def change(self, text: Text, cell: str) -> str | None:
-        """What is to stand in a text's place; None drops its item."""
+        """Return the replacement of a text; None drops its item."""
         if text.text_id in self.failed:
             return cell if self.policy == "original" else None
         return self.texts[text.text_id]
 
     def lacks(self, text: str) -> bool:
-        """Whether a text (its id) has neither an output nor a failure."""
+        """Return whether a text (its id) has neither an output nor a failure."""
         return not self.texts.get(text) and text not in self.failed
 
     def content_id(self, original: str) -> str:
-        """Identity of what a data set becomes, from that of the untouched one: all that decides it."""
+        """Return the identity of the transformed data set, from that of the untouched one."""
         whole = prefix("transformed-v2", original)
         whole.update(b"[")
         texts = iter(self.texts if isinstance(self.texts, TextsByHash) else sorted(self.texts))
@@ -256,15 +258,15 @@ class Outputs:
 
 
 def same_items(dataset: Dataset, outputs: Outputs) -> Dataset:
-    """The untouched data set with those items alone that `transformed` leaves under the policy `drop`."""
+    """Return the untouched data set with only the items that `transformed` keeps under the policy `drop`."""
     return dataset.replaced(lambda text, cell: None if text.text_id in outputs.failed else cell)
 
 
 def transformed(dataset: Dataset, outputs: Outputs) -> Dataset:
-    """The data set with each output in its original's place.
+    """Return the data set with each output in its original's place.
 
-    Raises DataError if one is missing: a text is never left as it is unless the study says so, because a score that
-    rests half on originals would pass for the transformation's.
+    Raises DataError if one is missing: an original stays only if the study says so, because a score that rests half on
+    originals would pass for the transformation's.
     """
     if any(outputs.lacks(text.text_id) for text in dataset.texts()):
         lacking = outputs.missing({text.text_id for text in dataset.texts()})

@@ -1,10 +1,10 @@
-"""What is scored: a unit for each data set, transformation and seed, by each of the study's models.
+"""Units of scoring: one for each data set, transformation and seed, scored by each of the study's models.
 
-A unit knows what the gate says about it, the texts that it would score, and the identity of those texts; with
-a model and a protocol that identity becomes the score's `unit_id`.
+A unit has the gate's decision, its texts, and their identity; with a model and a protocol that identity becomes the
+score's `unit_id`.
 
-Units are planned before any model is loaded. One data set and the outputs of one unit are in memory at a time; what was
-found out about them is remembered, so that a run with nothing left to do reads neither (`plumbline.file_hashes`).
+Units are planned before any model is loaded. One data set and the outputs of one unit are in memory at a time; facts
+about them are cached, so that a run with nothing left to do reads neither (`plumbline.file_hashes`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from plumbline.transformations import ORIGINAL
 
 UNKNOWN = "unknown"  # a revision that neither the study nor the model names
 UNDEFINED = "the metric is undefined: all similarities, or all gold values, are equal"
-UNDEFINED_ORIGINAL = "on the original texts of the same items the metric is undefined"
+UNDEFINED_ORIGINAL = "the metric is undefined on the original texts of the same items"
 
 Place = tuple[str, str, int]  # data set, transformation, seed
 
@@ -47,9 +47,9 @@ def _mteb_version() -> str:
 
 @dataclass(frozen=True)
 class Model:
-    """A model of a study. `name` is its label in records, `revision` what tells it from others of that name.
+    """A model of a study. `name` is its label in records, `revision` tells it from others of that name.
 
-    `revision` is empty where only the loaded model knows it (mteb's registered ones), or nobody (a server's).
+    `revision` is empty if only the loaded model knows it (mteb's registered ones), or nobody does (a server's).
     """
 
     spec: ModelSpec
@@ -59,21 +59,21 @@ class Model:
 
     @classmethod
     def of(cls, host: ModelHost, spec: ModelSpec) -> Model:
-        """The model of a spec; a local one's files are read for it."""
+        """Return the model of a spec, reading a local one's files."""
         revision = spec.revision or fingerprint(spec, host.file.parent)[:32]
         return cls(spec, host.label(spec), revision, host.model_id(spec))
 
     @classmethod
     def all_of(cls, host: ModelHost) -> list[Model]:
-        """All of a study's models, in its order."""
+        """Return all of a study's models, in its order."""
         return [cls.of(host, spec) for spec in host.evaluation.models]
 
 
 @dataclass(frozen=True)
 class Numbers:
-    """What a model made of a unit: its score and that of the same items' original texts.
+    """A model's score on a unit and on the same items' original texts.
 
-    `versions` made them; `revision` is what the loaded model called its own.
+    `versions` are the packages' versions; `revision` is the loaded model's.
     """
 
     score: float = math.nan
@@ -84,11 +84,11 @@ class Numbers:
 
 @dataclass(frozen=True)
 class ScoreUnit:
-    """One data set as it is, or as one transformation with one seed left it, without its texts.
+    """One data set, untouched or as changed by one transformation with one seed, without its texts.
 
-    `languages` are the codes of its texts, sorted; `n` counts the items that are scored, `n_failed` those whose outputs
-    failed (classification's train split among them). `sampled` has the pairs that people were shown, by the texts (ids)
-    that they are of. `state` is another one once any of this could be another; empty where that is not known.
+    `languages` are the codes of its texts, sorted; `n` counts scored items, `n_failed` items whose outputs failed
+    (including classification's train split). `sampled` has the pairs shown to people, by the id of their text. `state`
+    changes when any of this may change; empty if that is unknown.
     """
 
     spec: DatasetSpec
@@ -107,47 +107,47 @@ class ScoreUnit:
     generator_hash: str = ""
     prompt_hash: str = ""
     sampled: Mapping[str, Pair] = field(default_factory=dict)
-    unread: bool = False  #: whether the gate left it out before its outputs were looked at
+    unread: bool = False  #: whether the gate left it out before its outputs were read
     state: str = ""
     axis: str = ORIGINAL  #: the transformation's
 
     @property
     def place(self) -> Place:
-        """Where its score stands among a model's."""
+        """The key of its score among a model's."""
         return self.name, self.transformation, self.seed
 
     @property
     def dataset(self) -> Dataset:
-        """The untouched data set, read unless it was the last to be read. DataError where it was changed meanwhile."""
+        """The untouched data set, read unless it was the last one read. Raises DataError if it changed meanwhile."""
         return self.texts.dataset(self.spec, self.revision)
 
     @property
     def outputs(self) -> Outputs | None:
-        """What stands for its texts, likewise; None for the original, nothing where the gate left it out."""
+        """The outputs of its texts; None for the original, empty if the gate left it out."""
         if self.transformation == ORIGINAL:
             return None
         return Outputs({}) if self.unread else self.texts.outputs(self.spec, self.transformation, self.seed)
 
     @property
     def drops(self) -> bool:
-        """Whether items are not scored because their outputs failed."""
+        """Whether items are left out because their outputs failed."""
         return self.n_failed > 0 and self.texts.policy == "drop"
 
     @property
     def lost(self) -> frozenset[str]:
-        """The texts (ids) of these items whose outputs failed."""
+        """The texts (ids) whose outputs failed, if their items are left out."""
         return self.outputs.failed if self.drops and self.outputs is not None else frozenset()
 
     def data(self) -> Dataset:
-        """The data set to be scored."""
+        """Return the data set to score."""
         return self.dataset if self.outputs is None else transformed(self.dataset, self.outputs)
 
     def original(self) -> Dataset:
-        """The untouched data set with the same items."""
+        """Return the untouched data set with the same items."""
         return same_items(self.dataset, self.outputs) if self.drops and self.outputs is not None else self.dataset
 
     def unit_id(self, protocol: Protocol, model: Model) -> str:
-        """Identity of the score: what is embedded, by which model, by which protocol and library."""
+        """Return the identity of the score: the texts, the model, the protocol and the library."""
         return identity(
             "score-v2",
             self.content_id,
@@ -158,7 +158,7 @@ class ScoreUnit:
         )
 
     def row(self, evaluation: EvaluationSpec, model: Model, numbers: Numbers) -> Score:
-        """The record of this unit's score by a model; NaN if left out or undefined."""
+        """Return the record of this unit's score by a model; NaN if left out or undefined."""
         left_out = self.decision.status == "left_out"
         reason = self.decision.reason
         if not left_out and (math.isnan(numbers.score) or (self.drops and math.isnan(numbers.original))):
@@ -193,11 +193,11 @@ class ScoreUnit:
 
 
 def replaced_outputs(pairs: Iterable[Pair], outputs: Callable[[str, int], OutputLookup]) -> dict[str, str]:
-    """Why rated pairs do not stand for the outputs any more, by language of the originals; nothing where they do.
+    """Return why rated pairs no longer match the outputs, by language of the originals; empty if they do.
 
-    `pairs` are those of one transformation's sample; `outputs` has the table of a transformation and seed. One that is
-    another text is refused. Single ones that failed or are missing are not scored, which is said elsewhere; where all
-    are gone, what is there was not rated.
+    `pairs` are one transformation's sample; `outputs` returns the table of a transformation and seed. A changed output
+    is refused. A single failed or missing output is not scored, which is reported elsewhere; if all are missing, the
+    present outputs are unrated.
     """
     rated_pairs: dict[str, list[tuple[Pair, str | None]]] = defaultdict(list)
     units: dict[tuple[str, int], list[Pair]] = defaultdict(list)
@@ -213,18 +213,18 @@ def replaced_outputs(pairs: Iterable[Pair], outputs: Callable[[str, int], Output
         gone = all(now is None for _, now in rated)
         if replaced or gone:
             what = (
-                f"{len(replaced)} of {len(rated)} rated texts are others now (first pair {min(replaced)[:12]})"
+                f"{len(replaced)} of {len(rated)} rated texts have changed (first pair {min(replaced)[:12]})"
                 if replaced
-                else "none of the rated texts is among the outputs any more"
+                else "none of the rated texts is among the outputs now"
             )
-            reasons[language] = f"{what}: bring the outputs back that were rated, or have these rated in a new study"
+            reasons[language] = f"{what}: restore the rated outputs, or have the new ones rated in a new study"
     return reasons
 
 
 def plan_units(
     source: OutputSource, verdicts: Sequence[Verdict], pairs: Sequence[Pair], *, include_rejected: bool = False
 ) -> list[ScoreUnit]:
-    """Every unit of a study, in the order of its data sets: the original, then transformations and seeds.
+    """Return every unit of a study, in the order of its data sets: the original, then transformations and seeds.
 
     `source` has the data sets and outputs; `pairs` are the sample's. Raises DataError for data sets or outputs that
     cannot be read, StudyError for missing prompts.
@@ -238,7 +238,7 @@ def plan_units(
 
 
 class _Planner:
-    """What all units of a run share: the jobs' identities, the verdicts, and the texts."""
+    """State that all units of a run share: the jobs' identities, the verdicts, and the texts."""
 
     def __init__(
         self, source: OutputSource, verdicts: Sequence[Verdict], pairs: Sequence[Pair], include_rejected: bool
@@ -254,7 +254,7 @@ class _Planner:
         self._remembered = self.texts.remembered
 
     def units(self, spec: DatasetSpec) -> Iterator[ScoreUnit]:
-        """The units of one data set: the original, then transformations and seeds."""
+        """Yield the units of one data set: the original, then transformations and seeds."""
         original = self._original(spec)
         yield original
         for name in self._study.transformations:
@@ -262,7 +262,7 @@ class _Planner:
                 yield self._changed(original, name, seed)
 
     def _original(self, spec: DatasetSpec) -> ScoreUnit:
-        """The unit of the untouched data set; left out if it can give no score at all."""
+        """Return the unit of the untouched data set; left out if it can give no score."""
         protocol, revision = self._study.evaluation.protocol, self._source.revision(spec)
         if not revision:
             revision = self.texts.dataset(spec).revision
@@ -298,7 +298,7 @@ class _Planner:
         )
 
     def _changed(self, original: ScoreUnit, transformation: str, seed: int) -> ScoreUnit:
-        """The unit of a transformed data set."""
+        """Return the unit of a transformed data set."""
         decision, requests = original.decision, self._asked(original, transformation, seed)
         if decision.status != "left_out":
             decision = self._decide(transformation, original.task, requests.languages)
@@ -330,7 +330,7 @@ class _Planner:
         )
 
     def _found(self, unit: ScoreUnit, original: str) -> dict[str, Any]:
-        """What a unit's outputs make of its data set; `original` is the untouched one's identity."""
+        """Return the facts about a unit's outputs; `original` is the identity of the untouched data set."""
         outputs, originals = (
             unit.texts.outputs(unit.spec, unit.transformation, unit.seed),
             unit.texts.originals(unit.spec),
@@ -350,7 +350,7 @@ class _Planner:
         }
 
     def _asked(self, original: ScoreUnit, transformation: str, seed: int) -> _OutputRequests:
-        """What is asked of the generator for a data set's texts."""
+        """Return the requests to the generator for a data set's texts."""
         keys = sorted(pair.key for pair in self._pairs if (pair.transformation, pair.seed) == (transformation, seed))
         kind, maker = self._study.transforming[transformation], self._plan.makers[transformation].hash
         fingerprint = bool(self._source.state(transformation, seed)) and original.state
@@ -391,7 +391,7 @@ class _Planner:
         return gate.withdrawn(decision, replaced, include_rejected=self._include_rejected)
 
     def _replaced(self, transformation: str) -> dict[str, str]:
-        """Why the sample's pairs are no longer the outputs, by language; looked for where a verdict accepts them."""
+        """Return why the sample's pairs no longer match the outputs, by language, if a verdict accepts them."""
         if transformation not in self._others:
             accepted = any(
                 verdict.transformation == transformation and verdict.decision == "accepted"
@@ -413,9 +413,10 @@ class _Planner:
 
 @dataclass(frozen=True)
 class _OutputRequests:
-    """What is asked of the generator for a data set's texts.
+    """The requests to the generator for a data set's texts.
 
-    `languages` are the outputs' by the originals', `sampled` the texts (ids) that have a pair of the sample (its key).
+    `languages` are the outputs' by the originals', `sampled` the key of the sampled pair of each text (id) that has
+    one.
     """
 
     state: str
@@ -424,7 +425,7 @@ class _OutputRequests:
 
 
 def content_id(spec: DatasetSpec, dataset: Dataset) -> str:
-    """Identity of an untouched data set. Its name is in it because mteb looks up prompts by it."""
+    """Return the identity of an untouched data set; it includes the name, by which mteb looks up prompts."""
     if not spec.mteb:
         return identity("data-v1", spec.name, spec.task, spec.rows, spec.columns, dataset.revision)
     what = spec.model_dump(exclude={"path", "revision", "language", "languages", "gold_scale"})

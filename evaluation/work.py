@@ -1,4 +1,4 @@
-"""What is left to do for a model, done: the same code on this machine and on a node of a cluster."""
+"""Do the work left for a model: the same code on this machine and on a node of a cluster."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from plumbline.versions import installed_versions
 
 Loader = Callable[[ModelHost, ModelSpec], Encoder]
 
-# What makes a score: the rest (numpy, scikit-learn) is in the study's manifest.
+# Packages that compute a score: the manifest has the others (numpy, scikit-learn).
 _PACKAGES = ("plumbline", "mteb", "sentence-transformers", "torch")
 
 
 @dataclass(frozen=True)
 class Todo:
-    """What a model has left to do: units to score, pairs whose drift is not known, and what is measured beside."""
+    """A model's work left: units to score, pairs without a drift, and further measures."""
 
     model: Model
     units: Sequence[ScoreUnit]
@@ -55,9 +55,9 @@ class PairDrift:
 
 @dataclass(frozen=True)
 class UnitScore:
-    """A unit's score, with all that mteb measured (`mteb.results.TaskResult`).
+    """A unit's score, with mteb's whole result (`mteb.results.TaskResult`).
 
-    The original's in `numbers` is NaN where no item was dropped: it is the original data set's own score then.
+    The original score in `numbers` is NaN if no item was dropped: then the original data set's score applies.
     """
 
     place: Place
@@ -67,7 +67,7 @@ class UnitScore:
 
 @dataclass(frozen=True)
 class ModelEnd:
-    """A model's end: how many texts it was asked for and encoded, and why it failed if it did."""
+    """A model's end: the numbers of texts requested and encoded, and the reason if it failed."""
 
     asked: int = 0
     encoded: int = 0
@@ -76,7 +76,7 @@ class ModelEnd:
 
 @dataclass
 class JobOutcome:
-    """What a run of jobs did: scores made and kept, texts asked of models and encoded, and why models failed."""
+    """The outcome of jobs: scores made and kept, texts requested and encoded, and why models failed."""
 
     made: int = 0
     kept: int = 0
@@ -85,7 +85,7 @@ class JobOutcome:
     failures: dict[str, str] = field(default_factory=dict)
 
     def end(self, model: Model, result: ModelEnd) -> None:
-        """Add a model's end, and say on standard error why it failed if it did."""
+        """Add a model's end, and print a failure on standard error."""
         self.asked += result.asked
         self.encoded += result.encoded
         if result.failure:
@@ -93,37 +93,37 @@ class JobOutcome:
             tqdm.write(f"{model.name} failed: {result.failure}", file=sys.stderr)
 
     def line(self, path: Path) -> str:
-        """What was done, and the file where it is, in a line."""
+        """Return a line with the counts, and the file of the scores."""
         return (
             f"{count(self.made, 'score')} made, {self.kept} were there; {count(self.encoded, 'text')} encoded"
             f" for {self.asked} asked -> {path}"
         )
 
     def refuse_failures(self, n_models: int) -> None:
-        """Raise ServiceError where one of so many models failed."""
+        """Raise ServiceError if one of the models failed."""
         if self.failures:
             raise ServiceError(
-                f"{len(self.failures)} of {n_models} models failed: {', '.join(self.failures)} (the reason stands"
-                " above); run the same command again to go on"
+                f"{len(self.failures)} of {n_models} models failed: {', '.join(self.failures)} (the reasons are"
+                " above); run the same command again to continue"
             )
 
 
 Made = PairDrift | UnitScore | UnitMeasures | ModelEnd
 
 
-Piece = Callable[[Encoder], Any]  # what is made in one go: of a cluster, in whatever process
+Piece = Callable[[Encoder], Any]  # work done in one go; on a cluster, in any process
 
 
 @dataclass(frozen=True, eq=False)
 class ModelJob:
-    """A model, and what is to be made with it."""
+    """A model, and the pieces of work to do with it."""
 
     model: Model
     pieces: Sequence[Piece]
 
 
 def work(host: ModelHost, job: ModelJob, load: Loader) -> Iterator[Any]:
-    """Load one model and make everything that its job asks for, in order; the last is its `ModelEnd`."""
+    """Load one model and yield the results of its job in order; the last is its `ModelEnd`."""
     model: Encoder | None = None
     failure = ""
     try:
@@ -141,28 +141,27 @@ def work(host: ModelHost, job: ModelJob, load: Loader) -> Iterator[Any]:
 
 
 def explained(error: BaseException) -> str:
-    """Why a model cannot be evaluated, in one line; raises what is none of the model's, but a bug."""
+    """Return why a model cannot be evaluated, in one line; raise a bug as it is."""
     if isinstance(error, PlumblineError):
         return str(error)
     if isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and encoder.lacks_memory(str(error))):
-        return f"memory does not suffice ({first_line(error)}); free some, or evaluate on a larger machine"
+        return f"out of memory ({first_line(error)}); free some, or evaluate on a larger machine"
     raise error
 
 
 @contextlib.contextmanager
 def naming(what: str) -> Iterator[None]:
-    """What mteb, or a library below it, refuses of a task's data is one line that names the task."""
+    """Turn an error of mteb about a task's data into one line that names the task."""
     try:
         yield
     except ValueError as error:
         raise DataError(
-            f"{what} cannot be scored with it ({type(error).__name__}: {first_line(error)}); correct its data, or take"
-            " it out"
+            f"{what} cannot be scored ({type(error).__name__}: {first_line(error)}); correct its data, or remove it"
         ) from error
 
 
 def pieces(evaluation: EvaluationSpec, todo: Todo) -> list[Piece]:
-    """What is left for a model, in the order in which it is made: drift, scores, and what is measured beside."""
+    """Return a model's work left, in order: drift, scores, and further measures."""
     originals: dict[tuple[str, frozenset[str]], float] = {}
     drift: list[Piece] = [partial(_moved, todo.pairs)] if todo.pairs else []
     scores = (partial(_scored, evaluation, unit, originals) for unit in todo.units)
@@ -182,7 +181,7 @@ def _scored(
 ) -> UnitScore:
     with naming(unit.name):
         result = scoring.evaluate_task(unit.data(), model, evaluation.protocol, evaluation.batch_size)
-    original = math.nan  # where nothing was dropped
+    original = math.nan  # if nothing was dropped
     if unit.lost:
         key = unit.name, unit.lost  # each selection of items is scored once in a process
         if key not in originals:
@@ -194,11 +193,11 @@ def _scored(
 
 @functools.cache
 def versions(engines: str = "") -> str:
-    """The packages that make scores, and their versions here: `plumbline 0.1.0, mteb 2.26.24` and so on.
+    """Return the packages that make scores, with their versions: `plumbline 0.1.0, mteb 2.26.24` and so on.
 
-    `engines` are those that ran a model in place of torch's own operators (`Encoder.engines`), which stand last.
+    `engines` are those that ran a model instead of torch's own operators (`Encoder.engines`); they come last.
 
-    Asked for with each score: reading what is installed takes 2 ms.
+    Cached, as each score needs it and reading the versions takes 2 ms.
     """
     package_versions = [f"{package} {version}" for package, version in installed_versions(_PACKAGES).items()]
     return ", ".join([*package_versions, *([engines] if engines else [])])
@@ -206,10 +205,10 @@ def versions(engines: str = "") -> str:
 
 @contextlib.contextmanager
 def quiet(datasets: Iterable[DatasetSpec], specs: Iterable[ModelSpec]) -> Iterator[None]:
-    """Settings that the libraries read once, at import: no talk, no telemetry, and no hub where all is local.
+    """Set what libraries read once, at import: no messages, no telemetry, and no hub if all is local.
 
-    mteb makes its cache folder at import, unused here; without this it would do so in the user's home. What
-    the user has set stays.
+    mteb makes a cache folder at import, unused here, which would otherwise be in the user's home. Variables that the
+    user has set stay.
     """
     settings = {"TRANSFORMERS_VERBOSITY": "error", "HF_HUB_DISABLE_PROGRESS_BARS": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
     settings["DISABLE_TQDM"] = "1"  # bm25s
@@ -221,6 +220,6 @@ def quiet(datasets: Iterable[DatasetSpec], specs: Iterable[ModelSpec]) -> Iterat
         os.environ.update(added)
         try:
             yield
-        finally:  # for what this process does next: the folder is gone then
+        finally:  # the folder no longer exists for what this process does next
             for name in added:
                 os.environ.pop(name, None)

@@ -1,3 +1,3 @@
-"""Texts in, transformations out."""
+"""Transform the texts of data sets."""
 
 import plumbline  # noqa: F401 (Ctrl-C is heeded from here on: plumbline.interrupt)

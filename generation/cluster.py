@@ -1,9 +1,9 @@
-"""`plumbline generate --ray`: the texts of a study, worked on by the nodes of a running Ray cluster.
+"""`plumbline generate --ray`: transform the texts of a study on the nodes of a running Ray cluster.
 
-Each worker is a process on a node with a generator of its own (an engine on GPUs of the node, or an endpoint), made
-once. All work on one unit, and on the next when its texts are handed out; whoever gives outputs back is handed as many
-texts more, so that a faster worker makes more. The command alone writes: each output goes into its unit's journal when
-it comes, as without Ray, and workers need no folder that is shared. What must be where is in docs/howto/ray.md.
+Each worker is a process on a node with its own generator (an engine on the node's GPUs, or an endpoint). All workers
+work on one unit, then on the next. A worker that returns outputs gets as many new texts, so faster workers do more.
+Only the command writes: it adds each output to its unit's journal, as without Ray; workers need no shared folder.
+docs/howto/ray.md says what each node needs.
 """
 
 from __future__ import annotations
@@ -37,18 +37,17 @@ from plumbline.study import Study
 from plumbline.study.engines import EngineSpec
 from plumbline.versions import installed_versions
 
-_MAKE = ("plumbline", "py3langid", "rapidfuzz")  # packages that decide what an output is, and whether it is one
-_RUN = ("vllm", "transformers")  # and those that run an engine
-GATHER_SECONDS = 0.02  # so long others may join an output that has come, for each answer to the command costs time
-TRIES = 3  # of a text whose workers die
+_MAKE = ("plumbline", "py3langid", "rapidfuzz")  # packages that decide outputs
+_RUN = ("vllm", "transformers")  # packages that run an engine
+GATHER_SECONDS = 0.02  # wait for more outputs, as each answer costs time
+TRIES = 3  # of a text, if its workers die
 
 
 class JobQueue:
-    """Texts for workers, each with one worker at a time; `in_flight` is what a worker has, by key.
+    """Texts for workers, each with one worker at a time; `in_flight` holds a worker's texts, by key.
 
-    What a dead worker had goes out again, before all else. A text that two workers died over may be why they
-    died: such a one goes to a worker that has no other of them, so that the third death takes no others along. Then it
-    is `lost`.
+    The texts of a dead worker are handed out again first. A text on which two workers died may be the cause, so a
+    worker gets at most one such text at a time. After the third death the text is `lost`.
     """
 
     def __init__(self, jobs: Iterable[Job]) -> None:
@@ -59,7 +58,7 @@ class JobQueue:
         self.lost: list[Job] = []
 
     def take(self, in_flight: dict[str, Job], room: int) -> list[Job]:
-        """At most `room` texts more for a worker; they are in flight then."""
+        """Return at most `room` more texts for a worker, and add them to `in_flight`."""
         taken: list[Job] = []
         if room > 0 and self._suspects and not any(self._deaths[key] > 1 for key in in_flight):
             taken.append(self._suspects.popleft())
@@ -70,7 +69,7 @@ class JobQueue:
         return taken
 
     def put_back(self, in_flight: dict[str, Job], *, died: bool) -> None:
-        """Queue again what a worker had that works no more; `died` where it was its process that ended."""
+        """Queue a stopped worker's texts again; `died` if its process ended."""
         for job in in_flight.values():
             self._deaths[job.key] += died
             deaths = self._deaths[job.key]
@@ -79,9 +78,9 @@ class JobQueue:
 
 
 class Worker:
-    """An asynchronous Ray actor for the texts of some transformations (`names`).
+    """An asynchronous Ray actor that makes the texts of some transformations (`names`).
 
-    It keeps no record: what it makes goes to the command, which alone writes journals and tables.
+    It writes nothing: its outputs go to the command, which writes journals and tables.
     """
 
     def __init__(self, study: Study, names: Collection[str], *, allow_code: bool = False) -> None:
@@ -94,22 +93,22 @@ class Worker:
         self._tasks: list[asyncio.Task[None]] = []
 
     async def prepare(self, prompts: dict[str, str]) -> tuple[int, str, dict[str, str]]:
-        """Load the generator; how many texts it works on at once, on what kind of GPU, and `versions_of` this node.
+        """Load the generator; return its concurrency, the kind of GPU, and `versions_of` this node.
 
-        `prompts` are the hashes of the command's (`made_of`): raises StudyError where this node has others.
+        `prompts` are the command's hashes (`made_of`). Raises StudyError if this node's differ.
         """
-        plan = Plan(self._study)  # made here: the command's plan holds hashes in the making, which do not travel
+        plan = Plan(self._study)  # made here: a plan holds unfinished hashes, which cannot be pickled
         if made_of(plan) != prompts:
-            raise StudyError("prompts, functions or files of outputs are not those of the command; install the same")
+            raise StudyError("prompts, functions or files of outputs differ from the command's; install the same here")
         self._generator = make_generator(plan, self._names, allow_code=self._allow_code)
         at_once = self._generator.concurrency
         self._tasks = [asyncio.create_task(self._work(plan, self._generator)) for _ in range(at_once)]
         return at_once, gpus_of(self._study.generator)[1], versions_of(self._study.generator)
 
     async def exchange(self, jobs: Sequence[Job]) -> list[TransformedText]:
-        """Take more texts, and give what has been made since the last time; waits until there is something to give.
+        """Accept more texts, and return the outputs since the last call; wait until there is one.
 
-        Raises what the generator raised, where no text can succeed: once all that was made has been given.
+        Once all outputs are returned, raises the generator's error if no text can succeed.
         """
         for job in jobs:
             self._waiting.put_nowait(job)
@@ -123,7 +122,7 @@ class Worker:
         return outputs
 
     async def stop(self) -> list[TransformedText]:
-        """Make no more, give up what is in flight, and give what has been made; so does a pending `exchange`."""
+        """Cancel the texts in flight, and return the outputs made so far; a pending `exchange` returns too."""
         for task in self._tasks:
             task.cancel()
         self._news.set()
@@ -134,57 +133,57 @@ class Worker:
         return outputs
 
     async def close(self) -> None:
-        """Let go of the generator's connections and memory."""
+        """Release the generator's connections and memory."""
         await self.stop()
         if self._generator is not None:
             await self._generator.close()
 
     async def _work(self, plan: Plan, generator: Generator) -> None:
-        """Make one text after the other."""
+        """Make one text after the other until the generator fails."""
         while self._problem is None:
             job = await self._waiting.get()
             try:
                 output = await make_output(plan, generator, job)
                 self._made.append(output)
-            except Exception as error:  # the command tells those that a person can mend from bugs
+            except Exception as error:  # the command tells bugs from errors that users can fix
                 self._problem = error
             self._news.set()
 
 
 def made_of(plan: Plan) -> dict[str, str]:
-    """What tells each transformation's texts from others: its prompts, or its function's or file's identity."""
+    """Return each transformation's identity: the hash of its prompts, or of its function or file."""
     return {name: plan.prompt_hashes[name] or plan.makers[name].hash for name in plan.kinds}
 
 
 def versions_of(spec: EngineSpec) -> dict[str, str]:
-    """Versions here of what makes outputs; what a package is built for (`+cpu`, `+cu128`) is none of them."""
+    """Return the versions installed here of packages that decide outputs, without builds (`+cpu`, `+cu128`)."""
     return installed_versions((*_MAKE, *(_RUN if spec.kind == "vllm" else ())), builds=False)
 
 
 def other_version(of_node: dict[str, str], due: dict[str, str]) -> str:
-    """The first package of which a node has another version than is `due`; what `due` lacks is due from then on."""
+    """Name the first package whose version on a node differs from `due`; add to `due` what it lacks."""
     for package, version in of_node.items():
         if due.setdefault(package, version) != version:
-            return f"{package} {version} there, and {due[package]} elsewhere"
+            return f"{package} is {version} there, but {due[package]} elsewhere"
     return ""
 
 
-DEATHS = 3  # of workers in a slot without an output in between: it gets no other
-TEXTS_A_WORKER = 16  # no worker more is started for fewer
-DRAIN_SECONDS = 1.0  # so long an interrupted run waits for what workers have made
+DEATHS = 3  # of workers in a row without an output: then their slot gets no other
+TEXTS_A_WORKER = 16  # fewer texts start no further worker
+DRAIN_SECONDS = 1.0  # wait for workers' outputs when a run is interrupted
 CLOSE_SECONDS = 20.0
 
 
 def generate_on(address: str, plan: Plan, todo: Sequence[Unit], *, allow_code: bool = False) -> Counter[str]:
-    """Work on units on the Ray cluster at an address (`auto`: this machine's); counts as `generate` gives them.
+    """Make units on the Ray cluster at an address (`auto`: this machine's); return counts as `generate` does.
 
-    Never starts a cluster. What a worker had in flight that dies or fails goes to others; nodes that join get
-    workers. Raises StudyError without the package ray, ServiceError where there is no cluster, no room on it, or three
-    workers died over a text, and what a worker raised where no other is left; what was received before stays.
+    Never starts a cluster. Other workers get the texts of a worker that dies or fails; nodes that join get workers.
+    Raises StudyError without the package ray; ServiceError if there is no cluster or no room on it, or if three workers
+    died on a text; and a worker's error if no worker is left. Outputs received before stay.
     """
     ray = join(address)
     scheduler = _TextScheduler(ray, plan, todo, allow_code=allow_code)
-    with without(contextlib.redirect_stdout):  # Ray's pages on what has died
+    with without(contextlib.redirect_stdout):  # Ray prints pages about workers that died
         try:
             return scheduler.work()
         finally:
@@ -194,7 +193,7 @@ def generate_on(address: str, plan: Plan, todo: Sequence[Unit], *, allow_code: b
 
 @dataclass(eq=False)
 class _WorkerHandle:
-    """A worker as the command sees it: what it has in flight, by key, and the call that it has not answered yet."""
+    """A worker as the command sees it: its texts in flight, by key, and its unanswered call."""
 
     slot: Slot
     actor: Any
@@ -202,12 +201,12 @@ class _WorkerHandle:
     call: Any = None
     prepared: bool = False
     at_once: int = 0  #: texts that it works on at once
-    more: int = 1  #: texts that it may have made before it is handed others
+    more: int = 1  #: texts handed out beyond `at_once`
     received: int = 0
 
 
 class _TextScheduler(Scheduler):
-    """Workers in the slots, the texts that each has, and the journals that outputs go to."""
+    """Assigns workers to slots and texts to workers, and adds outputs to journals."""
 
     def __init__(self, ray: Any, plan: Plan, todo: Sequence[Unit], *, allow_code: bool) -> None:
         self._plan, self._allow_code = plan, allow_code
@@ -215,17 +214,17 @@ class _TextScheduler(Scheduler):
         self._queue = JobQueue(job for unit in todo for job in unit.jobs())
         self._total: int = sum(unit.todo for unit in todo)
         self._counts: Counter[str] = Counter()
-        self._taken: set[Slot] = set()  # that have a worker, or had one that cannot work
-        self._free: deque[Slot] = deque()  # the others
+        self._taken: set[Slot] = set()  # slots that have a worker, or had one that failed
+        self._free: deque[Slot] = deque()  # other slots
         self._deaths: Counter[Slot] = Counter()
         self._workers: list[_WorkerHandle] = []
         self._prepared_workers = 0
         self._returned: list[_WorkerHandle] = []  # that have answered
         self._idle: list[_WorkerHandle] = []  # that no text was left for
         self._watch = Stopwatch()
-        self._versions = versions_of(plan.study.generator)  # and of what only nodes have, the first one's
+        self._versions = versions_of(plan.study.generator)  # packages that only nodes have: the first node's versions
         self._problem: Exception | None = None
-        self._disk = ThreadPoolExecutor(1)  # beside the workers' work: a large table takes seconds
+        self._disk = ThreadPoolExecutor(1)  # in a thread: writing a large table takes seconds
         self._writes: list[Future[None]] = []
         self._synced = time.monotonic()
         super().__init__(ray)
@@ -235,7 +234,7 @@ class _TextScheduler(Scheduler):
         return self._total - self._counts.total() - len(self._queue.lost)
 
     def work(self) -> Counter[str]:
-        """Have all units worked on."""
+        """Run until all units are done, and return the counts."""
         if not self._slots:
             raise _no_room(self._plan)
         with tqdm(total=self._total, unit="text", desc="generating") as self._bar:
@@ -247,11 +246,11 @@ class _TextScheduler(Scheduler):
         if self._left and self._problem:
             raise self._problem
         if self._queue.lost:
-            raise ServiceError(f"not done after {TRIES} tries: {_names(self._queue.lost)}; run again to go on")
+            raise ServiceError(f"failed after {TRIES} tries: {_names(self._queue.lost)}; run again to continue")
         return self._counts
 
     def _all_slots(self) -> list[Slot]:
-        """One a node, for engines as many as the node's GPUs allow."""
+        """Return one slot a node; for engines, as many as the node's GPUs allow."""
         gpus = _gpus(self._plan)
         return slots(self._ray, 1, gpus, one_a_node=not gpus)
 
@@ -271,7 +270,7 @@ class _TextScheduler(Scheduler):
             self._idle.pop()
 
     def _start(self, slot: Slot) -> None:
-        """Start a worker in a slot: the first, or another after one that died there."""
+        """Start a worker in a slot, the first or one that replaces a dead worker."""
         self._taken.add(slot)
         names = list(dict.fromkeys(name for name, _ in self._units))
         remote = self._ray.remote(Worker).options(**slot.options)
@@ -280,7 +279,7 @@ class _TextScheduler(Scheduler):
         self._after(worker.actor.prepare.remote(made_of(self._plan)), partial(self._prepared, worker))
 
     def _prepared(self, worker: _WorkerHandle, call: Any) -> None:
-        """A worker has its generator."""
+        """Note that a worker's generator is loaded, if its versions are the command's."""
         if (answer := self._from(worker, call)) is None:
             return
         worker.at_once, gpu, versions = answer
@@ -296,7 +295,7 @@ class _TextScheduler(Scheduler):
         self._watch.gpus += worker.slot.gpus
 
     def _feed(self, worker: _WorkerHandle) -> bool:
-        """Hand texts to a worker; False where others have the last ones, and may die over them."""
+        """Hand texts to a worker; return False while others have the last ones and may still die on them."""
         jobs = self._queue.take(worker.in_flight, worker.at_once + worker.more - len(worker.in_flight))
         if worker.in_flight:
             worker.call = worker.actor.exchange.remote(jobs)
@@ -304,7 +303,7 @@ class _TextScheduler(Scheduler):
         return bool(worker.in_flight)
 
     def _exchanged(self, worker: _WorkerHandle, call: Any) -> None:
-        """A worker gives back what it has made; a unit's last output settles it."""
+        """Add a worker's outputs to their units; a unit's last output settles it."""
         if (outputs := self._from(worker, call)) is None:
             return
         worker.call = None
@@ -321,7 +320,7 @@ class _TextScheduler(Scheduler):
                 self._writes.append(self._disk.submit(unit.settle))
 
     def _write(self) -> None:
-        """Hand the journals to the disk every half second. Raises what writing raised."""
+        """Sync the journals every half second. Raises the errors of writing."""
         for write in [write for write in self._writes if write.done()]:
             self._writes.remove(write)
             write.result()
@@ -330,7 +329,7 @@ class _TextScheduler(Scheduler):
             self._writes += [self._disk.submit(unit.journal.sync) for unit in self._units.values()]
 
     def _from(self, worker: _WorkerHandle, call: Any) -> Any:
-        """What a worker answered; None where it failed, or is no more."""
+        """Return a worker's answer; None if it failed or died."""
 
         def failed(error: Any) -> None:
             self._lose(worker, _mendable(error, worker.slot), died=False)
@@ -341,7 +340,7 @@ class _TextScheduler(Scheduler):
         return self._answer(call, failed, died)
 
     def _lose(self, worker: _WorkerHandle, problem: Exception, *, died: bool) -> None:
-        """Do without a worker: what it had in flight is for others, or for the next one in its slot."""
+        """Remove a worker: other workers, or the next in its slot, get its texts."""
         slot = worker.slot
         self._workers.remove(worker)
         self._prepared_workers -= worker.prepared
@@ -355,12 +354,12 @@ class _TextScheduler(Scheduler):
         self._look()
         self._hand_out()
         if self._workers and self._left:
-            tqdm.write(f"{problem}; the others go on", file=sys.stderr)
+            tqdm.write(f"{problem}; the other workers continue", file=sys.stderr)
         if not self._workers:
             self._problem = problem
 
     def end(self) -> None:
-        """Take what the workers have made, close those that are free, and end all."""
+        """Add the workers' remaining outputs, close idle workers, and stop all."""
         self._disk.shutdown(cancel_futures=True)
         self._drain()
         free = [worker.actor for worker in self._workers if worker.prepared and not worker.in_flight]
@@ -368,7 +367,7 @@ class _TextScheduler(Scheduler):
         keep_rates(self._plan.study.folder, measured(self._plan, self._watch))
 
     def _drain(self) -> None:
-        """Keep what an interrupted run's workers have made."""
+        """Add the outputs that workers have made when a run is interrupted."""
         busy = [worker for worker in self._workers if worker.call is not None]
         answers = [worker.call for worker in busy] + [worker.actor.stop.remote() for worker in busy]
         ready = self._ray.wait(answers, num_returns=len(answers), timeout=DRAIN_SECONDS)[0] if busy else []
@@ -379,7 +378,7 @@ class _TextScheduler(Scheduler):
 
 
 def _gpus(plan: Plan) -> int:
-    """How many GPUs a worker takes."""
+    """Return the number of GPUs that a worker takes."""
     spec = plan.study.generator
     return spec.vllm.gpus if spec.kind == "vllm" else 0
 
@@ -387,17 +386,17 @@ def _gpus(plan: Plan) -> int:
 def _no_room(plan: Plan) -> ServiceError:
     gpus = _gpus(plan)
     needed = f"{gpus} GPUs (tensor_parallel_size x data_parallel_size) and a CPU" if gpus else "a CPU"
-    return ServiceError(f"no node of the Ray cluster has {needed} to give; see `ray status`")
+    return ServiceError(f"no node of the Ray cluster has {needed} free; see `ray status`")
 
 
 def _names(jobs: Sequence[Job]) -> str:
-    """Texts as a line has room for: how many of which unit."""
+    """Return the number of texts of each unit, in words for one line."""
     units = Counter((job.transformation, job.seed) for job in jobs)
     return ", ".join(f"{count} texts of {name} with seed {seed}" for (name, seed), count in units.items())
 
 
 def _death(error: Exception, worker: _WorkerHandle) -> ServiceError:
-    """Why there is a worker no more."""
+    """Return the error that says why a worker is gone."""
     where = f"node {worker.slot.address}"
     if not worker.prepared:  # most often a package that is missing
         why = str(error).strip().splitlines()[-1]
@@ -407,7 +406,7 @@ def _death(error: Exception, worker: _WorkerHandle) -> ServiceError:
 
 
 def _mendable(error: Any, slot: Slot) -> Exception:
-    """What a worker raised, with the node that it came from; a bug stays what it is."""
+    """Return a worker's error with its node's address; raise a bug as it is."""
     cause: BaseException = error.cause
     if isinstance(cause, PlumblineError):
         return type(cause)(f"node {slot.address}: {cause}")

@@ -7,12 +7,12 @@ from plumbline import cli
 
 
 def main() -> int:
-    """The command line."""
+    """Parse the command line and run the command."""
     parser = cli.Parser(
         prog="plumbline compare",
-        description="How long the outputs of a study's generator and candidates are, and how far from the originals"
-        " (HTEB, Table 23; PTEB's edit distance). What embedding models score on them (Table 22) is the"
-        " evaluation's: plumbline evaluate.",
+        description="Show how long the outputs of a study's generator and candidates are, and how far from their"
+        " originals (HTEB, Table 23; PTEB's edit distance). `plumbline evaluate` scores embedding models on them"
+        " (Table 22).",
         epilog="example: plumbline compare --study studies/demo.yaml",
     )
     add_options(parser)

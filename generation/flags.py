@@ -1,16 +1,14 @@
-"""The ten error types of HTEB (A.2), found on one output at a time: what each means exactly is in docs/flags.md.
+"""The ten error types of HTEB (A.2), flagged on one output at a time; docs/flags.md defines each.
 
-They are the paper's, with exceptions of ours for leaks and languages where the original itself has what would count as
-an error: a recipe's `Step 1:` is no reasoning. Flags depend on original, output, transformation and
-language alone.
+They are the paper's, except that a leak or a language does not count if the original already has it: a recipe's
+`Step 1:` is not reasoning. Flags depend only on original, output, transformation and language.
 
-In which language an output is tells py3langid's model, offline. Two questions, because they are not equally hard:
-`identify` picks one of all languages, and may take a Spanish headline for Catalan; `rules_out` asks of one language
-whether the text can be in it, and is right far more often. Accuracy and speed, as measured, are in docs/flags.md.
+py3langid's model identifies languages, offline. There are two questions, one harder than the other: `identify` picks
+one of all languages, and may take a Spanish headline for Catalan; `rules_out` asks whether a text can be in one
+language, and is right far more often. docs/flags.md reports the measured accuracy and speed.
 
-`clean` takes off a chat model's answer what is no part of the transformed text. Its rules do not know the original: a
-text that is quoted as a whole loses its quotes, whoever put them there. They take off wrappings and nothing else: a
-prefix such as `Translation:` stays, and is an error.
+`clean` removes the wrapping of a chat model's answer. Its rules do not see the original: a text quoted as a whole loses
+its quotes, whoever put them there. They remove wrappings only: a prefix such as `Translation:` stays, and is an error.
 """
 
 from __future__ import annotations
@@ -25,16 +23,16 @@ from plumbline.study.transformations import Transformation
 from plumbline.words import count_words, trim
 
 # HTEB, A.2.
-RUNAWAY_TIMES = 5  # more words than so many times the original's
-TRUNCATED_PART = 5  # fewer words than the original's divided by so many: 20%
-TRUNCATED_FROM = 4  # of originals with so many words or more
+RUNAWAY_TIMES = 5  # more words than this many times the original's
+TRUNCATED_PART = 5  # fewer words than the original's divided by this: 20%
+TRUNCATED_FROM = 4  # for originals with this many words or more
 
 ELLIPSES = frozenset("….‥⋯。．")
 DOTS = frozenset(".。．")  # one of these alone is a full stop
 
 _THING = "(?:text|version|sentence|paragraph|question|statement)"
 _TASK = rf"(?:re-?phrase|paraphrase|translate|summari[sz]e|expand|rewrite|reword) (?:the|this) (?:\w+ )?{_THING}"
-# What A.2 lists ("such as"), then what models say in the same vein. English: so are the prompts.
+# The markers that A.2 lists ("such as"), then similar ones of models. English, as the prompts are.
 _REASONING = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
@@ -47,7 +45,7 @@ _REASONING = tuple(
         r"\[begin final response\]",
     )
 )
-# A.2's last marker is also what a person says: an original in the first person may become one with "I'll".
+# People write A.2's last marker too: an original in the first person may become one with "I'll".
 _I_WILL = re.compile(r"\bi'll\b", re.IGNORECASE)
 _FIRST_PERSON = re.compile(r"\b(?:i|me|my|mine|myself|we|our|ours)\b", re.IGNORECASE)
 
@@ -72,11 +70,10 @@ _PREFIX = re.compile(rf"{_MARKDOWN_OR_QUOTES}(?:{_HERE_IS}|{_NAMED})[*_]{{0,3}}\
 
 
 def find_flags(original: str, output: str, kind: Transformation, *, language: str | None) -> tuple[Flag, ...]:
-    """The error types of an output, of those that its transformation can have, in Table 5's order.
+    """Return the error types of an output that its transformation can have, in Table 5's order.
 
-    `output` is cleaned (`generation.flags`); `language` is the code of the language that it should be in; None
-    leaves out the wrong language, which takes three quarters of the time. Types overlap (A.2): an empty output is
-    truncated too. Never raises, for any text.
+    `output` is cleaned (`clean`); `language` is the code of its expected language, or None to skip the wrong language,
+    which takes three quarters of the time. Types overlap (A.2): an empty output is truncated too. Never raises.
     """
     present: dict[Flag, bool] = {
         "identical": _same(original, output),
@@ -92,7 +89,7 @@ def find_flags(original: str, output: str, kind: Transformation, *, language: st
 
 
 def _same(original: str, output: str) -> bool:
-    """Equal but for case, white space, the Unicode form, and what cleaning took off the output."""
+    """Return whether both are equal but for case, white space, Unicode form, and what `clean` removes."""
     form = _form(output)
     return form == _form(original) or form == _form(clean(original))
 
@@ -107,7 +104,7 @@ def _is_ellipsis(output: str) -> bool:
 
 
 def _leaks_reasoning(original: str, output: str) -> bool:
-    """Whether a marker stands in the output that does not stand in the original."""
+    """Return whether the output has a marker that the original lacks."""
     before, after = _plain(original), _plain(output)
     if any(marker.search(after) and not marker.search(before) for marker in _REASONING):
         return True
@@ -115,14 +112,14 @@ def _leaks_reasoning(original: str, output: str) -> bool:
 
 
 def _plain(text: str) -> str:
-    """The text with straight apostrophes."""
+    """Return the text with straight apostrophes."""
     return text.replace("’", "'")
 
 
 def _in_wrong_language(original: str, output: str, kind: Transformation, language: str) -> bool:
-    """Whether the output is surely not in the language that it should be in.
+    """Return whether the output is surely not in its expected language.
 
-    Where that is the original's own language, an original that cannot be told to be in it either says nothing.
+    If that is the original's language and the original is ruled out to be in it too, the output is not flagged.
     """
     if not rules_out(output, language):
         return False
@@ -130,7 +127,7 @@ def _in_wrong_language(original: str, output: str, kind: Transformation, languag
 
 
 def _lengths(before: int, after: int) -> dict[Flag, bool]:
-    """The error types of length, from the words of original and output; an original without words has none of them."""
+    """Return the error types of length, from the words of original and output; an original without words has none."""
     return {
         "runaway": before > 0 and after > RUNAWAY_TIMES * before,
         "truncated": before >= TRUNCATED_FROM and after * TRUNCATED_PART < before,
@@ -147,39 +144,39 @@ BENCHMARK = (
     "lg", "ln", "ml", "mr", "nl", "om", "or", "pa", "pcm", "pl", "rw", "sn", "so", "sw", "ta", "te", "tr", "ur", "xh",
     "yo", "zu",
 )  # fmt: skip
-# Languages that models fall into, and relatives of the above. The model knows 61 more; each makes short texts harder to
-# tell, and with all of them fewer texts are identified than with these.
+# Languages that models slip into, and relatives of the above. The model knows 61 more; each makes short texts harder to
+# identify: with all of them fewer texts are identified than with these.
 OTHERS = (
     "az", "bg", "ca", "cs", "el", "et", "fa", "fi", "fil", "he", "hr", "hu", "hy", "ka", "kk", "km", "lo", "lt", "lv",
     "mk", "ms", "my", "nb", "ne", "pt", "ro", "ru", "si", "sk", "sl", "sq", "sr", "sv", "th", "uk", "uz", "vi", "zh",
 )  # fmt: skip
-MODEL_LABELS = {"fil": "tl", "nb": "no"}  # where the model calls a language otherwise
-NO_LANGUAGE = "zxx"  # the model's class for what is no language: numbers, identifiers, keys hit at random
+MODEL_LABELS = {"fil": "tl", "nb": "no"}  # languages that the model names otherwise
+NO_LANGUAGE = "zxx"  # the model's class for text without a language: numbers, identifiers, random keys
 KNOWN: frozenset[str] = frozenset((*BENCHMARK, *OTHERS))
 _CODES = {label: code for code, label in MODEL_LABELS.items()}
 
-# Chosen on STS-B in four languages (docs/flags.md): the share of the probability that the likeliest language needs, and
-# that a language must stay under to be ruled out.
+# Chosen on STS-B in four languages (docs/flags.md): the least probability of an identified language, and the
+# probability below which a language is ruled out.
 CONFIDENCE = 0.35
 IMPOSSIBLE = 0.03
 LEAST_LETTERS = 10  # in bytes of UTF-8, in which the model reads: ten letters of English, five Arabic, four Chinese
-READ = 2000  # characters; so much tells the language of a text of any length
+READ = 2000  # characters: enough to identify the language of any text
 
 
 def identify(text: str) -> str | None:
-    """The code (BCP 47) of the language that a text is in, or None where it cannot be told.
+    """Return the code (BCP 47) of a text's language, or None if it is uncertain.
 
-    None where there are hardly any letters outside addresses and handles, where no language is likely enough (names,
-    languages in equal parts, languages that are not in KNOWN), and where it looks like no language.
+    None if there are hardly any letters outside addresses and handles, if no language is likely enough (names, equal
+    parts of several languages, languages outside KNOWN), and if the text looks like no language.
     """
     return _best(_probabilities(text))
 
 
 def rules_out(text: str, language: str) -> bool:
-    """Whether a text is surely not in a language: it is identified as another one, and this one is next to impossible.
+    """Return whether a text is surely not in a language: it is identified as another, and this one is unlikely.
 
-    `language` is a code; one that is not in KNOWN is never ruled out. A text in two languages is ruled out to be in the
-    one that has little part in it.
+    `language` is a code; one outside KNOWN is never ruled out. For a text in two languages, the one with the small part
+    may be ruled out.
     """
     if language not in KNOWN:
         return False
@@ -195,7 +192,7 @@ def _best(probabilities: dict[str, float]) -> str | None:
 
 
 def _probabilities(text: str) -> dict[str, float]:
-    """The probability of each language, NO_LANGUAGE among them; empty where there is too little to read."""
+    """Return the probability of each language and of NO_LANGUAGE; empty if there is too little to read."""
     words = " ".join(word for word in text[:READ].split() if not _is_address(word))
     letters = "".join(filter(str.isalpha, words))
     if len(letters.encode(errors="ignore")) < LEAST_LETTERS:
@@ -204,22 +201,22 @@ def _probabilities(text: str) -> dict[str, float]:
 
 
 def _is_address(word: str) -> bool:
-    """Web and mail addresses and handles are the same in every language."""
+    """Return whether a word is a web or mail address or a handle: these are the same in every language."""
     return "://" in word or "@" in word or word.startswith("www.")
 
 
 @functools.cache
 def _model() -> LanguageIdentifier:
-    """The model, loaded by the first text. Threads that come first together load it twice, to the same effect."""
-    from py3langid.langid import MODEL_FILE, LanguageIdentifier  # noqa: PLC0415 (whoever identifies nothing does without)
+    """Return the model, loaded at the first call. Threads that call together may load it twice; that is harmless."""
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier  # noqa: PLC0415 (only needed for identifying)
 
     identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
     identifier.set_languages([MODEL_LABELS.get(code, code) for code in KNOWN] + [NO_LANGUAGE])
     return identifier
 
 
-# The tags of DeepSeek, Qwen and others, and Mistral's. Apriel's `[BEGIN FINAL RESPONSE]` is none of them: the output
-# processing of HTEB leaves it alone (A.2), and Table 5 counts what it lets through.
+# The tags of DeepSeek, Qwen and others, and Mistral's. Apriel's `[BEGIN FINAL RESPONSE]` stays: HTEB's output
+# processing does not remove it (A.2), and Table 5 counts it.
 _THINKING = re.compile(r"<(/?)(?:think|thinking|thought|reasoning)>|\[(/?)THINK\]", re.IGNORECASE)
 _FENCE = re.compile(r"`{3,}")
 _LANGUAGE_WORD = re.compile(r"[\w+#.-]*[ \t]*\n")
@@ -245,10 +242,10 @@ _APOSTROPHE = re.compile(r"(?<=\w)['’](?=\w)")
 
 
 def clean(answer: str) -> str:
-    """The answer without white space around it, thinking blocks, an enclosing code fence, an enclosing pair of quotes.
+    """Return an answer without outer white space, thinking blocks, an enclosing code fence, and enclosing quotes.
 
-    In this order. What one rule leaves is cleaned again as long as that changes it (a fence in quotes), so
-    `clean(clean(x)) == clean(x)`. Never raises, for any text.
+    Removed in this order, and again as long as that changes the text (a fence in quotes), so
+    `clean(clean(x)) == clean(x)`. Never raises.
     """
     text = _without_thinking(trim(answer))
     while (inner := _without_quotes(_without_fence(text))) != text:
@@ -257,7 +254,7 @@ def clean(answer: str) -> str:
 
 
 def _without_thinking(text: str) -> str:
-    """The text outside thinking blocks.
+    """Return the text outside thinking blocks.
 
     A block runs from its tag to the first closing one, or to the end. A closing tag without an opening one (chat
     templates may open it themselves) ends a block that began with the answer.
@@ -281,7 +278,7 @@ def _without_thinking(text: str) -> str:
 
 
 def _without_fence(text: str) -> str:
-    """The text inside a code fence that encloses it, without the fence's language word."""
+    """Return the text inside a code fence that encloses it, without the fence's language word."""
     opening = _FENCE.match(text)
     if opening is None or len(text) < 2 * opening.end():
         return text
@@ -294,13 +291,13 @@ def _without_fence(text: str) -> str:
 
 
 def _without_quotes(text: str) -> str:
-    """The text inside a pair of quotes, if one pair encloses it: not `"a" and "b"`, and not two pairs, `"“a”"`."""
+    """Return the text inside one pair of quotes that encloses it: not `"a" and "b"`, nor two pairs, `"“a”"`."""
     inner = _inside_quotes(text)
     return text if inner is None or _inside_quotes(inner) is not None else inner
 
 
 def _inside_quotes(text: str) -> str | None:
-    """What a pair of quotes encloses, if it opens at the start and closes at the end and nowhere between."""
+    """Return the text between a pair of quotes that opens at the start and closes at the end, and not before."""
     if len(text) < 2 or text[-1] not in _QUOTES.get(text[0], ""):
         return None
     first, last, inner = text[0], text[-1], text[1:-1]

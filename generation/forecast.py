@@ -1,4 +1,4 @@
-"""What a run would ask for: `plumbline generate --dry-run`."""
+"""Estimate the work that a run of `plumbline generate` would do (`--dry-run`)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from plumbline.study.transformations import EIGHT
 
 
 def gpus_of(spec: EngineSpec) -> tuple[int, str]:
-    """How many GPUs a generator that is loaded here holds, and of what kind; none where it has no engine on GPUs."""
+    """Return the number and kind of GPUs that a generator loaded here holds; (0, "") without an engine on GPUs."""
     if spec.kind != "vllm":
         return 0, ""
     from vllm.platforms import current_platform  # noqa: PLC0415 (lives on the GPU host)
@@ -28,21 +28,21 @@ def gpus_of(spec: EngineSpec) -> tuple[int, str]:
 
 
 def measured(plan: Plan, watch: Stopwatch) -> list[Rate | None]:
-    """What a run has measured of the transformations that its generator made."""
+    """Return a run's measured rates of the transformations that its generator made."""
     return [watch.rate("generation", name, plan.study.generator.model, _identity(plan, name)) for name in _asked(plan)]
 
 
 def time_left(plan: Plan, characters: Mapping[str, int]) -> str:
-    """Hours for texts of so many characters that are left of each transformation, in words; empty where none are.
+    """Return the hours for the given characters of each transformation, in words; empty if none are left.
 
-    GPU hours where engines of earlier runs held GPUs. What no run has measured is named, and nothing is assumed for it.
+    GPU hours if engines of earlier runs held GPUs. Transformations that no run has measured are named without hours.
     """
     work = {name: (_identity(plan, name), characters[name]) for name in _asked(plan) if characters.get(name)}
     return in_words([rate for rate in read_rates(plan.study.folder) if rate.work == "generation"], work) if work else ""
 
 
 def _asked(plan: Plan) -> list[str]:
-    """What costs time of a model: recordings, functions and files of outputs do not."""
+    """Return the transformations that cost a model's time: no recordings, functions or files of outputs."""
     if plan.study.generator.kind == "recorded":
         return []
     return [name for name, kind in plan.kinds.items() if kind.made_by == "generator"]
@@ -52,19 +52,19 @@ def _identity(plan: Plan, name: str) -> str:
     return identity("rate-v1", plan.makers[name].hash, plan.prompt_hashes[name])
 
 
-CHARACTERS_A_TOKEN = 4  # of English text and today's tokenizers; other scripts take more tokens
+CHARACTERS_A_TOKEN = 4  # in English with today's tokenizers; other scripts take more tokens
 
 
 def forecast(study: Study, *, again: bool = False, rate: float | None = None) -> str:
-    """A table of what is left to do, a row for each transformation: texts, requests, about how many tokens.
+    """Return a table of the work left, a row for each transformation: texts, requests, tokens (estimated).
 
-    `rate` is requests a second; with it the last line tells about how long that takes. Token counts are estimates
-    from the texts' lengths (4 characters a token) and each transformation's `growth`: of HTEB's the lengths of
-    Gemma-3's answers (HTEB, Table 23). Hours are by the rates of earlier runs (`plumbline.rates`). What is no
-    generator's work takes neither requests nor tokens.
+    With a `rate` in requests a second the last line estimates the time. Token counts are estimated from the texts'
+    lengths (4 characters a token) and each transformation's `growth`, for HTEB's from the lengths of Gemma-3's answers
+    (HTEB, Table 23). Hours follow from the rates of earlier runs (`plumbline.rates`). Functions and files of outputs
+    take neither requests nor tokens.
     """
     plan = Plan(study)
-    # Of a study that is being generated nothing may be written.
+    # The study may be generating now, so write nothing into it.
     with (
         tempfile.TemporaryDirectory(prefix="plumbline-") as folder,
         planned(plan, again=again, texts=Path(folder) / "texts.parquet") as units,
@@ -81,7 +81,7 @@ def forecast(study: Study, *, again: bool = False, rate: float | None = None) ->
 
 
 def _row(plan: Plan, name: str, units: Sequence[Unit], characters: int) -> tuple[int, int, int, int, int]:
-    """There, texts, requests, tokens in and out of one transformation."""
+    """Return the cells of one transformation: outputs there, texts, requests, tokens in, tokens out."""
     texts = sum(unit.todo for unit in units)
     sent = received = 0.0
     before = 1.0
@@ -96,7 +96,7 @@ def _row(plan: Plan, name: str, units: Sequence[Unit], characters: int) -> tuple
 
 
 def _growth(prompt: str) -> float:
-    """How long answers to a prompt are that another call follows: as those of HTEB's transformation of its name."""
+    """Return how much longer an answer is that another call follows: as for HTEB's transformation of its name."""
     return EIGHT[prompt].growth if prompt in EIGHT else 1.0
 
 
@@ -104,14 +104,14 @@ def _time(texts: int, requests: int, rate: float | None) -> str:
     if not texts:
         return "nothing is left to do"
     if not requests:
-        return "no generator is asked: these are functions, or files of outputs"
+        return "no requests: these transformations are functions or files of outputs"
     if rate is None:
-        return "retries come on top; --rate N (requests a second) tells how long it takes"
+        return "retries come on top; add --rate N (requests a second) to estimate the time"
     return f"about {duration(round(requests / rate))} at {rate:g} requests a second; retries come on top"
 
 
 def duration(seconds: int) -> str:
-    """Seconds in the two largest units: `3 h 12 min`."""
+    """Return seconds in their two largest units: `3 h 12 min`."""
     parts = [seconds // 3600, seconds // 60 % 60, seconds % 60]
     named = [f"{part:,} {unit}" for part, unit in zip(parts, ("h", "min", "s"), strict=True) if part]
     return " ".join(named[:2]) or "1 s"

@@ -1,4 +1,4 @@
-"""Generators: each takes a job and gives the transformed text: by a chat model, a function, or from files."""
+"""Generators return the transformed text of a job: from a chat model, a function, or a file."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from plumbline.study import Study
 from plumbline.study.transformations import Transformation
 from plumbline.words import shows
 
-_MOST = 200  # characters of what an exception says
+_MOST = 200  # characters of an exception's message
 
 
 @dataclass(frozen=True)
 class GenerationOutcome:
-    """What came back for a job.
+    """The result of one attempt at a job.
 
-    `raw` is the last answer as it came, `output` the same after `generation.flags`; `intermediate` is the cleaned
-    answer to the first of two calls. Where a call ran into `max_tokens` (`cut_off`) or came back empty, the calls
-    after it are not made, and `output` is empty. `repeatable` says whether another attempt can give another output.
+    `raw` is the last answer as it came, `output` the same after `generation.flags.clean`; `intermediate` is the cleaned
+    answer to the first of two calls. If a call ran into `max_tokens` (`cut_off`) or returned nothing, later calls are
+    not made and `output` is empty. `repeatable` says whether another attempt can give another output.
     """
 
     output: str
@@ -42,54 +42,54 @@ class GenerationOutcome:
 
 
 class Generator(Protocol):
-    """Something that transforms texts."""
+    """A source of transformed texts."""
 
     @property
     def concurrency(self) -> int:
-        """How many jobs it wants in flight at once."""
+        """The number of jobs to keep in flight."""
 
     async def transform(self, job: Job, attempt: Attempt) -> GenerationOutcome:
-        """The outcome of one attempt at a job.
+        """Return the outcome of one attempt at a job.
 
-        Raises TextFailedError where this text can never succeed, TextUnansweredError where it got no answer this
-        time, ServiceError where no text can succeed.
+        Raises TextFailedError if this text can never succeed, TextUnansweredError if it got no answer this time,
+        ServiceError if no text can succeed.
         """
 
     async def close(self) -> None:
-        """Let go of connections and memory."""
+        """Release connections and memory."""
 
 
 class Together:
-    """What makes several transformations: each job goes to its transformation's."""
+    """Generators of several transformations: each job goes to the generator of its transformation."""
 
     def __init__(self, generators: Mapping[str, Generator]) -> None:
         self._generators = generators
 
     @property
     def concurrency(self) -> int:
-        """As many as the one that wants most."""
+        """The largest concurrency of the generators."""
         return max(generator.concurrency for generator in self._generators.values())
 
     async def transform(self, job: Job, attempt: Attempt) -> GenerationOutcome:
-        """The outcome, of whoever makes the job's transformation."""
+        """Return the outcome from the generator of the job's transformation."""
         return await self._generators[job.transformation].transform(job, attempt)
 
     async def close(self) -> None:
-        """Close all."""
+        """Close all generators."""
         for generator in {id(generator): generator for generator in self._generators.values()}.values():
             await generator.close()
 
 
 @dataclass(frozen=True)
 class ChatGenerator:
-    """A chat model; `prompts` are those of each transformation, in the order of its calls (`Plan.prompts`)."""
+    """A chat model with the prompts of each transformation, in the order of its calls (`Plan.prompts`)."""
 
     chat: Chat
     prompts: Mapping[str, tuple[Prompt, ...]]
 
     @property
     def concurrency(self) -> int:
-        """The model's."""
+        """The chat model's concurrency."""
         return self.chat.concurrency
 
     async def transform(self, job: Job, attempt: Attempt) -> GenerationOutcome:
@@ -107,13 +107,13 @@ class ChatGenerator:
         return GenerationOutcome(text, outputs[0] if len(outputs) > 1 else None, raw)
 
     async def close(self) -> None:
-        """Close the model's."""
+        """Close the chat model's connections."""
         await self.chat.close()
 
 
 @dataclass(frozen=True)
 class RecordedOutputs:
-    """Serves recordings, our own or `published` ones; a text that has none stays without an answer."""
+    """Serves recordings, ours or `published` ones; a text without a recording stays unanswered."""
 
     recordings: Mapping[Place, Recording]
     published: HtebOutputs | None = None
@@ -122,29 +122,29 @@ class RecordedOutputs:
 
     @classmethod
     def of(cls, study: Study) -> RecordedOutputs:
-        """The recordings that a study names. Raises StudyError if its generator is of another kind."""
+        """Read the recordings that a study names. Raises StudyError if its generator is of another kind."""
         path = recordings_path(study.generator, study.resolve, study.file)
         if is_published(path):
             return cls({}, HtebOutputs(path, study.generator.model, study.datasets, study.transforming))
         return cls(load_recordings(path))
 
     def find(self, transformation: str, language: str | None, text: str) -> Recording | None:
-        """Our own recording of a text (in NFC), if there is one."""
+        """Return our own recording of a text (in NFC), or None."""
         return self.recordings.get((transformation, language, text))
 
     async def transform(self, job: Job, attempt: Attempt) -> GenerationOutcome:
-        """The recorded outcome. Raises TextUnansweredError where nothing was recorded."""
+        """Return the recorded outcome. Raises TextUnansweredError without a recording."""
         if self.published is not None:
             output = (await self._unit(self.published, job)).output(job.text, job.source_language, job.language)
             return GenerationOutcome(clean(output), None, output, repeatable=False)
         recording = self.find(job.transformation, job.language, job.text)
         if recording is None:
             into = f" into {job.language!r}" if job.language else ""
-            raise TextUnansweredError(f"nothing recorded for {job.transformation}{into}")
+            raise TextUnansweredError(f"no recording for {job.transformation}{into}")
         return GenerationOutcome(clean(recording.output), recording.intermediate, recording.output, repeatable=False)
 
     async def _unit(self, published: HtebOutputs, job: Job) -> Recordings:
-        """The recordings of the job's transformation and seed; they are kept until a job of another one comes."""
+        """Return the recordings of the job's unit; the last unit stays in memory."""
         of = job.transformation, job.seed
         if of not in self._units:
             self._units.clear()
@@ -156,7 +156,7 @@ class RecordedOutputs:
 
 
 class OutputsFiles:
-    """Serves each transformation's outputs: a text that its file lacks has failed, for nothing will bring it."""
+    """Serves outputs from files; a text that its file lacks fails, as no later attempt can help."""
 
     concurrency = 1
 
@@ -165,11 +165,11 @@ class OutputsFiles:
 
     @classmethod
     def of(cls, kinds: Mapping[str, Transformation]) -> OutputsFiles:
-        """Those of some transformations. Raises DataError for a file that cannot be used."""
+        """Read the files of some transformations. Raises DataError for a file that cannot be used."""
         return cls({name: load_outputs(kind) for name, kind in kinds.items()})
 
     async def transform(self, job: Job, attempt: Attempt) -> GenerationOutcome:
-        """What the file has. Raises TextFailedError where it has nothing."""
+        """Return the file's output. Raises TextFailedError if it has none."""
         output = self._outputs[job.transformation].get(job.text)
         if output is None or not shows(output):
             what = "does not have this text" if output is None else "has an empty output for it"
@@ -181,7 +181,7 @@ class OutputsFiles:
 
 
 class Functions:
-    """Calls functions in a thread of their own, one at a time, so that none need be safe for threads."""
+    """Calls functions in one thread, one at a time, so that they need not be thread-safe."""
 
     concurrency = 1
 
@@ -191,25 +191,25 @@ class Functions:
 
     @classmethod
     def of(cls, kinds: Mapping[str, Transformation]) -> Functions:
-        """Those of some transformations. Importing them runs code; raises StudyError where one cannot be."""
+        """Import the functions of some transformations, which runs their code. Raises StudyError if one fails."""
         return cls({name: load_function(kind.function) for name, kind in kinds.items()})
 
     async def transform(self, job: Job, attempt: Attempt) -> GenerationOutcome:
-        """What the function gives. Raises TextFailedError where that is no text, or not twice the same."""
+        """Return the function's text. Raises TextFailedError if it is no text, or differs between two calls."""
         call = functools.partial(_called, self._functions[job.transformation], job)
         text = await asyncio.get_running_loop().run_in_executor(self._thread, call)
         return GenerationOutcome(text, None, text, repeatable=False)
 
     async def close(self) -> None:
-        """End the thread."""
+        """Stop the thread."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
 
 def _called(function: Function, job: Job) -> str:
-    """The text that a function gives, if it does so twice."""
+    """Return the text of a function that returns the same text twice."""
     first, second = (_once(function, job) for _ in range(2))
     if first != second:
-        raise TextFailedError("the function gave another text when it was called again with the same arguments")
+        raise TextFailedError("the function returned different texts for the same arguments")
     return first
 
 
@@ -222,23 +222,23 @@ def _once(function: Function, job: Job) -> str:
             f"the function raised {type(error).__name__}{f': {message}' if message else ''}"
         ) from None
     if not isinstance(text, str):
-        raise TextFailedError(f"the function gave {type(text).__name__}, not a text")
+        raise TextFailedError(f"the function returned {type(text).__name__}, not a text")
     if not shows(text):
-        raise TextFailedError("the function gave an empty text")
+        raise TextFailedError("the function returned an empty text")
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise TextFailedError("the function gave half a character, which is no text") from None
+        raise TextFailedError("the function returned an unpaired surrogate (half a character)") from None
     if "\0" in text:
-        raise TextFailedError("the function gave a null character, which is no text")
+        raise TextFailedError("the function returned a text with a null character")
     return str(text)
 
 
 def make_generator(plan: Plan, names: Collection[str] = (), *, allow_code: bool = False) -> Generator:
-    """What makes these transformations of the study (by default all), ready to work.
+    """Return the generator of these transformations of the study (by default all), ready to work.
 
-    The study's generator, where one of them asks it; functions, which run code and are refused unless `allow_code`
-    (StudyError); and files of outputs.
+    It combines the study's generator, functions and files of outputs, as the transformations need. Functions run code:
+    raises StudyError for one unless `allow_code`.
     """
     by_way: dict[str, dict[str, Transformation]] = {}
     for name in names or plan.kinds:
@@ -252,11 +252,11 @@ def make_generator(plan: Plan, names: Collection[str] = (), *, allow_code: bool 
 
 
 def refuse_code(plan: Plan, names: Collection[str]) -> None:
-    """Raise StudyError where one of these transformations is a function: a study alone runs no code."""
+    """Raise StudyError if one of these transformations is a function: a study by itself runs no code."""
     for name in names:
         if function := plan.kinds[name].function:
             raise StudyError(
-                f"{plan.study.file}: transformation {name!r} runs code, {function}; look at it, then add --allow-code"
+                f"{plan.study.file}: transformation {name!r} runs code, {function}; read it, then add --allow-code"
             )
 
 

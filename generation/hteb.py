@@ -1,17 +1,17 @@
-"""Outputs as HTEB's authors publish them: `<generator>/<dataset>/<transformation>/<seed>/data_<hash>.parquet`.
+"""Read outputs as HTEB's authors publish them: `<generator>/<dataset>/<transformation>/<seed>/data_<hash>.parquet`.
 
-The study's `generator.path` names the folder of one generator. An output is served for the text that it was made of,
-the transformation and the seed; where a language is drawn, only for the language that was drawn for it
-(`generation.hteb`): HTEB's program draws others than we do, and its translation into Arabic
-must not pass for one into Turkish. What is not there is a text without an answer, with that reason.
+The study's `generator.path` names the folder of one generator. An output is served for its text, transformation and
+seed, and, if languages are drawn, only for the language drawn for it: HTEB's program draws other languages than we do,
+and its translation into Arabic must not pass for one into Turkish. A text without an output stays unanswered, with the
+reason.
 
-With `settings: {languages: recorded}` of its engine a study takes their languages in place of our draws, so that all
-outputs are served for what they are. As the language is part of an output's key, every command of such a study reads
-the folder. Our draw stands for a text that has no recording, and where theirs is the text's own language: they
-translate dialects of Arabic into Arabic.
+With its engine's `settings: {languages: recorded}` a study uses the recorded languages instead of our draws, so that
+every output can be served. As the language is part of an output's key, every command of such a study reads the folder.
+Our draw applies to a text without a recording, and to one whose recorded language is its own: HTEB translates dialects
+of Arabic into Arabic.
 
-Their metadata name neither prompts nor sampling, so the records carry those of the study. A passage of title and text
-was transformed in two parts, and is served as such.
+The published metadata name neither prompts nor sampling, so the records carry those of the study. The title and text
+of a passage were transformed apart, and are served as two texts.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from plumbline.study.transformations import Transformation
 from plumbline.transformations import TRANSFORMATIONS
 
 ORIGINAL = "original"
-SAMPLE = 50  # outputs of a file that tell by which rule its languages were drawn: by another one in five agrees
+SAMPLE = 50  # outputs by which a file's rule of drawing languages is told; under another rule one in five agrees
 _LEFT = ("sentence1", "sent1", "sentence_1", "text_1")
 _RIGHT = ("sentence2", "sent2", "sentence_2", "text_2")
 _SUMMARIES = (("human_summaries", "human"), ("machine_summaries", "machine"))
@@ -64,29 +64,29 @@ Fields = Callable[[Record], list[str]]
 
 @dataclass(frozen=True)
 class PublishedFile:
-    """Where a file is, and what its folder and metadata say about it."""
+    """A published file, with the facts from its folder and metadata."""
 
     path: Path
-    dataset: str  # as the authors name it: draws depend on it
-    transformation: str  # as we name it
+    dataset: str  # the authors' name; draws depend on it
+    transformation: str  # our name
     seed: int
     draws_by_dataset: bool
     transforms_passages: bool
-    wants_passages: bool  # whether the study does
+    wants_passages: bool  # whether the study transforms passages
 
 
 @dataclass(frozen=True)
 class PublishedText:
-    """A text of a file, its output (empty where there is none), and what its draw depends on."""
+    """A text of a file, its output (empty without one), and what its draw depends on."""
 
     text: str
     output: str
     number: int  # among the file's texts, in the program's order
-    label: str  # of its language, as the record has it; empty without
+    label: str  # the record's label of its language; empty without one
 
 
 def read_texts(file: PublishedFile) -> Iterator[PublishedText]:
-    """The texts of a file that the study can want. Raises DataError for a file that is damaged or of another form."""
+    """Yield the file's texts that the study can want. Raises DataError for a damaged or malformed file."""
     number = 0
     try:
         with native_file(file.path) as opened, pq.ParquetFile(opened) as parquet:
@@ -105,11 +105,11 @@ def read_texts(file: PublishedFile) -> Iterator[PublishedText]:
 
 
 def recorded_language(file: PublishedFile, published: PublishedText, source: str, *, by_rule: bool) -> str:
-    """The language that was drawn for a text: into which, or for backtranslation through which, it was translated.
+    """Return the language drawn for a text: the target of a translation, or a backtranslation's middle one.
 
-    What the rule gives, if the file goes `by_rule` (see `follows_rule`), and in whatever language the output is: what a
-    model got wrong stays what it was asked for. Otherwise the language that the output is in, if that could be drawn.
-    `source` is the text's own language (a code), where its record has no label.
+    If the file goes `by_rule` (see `follows_rule`), the rule's language, whatever language the output is in: a model's
+    mistake does not change what was asked for. Otherwise the output's language, if it could be drawn, or else the
+    rule's. `source` is the text's language (a code), for records without a label.
     """
     label = published.label or source
     seen = None if by_rule else identify(published.output)
@@ -117,10 +117,10 @@ def recorded_language(file: PublishedFile, published: PublishedText, source: str
 
 
 def follows_rule(file: PublishedFile, texts: Iterable[PublishedText], source: str) -> bool:
-    """Whether a file's translations are in the languages that the rule gives: at least half of those that tell.
+    """Return whether at least half of a file's telling translations are in the languages that the rule draws.
 
-    Those in a language that cannot have been drawn went wrong and do not tell; backtranslations never do. `source` is
-    the language of texts whose record has no label.
+    A translation into a language that cannot have been drawn is a failure and does not count; backtranslations never
+    count, and follow the rule. `source` is the language of texts whose record has no label.
     """
     if not TRANSFORMATIONS[file.transformation].translates:
         return True
@@ -133,14 +133,14 @@ def follows_rule(file: PublishedFile, texts: Iterable[PublishedText], source: st
 
 
 def _choices(file: PublishedFile, label: str) -> list[str]:
-    """What the program draws from: the pool without the languages of the label."""
+    """Return the languages that the program draws from: the pool without the label's languages."""
     pool = TRANSFORMATIONS[file.transformation].languages
     codes = {_CODES.get(part.strip().lower()) for part in re.split("[-_/]", label)}
     return [language for language in pool if language not in codes] or list(pool)
 
 
 def _drawn(file: PublishedFile, number: int, label: str) -> str:
-    """What the program's rule gives."""
+    """Return the language that the program's rule draws."""
     choices = _choices(file, label)
     if file.draws_by_dataset:
         digest = hashlib.sha256(canonical({"dataset": file.dataset, "seed_transform": file.seed}).encode()).hexdigest()
@@ -150,18 +150,18 @@ def _drawn(file: PublishedFile, number: int, label: str) -> str:
 
 
 def _column(schema: pa.Schema, file: PublishedFile) -> str:
-    """The name of the column of outputs."""
+    """Return the name of the column of outputs."""
     others: list[str] = [name for name in schema.names if name != ORIGINAL]
     if ORIGINAL not in schema.names or len(others) != 1 or not others[0].endswith(f"_seed_{file.seed}"):
         raise DataError(
-            f"{file.path} has the columns {', '.join(schema.names)}; HTEB's program saves {ORIGINAL!r} and one that"
+            f"{file.path} has the columns {', '.join(schema.names)}; HTEB's files have {ORIGINAL!r} and one that"
             f" ends in '_seed_{file.seed}'"
         )
     return others[0]
 
 
 def _names(schema: pa.Schema, file: PublishedFile) -> list[str]:
-    """The fields of the file's records; plain texts are records of a text."""
+    """Return the fields of the file's records; plain texts count as records with a field `text`."""
     kind = schema.field(ORIGINAL).type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return ["text"]
@@ -171,7 +171,7 @@ def _names(schema: pa.Schema, file: PublishedFile) -> list[str]:
 
 
 def _passes(names: Collection[str], file: PublishedFile) -> list[Fields]:
-    """Which fields of a record are texts, in the program's order: it numbers all first sentences before all second."""
+    """Return the text fields of a record, in the program's order: all first sentences come before all second ones."""
     if {"_hteb_part", "part"} & set(names):
         return [lambda record: _retrieval_fields(record, transforms_passages=file.transforms_passages)]
     if {"query", *_CANDIDATES} <= set(names):
@@ -185,7 +185,7 @@ def _passes(names: Collection[str], file: PublishedFile) -> list[Fields]:
         return [lambda _: summaries]
     if text := _first(_TEXT, names):
         return [lambda _: [text]]
-    raise DataError(f"{file.path}: no text is known among the fields of its records: {', '.join(names)}")
+    raise DataError(f"{file.path}: its records have no known text field; they have {', '.join(names)}")
 
 
 def _retrieval_fields(record: Record, *, transforms_passages: bool) -> list[str]:
@@ -207,7 +207,7 @@ def _is_passage(record: Record, field: str) -> bool:
 
 
 def _label(record: Record, file: PublishedFile, side: int) -> str:
-    """The label of a text's language: of a pair's (`en-de`) its side, but both for a translation of the pair as one."""
+    """Return the label of a text's language; for a pair (`en-de`) that of its side, but both for a translated pair."""
     label = next((value for name in _LANGUAGE if isinstance(value := record.get(name), str) and value.strip()), "")
     parts = [part for part in re.split("[-_/]", label) if part]
     is_pair = _first(_LEFT, record) is not None
@@ -219,7 +219,7 @@ def _first(aliases: Collection[str], names: Collection[str]) -> str | None:
 
 
 def _records(parquet: pq.ParquetFile, column: str) -> Iterator[tuple[Record, Record]]:
-    """Each original with what became of it."""
+    """Yield each original with its transformed record."""
     for batch in parquet.iter_batches(BATCH, columns=[ORIGINAL, column]):
         for original, changed in zip(batch[ORIGINAL].to_pylist(), batch[column].to_pylist(), strict=True):
             yield _as_record(original), _as_record(changed)
@@ -230,7 +230,7 @@ def _as_record(value: Any) -> Record:
 
 
 def _texts(original: Any, changed: Any) -> Iterator[tuple[str, str]]:
-    """Each text of a field, which may be a list of texts, with what stands in the same place of the other record."""
+    """Yield each text of a field, or of its list, with the text at the same position of the other record."""
     if isinstance(original, str):
         if original.strip():
             yield original, changed if isinstance(changed, str) else ""
@@ -241,12 +241,12 @@ def _texts(original: Any, changed: Any) -> Iterator[tuple[str, str]]:
 
 
 _FILES = "data*.parquet"
-# What the hub's names have at their end, and the tasks' names may lack.
+# Endings of names on the hub that the tasks' names may lack.
 _TASKS = ("crosslingualsts", "pairclassification", "classification", "clustering", "reranking", "retrieval", "sts")
 
 
 class Metadata(BaseModel):
-    """What is used of the `metadata_<hash>.JSON` beside a file."""
+    """The fields used of the `metadata_<hash>.JSON` beside a file."""
 
     generator_model: str = ""
     dataset: str = ""
@@ -256,22 +256,22 @@ class Metadata(BaseModel):
 
 
 class HtebOutputs:
-    """The outputs of one generator, a transformation and seed at a time."""
+    """The outputs of one generator, read for one transformation and seed at a time."""
 
     def __init__(
         self, folder: Path, model: str, datasets: Sequence[DatasetSpec], kinds: Mapping[str, Transformation]
     ) -> None:
-        """`model` is what the study calls the generator."""
+        """Take a generator's folder; `model` is the study's name of the generator."""
         self._folder, self._model, self._datasets, self._kinds = folder, model, datasets, kinds
 
     def read(self, transformation: str, seed: int) -> Recordings:
-        """All that is there of a transformation and seed. Raises DataError for files that cannot be used."""
-        published = transformation in TRANSFORMATIONS  # of others the authors publish nothing
+        """Return all outputs of a transformation and seed. Raises DataError for files that cannot be used."""
+        published = transformation in TRANSFORMATIONS  # the authors publish no others
         files = {spec.name: self._file(spec, transformation, seed) if published else None for spec in self._datasets}
         return Recordings(TRANSFORMATIONS.get(transformation) or self._kinds[transformation], seed, files)
 
     def _file(self, spec: DatasetSpec, transformation: str, seed: int) -> PublishedFile | None:
-        """The newest file of a data set's transformation and seed, if there is one."""
+        """Return the newest file of a data set's transformation and seed, or None."""
         dataset = _find(self._folder, [spec.name, *filter(None, [spec.mteb])])
         folder = _find(dataset, [transformation]) if dataset else None
         files = sorted((folder / str(seed)).glob(_FILES)) if folder else []
@@ -283,8 +283,8 @@ class HtebOutputs:
             raise DataError(f"{path.parent} holds several files of the same date; keep one")
         if metadata.generator_model not in ("", self._model):
             raise DataError(
-                f"{path} is of generator {metadata.generator_model!r}; write this in the study's generator.model,"
-                f" where {self._model!r} stands"
+                f"{path} is of generator {metadata.generator_model!r}; write this name as the study's generator.model"
+                f" instead of {self._model!r}"
             )
         return PublishedFile(
             path=path,
@@ -300,7 +300,7 @@ class HtebOutputs:
 class Recordings:
     """The outputs of one transformation and seed, in a temporary database: files may hold millions.
 
-    `files` has each data set of the study with its file; None where the folder has none.
+    `files` has the file of each data set of the study, or None.
     """
 
     def __init__(self, kind: Transformation, seed: int, files: Mapping[str, PublishedFile | None]) -> None:
@@ -309,7 +309,7 @@ class Recordings:
         self._files = [(name, file) for name, file in files.items() if file]
         self._missing = [name for name, file in files.items() if not file]
         self._rules: dict[tuple[int, str], bool] = {}
-        self._texts = sqlite3.connect("", check_same_thread=False)  # a temporary file, gone with the process
+        self._texts = sqlite3.connect("", check_same_thread=False)  # a temporary file that ends with the process
         self._texts.executescript(
             "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;"
             "CREATE TABLE texts (id BLOB, file INTEGER, number INTEGER, label TEXT, output TEXT)"
@@ -320,30 +320,30 @@ class Recordings:
         self._texts.execute("CREATE INDEX by_id ON texts (id)")
 
     def output(self, text: str, source: str, language: str | None) -> str:
-        """The output recorded for a text (in NFC) in a drawn language, as it stands there; empty where they gave up.
+        """Return a text's recorded output (text in NFC) in a drawn language; empty if the program gave up.
 
-        Of equal texts the first that has one. Raises TextUnansweredError where nothing was recorded.
+        The first output counts if equal texts have several. Raises TextUnansweredError without a recording.
         """
         name, seed = self.of
         recorded = self._find(text, source)
         if not recorded:
-            without = f" (the folder has none of data set {', '.join(self._missing)})" if self._missing else ""
-            raise TextUnansweredError(f"nothing recorded for {name} with seed {seed}{without}")
+            without = f" (the folder has no file of data set {', '.join(self._missing)})" if self._missing else ""
+            raise TextUnansweredError(f"no recording for {name} with seed {seed}{without}")
         outputs = [output for _, drawn, output in recorded if drawn == language]
         if not outputs:
             way = "into" if self._kind.translates else "through"
             others = dict.fromkeys(repr(drawn) for _, drawn, _ in recorded)
             raise TextUnansweredError(
-                f"nothing recorded for {name} {way} {language!r} with seed {seed}, but {way}"
+                f"no recording for {name} {way} {language!r} with seed {seed}, but {way}"
                 f" {', '.join(others)}: HTEB's program draws its own languages (see settings.languages)"
             )
         return next(filter(str.strip, outputs), "")
 
     def language(self, text: Text) -> str | None:
-        """The language recorded for a text, other than its own; None where there is none.
+        """Return the language recorded for a text, if it is not the text's own; else None.
 
-        Of equal texts that of the first with an output, or else of the first. What is drawn for a run is taken from the
-        text's own data set alone: a run has one language.
+        The first text with an output counts if equal texts have several, or else the first. A language drawn for a
+        whole run comes from the text's own data set alone, as a run has one language.
         """
         languages = [
             (language, output)
@@ -355,7 +355,7 @@ class Recordings:
         )
 
     def _find(self, text: str, source: str) -> list[tuple[str, str | None, str]]:
-        """Data set, drawn language and output of every text that equals this one, in the files' order."""
+        """Return data set, drawn language and output of every text equal to this one, in the files' order."""
         query = "SELECT file, number, label, output FROM texts WHERE id = ? ORDER BY file, number"
         recorded = []
         for index, number, label, output in self._texts.execute(query, (_id(text),)).fetchall():
@@ -369,7 +369,7 @@ class Recordings:
         return recorded
 
     def _by_rule(self, index: int, source: str) -> bool:
-        """Whether a file's languages are what the program's rule gives."""
+        """Return whether a file's languages follow the program's rule."""
         if (index, source) not in self._rules:
             query = "SELECT output, number, label FROM texts WHERE file = ? AND output != '' ORDER BY rowid LIMIT ?"
             texts = (PublishedText("", *row) for row in self._texts.execute(query, (index, SAMPLE)))
@@ -378,17 +378,17 @@ class Recordings:
 
 
 def is_published(folder: Path) -> bool:
-    """Whether a folder is one generator's of the authors' layout. Raises DataError for the folder above it."""
+    """Return whether a folder is one generator's in the authors' layout. Raises DataError for the folder above."""
     if any(folder.glob(f"*/*/*/{_FILES}")):
         return True
     generators = sorted({file.parents[3].name for file in folder.glob(f"*/*/*/*/{_FILES}")})
     if generators:
-        raise DataError(f"{folder} holds generators' folders; name one in generator.path: {', '.join(generators)}")
+        raise DataError(f"{folder} holds several generators; name one in generator.path: {', '.join(generators)}")
     return False
 
 
 def _read(file: Path) -> Metadata:
-    """What stands beside a file of outputs."""
+    """Return the metadata beside a file of outputs."""
     path = file.with_name(f"metadata{file.stem.removeprefix('data')}.JSON")
     try:
         return Metadata.model_validate_json(read_bytes(path))
@@ -399,7 +399,7 @@ def _read(file: Path) -> Metadata:
 
 
 def _find(folder: Path, names: Collection[str]) -> Path | None:
-    """The folder in another that has one of these names, as it stands or in the authors' spelling."""
+    """Return the folder inside another that has one of these names, as it is or in the authors' spelling; or None."""
     children = [child for child in sorted(folder.iterdir()) if child.is_dir()]
     matches: tuple[Callable[[str, str], bool], ...] = (
         str.__eq__,
@@ -416,18 +416,18 @@ def _find(folder: Path, names: Collection[str]) -> Path | None:
 
 
 def _plain(name: str) -> str:
-    """A name without case, marks, centuries and American spelling: `Summarized-Expansion` is `summarised_expansion`."""
+    """Return a name without case, marks, centuries and American spelling: `summarisedexpansion`."""
     plain = re.sub(r"[^a-z0-9]", "", name.lower()).replace("summariz", "summaris")
     plain = re.sub(r"20(\d\d)", r"\1", plain)  # mteb's SemRel24STS is the hub's SemRel2024
     return "summarisation" if plain == "summarise" else plain
 
 
 def _stem(name: str) -> str:
-    """A name without the task at its end."""
+    """Return a name without the task at its end."""
     plain = _plain(name)
     return plain.removesuffix(next((task for task in _TASKS if plain.endswith(task)), ""))
 
 
 def _id(text: str) -> bytes:
-    """Equal for equal texts, in whatever Unicode form and with whatever white space around them."""
+    """Return a hash that is equal for equal texts, in any Unicode form and with any white space around them."""
     return hashlib.blake2b(nfc(text).strip().encode(), digest_size=16).digest()

@@ -1,9 +1,9 @@
-"""What a study wants from the generator: one job for each distinct output, whatever data sets it serves.
+"""The jobs of a study: one for each distinct output, however many data sets share it.
 
-A transformation may be a function, `module:function` of an installed package, which is found without running anything
-of it. It is called as `function(text, language=..., seed=...)` and returns the transformed text: `text` is in NFC,
-`language` the code of the language that the output is to be in, `seed` the transformation seed. Equal arguments must
-give equal texts, whatever was asked before. The source of its module is a part of every output's identity.
+A transformation may be a function, `module:function` of an installed package; finding it runs none of its code. It is
+called as `function(text, language=..., seed=...)` and returns the transformed text: `text` is in NFC, `language` is
+the code of the output's language, `seed` the transformation seed. Equal arguments must always give equal texts. The
+source of its module is part of every output's identity.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from plumbline.study.transformations import Transformation
 
 
 class Job(NamedTuple):
-    """One text to be transformed in one way.
+    """One text to transform in one way.
 
-    `key` is the identity of its output, `language` the drawn one; `languages` are those that each call is told to
-    answer in, and the last is the output's.
+    `key` is the identity of its output, `language` the drawn language; `languages` has the language of each call's
+    answer, the last of which is the output's.
     """
 
     key: str
@@ -49,7 +49,7 @@ class Job(NamedTuple):
 
 @dataclass(frozen=True)
 class Maker:
-    """What makes a transformation's texts, as records name it.
+    """The source of a transformation's texts, as records name it.
 
     `kind` is the generator's (recorded, openai, vllm), or function or outputs; `model` the generator's model, the
     function, or the file; `hash` their identity.
@@ -61,18 +61,18 @@ class Maker:
 
 
 class Plan:
-    """The jobs of a study: what stands where is known before anything is generated.
+    """The jobs of a study, known before anything is generated.
 
-    `kinds` are its transformations, `makers` what makes their texts. Reads the prompts once; raises StudyError if one
-    is missing or malformed, or the source of a function, DataError for a file of outputs that is not there. Where the
-    study takes the recorded languages, the first job that has one reads its unit's recordings, in every command.
+    `kinds` are its transformations, `makers` the sources of their texts. Reads the prompts once. Raises StudyError if a
+    prompt or a function's source is missing or malformed, DataError for a missing file of outputs. If the study uses
+    recorded languages, the first job with one reads its unit's recordings, in every command.
     """
 
     def __init__(self, study: Study) -> None:
         self.study = study
         if not study.judging.transforms:
             raise StudyError(
-                f"{study.file}: nothing is transformed where the subject is {study.judging.kind}; run"
+                f"{study.file}: a study with the subject {study.judging.kind} transforms nothing; run"
                 f" `{study.command(study.judging.first_command)}`"
             )
         self.kinds = study.transforming
@@ -85,7 +85,7 @@ class Plan:
         self.prompt_hashes = {name: prompt_hash(prompts) if prompts else "" for name, prompts in self.prompts.items()}
 
     def job(self, text: Text, transformation: str, seed: int) -> Job:
-        """The job whose output stands for this text of this data set."""
+        """Return the job whose output replaces this text of this data set."""
         kind = self.kinds[transformation]
         language = kind.drawn(seed=seed, dataset=text.dataset, text=text.text, source=text.language)
         if language is not None and self._recorded is not None:
@@ -96,7 +96,7 @@ class Plan:
         return Job(key, text.text_id, text.text, text.language, transformation, seed, language, languages)
 
     def _start(self, transformation: str, seed: int, source: str, language: str | None) -> tuple[Any, tuple[str, ...]]:
-        """(what jobs' identities begin with, their languages); many share these, so they are made once."""
+        """Return (the start of the jobs' identities, their languages); jobs that share it reuse it."""
         languages = self.kinds[transformation].call_languages(source, language)
         start = prefix(
             "transformed-v2",
@@ -110,7 +110,7 @@ class Plan:
         return start, languages
 
     def jobs(self, texts: Iterable[Text], transformation: str, seed: int) -> Iterator[Job]:
-        """The distinct jobs of one unit, in the texts' order: equal texts are transformed once."""
+        """Yield the distinct jobs of one unit, in the texts' order: equal texts are transformed once."""
         seen: set[str] = set()
         for text in texts:
             job = self.job(text, transformation, seed)
@@ -120,22 +120,22 @@ class Plan:
 
     @functools.cached_property
     def complete(self) -> FactCache:
-        """Which large units were found complete: `generated.json`."""
+        """The cache of complete large units: `generated.json`."""
         return FactCache(self.study, "generated.json")
 
     @property
     def by_recordings(self) -> bool:
-        """Whether recordings say into which languages texts go, whatever else is the same."""
+        """Whether recordings decide the languages of outputs."""
         return self._recorded is not None
 
     @functools.cached_property
     def _recorded(self) -> Callable[[Text, str, int], str | None] | None:
-        """The languages of recordings, where the study takes them."""
+        """The languages of recordings, if the study uses them."""
         return recorded_languages(self.study) if self.study.generator.recorded_languages else None
 
 
 def makers_of(generator: EngineSpec, kinds: Mapping[str, Transformation]) -> dict[str, Maker]:
-    """What makes the texts of each of a study's transformations (`kinds`).
+    """Return the source of the texts of each of a study's transformations (`kinds`).
 
     Raises as `Plan` for a function or file of outputs.
     """
@@ -143,7 +143,7 @@ def makers_of(generator: EngineSpec, kinds: Mapping[str, Transformation]) -> dic
 
 
 def _maker(generator: EngineSpec, kind: Transformation) -> Maker:
-    """What makes a transformation's texts."""
+    """Return the source of a transformation's texts."""
     if kind.function:
         return Maker("function", kind.function, identity("function-v1", kind.function, source_hash(kind.function)))
     if kind.outputs:
@@ -154,7 +154,7 @@ def _maker(generator: EngineSpec, kind: Transformation) -> Maker:
 
 
 def generator_hash(spec: EngineSpec) -> str:
-    """Identity of what generates: model, revision and sampling; not its address, retries or concurrency."""
+    """Return the identity of a generator: model, revision and sampling; not address, retries or concurrency."""
     return identity("generator-v1", *spec.identity())
 
 
@@ -162,12 +162,12 @@ Function = Callable[..., object]
 
 
 def source_hash(function: str) -> str:
-    """SHA-256 of the source of a function's module. Raises StudyError where the module, or its source, is not there."""
+    """Return the SHA-256 of a function's module. Raises StudyError if the module or its source is missing."""
     return hashlib.sha256(_source(function).read_bytes()).hexdigest()
 
 
 def load_function(function: str) -> Function:
-    """The function itself: its module is imported, which runs code. Raises StudyError where there is none."""
+    """Import a function's module, which runs code, and return the function. Raises StudyError if it has none."""
     module, name = function.split(":")
     _source(function)
     try:
@@ -181,7 +181,7 @@ def load_function(function: str) -> Function:
 
 
 def _source(function: str) -> Path:
-    """The file that a function's module stands in, found as Python finds it, but for running the packages above it."""
+    """Return the file of a function's module, found as Python does, but without running its parent packages."""
     module = function.split(":", maxsplit=1)[0]
     spec: ModuleSpec | None = None
     places: list[str] | None = None
@@ -191,17 +191,17 @@ def _source(function: str) -> Path:
         if spec is None:
             what = ".".join(parts[:number])
             raise StudyError(
-                f"function {function!r}: there is no module {what!r} here; install its package, or correct it"
+                f"function {function!r}: no module {what!r} is installed; install its package, or correct the name"
             )
         places = list(spec.submodule_search_locations or [])
     path = Path(spec.origin or "") if spec else Path()
     if path.suffix != ".py" or not path.is_file():
-        raise StudyError(f"function {function!r}: {module} has no Python source, which tells its outputs from others'")
+        raise StudyError(f"function {function!r}: {module} has no Python source, by which its outputs are identified")
     return path
 
 
 def _spec(name: str, places: list[str] | None) -> ModuleSpec | None:
-    """Where a module is, below `places`."""
+    """Return the spec of a module below `places`, or None."""
     for finder in sys.meta_path:
         try:
             spec = finder.find_spec(name, places, None)

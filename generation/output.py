@@ -1,4 +1,4 @@
-"""From a job to its output: attempts, error types, and what the study's retry policy makes of them."""
+"""Make the output of a job: attempts, error types, and the study's retry policy."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from plumbline.study.transformations import Transformation
 
 
 async def make_output(plan: Plan, generator: Generator, job: Job) -> TransformedText:
-    """Ask until an output is good or the attempts are used up; the record says which, and why.
+    """Ask until an output is good or the attempts are used up; return the record, with the reason.
 
-    Raises ServiceError where no text can succeed.
+    Raises ServiceError if no text can succeed.
     """
     retry = plan.study.retry
     seen: list[tuple[GenerationOutcome, tuple[Flag, ...], list[Flag]]] = []
 
     def is_bad(outcome: GenerationOutcome) -> bool:
-        # Telling a language takes longer than all else: it is told here only if the answer's fate hangs on it.
+        # Identifying a language is slow: do it here only if a retry depends on it.
         flags = _flags(plan, job, outcome, by_language="wrong_language" in retry.flags)
         seen.append((outcome, flags, _wrong(plan, job, flags, retry)))
         return bool(seen[-1][2]) or outcome.cut_off
@@ -56,7 +56,7 @@ async def make_output(plan: Plan, generator: Generator, job: Job) -> Transformed
 
 
 def with_language(output: TransformedText, kind: Transformation) -> TransformedText:
-    """The same with the error type `wrong_language` looked for, which `make_output` leaves for later.
+    """Return an output with `wrong_language` flagged too, which `make_output` leaves for later.
 
     `kind` is the output's transformation.
     """
@@ -71,7 +71,7 @@ def with_language(output: TransformedText, kind: Transformation) -> TransformedT
 
 
 def _flags(plan: Plan, job: Job, outcome: GenerationOutcome, *, by_language: bool) -> tuple[Flag, ...]:
-    """The error types of what came back (of an answer that was cut off, its part), the wrong language if it is told."""
+    """Return the error types of an answer (of its part if it was cut off), with wrong language if `by_language`."""
     output = clean(outcome.raw) if outcome.cut_off else outcome.output
     return find_flags(
         job.text, output, plan.kinds[job.transformation], language=job.languages[-1] if by_language else None
@@ -79,7 +79,7 @@ def _flags(plan: Plan, job: Job, outcome: GenerationOutcome, *, by_language: boo
 
 
 def _wrong(plan: Plan, job: Job, flags: Sequence[Flag], retry: RetrySpec) -> list[Flag]:
-    """The error types that are worth another attempt; one that the original shows as well is none of the output's."""
+    """Return the error types that deserve another attempt; one that the original has too is not the output's fault."""
     wrong = [flag for flag in flags if flag in retry.flags]
     if not wrong:
         return []
@@ -88,7 +88,7 @@ def _wrong(plan: Plan, job: Job, flags: Sequence[Flag], retry: RetrySpec) -> lis
 
 
 def _reason(wrong: Sequence[Flag], outcome: GenerationOutcome, attempt: Attempt) -> str:
-    """Why there is no output, in one line; empty if there is one."""
+    """Return the reason for a missing output, in one line; empty if there is an output."""
     tries = f"after {attempt.number} attempt{'s' if attempt.number > 1 else ''}"
     if outcome.cut_off:
         return f"cut off by max_tokens ({attempt.sampling.max_tokens}) {tries}; raise generator.sampling.max_tokens"
@@ -98,7 +98,7 @@ def _reason(wrong: Sequence[Flag], outcome: GenerationOutcome, attempt: Attempt)
 
 
 def _record(plan: Plan, job: Job, **fields: Any) -> TransformedText:
-    """The record of a job with what was found."""
+    """Return the record of a job with these fields."""
     nothing = {"intermediate": None, "output": "", "raw": None, "flags": ()}
     return TransformedText(
         key=job.key,

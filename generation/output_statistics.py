@@ -1,8 +1,8 @@
-"""What the reports on generators share: which outputs count, and their sums, for each generator of some studies.
+"""Statistics that the reports on generators share: which outputs count, and their sums for each generator.
 
-An output counts once for each place that its text has in the data sets, as the papers count: a text that stands in two
-data sets is generated once, and is a text of both. What a study does not want now (outputs of another prompt, say) does
-not count. A unit's journal counts with its table, so a run that is under way can be looked at.
+An output counts once for each occurrence of its text in the data sets, as in the papers: a text in two data sets is
+generated once and counts in both. Outputs that the study no longer wants (of another prompt, say) do not count. A
+unit's journal counts with its table, so that a running generation can be inspected.
 """
 
 from __future__ import annotations
@@ -38,34 +38,34 @@ UNDEFINED = "–"
 COUNTED = "counted.json"
 GROUP = ["generator", "transformation", "seed", "dataset", "language"]
 _STATUSES = ("ok", "failed", "unanswered")
-NAMED = 0.02  # a larger share is said
-DOUBTFUL = 0.1  # a larger one is warned of
+NAMED = 0.02  # larger shares are listed
+DOUBTFUL = 0.1  # larger shares get a warning
 _COLUMNS = ("source_language", "status", "flags", "generator_hash", "prompt_hash")
 
 
 @dataclass(frozen=True)
 class OutputMeasure:
-    """What is found on one output: some numbers, which are summed.
+    """Some numbers of one output, which are summed.
 
-    `of` makes them from the output's row, which has `columns` of TransformedText; `names` are the sums' columns.
+    `of` computes them from the output's row, which has `columns` of TransformedText; `names` are the sums' columns.
     """
 
     columns: tuple[str, ...]
     names: tuple[str, ...]
     of: Callable[[dict[str, Any]], tuple[float, ...]]
-    name: str  #: which measure it is: equal ones find equal numbers on equal rows of a study
+    name: str  #: identity of the measure: equal names mean equal numbers on equal rows
 
 
 def by_generator(studies: Sequence[Study]) -> list[Study]:
-    """A study for each generator and candidate that has outputs, in the studies' order.
+    """Return a study for each generator and candidate that has outputs, in the studies' order.
 
-    Raises StudyError for a study that is named twice, DataError where there is no output at all.
+    Raises StudyError for a study that is named twice, DataError if there is no output at all.
     """
     for first, second in itertools.combinations(studies, 2):
         if first.folder == second.folder:
             raise StudyError(f"{second.file}: study {second.name!r} is named twice; name each once")
     if without := next((study for study in studies if not _units(study.transforming, study.seeds)), None):
-        raise StudyError(f"{without.file}: no transformation of the study is a generator's work")
+        raise StudyError(f"{without.file}: the study's generator makes none of its transformations")
     by_study = [by for study in studies for by in _generators(study)]
     if not by_study:
         commands = ", then ".join(f"`{study.command(COMMAND)}`" for study in studies)
@@ -74,7 +74,7 @@ def by_generator(studies: Sequence[Study]) -> list[Study]:
 
 
 def labels(studies: Sequence[Study]) -> list[str]:
-    """A name for each generator, as short as keeps them apart: the model's, its revision, the study's, the folder's."""
+    """Return a distinct name for each generator: its model, and if needed its revision, study and folder."""
     models = [study.generator.model for study in studies]
     revised = ["@".join(filter(None, [study.generator.model, study.generator.revision])) for study in studies]
     forms = (
@@ -88,12 +88,11 @@ def labels(studies: Sequence[Study]) -> list[str]:
 
 
 def tally(studies: Sequence[Study], measure: OutputMeasure) -> pd.DataFrame:
-    """The sums of a measure: a row for each generator (`labels`), transformation, seed, data set and language.
+    """Return the sums of a measure: a row for each generator (`labels`), transformation, seed, data set, language.
 
-    Columns: GROUP; `texts` (places); `ok`, `failed` and `unanswered` outputs, which are all texts (`unanswered` are
-    also those that were not asked for yet); and the measure's names. Reads in pieces: of a unit's outputs the key and
-    the numbers are in memory; what was counted once is not counted again. Raises DataError for
-    damaged files.
+    Columns: GROUP; `texts` (occurrences); `ok`, `failed` and `unanswered` outputs, which add up to `texts` (outputs not
+    asked for yet are `unanswered`); and the measure's names. Reads in pieces, with only the keys and numbers of a unit
+    in memory, and caches its counts. Raises DataError for damaged files.
     """
     names = labels(studies)
     units = [
@@ -120,34 +119,34 @@ def tally(studies: Sequence[Study], measure: OutputMeasure) -> pd.DataFrame:
 
 
 def incomparable(studies: Sequence[Study]) -> str:
-    """A line that says that the studies do not hold the same texts, transformations and seeds; empty where they do."""
+    """Return a line that says that the studies' texts, transformations or seeds differ; empty if they do not."""
     bases = list({study.folder: study for study in studies}.values())
     hashes = [_texts_hash(study.folder / "texts.parquet", study.command(COMMAND)) for study in bases[len(bases) == 1 :]]
     parts = [(frozenset(study.transformations), frozenset(study.seeds)) for study in bases]
     if len(bases) == 1 or len(set(zip(hashes, parts, strict=True))) == 1:
         return ""
     names = ", ".join(study.name for study in bases)
-    return f"Not comparable: the studies {names} do not hold the same texts, transformations and seeds."
+    return f"Not comparable: the studies {names} differ in their texts, transformations or seeds."
 
 
 def kinds_of(studies: Sequence[Study]) -> dict[str, Transformation]:
-    """The studies' transformations by name."""
+    """Return the studies' transformations by name."""
     return {name: kind for study in studies for name, kind in study.transforming.items()}
 
 
 def not_counted(studies: Sequence[Study]) -> list[str]:
-    """A line that names the studies' transformations that no generator made, which count nowhere; none without them."""
+    """Return a line that names the studies' transformations that no generator made; none if there are none."""
     names = [name for study in studies for name, kind in study.transforming.items() if kind.made_by != "generator"]
-    return [f"Not counted, for no generator made them: {', '.join(dict.fromkeys(names))}."] if names else []
+    return [f"Not counted, as no generator made them: {', '.join(dict.fromkeys(names))}."] if names else []
 
 
 def shown(value: float, digits: int = 1, sign: str = "") -> str:
-    """A number of a printed table; `sign` is "+" where a plus is shown."""
+    """Return a number of a printed table; `sign` is "+" to show a plus."""
     return UNDEFINED if np.isnan(value) else format(value, f"{sign}z,.{digits}f")
 
 
 def _generators(study: Study) -> Iterator[Study]:
-    """The study with its generator and with each of its candidates, if there are outputs (or a journal of them)."""
+    """Yield the study with its generator and with each of its candidates that has outputs or a journal."""
     for spec in dict.fromkeys((study.generator, *study.candidates)):
         by = study.by(spec)
         if any(
@@ -158,7 +157,7 @@ def _generators(study: Study) -> Iterator[Study]:
 
 
 def _units(kinds: Mapping[str, Transformation], seeds: Sequence[int]) -> list[tuple[str, int]]:
-    """What a generator makes: functions and files of outputs are none of its work."""
+    """Return the units that a generator makes: no functions or files of outputs."""
     names = [name for name, kind in kinds.items() if kind.made_by == "generator"]
     return [(transformation, seed) for transformation in names for seed in seeds]
 
@@ -168,16 +167,16 @@ def _count(path: Path, command: str) -> int:
 
 
 def _texts_hash(path: Path, command: str) -> str:
-    """Equal for files of the same texts, in whatever order and data sets they stand."""
+    """Return a hash that is equal for files of the same texts, in any order and data sets."""
     batches = read_batches(path, Text, command, ["text_id"])
     ids = np.concatenate([np.empty(0, "S16"), *(packed(batch["text_id"].to_pylist(), str(path)) for batch in batches)])
     return hashlib.sha256(np.sort(ids).tobytes()).hexdigest()
 
 
 def count_ahead(study: Study, measures: Sequence[OutputMeasure]) -> None:
-    """Count what is not counted yet of a study's generator and candidates, so that nobody waits for it later.
+    """Count the outputs of a study's generator and candidates now, so that nobody waits for it later.
 
-    Units that have no table yet, or are being made, are left for later.
+    Skips units without a table and units that are being made.
     """
     cache = FactCache(study, COUNTED)
     for by in _generators(study):
@@ -187,11 +186,11 @@ def count_ahead(study: Study, measures: Sequence[OutputMeasure]) -> None:
                 if _rests_on(plan, *unit, measure):
                     with tqdm(unit="text", desc="counting", unit_scale=True, leave=False, delay=1) as bar:
                         _kept_or_counted(cache, plan, *unit, measure, bar)
-            cache.keep()  # who stops a long count has what was counted
+            cache.keep()  # a count that is stopped keeps its finished units
 
 
 def is_counted(studies: Sequence[Study], measure: OutputMeasure) -> bool:
-    """Whether `tally` has nothing to read: all units were counted, and nothing has changed since."""
+    """Return whether `tally` has nothing to read: all units are counted, and nothing has changed since."""
     plans = [(Plan(study), FactCache(study, COUNTED)) for study in studies]
     return all(
         cache.has(_rests_on(plan, *unit, measure))
@@ -201,10 +200,10 @@ def is_counted(studies: Sequence[Study], measure: OutputMeasure) -> bool:
 
 
 def _rests_on(plan: Plan, transformation: str, seed: int, measure: OutputMeasure) -> str:
-    """Identity of all that a unit's sums rest on.
+    """Return the identity of everything that a unit's sums depend on.
 
-    Empty, so that nothing is kept, while a journal (a shard's too) is there, at an address, and where languages are
-    those of recordings.
+    Empty, so that nothing is cached, while a journal exists (also a shard's), if the study is at an address, and if
+    recordings decide the languages.
     """
     study, generator = plan.study, plan.study.generator
     texts, outputs = study.folder / "texts.parquet", study.transformation_file(transformation, seed)
@@ -225,7 +224,7 @@ def _rests_on(plan: Plan, transformation: str, seed: int, measure: OutputMeasure
 def _kept_or_counted(
     cache: FactCache, plan: Plan, transformation: str, seed: int, measure: OutputMeasure, bar: tqdm[NoReturn]
 ) -> dict[str, Any]:
-    """The sums of one unit, column by column; kept, unless its files were written while they were read."""
+    """Return the sums of one unit by column; cached unless its files changed while they were read."""
     unit = plan, transformation, seed, measure
     key = _rests_on(*unit)
     cached = cache.has(key)
@@ -238,7 +237,7 @@ def _kept_or_counted(
 def _counted_unit(
     plan: Plan, transformation: str, seed: int, measure: OutputMeasure, bar: tqdm[NoReturn]
 ) -> dict[str, Any]:
-    """The sums of one unit, column by column."""
+    """Return the sums of one unit by column."""
     counted = _tally_unit(plan, transformation, seed, measure, bar)
     return {str(name): column.tolist() for name, column in counted.items()}
 
@@ -246,7 +245,7 @@ def _counted_unit(
 def _tally_unit(
     plan: Plan, transformation: str, seed: int, measure: OutputMeasure, bar: tqdm[NoReturn]
 ) -> pd.DataFrame:
-    """The sums of one unit: a row for each data set and language."""
+    """Return the sums of one unit: a row for each data set and language."""
     places, groups, names = _places(plan, transformation, seed, bar)
     keys, numbers = _outputs(plan, transformation, seed, measure, np.unique(places))
     at = np.searchsorted(keys, places, side="right") - 1  # the last of equal keys
@@ -263,7 +262,7 @@ def _tally_unit(
 def _places(
     plan: Plan, transformation: str, seed: int, bar: tqdm[NoReturn]
 ) -> tuple[Packed, npt.NDArray[np.int32], list[tuple[str, str]]]:
-    """For each place of a text, in order: the key of its output and its group; and each group's data set, language."""
+    """Return the output key and group of each text, in order, and each group's data set and language."""
     numbers: dict[tuple[str, str], int] = {}
     keys, groups = [np.empty(0, "S16")], [np.empty(0, np.int32)]
     path = plan.study.folder / "texts.parquet"
@@ -279,9 +278,9 @@ def _places(
 def _outputs(
     plan: Plan, transformation: str, seed: int, measure: OutputMeasure, wanted: Packed
 ) -> tuple[Packed, npt.NDArray[np.float32]]:
-    """Keys of a unit's outputs that are wanted, sorted, and their numbers; of equal keys the one that counts is last.
+    """Return the wanted outputs' keys, sorted, and their numbers; of equal keys the one that counts is last.
 
-    That is as in `generation.unit`: what is ok, else the newest.
+    That is, as in `generation.unit`, an `ok` one, else the newest.
     """
     study, columns = plan.study, len(_STATUSES) + len(measure.names)
     keys, numbers = [np.empty(0, "S16")], [np.empty((0, columns), np.float32)]
@@ -298,7 +297,7 @@ def _outputs(
 
 
 def _rows(plan: Plan, transformation: str, seed: int, columns: Sequence[str]) -> Iterator[list[dict[str, Any]]]:
-    """A unit's outputs in pieces: those of its table, then those of its journals, which are newer."""
+    """Yield a unit's outputs in pieces: first its table's, then its journals', which are newer."""
     study = plan.study
     path = study.transformation_file(transformation, seed)
     if path.exists():
@@ -313,7 +312,7 @@ def _rows(plan: Plan, transformation: str, seed: int, columns: Sequence[str]) ->
 
 @dataclass(frozen=True)
 class FlagCount:
-    """How many of a transformation's usable outputs of originals in one language have an error type."""
+    """The number of a transformation's usable outputs of originals in one language that have an error type."""
 
     transformation: str
     language: str
@@ -324,23 +323,23 @@ class FlagCount:
 
     @property
     def share(self) -> float:
-        """From 0 to 1."""
+        """The share of the outputs that are flagged, from 0 to 1."""
         return self.n / self.outputs
 
     @property
     def doubtful(self) -> bool:
-        """Whether so many of the outputs that raters see are flagged that somebody should look at them first."""
+        """Whether so many of the outputs shown to raters are flagged that somebody should read them first."""
         return self.share > DOUBTFUL and not self.kept_out
 
     def __str__(self) -> str:
-        """In words, for one line."""
-        advice = f"; look at them, or keep them from raters with `sample.without: [{self.flag}]`"
+        """Return the count in words, for one line."""
+        advice = f"; read some, or keep them from raters with `sample.without: [{self.flag}]`"
         line = f"{self.transformation}, {self.language}: {self.share:.1%} of the outputs are flagged {self.flag}"
         return f"{line} (docs/flags.md){advice if self.doubtful else ''}"
 
 
 def flagged_outputs(study: Study) -> list[FlagCount]:
-    """What is flagged among the usable outputs on disk of the study's generator and prompts, over all seeds."""
+    """Return the flag counts among the usable outputs on disk of the study's generator, over all seeds."""
     plan, flagged, outputs = Plan(study), Counter[tuple[str, str, str]](), Counter[tuple[str, str]]()
     for name in study.transformations:
         made_by = plan.makers[name].hash, plan.prompt_hashes[name]
@@ -355,7 +354,7 @@ def flagged_outputs(study: Study) -> list[FlagCount]:
 
 
 def _usable(table: pa.Table, made_by: tuple[str, str]) -> tuple[list[str], list[tuple[str, str]]]:
-    """(the languages of the usable originals, (language, error type) of each flag) of a piece of a table."""
+    """Return (the languages of the usable originals, (language, error type) of each flag) of a piece of a table."""
     as_made = [pc.equal(table[name], value) for name, value in zip(_COLUMNS[3:], made_by, strict=True)]
     usable = table.filter(pc.and_(pc.equal(table["status"], "ok"), pc.and_(*as_made))).combine_chunks()
     places = pc.list_parent_indices(usable["flags"])
@@ -364,7 +363,7 @@ def _usable(table: pa.Table, made_by: tuple[str, str]) -> tuple[list[str], list[
 
 
 def flagged_lines(counts: Iterable[FlagCount]) -> list[str]:
-    """A warning for each share above `DOUBTFUL`, and one line for all others above `NAMED`; the largest first."""
+    """Return a warning for each share above `DOUBTFUL`, then a line of all others above `NAMED`, largest first."""
     named = sorted((count for count in counts if count.share > NAMED), key=lambda count: -count.share)
     others = [
         f"{count.share:.1%} of {count.transformation}, {count.language}, {count.flag}"

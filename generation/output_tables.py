@@ -1,14 +1,13 @@
 """Tables of generators' outputs: the rates of their error types (HTEB, Table 5), and how long they are (Table 23).
 
 A rate is the share of a transformation's outputs, over all texts and seeds, that have an error type; the table shows
-its mean over the transformations, as A.2 does. First attempts count unless asked otherwise: they are what the generator
-does by itself. Outputs without an answer have no error type; they are counted beside, and so are those that are stored
-as failed.
+its mean over the transformations, as A.2 does. By default first attempts count, which show the generator without
+retries. Unanswered outputs have no error type; they and failed ones have counts of their own.
 
-Of lengths, for each transformation, axis and overall: words of the original and of the transformed text, the ratio of
-the two, how many outputs failed, and PTEB's edit distance on words (3.2.2). Means are taken over the texts of a data
-set, then over seeds, then over data sets, unweighted; an axis is the mean of its transformations, overall that of
-HTEB's three axes, or of a study's own.
+The table of lengths has, for each transformation, each axis and overall: words of the original and of the transformed
+text, their ratio, the share of failed outputs, and PTEB's edit distance on words (3.2.2). Means are taken over the
+texts of a data set, then over seeds, then over data sets, unweighted; an axis is the mean of its transformations,
+overall the mean of HTEB's three axes, or of a study's own.
 """
 
 from __future__ import annotations
@@ -39,10 +38,10 @@ RATES = (*FLAGS, TOTAL)
 
 
 def errors_measure(kinds: Mapping[str, Transformation] = EIGHT, *, after_retries: bool) -> OutputMeasure:
-    """The error types of the first attempts' outputs, or (`after_retries`) of the last, of these transformations.
+    """Return the measure of error types of the first attempts' outputs, or (`after_retries`) of the last.
 
-    Sums: one a flag; `total` (outputs with any); `answered` (outputs of which an answer is known: the rates'
-    denominator); `told` (those of which the identifier knows the language that they should be in).
+    Sums: one a flag; `total` (outputs with any); `answered` (outputs with an answer: the rates' denominator); `told`
+    (outputs whose expected language the identifier knows). `kinds` are the transformations that may occur.
     """
     column = "flags" if after_retries else "first_flags"
 
@@ -52,8 +51,8 @@ def errors_measure(kinds: Mapping[str, Transformation] = EIGHT, *, after_retries
         kind = kinds.get(row["transformation"])
         if kind is None:
             raise DataError(
-                f"an output of the transformation {row['transformation']!r}, which the study does not have: its file"
-                " is damaged; delete it and generate again"
+                f"an output has the transformation {row['transformation']!r}, which the study lacks: its file is"
+                " damaged; delete it and generate again"
             )
         identifiable = kind.output_language(row["source_language"], row["language"]) in KNOWN
         flags = row[column]
@@ -65,11 +64,11 @@ def errors_measure(kinds: Mapping[str, Transformation] = EIGHT, *, after_retries
 
 
 def error_rates(sums: pd.DataFrame, by: str = "") -> pd.DataFrame:
-    """Table 5 from the sums of `errors_measure`: a row for each generator, or for each and a value of the column `by`.
+    """Return Table 5 from the sums of `errors_measure`: a row for each generator, and each value of `by`.
 
-    Columns: generator; `by`; the ten error types and `total`, in % (means over the transformations that have answers;
-    NaN where none has; an output with several types counts once in the total); n (outputs behind the rates), failed,
-    unanswered (numbers of outputs, a text counting once for each place); language_told (% of n).
+    Columns: generator; `by` (if given); the ten error types and `total`, in % (means over the transformations that have
+    answers; NaN if none has; an output with several types counts once in the total); n (outputs behind the rates),
+    failed, unanswered (numbers of outputs; a text counts once for each occurrence); language_told (% of n).
     """
     rows = ["generator", by] if by else ["generator"]
     numbers = [*RATES, "answered", "told", "failed", "unanswered"]
@@ -84,7 +83,7 @@ def error_rates(sums: pd.DataFrame, by: str = "") -> pd.DataFrame:
 
 
 def _printed_rates(table: pd.DataFrame, by: str) -> str:
-    """The table for a terminal; generators whose outputs are not complete have a star."""
+    """Return the table for a terminal; a star marks generators whose outputs are incomplete."""
     heads = [LABELS[flag].removesuffix(" Rate") for flag in FLAGS]
     header = ["generator", *([by] if by else []), *heads, "Total", "n", "failed", "unanswered"]
     incomplete = set(table.loc[table["unanswered"] > 0, "generator"])
@@ -98,25 +97,23 @@ def _printed_rates(table: pd.DataFrame, by: str) -> str:
 
 
 def _notes_on_rates(table: pd.DataFrame, options: argparse.Namespace, studies: Sequence[Study]) -> list[str]:
-    """What the reader of the table has to know."""
+    """Return the notes below the table."""
     attempts = "last attempts" if options.after_retries else "first attempts"
     mean = "" if options.by == "transformation" else ", means over the transformations"
-    notes = [
-        f"In % of n, {attempts}{mean} (HTEB, Table 5). A text counts once for each of its places in the data sets."
-    ]
+    notes = [f"In % of n, {attempts}{mean} (HTEB, Table 5). A text counts once for each occurrence in the data sets."]
     shares = table["language_told"].dropna()
     if len(shares):
         span = " to ".join(dict.fromkeys([shown(shares.min()), shown(shares.max())]))
         notes.append(
-            f"Wrong Lang. can be told for {span}% of n, what should be in a language that the identifier knows."
+            f"Wrong Lang. is checked for {span}% of n: outputs expected in a language that the identifier knows."
         )
     if (table["unanswered"] > 0).any():
-        notes.append("* not complete: the unanswered are in no rate; the next run asks for them.")
+        notes.append("* incomplete: unanswered outputs are in no rate; the next run asks for them.")
     return [*notes, *output_statistics.not_counted(studies), *filter(None, [output_statistics.incomparable(studies)])]
 
 
 def show_error_rates(options: argparse.Namespace) -> int:
-    """Print the table of the studies that the options name."""
+    """Print the error rates of the studies that the options name."""
     studies = output_statistics.by_generator([load_study(file, options.exports) for file in options.study])
     measure = errors_measure(output_statistics.kinds_of(studies), after_retries=options.after_retries)
     table = error_rates(output_statistics.tally(studies, measure), options.by)
@@ -134,7 +131,7 @@ _DIFFERENCES = ["words", "ratio", "failed", "distance"]
 
 
 def lengths_measure() -> OutputMeasure:
-    """Sums over usable outputs: words of the original, words of the output, edit distance between the two."""
+    """Return the measure of lengths of usable outputs: original words, output words, edit distance."""
 
     def of(row: dict[str, Any]) -> tuple[float, ...]:
         if row["status"] != "ok":
@@ -146,23 +143,23 @@ def lengths_measure() -> OutputMeasure:
 
 
 def edit_distance(original: str, transformed: str) -> float:
-    """Words to insert, delete or replace, divided by the longer text's words: 0 (equal) to 1 (PTEB, 3.2.2).
+    """Return the words to insert, delete or replace, divided by the longer text's words: 0 (equal) to 1.
 
-    Words are what white space separates; where a script is written without spaces, its characters stand for words.
+    White space separates words; in scripts without spaces each character counts as a word. Source: PTEB, 3.2.2.
     """
     return Levenshtein.normalized_distance(_tokens(original), _tokens(transformed))
 
 
 def length_table(sums: pd.DataFrame, kinds: Mapping[str, Transformation] = EIGHT) -> pd.DataFrame:
-    """Table 23 from the sums of `lengths_measure`: transformations under their axes, and `overall`; a row a generator.
+    """Return Table 23 from the sums of `lengths_measure`: transformations below their axes, and `overall`.
 
-    `kinds` are the transformations by name; overall is the mean over `total_axes`.
+    A row for each generator; `kinds` are the transformations by name; overall is the mean over `total_axes`.
 
     Columns: name (transformation, axis or overall), axis, generator; datasets, texts (numbers; a text counts once for
-    each place); original, words (mean numbers of words, of the texts that have an output); ratio (of these two means);
-    failed, unanswered (% of texts without a usable output: stored as failed; not answered, or not asked for yet);
-    distance (0 to 1); and `<column>_difference` to the first generator, where there are several. NaN where there is no
-    output, and overall where an axis has none.
+    each occurrence); original, words (mean numbers of words of texts with an output); ratio (of these two means);
+    failed, unanswered (% of texts without a usable output: failed; not answered, or not asked for yet); distance (0 to
+    1); and `<column>_difference` to the first generator, if there are several. NaN without output, and overall if an
+    axis has none.
     """
     means = _transformation_means(sums, kinds)
     generators = list(means["generator"].unique())
@@ -185,7 +182,7 @@ def length_table(sums: pd.DataFrame, kinds: Mapping[str, Transformation] = EIGHT
 
 
 def _transformation_means(sums: pd.DataFrame, kinds: Mapping[str, Transformation]) -> pd.DataFrame:
-    """A row for each transformation (in their order) and generator: means over texts, then seeds, then data sets."""
+    """Return the means over texts, then seeds, then data sets: a row a transformation and generator."""
     numbers = ["texts", "ok", "failed", "unanswered", "original_words", "words", "distance"]
     units = sums.groupby(["transformation", "generator", "dataset", "seed"], sort=False)[numbers].sum()
     usable = units["ok"].replace(0, np.nan)
@@ -210,14 +207,14 @@ def _transformation_means(sums: pd.DataFrame, kinds: Mapping[str, Transformation
 
 
 def _mean_of(rows: pd.DataFrame, name: str, axis: str) -> pd.DataFrame:
-    """The unweighted mean of some rows, for each generator."""
+    """Return the unweighted mean of some rows, for each generator."""
     groups = rows.groupby("generator", sort=False)
     table = groups[_AVERAGED].mean().assign(**groups[["datasets", "texts"]].max())
     return table.reset_index().assign(name=name, axis=axis)
 
 
 def _with_differences(table: pd.DataFrame, first: str) -> pd.DataFrame:
-    """The table with each row's differences to the first generator's row of the same name."""
+    """Return the table with each row's differences from the first generator's row of the same name."""
     base = table[table["generator"] == first].set_index("name")
     for column in _DIFFERENCES:
         table[f"{column}_difference"] = table[column] - table["name"].map(base[column])
@@ -225,7 +222,7 @@ def _with_differences(table: pd.DataFrame, first: str) -> pd.DataFrame:
 
 
 def _tokens(text: str) -> list[str]:
-    """The words of a text, and the characters of words in scripts that are written without spaces."""
+    """Return the words of a text, and the characters of words in scripts written without spaces."""
     words = text.split()
     if count_words(text) == len(words):
         return words
@@ -233,7 +230,7 @@ def _tokens(text: str) -> list[str]:
 
 
 def _printed_lengths(table: pd.DataFrame) -> str:
-    """The table for a terminal."""
+    """Return the table for a terminal."""
     several = "words_difference" in table
     header = ["transformation", "generator", "original", "words", "ratio", "% failed", "% unanswered", "distance"]
     header += ["words +-", "ratio +-", "failed +-", "distance +-"] if several else []
@@ -250,7 +247,7 @@ def _printed_lengths(table: pd.DataFrame) -> str:
 
 
 def _notes_on_lengths(table: pd.DataFrame, studies: Sequence[Study]) -> list[str]:
-    """What the reader of the table has to know."""
+    """Return the notes below the table."""
     notes = [
         "Mean words over texts, seeds and data sets (HTEB, Table 23); distance: edits on words, 0 to 1 (PTEB, 3.2.2)."
     ]
@@ -258,18 +255,18 @@ def _notes_on_lengths(table: pd.DataFrame, studies: Sequence[Study]) -> list[str
     if len(generators) > 1:
         notes.append(f"+-: the difference to {generators[0]}.")
     if (table["unanswered"] > 0).any():
-        notes.append("Not complete: the texts under `unanswered` have no output yet, and are in no mean of words.")
+        notes.append("Incomplete: texts counted as unanswered have no output yet, and are in no mean of words.")
     axes = total_axes(table["name"], filter(None, table["axis"]))
     if axes != AXES or set(table["axis"]) - {*AXES, ""}:
         notes.append(f"Overall is the mean over the {'axis' if len(axes) == 1 else 'axes'} {', '.join(axes)}.")
     if table.loc[table["name"] == OVERALL, "words"].isna().any():
         which = "the three axes" if axes == AXES else "these axes"
-        notes.append(f"Overall is the mean of {which}, and undefined without outputs of each.")
+        notes.append(f"Overall is the mean of {which}; it is undefined unless each has outputs.")
     return [*notes, *output_statistics.not_counted(studies), *filter(None, [output_statistics.incomparable(studies)])]
 
 
 def show_lengths(options: argparse.Namespace) -> int:
-    """Print the table of the studies that the options name."""
+    """Print the lengths of the outputs of the studies that the options name."""
     studies = output_statistics.by_generator([load_study(file, options.exports) for file in options.study])
     table = length_table(output_statistics.tally(studies, lengths_measure()), output_statistics.kinds_of(studies))
     print(_printed_lengths(table))

@@ -1,8 +1,8 @@
-"""What `plumbline generate` does: every transformation that a study wants and does not have yet.
+"""Make the outputs that a study wants and lacks: `plumbline generate`.
 
-Each output is in its unit's journal when it was received, and a finished unit's journal becomes its Parquet table
-(`generation.unit`), so `kill -9` loses only what was in flight. Outputs that got no answer are asked for again by the
-next run, failed ones with `--again`.
+Each output is written to its unit's journal when it is received, and a finished unit's journal becomes its Parquet
+table (`generation.unit`), so `kill -9` loses only texts in flight. The next run asks again for unanswered outputs, with
+`--again` for failed ones too.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from plumbline.study import Study
 
 
 def generate(study: Study, *, again: bool = False, cluster: str = "", allow_code: bool = False) -> Counter[str]:
-    """Make what is missing of a study's transformations; returns counts of ok, failed, unanswered and reused outputs.
+    """Make the missing outputs of a study; return counts of ok, failed, unanswered and reused outputs.
 
     Writes `texts.parquet` and `transformations/<transformation>/<seed>.parquet`. `again` asks for failed outputs too.
-    `cluster` is the address of a Ray cluster that does the work; without one it is done here. `allow_code` lets
-    functions of the study be called. Raises StudyError where one would be called without it, DataError for data sets
-    that cannot be read and ServiceError for a generator that cannot work; what was received before stays.
+    `cluster` is the address of a Ray cluster to work on; empty for this machine. `allow_code` allows the study's
+    functions to run. Raises StudyError if a function is needed without it, DataError for data sets that cannot be read,
+    and ServiceError for a generator that cannot work; outputs received before stay.
     """
     return_large_blocks()
     plan = Plan(study)
@@ -61,13 +61,13 @@ def generate(study: Study, *, again: bool = False, cluster: str = "", allow_code
 
 
 def generate_shard(study: Study, shard: Shard, *, again: bool = False, allow_code: bool = False) -> Counter[str]:
-    """Make what is missing of one shard's texts, beside processes that do the same for others; counts as `generate`.
+    """Make the missing outputs of one shard, beside processes that make others; return counts as `generate`.
 
-    Writes journals alone: the next `generate` takes them over. Raises as `generate`, and StudyError where the records
-    are at an address, or this shard is being worked on.
+    Writes only journals: the next `generate` takes them over. Raises as `generate`, and StudyError if the records are
+    at an address, or another process is making this shard.
     """
     if is_remote(study.folder):
-        raise StudyError("--shard needs a folder that all machines share, not an address; name one with --exports")
+        raise StudyError("--shard needs a folder that all machines share, not an address; name a folder with --exports")
     return_large_blocks()
     plan = Plan(study)
     busy = f"a run without --shard is generating for {study.name!r}"
@@ -82,7 +82,7 @@ def generate_shard(study: Study, shard: Shard, *, again: bool = False, allow_cod
 
 
 def _left(plan: Plan, units: Sequence[Unit], *, allow_code: bool) -> tuple[Counter[str], list[Unit]]:
-    """How many outputs are there, and the units that lack some."""
+    """Return the count of outputs that are there, and the units that lack some."""
     todo = [unit for unit in units if unit.todo]
     if not allow_code:
         refuse_code(plan, {unit.transformation: None for unit in todo})
@@ -90,7 +90,7 @@ def _left(plan: Plan, units: Sequence[Unit], *, allow_code: bool) -> tuple[Count
 
 
 def failures(files: Iterable[Path], command: str) -> Counter[str]:
-    """Why a study has no output for texts, with counts, the most frequent first."""
+    """Return the reasons why texts have no output, with counts."""
     reasons: Counter[str] = Counter()
     for file in files:
         for table in read_batches(file, TransformedText, command, ["reason"]):
@@ -99,7 +99,7 @@ def failures(files: Iterable[Path], command: str) -> Counter[str]:
 
 
 def read_transformed(study: Study, transformation: str, seed: int) -> list[TransformedText]:
-    """The outputs of one unit: those that the study wants, by key, and any kept from before (see `Unit`)."""
+    """Return the outputs of one unit: those that the study wants, by key, and any older ones (see `Unit`)."""
     refuse_other_outputs(study, transformation, seed)
     return read_records(study.transformation_file(transformation, seed), TransformedText, study.command(COMMAND))
 
@@ -107,7 +107,7 @@ def read_transformed(study: Study, transformation: str, seed: int) -> list[Trans
 async def generate_units(
     plan: Plan, generator: Generator, units: Sequence[Unit], watch: Stopwatch | None = None
 ) -> Counter[str]:
-    """Hand all jobs of all units to a generator, as many at once as it wants; what is made is noted on the `watch`."""
+    """Hand all jobs of all units to a generator, up to its concurrency; note the outputs on the `watch`."""
 
     async def make(_: Unit, job: Job) -> TransformedText:
         output = await make_output(plan, generator, job)
@@ -119,7 +119,7 @@ async def generate_units(
 
 
 def _generate_here(plan: Plan, units: Sequence[Unit], *, allow_code: bool) -> Counter[str]:
-    import uvloop  # noqa: PLC0415 (extra `generation`; who only reads outputs does without)
+    import uvloop  # noqa: PLC0415 (extra `generation`; reading outputs does not need it)
 
     async def work() -> Counter[str]:
         names = list(dict.fromkeys(unit.transformation for unit in units))
@@ -140,7 +140,7 @@ def _counted(counts: Counter[str]) -> str:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Make what is missing, as the options say, and print what came of it."""
+    """Make the missing outputs as the options say, and print the counts."""
     study = cli.study_of(options)
     if options.generator:
         study = study.by(study.generator_called(options.generator))
@@ -160,7 +160,7 @@ def run(options: argparse.Namespace) -> int:
         for reason, count in failures(files, study.command(COMMAND)).most_common(3):
             print(f"  {count}: {reason}")
         print(
-            "  (all reasons are in the tables; the next run asks again for the unanswered, with --again for failed too)"
+            "  (the tables hold all reasons; the next run asks again for unanswered, with --again for failed texts too)"
         )
     for line in flagged_lines(flagged_outputs(study)):
         print(f"  {line}")

@@ -1,8 +1,8 @@
-"""Recorded outputs in files of our own: JSONL, one object a line.
+"""Recorded outputs in our own files: JSONL, one object a line.
 
 Keys: text, transformation, language (the drawn one, or null), intermediate (the first call's output, or null), output;
-and, for rehearsals, the author's own rating of the output: quality and fluency. The folders that HTEB's authors publish
-are read by `generation.hteb`.
+and, for rehearsals, the author's own rating of the output: quality and fluency. `generation.hteb` reads the folders
+that HTEB's authors publish.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Recording(Record):
 
 
 def load_recordings(path: Path) -> dict[Place, Recording]:
-    """All recordings of a file, or of a folder's `.jsonl` files. Raises DataError with file and line."""
+    """Return all recordings of a file, or of a folder's `.jsonl` files. Raises DataError with file and line."""
     files = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
     if not files or not files[0].exists():
         raise DataError(f"no recorded outputs at {path}; correct generator.path in the study")
@@ -47,16 +47,17 @@ def load_recordings(path: Path) -> dict[Place, Recording]:
         for number, recording in record_lines(file, Recording):
             key = (recording.transformation, recording.language, nfc(recording.text))
             if key in recordings:
-                raise DataError(f"{file}: line {number}: a second output for {key}; keep one")
+                raise DataError(f"{file}: line {number}: a second output for {key}; keep only one")
             recordings[key] = recording
     return recordings
 
 
 def recorded_languages(study: Study) -> Callable[[Text, str, int], str | None]:
-    """The language of the recording of a text, transformation and seed; None where there is none, or it is the text's.
+    """Return a function of text, transformation and seed to the recording's language.
 
-    Of published recordings a unit is read when it is first asked for. Raises DataError for files that cannot be used,
-    StudyError for files of ours with several languages for a text.
+    The function returns None without a recording, and if its language is the text's own. Published recordings are read
+    a unit at a time, on demand. Raises DataError for files that cannot be used, StudyError for files of ours that have
+    several languages for a text.
     """
     path = recordings_path(study.generator, study.resolve, study.file)
     if is_published(path):
@@ -68,8 +69,8 @@ def recorded_languages(study: Study) -> Callable[[Text, str, int], str | None]:
         first = languages.setdefault((transformation, text), language)
         if first != language:
             raise StudyError(
-                f"{study.file}: settings.languages of the generator cannot be 'recorded': {path} has {transformation}"
-                f" of one text in {first!r} and {language!r}; keep one, or write 'drawn'"
+                f"{study.file}: the generator's settings.languages cannot be 'recorded': {path} has {transformation}"
+                f" of one text into {first!r} and {language!r}; keep one of them, or write 'drawn'"
             )
 
     def language_of(text: Text, transformation: str, _seed: int) -> str | None:
@@ -80,14 +81,14 @@ def recorded_languages(study: Study) -> Callable[[Text, str, int], str | None]:
 
 
 def recordings_path(generator: EngineSpec, resolve: Callable[[str], Path], study_file: Path) -> Path:
-    """Where the recordings are that a study names. Raises StudyError if its generator is of another kind."""
+    """Return the path of a study's recordings. Raises StudyError if its generator is of another kind."""
     if generator.kind != "recorded":
         raise StudyError(f"{study_file}: generator.kind is not 'recorded'; only recordings carry authors' ratings")
     return resolve(generator.path)
 
 
 def outputs_path(kind: Transformation) -> Path:
-    """Where a transformation's outputs stand. Raises DataError where there is no file."""
+    """Return the path of a transformation's outputs. Raises DataError if there is no file."""
     path = kind.base / (kind.outputs.path if kind.outputs else "")
     if not path.is_file():
         raise DataError(f"transformation {kind.name!r}: no file {path}; correct `outputs.path`")
@@ -95,21 +96,21 @@ def outputs_path(kind: Transformation) -> Path:
 
 
 def load_outputs(kind: Transformation) -> dict[str, str]:
-    """Each text (in NFC) with its output; an empty cell is one that is not there.
+    """Return each text (in NFC) with its output; an empty cell gives an empty output.
 
-    Raises DataError for a column that is missing, a cell that holds no text, and two outputs for a text.
+    Raises DataError for a missing column, a cell that holds no text, and two outputs for a text.
     """
     path, columns = outputs_path(kind), kind.outputs_columns
     frame = read_frame(path)
     for column in columns:
         if column not in frame.columns:
             names = ", ".join(map(str, frame.columns)) or "none"
-            raise DataError(f"{path}: no column {column!r}; there are: {names}; name yours under `outputs`")
+            raise DataError(f"{path}: no column {column!r} among {names}; name yours under `outputs` in the study")
     outputs: dict[str, str] = {}
     for row, cells in zip(frame.index, zip(*(frame[column] for column in columns), strict=True), strict=True):
         text, output = ("" if cell is None or cell != cell else cell for cell in cells)  # noqa: PLR0124 (NaN)
         if wrong := next((cell for cell in (text, output) if not isinstance(cell, str)), None):
-            raise DataError(f"{path}: row {row_number(row)} holds {wrong!r:.60}, which is no text")
+            raise DataError(f"{path}: row {row_number(row)} holds {wrong!r:.60}, which is not text; correct it")
         if outputs.setdefault(nfc(text), output) != output:
-            raise DataError(f"{path}: row {row_number(row)} is a second output for {text[:60]!r}; keep one")
+            raise DataError(f"{path}: row {row_number(row)} has a second output for {text[:60]!r}; keep only one")
     return outputs

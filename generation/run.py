@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def main() -> int:
-    """The command line."""
+    """Parse the command line and run the command."""
     parser = cli.Parser(
         prog="plumbline generate",
         description="Transform every text of a study. Can be stopped at any time; run again, it continues.",
@@ -26,9 +26,9 @@ def main() -> int:
         "--again", action="store_true", help="ask again for failed outputs too, not only for unanswered ones"
     )
     parser.add_argument(
-        "--allow-code", action="store_true", help="call the study's transformations that are functions: they run code"
+        "--allow-code", action="store_true", help="run the study's transformations that are functions: they run code"
     )
-    parser.add_argument("--dry-run", action="store_true", help="show what is left to do, and do nothing")
+    parser.add_argument("--dry-run", action="store_true", help="show how much work is left, and do nothing")
     parser.add_argument(
         "--rate", type=cli.positive, metavar="N", help="with --dry-run: requests per second, to estimate the hours"
     )
@@ -38,19 +38,19 @@ def main() -> int:
         "--shard",
         metavar="K/N",
         type=as_shard,
-        help="make the K-th of N parts of the texts alone, as an array job of Slurm does (docs/howto/slurm.md)",
+        help="make only the K-th of N parts of the texts, as in an array job of Slurm (docs/howto/slurm.md)",
     )
     return cli.handler("generation.production:run")(parser.parse_args())
 
 
 def as_shard(value: str) -> Shard:
-    """`3/16`, for an option."""
-    from generation.unit import MOST, Shard  # noqa: PLC0415 (`--help` needs none of it)
+    """Return the shard of an option such as `3/16`."""
+    from generation.unit import MOST, Shard  # noqa: PLC0415 (`--help` does not need it)
 
     number, _, of = value.partition("/")
     if number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of) <= MOST:
         return Shard(int(number), int(of))
-    raise argparse.ArgumentTypeError(f"{value!r} is not a shard of so many, such as 3/16")
+    raise argparse.ArgumentTypeError(f"{value!r} is not a shard K/N, such as 3/16, with N up to {MOST}")
 
 
 if __name__ == "__main__":

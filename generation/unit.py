@@ -1,8 +1,8 @@
-"""A unit of generation: one transformation with one seed, with what it wants, what is there, and what is left to do.
+"""A unit of generation: one transformation with one seed; its jobs, those with an output, and those left.
 
-`plumbline generate --shard 3/16` makes a part of a study's texts, for schedulers that start one command many
-times. Processes on many machines share nothing but the study's folder: what a shard makes stands in journals of its own
-beside the units' tables. The next run without `--shard` takes these over, makes what is left, and writes the tables.
+`plumbline generate --shard 3/16` makes a part of a study's texts, for schedulers that start one command many times.
+Processes on many machines share only the study's folder: each shard writes its own journals beside the units' tables.
+The next run without `--shard` takes these over, makes the missing outputs, and writes the tables.
 """
 
 from __future__ import annotations
@@ -28,37 +28,37 @@ from plumbline.store import as_record, is_remote, read_batches, write_table
 from plumbline.study import Study
 
 COMMAND = "generation.run"
-WORTH = 20_000  # outputs of a unit; whether there are fewer is found out in half a second
+WORTH = 20_000  # outputs of a unit worth caching; counting fewer takes half a second
 MOST = 9999  # shards
 
 
 class Shard(NamedTuple):
-    """One of so many parts of a study's texts, counted from 1."""
+    """One of several parts of a study's texts, counted from 1."""
 
     number: int
     of: int
 
     def has(self, text: str) -> bool:
-        """Whether a text (in NFC) is of this shard: by its hash, so that equal texts are of one."""
+        """Return whether a text (in NFC) belongs to this shard: by its hash, so that equal texts share a shard."""
         return zlib.crc32(text.encode()) % self.of == self.number - 1
 
     @property
     def name(self) -> str:
-        """As its files are called."""
+        """The shard's part of file names."""
         return f"shard-{self.number}-of-{self.of}"
 
 
 def journal_files(journal: Path) -> list[Path]:
-    """The journals that a unit has (`Study.journal_file`): its shards' by name, then its own.
+    """Return the journals of a unit (`Study.journal_file`): its shards' by name, then its own.
 
-    Shards of other sizes may have the same text: which line of it came last cannot be told, and need not be, for what
-    is `ok` is asked for no more. So that one counts, wherever it stands.
+    Shards of other sizes may have the same text. Which line came last is unknown and does not matter: an `ok` line
+    counts, wherever it is, as its text is not asked for again.
     """
     return [*sorted(journal.parent.glob(f"{journal.stem}.shard-*.journal")), *([journal] if journal.exists() else [])]
 
 
 def take_over(journals: Iterable[Path]) -> None:
-    """Put what shards have made of units into the units' own journals. No shard may be at work."""
+    """Move the outputs of shards into the units' own journals. No shard may be running."""
     for journal in map(Journal, journals):
         for path in journal_files(journal.path):
             if path != journal.path:
@@ -66,7 +66,7 @@ def take_over(journals: Iterable[Path]) -> None:
 
 
 def refuse_other_outputs(study: Study, transformation: str, seed: int) -> None:
-    """Raise DataError where a unit's outputs are there and not those that were written."""
+    """Raise DataError if a unit's outputs were changed after they were written."""
     name = str(study.transformation_file(transformation, seed).relative_to(study.folder))
     Manifest.of(study).refuse_replaced(name, study.command(COMMAND))
 
@@ -74,8 +74,7 @@ def refuse_other_outputs(study: Study, transformation: str, seed: int) -> None:
 class Unit(AnswerTable[Job, TransformedText]):
     """One transformation with one seed of a study; `texts` is the table of all texts.
 
-    `characters` are those of the texts that are left to do. Whether a large unit is complete is found out once, until
-    anything changes. A `shard`'s unit has a journal of its own and no table.
+    That a large unit is complete is cached until anything changes. A `shard`'s unit has its own journal and no table.
     """
 
     def __init__(
@@ -94,11 +93,11 @@ class Unit(AnswerTable[Job, TransformedText]):
         super().__init__(plan.study, name, TransformedText, self._all_jobs, COMMAND, again=again)
 
     def characters(self) -> int:
-        """Characters of all texts that are left to do."""
+        """Return the number of characters of all texts that are left to do."""
         return sum(len(job.text) for job in self.jobs())
 
     def settle(self) -> None:
-        """Turn the journal into the table, but for a shard's."""
+        """Turn the journal into the table, except for a shard."""
         if not self._shard:
             super().settle()
 
@@ -124,7 +123,7 @@ class Unit(AnswerTable[Job, TransformedText]):
         return wanted, todo
 
     def _state(self) -> str:
-        """The identity of all that decides what is left; empty where a unit has no whole table, or it is far."""
+        """Return the identity of everything that decides what is left."""
         plan, study, name = self.plan, self.plan.study, self.transformation
         journals = self._shard or journal_files(study.journal_file(name, self.seed))
         if is_remote(self.path) or journals or plan.by_recordings or not self.path.exists():
@@ -134,7 +133,7 @@ class Unit(AnswerTable[Job, TransformedText]):
         return FactCache.key("complete-v1", *files, *made_by, name, self.seed, sorted(self._again))
 
     def _all_jobs(self) -> Iterator[tuple[str, Job]]:
-        """The job of every text with its key; equal texts have equal jobs."""
+        """Yield the key and job of every text; equal texts have equal jobs."""
         for table in read_batches(self.texts, Text, self._command):
             for text in table.to_pylist():
                 job = self.plan.job(as_record(text, Text), self.transformation, self.seed)
@@ -145,15 +144,15 @@ class Unit(AnswerTable[Job, TransformedText]):
 def planned(
     plan: Plan, *, again: bool = False, texts: Path | None = None, shard: Shard | None = None
 ) -> Iterator[list[Unit]]:
-    """The units of a study, with what each has and lacks; of a `shard`, where there is one, its texts alone.
+    """Plan a study's units, or with `shard` only its texts, as a context that closes them.
 
-    The texts are read and written to `texts` first (by default the study's `texts.parquet`).
+    First the texts are read and written to `texts` (by default the study's `texts.parquet`).
     """
     study = plan.study
     file = texts or study.folder / "texts.parquet"
     all_texts = (text for dataset in iter_datasets(study) for text in dataset.texts())
     write_table(file, (text for text in all_texts if shard is None or shard.has(text.text)), Text)
-    return_unused()  # what the data sets took, which a long run has no more use for
+    return_unused()  # the data sets' memory, which a long run does not need
     places = [(name, seed) for name in study.transformations for seed in study.seeds]
     units: list[Unit] = []
     try:

@@ -62,7 +62,7 @@ def test_a_study_that_rates_nothing_goes_to_the_end(tmp_path: Path, monkeypatch:
     element = "heds-criteria-criterion-response_elicitation-form_of_response"
     kinds = {name: number for number in (3, 5, 7) for name in sheet.get(f"{element}-{number}", {"data": {}})["data"]}
     assert kinds == {"naturalness": 7, "order": 3, "better": 5}
-    assert "Drift (1 - cos) stands beside no mean" in run(file, "evaluation.run")
+    assert "Drift (1 - cos) cannot be compared with ratings" in run(file, "evaluation.run")
     (verdict,) = CampaignRecords.open(study).verdicts
     assert verdict.decision == "accepted" and verdict.probability == verdict.probabilities[0].probability == 0.5
     sound, order, _ = verdict.questions

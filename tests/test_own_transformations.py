@@ -110,15 +110,15 @@ def test_a_ninth_transformation_stands_beside_htebs_and_enters_no_number_of_thei
     pd.testing.assert_series_equal(table[same].drop("n_failed"), without[same].drop("n_failed"), check_names=False)
 
     printed = run(tmp_path / "study.yaml", "evaluation.run")
-    assert "hteb_total: the mean over lexical_stylistic, length, language; noise stands beside it" in printed
+    assert "hteb_total: the mean over lexical_stylistic, length, language, without noise" in printed
     page = (study.folder / "report" / "index.html").read_text(encoding="utf-8")
     assert "Not HTEB&#x27;s but this study&#x27;s own is typing errors (axis noise)." in page.replace("&#39;", "&#x27;")
     assert "was made by the function generation.examples:typos" in page
     run(tmp_path / "study.yaml", "evaluation.report")
     page = (study.folder / "report_evaluation" / "index.html").read_text(encoding="utf-8")
-    assert "the total the mean of the three axes, beside which stands noise" in page
+    assert "the total the mean of the three axes, with noise reported separately" in page
     errors = run(tmp_path / "study.yaml", "generation.errors")
-    assert "Not counted, for no generator made them: typing_errors." in errors
+    assert "Not counted, as no generator made them: typing_errors." in errors
 
 
 def test_a_study_of_its_own_axes_alone_has_a_total_of_these(tmp_path: Path) -> None:

@@ -1,1 +1,1 @@
-"""Smaller benchmarks that keep the ranking of models: which tasks stay, and how far the ranking holds."""
+"""Benchmarks: choose tasks, check them, make data sets smaller, and rank models."""

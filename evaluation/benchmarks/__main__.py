@@ -1,6 +1,6 @@
-"""`python -m evaluation.benchmarks COMMAND`: smaller benchmarks, whether tasks are worth having, how models rank.
+"""`plumbline select`, `check`, `shrink` and `board`: the options of the commands on benchmarks.
 
-Options alone: what a command does is imported when it is called.
+A command's own module is imported when it runs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Commands: TypeAlias = "argparse._SubParsersAction[cli.Parser]"
 
 _SELECT = """example: plumbline select --from "MTEB(eng, v2)" --languages eng --budget 10
 
-From a table of scores (a model a row, a task a column; or model, task, score), and with seconds that were measured:
+From a table of scores (a model a row, a task a column; or model, task, score), with measured seconds:
 
   plumbline select --from scores.csv --gaps fewest --budget 30 minutes --tasks seconds.csv
 """
@@ -37,7 +37,7 @@ From a folder of mteb's result files, from a table of scores, or from the origin
 
 
 def main() -> int:
-    """The command line."""
+    """Parse the command line and run the command."""
     parser = cli.Parser(
         prog="python -m evaluation.benchmarks",
         description="Build benchmarks: choose tasks, check one, make one smaller, rank models.",
@@ -56,78 +56,84 @@ def main() -> int:
 def _add_select(commands: Commands) -> None:
     parser = _command(
         commands, "select", "selection_files:select_tasks",
-        "tasks that keep a benchmark's ranking of models within a budget",
-        "Choose tasks that keep a benchmark's ranking within a budget, judge them on models that had no\n"
-        "part in it, and hold them against random selections.",
+        "choose tasks that keep a benchmark's ranking of models within a budget",
+        "Choose tasks that keep a benchmark's ranking within a budget, judge the choice on held-out\n"
+        "models, and compare it with random selections.",
         _SELECT,
     )  # fmt: skip
     add = parser.add_argument
     add_source_options(parser)
     add("--budget", nargs="+", default=(), metavar=("N", "UNIT"),
-        help="so many tasks, texts, characters or minutes (default: as many tasks as MMTEB leaves)")  # fmt: skip
+        help="most tasks, texts, characters or minutes (default: the tasks that MMTEB leaves)")  # fmt: skip
     add("--cover", choices=("language", "type", "none"), default="language",
-        help="what must stay: each language within its type (default), each type, or nothing")  # fmt: skip
-    add("--keep", nargs="+", default=(), metavar="TASK", help="tasks that stay whatever comes")
+        help="what must be covered: each language within its type (default), each type, or nothing")  # fmt: skip
+    add("--keep", nargs="+", default=(), metavar="TASK", help="tasks that are always chosen")
     add("--method", choices=("agreement", "backward", "mmteb"), default="agreement",
-        help="what is written: for agreement (default), backward to the budget, or where MMTEB stops")  # fmt: skip
-    add("--rho", type=float, default=0.8, help="MMTEB's least rank correlation of a task that goes (default: 0.8)")
-    add("--mse", type=float, default=0.5, help="its largest error, in variances (default: 0.5)")
+        help="selection to write: for agreement (default), backward to the budget, or MMTEB's own stop")  # fmt: skip
+    add("--rho", type=float, default=0.8, help="MMTEB's least rank correlation for removing a task (default: 0.8)")
+    add("--mse", type=float, default=0.5, help="MMTEB's largest error for it, in variances (default: 0.5)")
     add("--gaps", choices=("refuse", "models", "tasks", "fewest"), default="refuse",
         help="with missing scores: leave out models, tasks, or whichever lacks most (default: refuse)")  # fmt: skip
-    add("--held-out", type=_share, default=0.33, metavar="SHARE", help="of models that judge (default: 0.33)")
-    _add_run_options(parser, "split, starts and random selections", "selection")
-    add("--dry-run", action="store_true", help="say what there is to choose from; choose and write nothing")
+    add(
+        "--held-out",
+        type=_share,
+        default=0.33,
+        metavar="SHARE",
+        help="share of models held out to judge (default: 0.33)",
+    )
+    _add_run_options(parser, "the split, starts and random selections", "selection")
+    add("--dry-run", action="store_true", help="show what there is to choose from; choose and write nothing")
 
 
 def _add_check(commands: Commands) -> None:
     parser = _command(
         commands, "check", "checks:check_tasks",
-        "whether tasks are worth having: a table of checks with pass, look or fail",
-        "Check a study's tasks (its data sets, and what accepted transformations made of them) or mteb's.\n"
+        "check the data and scores of tasks: a table with pass, look or fail",
+        "Check a study's tasks (its data sets and their accepted transformations) or mteb's.\n"
         "A check that does not pass is a question to a person, not a verdict on the task.",
         _CHECK,
     )  # fmt: skip
     add = parser.add_argument
-    add("--study", metavar="FILE", help="the study whose tasks are checked, for example studies/demo.yaml")
-    add("--exports", metavar="DIR", help="where its records are: a folder or an address (default: exports/)")
-    add("--task", nargs="+", default=[], metavar="NAME", help="these data sets alone; without --study tasks of mteb")
+    add("--study", metavar="FILE", help="the study whose tasks to check, for example studies/demo.yaml")
+    add("--exports", metavar="DIR", help="folder or address of its records (default: exports/)")
+    add("--task", nargs="+", default=[], metavar="NAME", help="only these data sets; without --study, tasks of mteb")
     add("--models", nargs=2, default=[], metavar="NAME",
-        help="two models, whose difference is looked at (default: the study's first two with scores)")  # fmt: skip
+        help="two models whose difference to test (default: the study's first two with scores)")  # fmt: skip
     add("--question", default="", metavar="NAME",
-        help="of a study that had the items judged: the question that asked people for the gold")  # fmt: skip
+        help="in a study whose items people judged: the question that asks for the gold")  # fmt: skip
     _add_run_options(parser, "resampling", "the study's records, quality/; or ./quality")
 
 
 def _add_shrink(commands: Commands) -> None:
     parser = _command(
         commands, "shrink", "smaller_files:shrink",
-        "a smaller data set that ranks models as before: clustering and retrieval",
-        "Make a data set smaller, as MMTEB does: documents of clustering are drawn; of retrieval\n"
-        "queries are drawn, and passages are kept that models rank high or people judged.",
+        "make a clustering or retrieval data set smaller, keeping the ranking of models",
+        "Make a data set smaller, as MMTEB does: for clustering, draw documents; for retrieval, draw\n"
+        "queries, and keep the passages that models rank high or people judged.",
         _SHRINK,
     )  # fmt: skip
     cli.add_study_options(parser)
     add = parser.add_argument
-    add("--task", required=True, metavar="NAME", help="the study's data set that is made smaller")
-    add("--documents", type=cli.count, metavar="N", help="clustering: so many documents (default: 4%% of them)")
+    add("--task", required=True, metavar="NAME", help="the study's data set to make smaller")
+    add("--documents", type=cli.count, metavar="N", help="clustering: number of documents (default: 4%% of them)")
     add("--draw", choices=("stratified", "uniform"),
-        help="clustering: documents by label (default), or whatever their label")  # fmt: skip
+        help="clustering: draw documents by label (default), or regardless of labels")  # fmt: skip
     add("--replacement", action="store_true",
-        help="clustering: documents may be drawn more than once (default: without replacement)")  # fmt: skip
-    add("--queries", type=cli.count, default=None, metavar="N", help="retrieval: at most so many (default: 1000)")
+        help="clustering: draw documents with replacement (default: without)")  # fmt: skip
+    add("--queries", type=cli.count, default=None, metavar="N", help="retrieval: most queries (default: 1000)")
     add("--depth", type=cli.count, metavar="N",
-        help="retrieval: passages that each model gives for each query (default: 250)")  # fmt: skip
+        help="retrieval: passages of each model for each query (default: 250)")  # fmt: skip
     add("--pool", nargs="+", default=[], metavar="MODEL",
-        help="retrieval: models that give them: bm25, and the study's (default: all of the study's)")  # fmt: skip
-    _add_run_options(parser, "what is drawn, and of resampling", "NAME-small")
+        help="retrieval: models that rank passages: bm25, and the study's (default: all of the study's)")  # fmt: skip
+    _add_run_options(parser, "drawing and resampling", "NAME-small")
 
 
 def _add_board(commands: Commands) -> None:
     parser = _command(
         commands, "board", "board:rank_models",
-        "models ranked on a benchmark: Borda counts, means by type, and how sure each rank is",
+        "rank models on a benchmark: Borda counts, means by type, and intervals of ranks",
         "Rank models by Borda count over a benchmark's tasks, with means over tasks and over types, and\n"
-        "95% intervals: which models can be told apart.",
+        "95% intervals that show which models differ.",
         _BOARD,
     )  # fmt: skip
     add_source_options(parser, "; or a study's file")
@@ -135,14 +141,14 @@ def _add_board(commands: Commands) -> None:
     add("--gaps", choices=("models", "tasks", "fewest", "keep"), default="models",
         help="with missing scores: leave out models (default), tasks, or whichever lacks most; or keep them and give"
         " no points for what is missing, as mteb does")  # fmt: skip
-    add("--exports", metavar="DIR", help="with a study: where its records are (default: exports/)")
-    _add_run_options(parser, "the tasks that are drawn anew", "board")
+    add("--exports", metavar="DIR", help="with a study: the folder of its records (default: exports/)")
+    _add_run_options(parser, "resampling tasks", "board")
 
 
 def _command(
     commands: Commands, name: str, run: str, words: str, description: str, example: str
 ) -> argparse.ArgumentParser:
-    """A command that the function `run` of this package carries out; `words` stand in the list of all commands."""
+    """Add a command that runs the function `run` of this package; `words` describe it in the list of commands."""
     parser = commands.add_parser(
         name,
         help=words,
@@ -155,21 +161,23 @@ def _command(
 
 
 def add_source_options(parser: argparse.ArgumentParser, more: str = "") -> None:
-    """Where scores come from, and which of them are taken; `more` is what else may be named."""
+    """Add the options for the source of scores and their selection; `more` names other sources."""
     add = parser.add_argument
-    what = "scores: a benchmark (from mteb's result cache), a folder of mteb's result files, or a table"
+    what = "source of scores: a benchmark (from mteb's result cache), a folder of mteb's result files, or a table"
     add("--from", dest="source", type=cli.no_address, required=True, metavar="WHAT", help=what + more)
-    add("--benchmark", default="", metavar="NAME", help="with a folder or a table: take the tasks of this benchmark")
+    add("--benchmark", default="", metavar="NAME", help="with a folder or a table: use the tasks of this benchmark")
     add("--languages", type=_list, default=(), metavar="CODES",
-        help="tasks and subsets in these alone, such as dan,swe")  # fmt: skip
+        help="only tasks and subsets in these languages, such as dan,swe")  # fmt: skip
     add("--tasks", type=cli.no_address, metavar="FILE",
-        help="a table: task, and type, languages, texts, characters or seconds")  # fmt: skip
+        help="a table with the column task, and type, languages, texts, characters or seconds")  # fmt: skip
 
 
 def _add_run_options(parser: argparse.ArgumentParser, drawn: str, out: str) -> None:
-    """The seed of what is `drawn`, and the folder for the files (`out`: what it is without the option)."""
-    parser.add_argument("--seed", type=cli.seed, default=1337, metavar="N", help=f"of {drawn} (default: 1337)")
-    parser.add_argument("--out", metavar="FOLDER", help=f"where the files go (default: {out})")
+    """Add `--seed` for what is `drawn`, and `--out` for the folder (`out`: its default)."""
+    parser.add_argument(
+        "--seed", type=cli.seed, default=1337, metavar="N", help=f"random seed for {drawn} (default: 1337)"
+    )
+    parser.add_argument("--out", metavar="FOLDER", help=f"the folder for the files (default: {out})")
 
 
 def _list(value: str) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""A board: models ranked over a benchmark's tasks as mteb's leaderboard ranks them, how sure it is, and its files."""
+"""A board: models ranked over a benchmark's tasks as mteb's leaderboard ranks them, with intervals, and its files."""
 
 from __future__ import annotations
 
@@ -41,13 +41,12 @@ from plumbline.versions import installed_versions
 
 NAME, SUMMARY = "board", "board.json"
 _OF_STUDY = (
-    "original scores of whole data sets; each counts once: the split that the study names, the mean over its subsets"
-    " (languages)"
+    "original scores of whole data sets; each counts once: the study's split, and the mean over its subsets (languages)"
 )
 _CHANGES = {
-    "InstructionReranking": "p-MRR, which is -100 to 100 and near 0",
-    "InstructionRetrieval": "p-MRR, which is -100 to 100 and near 0",
-    "instruction_reranking": "p-MRR, which is -100 to 100 and near 0",
+    "InstructionReranking": "p-MRR, which ranges from -100 to 100 and is near 0",
+    "InstructionRetrieval": "p-MRR, which ranges from -100 to 100 and is near 0",
+    "instruction_reranking": "p-MRR, which ranges from -100 to 100 and is near 0",
 }
 
 
@@ -99,15 +98,15 @@ class RankedModels:
         return list(dict.fromkeys(self.types.values()))
 
     def exhibit(self) -> Exhibit:
-        """It as people read it."""
+        """Return the board as a table for people."""
         frame, n = self.scores.frame, len(self.types)
-        points = bool(np.nanmax(np.abs(frame.to_numpy())) > 1)  # the table has them times 100 already
+        points = bool(np.nanmax(np.abs(frame.to_numpy())) > 1)  # scores are already times 100
         form = partial(shown, digits=2) if points else hundred
         rows = board_rows(self.table, self.kinds, str, mean="Mean of types", shown=form)
         counts = ", ".join(f"{kind} {list(self.types.values()).count(kind)}" for kind in self.kinds)
         counted = "subsets" if self.rule.by_subset else "tasks"
         lines = [*self.scores.notes, f"{counted}: {counts}; Mean of types: the mean of the types' means"]
-        lines += [f"{kind} is {what}: it weighs in means as every type" for kind, what in _CHANGES.items()
+        lines += [f"{kind} is {what}; it has the same weight in means as other types" for kind, what in _CHANGES.items()
                  if kind in self.kinds and len(self.kinds) > 1]  # fmt: skip
         lines += board_notes(self.table, n, counted)
         lines += self._separation()
@@ -148,7 +147,7 @@ def of_scores(
     rule: Rule | None = None,
     repeated: Mapping[tuple[str, str], Experiments] | None = None,
 ) -> RankedModels:
-    """The board of scores; `types` name the task type of each column, `repeated` the experiments behind scores."""
+    """Return the board of scores; `types` name each column's task type, `repeated` the experiments behind scores."""
     rule, frame = rule or Rule(), scores.frame
     types = {str(name): types[str(name)] for name in frame}
     table = board(frame, types, seed=seed)
@@ -168,7 +167,7 @@ def of_scores(
 
 
 def rankable(scores: Scores, gaps: str) -> Scores:
-    """The scores without gaps as `closed` has it. Raises DataError where no model is left."""
+    """Return the scores without gaps (`closed`). Raises DataError if no model is left."""
     whole = closed(scores, gaps)
     if whole.frame.size:
         return whole
@@ -182,7 +181,7 @@ def rankable(scores: Scores, gaps: str) -> Scores:
 
 
 def of_originals(original_scores: pd.DataFrame, gaps: str, seed: int) -> RankedModels:
-    """The board of a study's original scores (`evaluation.tables.scores.originals`)."""
+    """Return the board of a study's original scores (`evaluation.tables.scores.originals`)."""
     names = short_names(set(original_scores["model"]))
     original_scores = original_scores.assign(model=original_scores["model"].map(names))
     order = list(original_scores["dataset"].drop_duplicates())
@@ -194,7 +193,7 @@ def of_originals(original_scores: pd.DataFrame, gaps: str, seed: int) -> RankedM
 
 
 def write(folder: Path, ranked: RankedModels, source: str) -> list[str]:
-    """Write the table in its forms and what it rests on, each file atomically; the names of the files."""
+    """Write the table in its forms and its basis, each file atomically; return the files' names."""
     exhibit = ranked.exhibit()
     summary = {
         "from": source,
@@ -249,12 +248,12 @@ def leaderboard(ranked: RankedModels) -> dict[str, bytes]:
 
 
 def rank_models(options: argparse.Namespace) -> int:
-    """The command `board`: models ranked on any benchmark, in the form of MMTEB's Tables 2 and 18."""
+    """Run `board`: rank models on any benchmark, in the form of MMTEB's Tables 2 and 18."""
     out = output_folder(options.out, "board")
     if options.source.endswith((".yaml", ".yml")):
         unfit = {"--benchmark": options.benchmark, "--languages": options.languages, "--tasks": options.tasks}
         if named := [name for name, values in unfit.items() if values]:
-            raise StudyError(f"{named[0]} is not for a study, whose data sets are the tasks; leave it out")
+            raise StudyError(f"{named[0]} does not apply to a study, whose data sets are the tasks; leave it out")
         study = load_study(options.source, options.exports)
         ranked = of_originals(originals(EvaluationRecords.open(study).scores), options.gaps, options.seed)
     else:

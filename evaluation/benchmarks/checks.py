@@ -1,4 +1,4 @@
-"""The tasks of a study that are checked: its data sets, and what accepted transformations made of them."""
+"""Check the tasks of a study, its data sets and their accepted transformations, or tasks of mteb."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from plumbline.transformations import ORIGINAL
 
 @dataclass
 class TaskCheck:
-    """What was found of a task, in the order of the thresholds, and mteb's descriptive statistics of it."""
+    """The findings on a task, in the order of the thresholds, and mteb's descriptive statistics of it."""
 
     task: str
     findings: list[Finding] = field(default_factory=list)
@@ -57,7 +57,7 @@ Beside = Callable[[CheckedTask, Contents], Iterator[Finding]]
 
 
 def nothing(_task: CheckedTask, _contents: Contents) -> Iterator[Finding]:
-    """Find nothing beside what a task holds."""
+    """Yield no findings: for tasks without scores and people."""
     yield from ()
 
 
@@ -69,8 +69,8 @@ def check(
 ) -> list[TaskCheck]:
     """Check each task.
 
-    `readers` are models whose room for texts is known (None without any models); `beside` finds what scores, or
-    people, tell of a task.
+    `readers` are models with known text lengths (None without any models); `beside` yields findings from scores or
+    people.
     """
     results = []
     for task in tasks:
@@ -94,7 +94,7 @@ COLUMNS = ("task", "check", "verdict", "value", "threshold", "reason", "rows_fil
 
 
 def table(checked: Sequence[TaskCheck]) -> pd.DataFrame:
-    """A row a task and check; `rows_file` names the file of the rows that it is about, empty where there are none."""
+    """Return one row for each task and check; `rows_file` names the file of the rows concerned, empty without any."""
     rows = [
         (result.task, finding.check, finding.verdict, finding.value, finding.threshold, finding.reason,
          _rows_file(result.task, finding.check) if len(finding.rows) else "")
@@ -105,7 +105,7 @@ def table(checked: Sequence[TaskCheck]) -> pd.DataFrame:
 
 
 def write(folder: Path, checked: Sequence[TaskCheck], about: dict[str, Any]) -> None:
-    """Write all files, each atomically; those that the check before it wrote go, and no others."""
+    """Write all files, each atomically; delete those of an earlier check, and no others."""
     files = {
         CHECKS: csv_bytes(table(checked)),
         "statistics.json": json_file({result.task: result.statistics for result in checked}),
@@ -119,17 +119,17 @@ def write(folder: Path, checked: Sequence[TaskCheck], about: dict[str, Any]) -> 
 
 
 def _rows_file(task: str, check: str) -> str:
-    """Where the rows of a check stand; names of mteb's tasks may hold signs that files cannot have."""
+    """Return the file for the rows of a check; characters that files cannot have are replaced."""
     return f"rows/{re.sub(r'[^A-Za-z0-9._-]', '_', task)}.{check}.csv"
 
 
-_NO_VERDICTS = "there are no verdicts yet, so that data sets are checked as they are, and no transformation of them"
+_NO_VERDICTS = "there are no verdicts yet, so only untransformed data sets are checked"
 
 
 def tasks_of(study: Study, names: Sequence[str]) -> tuple[list[CheckedTask], list[str]]:
-    """The data sets (those of `names`, where any are named) and their accepted copies, with notes on what is not there.
+    """Return the data sets (or those of `names`) and their accepted copies, with notes on missing ones.
 
-    Verdicts must follow from what is on disk, as for an evaluation. Raises what that raises.
+    Verdicts must follow from the files on disk, as for an evaluation. Raises as planning an evaluation.
     """
     wanted = [spec for spec in study.datasets if not names or spec.name in names]
     if study.subject:
@@ -146,17 +146,17 @@ def tasks_of(study: Study, names: Sequence[str]) -> tuple[list[CheckedTask], lis
         if unit.decision.status == "evaluated" or unit.transformation == ORIGINAL
     ]
     skipped = {unit.transformation for unit in out_units}
-    notes = [f"not accepted everywhere, and not checked there: {', '.join(sorted(skipped))}"] if skipped else []
+    notes = [f"not checked where they are not accepted: {', '.join(sorted(skipped))}"] if skipped else []
     return tasks, notes
 
 
 def originals_of(study: Study) -> list[ScoreUnit]:
-    """A study's data sets as they are."""
+    """Return the units of a study's untransformed data sets."""
     return plan_units(Folder(study.model_copy(update={"transformations": ()})), [], [])
 
 
 def refuse_unknown_data(names: Sequence[str], datasets: Sequence[DatasetSpec], file: Path) -> None:
-    """Raise StudyError for a data set that --task names and a study (its file) does not have."""
+    """Raise StudyError for a data set of --task that the study lacks."""
     data_names = [dataset.name for dataset in datasets]
     for name in names:
         if name not in data_names:
@@ -164,22 +164,24 @@ def refuse_unknown_data(names: Sequence[str], datasets: Sequence[DatasetSpec], f
 
 
 def name_of(unit: ScoreUnit) -> str:
-    """A task's name: the data set's, with transformation and seed behind it."""
+    """Return a task's name: the data set's, followed by transformation and seed."""
     if unit.transformation == ORIGINAL:
         return unit.name
     return f"{unit.name} {unit.transformation}-{unit.seed}"
 
 
 def check_tasks(options: argparse.Namespace) -> int:
-    """The command `check`: whether a study's tasks, or mteb's, are worth having."""
+    """Run `check`: check a study's tasks, or mteb's."""
     if not options.study and not options.task:
         raise StudyError("nothing to check: name a study (--study FILE), or tasks of mteb (--task NAME)")
     study = load_study(options.study, options.exports) if options.study else None
     out = output_folder(options.out, study.folder / "quality" if study else "quality")
     if options.models and study is None:
-        raise StudyError("--models: models are a study's; name one (--study FILE)")
+        raise StudyError("--models names models of a study; add --study FILE")
     if options.question and (study is None or not study.subject):
-        raise StudyError("--question: people answer for the gold in a study of items alone (`subject: {kind: items}`)")
+        raise StudyError(
+            "--question works only with a study of items (`subject: {kind: items}`), in which people judge gold"
+        )
     if study is None:
         checked, notes = _of_mteb(options.task)
     else:
@@ -198,13 +200,13 @@ def _of_mteb(names: Sequence[str]) -> tuple[list[TaskCheck], list[str]]:
     specs = {name: DatasetSpec.model_validate({"mteb": name}) for name in names}
     tasks = [CheckedTask(name, load_mteb(spec)) for name, spec in specs.items()]
     with tqdm(total=len(tasks), desc="checking", unit="task", delay=1, leave=False) as bar:
-        return check(tasks, progress=bar.update), ["without a study there are no models whose scores could be checked"]
+        return check(tasks, progress=bar.update), ["scores are not checked: without a study there are no models"]
 
 
 def _of_study(study: Study, options: argparse.Namespace) -> tuple[list[TaskCheck], list[str]]:
     refuse_unknown_data(options.task, study.datasets, study.file)
     if not study.datasets:
-        raise DataError(f"{study.file}: there is no data set, so that there is nothing to check")
+        raise DataError(f"{study.file}: no data set to check; add `datasets`")
     tasks, notes = tasks_of(study, options.task)
     with contextlib.ExitStack() as stack:
         bar = stack.enter_context(tqdm(total=len(tasks), desc="checking", unit="task", delay=1, leave=False))
@@ -214,7 +216,7 @@ def _of_study(study: Study, options: argparse.Namespace) -> tuple[list[TaskCheck
                 collected = CampaignData.read(study)
                 people = PeopleChecks(collected, study.raters.per_pair, options.question, options.seed)
             results = check(tasks, beside=people, progress=bar.update)
-            return results, [*notes, "the study has no models whose scores could be checked"]
+            return results, [*notes, "scores are not checked: the study has no models"]
         host = ModelHost.of(study)
         compared = [host.label(spec) for spec in host.chosen(options.models)] if options.models else []
         records = EvaluationRecords.open(study)
@@ -226,7 +228,7 @@ def _of_study(study: Study, options: argparse.Namespace) -> tuple[list[TaskCheck
 
 
 def _text(checked: Sequence[TaskCheck]) -> str:
-    """What a terminal shows: how many checks passed of each task, and those that did not."""
+    """Return the text for a terminal: how many checks passed, and the others."""
     counts = Counter(finding.verdict for result in checked for finding in result.findings)
     rows = []
     for result in checked:

@@ -1,8 +1,8 @@
-"""What a task holds, in one form for all types: items with their texts and gold, and what searches are to find.
+"""The content of a task, in one form for all types: items with texts and gold, and searches; and the checks.
 
-Checks are of that: here they stand in the order of their table, with the value from which on a task is to be looked at,
-or fails. `fail` is where mteb's own test of new tasks fails, or where no score can be made; `look` is a question to a
-person. So are both in the end: MMTEB examines a task that fails, and people decide. What is ours says so.
+The checks are listed in the order of their table, with the values for `look` and `fail`. `fail` means that mteb's own
+test of new tasks fails, or that no score is possible; `look` is a question to a person. In the end people decide both:
+MMTEB examines a task that fails. Thresholds of our own are marked as ours.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ TRAIN, TEST = "train", "test"
 
 @dataclass(frozen=True)
 class CheckedTask:
-    """A task that is checked: a data set as it is, or as an accepted transformation left it.
+    """A task to check: a data set, untransformed or with an accepted transformation.
 
-    `name` is the data set's, with transformation and seed behind it where there is one; `unit` is what a study scores.
+    `name` is the data set's, followed by transformation and seed if any; `unit` is the study's unit of scoring.
     """
 
     name: str
@@ -42,7 +42,7 @@ class CheckedTask:
 class ContentPart:
     """Items of one kind (`what`, such as texts, pairs, queries) in one split of one subset.
 
-    `texts` has what a model reads of each item: one text, or several. `gold` is empty where items have none.
+    `texts` has the text or texts of each item. `gold` is empty if items have none.
     """
 
     subset: str
@@ -55,7 +55,7 @@ class ContentPart:
 
 @dataclass(frozen=True)
 class Search:
-    """What a subset's queries are to find: `relevant` has judgements by query, `candidates` what is ranked for each."""
+    """The searches of a subset: `relevant` has judgements by query, `candidates` the passages ranked for each."""
 
     subset: str
     queries: Sequence[str]
@@ -66,7 +66,7 @@ class Search:
 
 @dataclass(frozen=True)
 class Contents:
-    """A task's parts and searches, with mteb's task object that holds the same (`splits`: ours, and mteb's name)."""
+    """A task's parts and searches, and mteb's task object with the same data (`splits`: our name to mteb's)."""
 
     kind: TaskType
     task: Any
@@ -76,17 +76,17 @@ class Contents:
 
     @property
     def scored(self) -> list[ContentPart]:
-        """The parts of the split that is scored."""
+        """The parts of the scored split."""
         return [part for part in self.parts if part.split == TEST]
 
     @property
     def with_gold(self) -> list[ContentPart]:
-        """Those of them whose items have a gold label or score."""
+        """The scored parts whose items have a gold label or score."""
         return [part for part in self.scored if len(part.gold)]
 
 
 def contents_of(dataset: Dataset) -> Contents:
-    """What a data set holds, as mteb's task object has it."""
+    """Return the content of a data set, as in mteb's task object."""
     task = make_task(dataset, "mteb")
     parts, searches = list[ContentPart](), list[Search]()
     splits = _splits(dataset, task)
@@ -103,7 +103,7 @@ def contents_of(dataset: Dataset) -> Contents:
 
 
 def _splits(dataset: Dataset, task: Any) -> dict[str, str]:
-    """Our names of the splits that are read, and mteb's."""
+    """Return our names of the splits in use, and mteb's."""
     (scored,) = task.eval_splits
     trained = dataset.task in TRAINED and task.train_split != scored
     return ({TRAIN: task.train_split} if trained else {}) | {TEST: scored}
@@ -130,7 +130,7 @@ def _parts(kind: TaskType, task: Any, subset: str, split: str, rows: Any) -> Ite
 
 
 def _text(cell: Any) -> str:
-    """A cell as a text; one that is missing is empty."""
+    """Return a cell as a text; a missing one is empty."""
     return cell if isinstance(cell, str) else "" if cell is None else str(cell)
 
 
@@ -141,7 +141,7 @@ def _numbers(rows: Sequence[Any]) -> list[str]:
 def _flat(
     cells: Sequence[list[str]], gold: Sequence[list[Any]] | None
 ) -> tuple[list[str], list[tuple[str]], list[Any]]:
-    """Lists of texts one after the other: items are called by row and place."""
+    """Return lists of texts as one list, with items named by row and position."""
     items = [f"{row}/{position}" for row, cell in enumerate(cells) for position in range(len(cell))]
     texts = [(_text(text),) for cell in cells for text in cell]
     return items, texts, list(itertools.chain.from_iterable(gold)) if gold is not None else []
@@ -175,9 +175,9 @@ Verdict = Literal["pass", "look", "fail"]
 
 @dataclass(frozen=True)
 class Threshold:
-    """When a value is looked at and when it fails: beyond these numbers, on the side that `worse` names."""
+    """The limits of a check's value for look and fail, on the side that `worse` names."""
 
-    what: str  #: what the value is
+    what: str  #: meaning of the value
     look: float
     fail: float
     source: str
@@ -185,9 +185,9 @@ class Threshold:
     share: bool = False
 
     def verdict(self, value: float, fails: float | None = None) -> Verdict:
-        """Pass, look or fail; what is undefined (NaN) passes nothing and is looked at.
+        """Return pass, look or fail; an undefined value (NaN) never passes and is looked at.
 
-        `fails` is what is held against the limit for failing, where that is another value.
+        `fails` is the value for the limit of failing, if it is another one.
         """
         if self._beyond(value if fails is None else fails, self.fail):
             return "fail"
@@ -198,7 +198,7 @@ class Threshold:
 
     @property
     def words(self) -> str:
-        """The threshold as the table says it."""
+        """The threshold in words, for the table."""
         limits = [
             f"{verdict} {self.worse} {limit:.0%}" if self.share else f"{verdict} {self.worse} {limit:g}"
             for verdict, limit in (("look", self.look), ("fail", self.fail))
@@ -211,40 +211,40 @@ _MTEB = "mteb's test of new tasks"
 _OURS = "ours"
 THRESHOLDS = {
     "items": Threshold("items in the smallest scored part", 1, 1, _MTEB, "below"),
-    "statistics": Threshold("share by which the number of texts is not mteb's published one", 0, math.inf, _OURS,
+    "statistics": Threshold("relative difference of the number of texts from mteb's published one", 0, math.inf, _OURS,
                             share=True),
     "duplicates": Threshold("share of items that repeat an earlier one of their split", 0, 0.01, _MTEB, share=True),
-    "leakage": Threshold("share of scored items that stand in the train split", 0, 0, _MTEB, share=True),
-    "conflicts": Threshold("share of items whose text has another gold elsewhere", 0, 0.01, _OURS, share=True),
-    "labels": Threshold("labels in the part that has fewest", 2, 2, _MTEB, "below"),
-    "rare_labels": Threshold("scored labels with one item alone, or none in the train split", 0, math.inf, _OURS),
-    "constant_gold": Threshold("distinct gold values in the part that has fewest", 2, 2, _MTEB, "below"),
-    "empty_texts": Threshold("texts that show nothing", 0, 0, _MTEB),
+    "leakage": Threshold("share of scored items that are in the train split", 0, 0, _MTEB, share=True),
+    "conflicts": Threshold("share of items whose text has a different gold elsewhere", 0, 0.01, _OURS, share=True),
+    "labels": Threshold("labels in the part with the fewest", 2, 2, _MTEB, "below"),
+    "rare_labels": Threshold("scored labels with only one item, or none in the train split", 0, math.inf, _OURS),
+    "constant_gold": Threshold("distinct gold values in the part with the fewest", 2, 2, _MTEB, "below"),
+    "empty_texts": Threshold("texts without visible characters", 0, 0, _MTEB),
     "short_texts": Threshold("texts of at most 3 characters", 0, math.inf, _MTEB),
-    "uneven_lengths": Threshold("longest text by the mean length", 50, math.inf, f"{_MTEB}, a warning"),
+    "uneven_lengths": Threshold("longest text divided by the mean length", 50, math.inf, f"{_MTEB}, a warning"),
     "long_texts": Threshold("share of texts that a model cuts off", 0.05, 0.5, _OURS, share=True),
     "without_relevant": Threshold("scored queries without a relevant passage", 0, 0, _MTEB),
     "missing_passages": Threshold("judged passages that are not in the corpus", 0, 0, _MTEB),
     "without_others": Threshold("queries whose candidates are all relevant", 0, math.inf, _OURS),
-    "random": Threshold("a model's score less the random baseline's, the weakest model's to look, the best's to fail",
+    "random": Threshold("score less the random baseline's (look: the weakest model's, fail: the best's)",
                         0.02, 0.02, "MMTEB, 2.2: within 2 points", "below"),
-    "near_perfect": Threshold("the best model's score to look, the weakest's to fail", 0.95, 0.95,
+    "near_perfect": Threshold("score (look: the best model's, fail: the weakest's)", 0.95, 0.95,
                               "ours: MMTEB, 2.2 gives no number"),
     "equal_scores": Threshold("the best model's score less the weakest's", 0.02, 1e-9,
                               "ours; equal ones: MMTEB, 2.4", "below"),
-    "difference": Threshold("two models' difference over the same items; look where its 95% interval holds 0",
+    "difference": Threshold("two models' difference over the same items; look if its 95% interval contains 0",
                             math.nan, math.nan, "ours: MMTEB, 2.2 gives no number"),
     "people_scores": Threshold("Spearman's rho of people's mean scores and the gold", 0.6, math.nan, "HUME", "below"),
     "people_labels": Threshold("Cohen's kappa of people's labels and the gold", 0.4, math.nan, "HUME", "below"),
 }  # fmt: skip
 
-_SHOWN = 200  # characters of a text in a file of rows
+_SHOWN = 200  # most characters of a text in a file of rows
 ROWS = ("subset", "split", "part", "item", "text", "detail")
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A check's verdict on a task. `value` is NaN where `reason` says why; else it says what was found."""
+    """A check's verdict on a task, with the reason; `value` is NaN if it is undefined."""
 
     check: str
     verdict: Verdict
@@ -261,18 +261,18 @@ class Finding:
 def found(
     check: str, value: float, reason: str, rows: pd.DataFrame | None = None, *, fails: float | None = None
 ) -> Finding:
-    """A finding by the check's threshold (`Threshold.verdict`)."""
+    """Return a finding by the check's threshold (`Threshold.verdict`)."""
     verdict = THRESHOLDS[check].verdict(value, fails)
     return Finding(check, verdict, value, reason) if rows is None else Finding(check, verdict, value, reason, rows)
 
 
 def undefined(check: str, reason: str) -> Finding:
-    """A finding where the value is undefined: it passes nothing."""
+    """Return a finding with an undefined value, which never passes."""
     return found(check, math.nan, f"not known: {reason}", fails=math.nan)
 
 
 def rows_of(part: ContentPart, places: Sequence[int], details: Sequence[str]) -> pd.DataFrame:
-    """Rows of a part by their places, with a word on each; texts are cut after 200 characters."""
+    """Return rows of a part by their positions, with a detail each; texts are cut after 200 characters."""
     return pd.DataFrame(
         {
             "subset": part.subset,
@@ -287,6 +287,6 @@ def rows_of(part: ContentPart, places: Sequence[int], details: Sequence[str]) ->
 
 
 def together(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Rows of several parts; an empty table where there are none."""
+    """Return rows of several parts; an empty table without any."""
     filled = [frame for frame in frames if len(frame)]
     return pd.concat(filled, ignore_index=True) if filled else pd.DataFrame(columns=list(ROWS))

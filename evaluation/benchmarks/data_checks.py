@@ -1,4 +1,4 @@
-"""Checks of what a task holds: its gold, its texts, and mteb's descriptive statistics of it."""
+"""Checks of a task's content: its gold, its texts, and mteb's descriptive statistics of it."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ from plumbline.study.evaluation import ModelSpec
 from plumbline.words import count_words, shows
 
 _LABELLED = (*TRAINED, "clustering", "pair_classification")
-_UNFOUND = {False: "mteb leaves it out without a word", True: "it counts as 0 for every model"}
+_UNFOUND = {False: "mteb leaves it out silently", True: "it counts as 0 for every model"}
 _SCORED = ("sts", "str", "summarisation")
 
 
 def check_gold(contents: Contents) -> Iterator[Finding]:
-    """All checks of labels, scores and judgements that a task of its type can have."""
+    """Yield all checks of labels, scores and judgements that a task of its type can have."""
     if contents.kind in _LABELLED:
         yield labels(contents)
         yield rare_labels(contents)
@@ -55,10 +55,10 @@ def check_gold(contents: Contents) -> Iterator[Finding]:
 
 
 def labels(contents: Contents) -> Finding:
-    """The number of labels in the part that has fewest; of several levels those of the first."""
+    """Check the number of labels in the part with the fewest; with several levels, those of the first."""
     counts = [(len(set(_labels(contents, part))), part) for part in contents.parts if len(part.gold)]
     if not counts:
-        return found("labels", 0, "there is no label")
+        return found("labels", 0, "no labels")
     least, part = min(counts, key=lambda count: count[0])
     text = f"{least:,} labels in split {part.split}{_subset(part)}"
     if not least:
@@ -68,7 +68,7 @@ def labels(contents: Contents) -> Finding:
 
 
 def rare_labels(contents: Contents) -> Finding:
-    """Scored labels of which nothing can be told: with one item alone, or with none to train on."""
+    """Check for scored labels that models cannot learn or show: with one item, or none in training."""
     rows, rare = [], 0
     trained = {
         part.subset: set(_labels(contents, part)) for part in contents.parts if part.split == TRAIN and len(part.gold)
@@ -87,16 +87,16 @@ def rare_labels(contents: Contents) -> Finding:
 
 
 def constant_gold(contents: Contents) -> Finding:
-    """The number of distinct gold scores in the part that has fewest."""
+    """Check the number of distinct gold scores in the part with the fewest."""
     counts = [(len({float(gold) for gold in part.gold}), part) for part in contents.with_gold]
     least, part = min(counts, key=lambda count: count[0])
     return found("constant_gold", least, f"{least:,} distinct scores of {part.what}{_subset(part)}")
 
 
 def conflicts(contents: Contents) -> Finding:
-    """Items whose texts, case aside, stand in the same subset with another gold label or score, in any split.
+    """Check for items whose texts, ignoring case, have a different gold in any split of the same subset.
 
-    mteb's cleaning leaves them out (`filter_unclear_label`).
+    mteb's cleaning removes them (`filter_unclear_label`).
     """
     seen: dict[tuple[str, tuple[str, ...]], set[Any]] = defaultdict(set)
     parts = [part for part in contents.parts if len(part.gold)]
@@ -116,7 +116,7 @@ def conflicts(contents: Contents) -> Finding:
 
 
 def _searches(contents: Contents) -> Iterator[Finding]:
-    """Queries without relevant passages, judged passages that are not there, and candidates that leave no choice."""
+    """Check for queries without relevant passages, missing passages, and candidates that are all relevant."""
     lacking, missing, alone = list[dict[str, str]](), list[dict[str, str]](), list[dict[str, str]]()
     for search in contents.searches:
         at = {"subset": search.subset, "split": "test", "part": "queries", "text": ""}
@@ -133,7 +133,7 @@ def _searches(contents: Contents) -> Iterator[Finding]:
     size = sum(len(search.queries) for search in contents.searches)
     for check, findings in (("without_relevant", lacking), ("missing_passages", missing), ("without_others", alone)):
         frame = pd.DataFrame(findings, columns=list(ROWS))
-        yield found(check, len(findings), f"{len(findings):,} beside {size:,} queries" if findings else "none", frame)
+        yield found(check, len(findings), f"{len(findings):,} in {size:,} queries" if findings else "none", frame)
 
 
 def _labels(contents: Contents, part: ContentPart) -> list[str]:
@@ -141,7 +141,7 @@ def _labels(contents: Contents, part: ContentPart) -> list[str]:
 
 
 def _several(contents: Contents, gold: Any) -> list[Any]:
-    """An item's labels: one, or all of multilabel classification; of several levels the first."""
+    """Return an item's labels: one, or all of multilabel classification; with several levels the first."""
     if not isinstance(gold, (list, tuple)):
         return [gold]
     return list(gold) if contents.kind == "multilabel_classification" else list(gold[:1])
@@ -160,7 +160,7 @@ Key = tuple[str, ...]
 
 
 def check_texts(contents: Contents) -> Iterator[Finding]:
-    """All checks that need texts alone."""
+    """Yield all checks that need only texts."""
     sizes = [(len(part.items), part) for part in contents.scored]
     least, part = min(sizes, key=lambda size: size[0])
     yield found("items", least, f"{least:,} {part.what}{_where(part)}")
@@ -173,9 +173,9 @@ def check_texts(contents: Contents) -> Iterator[Finding]:
 
 
 def duplicates(contents: Contents) -> Finding:
-    """Items all of whose texts repeat those of an earlier one of their split, white space at the ends aside.
+    """Check for items whose texts repeat those of an earlier item of their split, ignoring outer white space.
 
-    So mteb compares them (`mteb.data_cleaning.remove_duplicates`).
+    mteb compares them in the same way (`mteb.data_cleaning.remove_duplicates`).
     """
     shares, rows = [], []
     for part in contents.parts:
@@ -189,9 +189,9 @@ def duplicates(contents: Contents) -> Finding:
 
 
 def leakage(contents: Contents) -> Finding:
-    """Scored items whose texts stand in the train split of any subset, whatever their label.
+    """Check for scored items whose texts are in the train split of any subset, regardless of labels.
 
-    So mteb compares them (`mteb.data_cleaning.remove_train_leakage`).
+    mteb compares them in the same way (`mteb.data_cleaning.remove_train_leakage`).
     """
     train = [part for part in contents.parts if part.split == TRAIN]
     if not train:
@@ -207,8 +207,8 @@ def leakage(contents: Contents) -> Finding:
 
 
 def uneven_lengths(contents: Contents) -> Finding:
-    """The longest text by the mean length, in characters, in the part where that is most."""
-    worst, text, rows = 0.0, "there is no text", []
+    """Check the longest text divided by the mean length, in characters, in the part where it is greatest."""
+    worst, text, rows = 0.0, "no texts", []
     for part in contents.parts:
         lengths = np.array([sum(map(len, row)) for row in part.texts], dtype=np.float64)
         mean = float(lengths.mean()) if len(lengths) else 0.0
@@ -218,12 +218,12 @@ def uneven_lengths(contents: Contents) -> Finding:
         rows.append(rows_of(part, far.tolist(), [f"{lengths[index]:.0f} characters" for index in far]))
         if lengths.max() / mean > worst:
             worst = float(lengths.max()) / mean
-            text = f"{lengths.max():,.0f} characters beside {mean:,.1f} on the mean of {part.what}{_where(part)}"
+            text = f"{lengths.max():,.0f} characters, with a mean of {mean:,.1f} for {part.what}{_where(part)}"
     return found("uneven_lengths", worst or math.nan, text, together(rows))
 
 
 def _marked(contents: Contents, check: str, wrong: Callable[[str], bool]) -> Finding:
-    """How many items have a text that is wrong."""
+    """Return the finding on items that have a wrong text."""
     number, rows = 0, []
     for part in contents.parts:
         places = [index for index, texts in enumerate(part.texts) if any(map(wrong, texts))]
@@ -233,25 +233,25 @@ def _marked(contents: Contents, check: str, wrong: Callable[[str], bool]) -> Fin
 
 
 def _keys(part: ContentPart) -> Iterator[Key]:
-    """What items are compared by."""
+    """Return the keys by which items are compared."""
     return (tuple(text.strip() for text in texts) for texts in part.texts)
 
 
 def _where(part: ContentPart) -> str:
-    """Where a part stands, if that says anything."""
+    """Return the split and subset of a part, as far as it has names."""
     subset = "" if part.subset in ("", "default") else f", subset {part.subset}"
     return f" (split {part.split}{subset})"
 
 
-_ENOUGH = 10**6  # what libraries write where they know no limit is far larger
-ANY = sys.maxsize  # of models that read a text of any length
+_ENOUGH = 10**6  # libraries write far larger numbers if they know no limit
+ANY = sys.maxsize  # for models that read texts of any length
 
 
 @dataclass(frozen=True)
 class Reader:
-    """A model and how many tokens of a text it reads, prompts and marks at both ends among them.
+    """A model and the number of tokens of a text that it reads, including prompts and marks at both ends.
 
-    Without a tokenizer a text has at least as many tokens as words, so that no text is called too long that is not.
+    Without a tokenizer words are counted: a text has at least as many tokens, so no text is wrongly called too long.
     """
 
     model: str
@@ -260,13 +260,13 @@ class Reader:
 
     @property
     def counted(self) -> str:
-        """How tokens are counted."""
-        return "its own tokenizer" if self.tokenizer is not None else "words: in tokens there may be more"
+        """The method of counting tokens."""
+        return "its own tokenizer" if self.tokenizer is not None else "words; there may be more tokens"
 
     def cut(self, texts: Sequence[str]) -> NDArray[np.bool_]:
-        """Which texts it does not read to the end."""
+        """Return which texts it does not read to the end."""
         cuts = np.zeros(len(texts), np.bool_)
-        # No tokenizer makes more tokens of a text than it has bytes, and two marks.
+        # A text has at most as many tokens as bytes, plus two marks.
         long_texts = [index for index, text in enumerate(texts) if 4 * len(text) + 2 > self.tokens]
         if self.tokenizer is None:
             cuts[long_texts] = [count_words(texts[index]) > self.tokens for index in long_texts]
@@ -278,9 +278,9 @@ class Reader:
 
 
 def too_long(contents: Contents, readers: Sequence[Reader]) -> Finding:
-    """The share of texts that the model which cuts most of them does not read to the end."""
+    """Check the share of texts that are too long for the model that cuts most of them."""
     if not readers:
-        return undefined("long_texts", "no model of the study says how many tokens it reads")
+        return undefined("long_texts", "the token limits of the study's models are unknown")
     texts = [text for part in contents.parts for row in part.texts for text in row]
     counts = [(reader.cut(texts), reader) for reader in readers]
     cut, reader = max(counts, key=lambda count: (int(count[0].sum()), -count[1].tokens))
@@ -300,7 +300,7 @@ def too_long(contents: Contents, readers: Sequence[Reader]) -> Finding:
 
 
 def readers_of(specs: Sequence[ModelSpec], base: Path) -> Iterator[Reader]:
-    """The models whose room is known, without loading one: by files at hand, or by mteb's registry."""
+    """Yield the models whose token limit is known without loading them: from files, or mteb's registry."""
     for spec in specs:
         if spec.kind == "sentence_transformers":
             tokens, tokenizer = _of_files(spec, base)
@@ -308,14 +308,14 @@ def readers_of(specs: Sequence[ModelSpec], base: Path) -> Iterator[Reader]:
             tokens, tokenizer = _registered(spec), None
         elif spec.kind == "openai":
             continue
-        else:  # what texts are made of has no end
+        else:  # these models have no limit
             tokens, tokenizer = ANY, None
         if tokens:
             yield Reader(spec.name, int(tokens), tokenizer)
 
 
 def _of_files(spec: ModelSpec, base: Path) -> tuple[int | None, Any]:
-    """What sentence-transformers' own files say: the first module's longest sequence, and its tokenizer."""
+    """Return the token limit and tokenizer in sentence-transformers' files, of the first module."""
     from tokenizers import Tokenizer  # noqa: PLC0415 (comes with transformers)
 
     modules = _json(spec, base, "modules.json")
@@ -328,7 +328,7 @@ def _of_files(spec: ModelSpec, base: Path) -> tuple[int | None, Any]:
     path = _file(spec, base, f"{inside}tokenizer.json")
     tokenizer = None
     if path is not None:
-        with contextlib.suppress(Exception):  # it raises bare exceptions for a file that it cannot read
+        with contextlib.suppress(Exception):  # it raises bare exceptions for unreadable files
             tokenizer = Tokenizer.from_file(str(path))
             tokenizer.no_truncation()
             tokenizer.no_padding()
@@ -346,7 +346,7 @@ def _json(spec: ModelSpec, base: Path, name: str) -> Any:
 
 
 def _file(spec: ModelSpec, base: Path, name: str) -> Path | None:
-    """A model's file, in its folder or in the hub's cache on this machine."""
+    """Return a model's file, in its folder or in the hub's cache on this machine, or None."""
     if not spec.from_hub:
         try:
             path = Path(spec.location(base)) / name
@@ -369,7 +369,7 @@ def _registered(spec: ModelSpec) -> int | None:
 
 @contextlib.contextmanager
 def hidden_bars(module: str) -> Iterator[None]:
-    """Hide the bars that a module of mteb's shows: commands have bars of their own."""
+    """Hide the progress bars of a module of mteb: commands have their own."""
     shown: Any = importlib.import_module(module)
     bar = shown.tqdm
     shown.tqdm = functools.partial(bar, disable=True)
@@ -383,15 +383,16 @@ Statistics = dict[str, dict[str, Any]]
 
 
 def statistics_of(contents: Contents) -> Statistics:
-    """Subset by subset and split by split (mteb's names); nothing of a part without items, or of one pair with a label.
+    """Return mteb's descriptive statistics by subset and split (mteb's names).
 
-    mteb's public `calculate_descriptive_statistics` gives what mteb has published where it has, and writes into the
-    installed package where it has not; so each split is asked for what stands in it.
+    Parts without items, or with one labelled pair, have none. mteb's public `calculate_descriptive_statistics` returns
+    published statistics if there are any, and otherwise writes into the installed package; so this computes each
+    split's.
     """
     from generation.datasets.mteb_loading import quiet  # noqa: PLC0415
 
     statistics: Statistics = {}
-    least = 2 if contents.kind == "pair_classification" else 1  # mteb takes one pair for a list of them
+    least = 2 if contents.kind == "pair_classification" else 1  # mteb reads one pair as a list of pairs
     with quiet(), hidden_bars("mteb._content_hashes"):
         for subset in contents.task.dataset:
             for ours, name in contents.splits.items():
@@ -403,9 +404,9 @@ def statistics_of(contents: Contents) -> Statistics:
 
 
 def check_statistics(dataset: Dataset, contents: Contents, statistics: Statistics) -> Finding | None:
-    """Whether the data are as large as mteb published them; None for tasks that mteb does not have.
+    """Check that the data are as large as mteb published; None for tasks that mteb lacks.
 
-    Copies with other texts have other lengths, so numbers of items alone are compared.
+    Only numbers of items are compared, as transformed texts have other lengths.
     """
     if not isinstance(dataset, MtebTask):
         return None
@@ -423,5 +424,5 @@ def check_statistics(dataset: Dataset, contents: Contents, statistics: Statistic
             if away > far:
                 far, text = away, f"{parts['num_samples']:,} where mteb has {theirs['num_samples']:,} (split {name})"
     if not known_splits:
-        return undefined("statistics", "mteb has published none of these splits")
+        return undefined("statistics", "mteb has published no statistics of these splits")
     return found("statistics", far, text or "as many texts as mteb published")

@@ -1,7 +1,7 @@
-"""Checks of what came of a task: the scores that models have on it, and what people answered to the same items.
+"""Checks of a task's scores by models, and of people's answers to its items.
 
-Models: whether the task tells them from chance, and from one another. People: the gold beside their answers, if a study
-had the items judged (`subject: items`).
+Models: whether the task separates them from chance, and from one another. People: how their answers agree with the
+gold, if a study had the items judged (`subject: items`).
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ _SCORED = ("random", "near_perfect", "equal_scores", "difference")
 
 
 class ScoreChecks:
-    """What scores tell of tasks. `scores` is the study's table (none where nothing was scored), `seed` of resampling.
+    """Checks of tasks by models' scores. `scores` is the study's table (empty without scores), `seed` for resampling.
 
-    `compared` names the two models whose difference is looked at; where none are named the first two of the study that
-    have scores: nobody picks them by what they scored. `evaluate` is the command that makes scores.
+    `compared` names the two models whose difference is tested; by default the first two of the study that have scores,
+    which does not depend on the scores. `evaluate` is the command that makes scores.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class ScoreChecks:
         self._encoders: dict[str, Encoder] = {}
 
     def __call__(self, task: CheckedTask, _: object = None) -> Iterator[Finding]:
-        """The findings of one task."""
+        """Yield the findings of one task."""
         scores = self._known(task.unit) if task.unit is not None else {}
         if not scores:
             why = self._unscored(task)
@@ -77,23 +77,23 @@ class ScoreChecks:
         return known_scores(self._scores, unit, self._models.values(), self._evaluation.protocol)
 
     def close(self) -> None:
-        """Let go of the models' stored embeddings."""
+        """Close the models' stored embeddings."""
         for loaded in self._encoders.values():
             loaded.close()
 
     def _unscored(self, task: CheckedTask) -> str:
-        """Why no model has a score, and what to do where anything can be done."""
+        """Return why no model has a score, and what to do about it."""
         if why := scoring.unusable(task.dataset, self._evaluation.protocol):
-            return f"it can have no score: {why}"
+            return f"no score is possible: {why}"
         if not self._scores.empty and task.unit is not None:
             keys = [task.unit.unit_id(self._evaluation.protocol, model) for model in self._models.values()]
             rows = self._scores[self._scores["unit_id"].isin(keys) & (self._scores["dataset"] == task.dataset.name)]
             if len(rows):
-                return f"no model's score on it is defined ({'; '.join(dict.fromkeys(rows['reason']))})"
-        return f"no model of the study has a score on it; `{self._evaluate}`"
+                return f"every model's score is undefined ({'; '.join(dict.fromkeys(rows['reason']))})"
+        return f"no model of the study has a score on it; run `{self._evaluate}`"
 
     def _random(self, task: CheckedTask, scores: Mapping[str, float]) -> Finding:
-        """How far the models are above vectors that know nothing of the texts (mteb's random baseline)."""
+        """Check how far the models are above random vectors (mteb's random baseline)."""
         (dataset, *_), protocol = task.unit.place if task.unit else ("",), self._evaluation.protocol
         if dataset not in self._baselines and task.unit is not None:
             model = Encoder(MtebModel(BASELINE), BASELINE.name, "")
@@ -114,8 +114,8 @@ class ScoreChecks:
         names = [*self._compared] or list(scores)[:2]
         lacking = [name for name in names if name not in scores]
         if lacking or len(names) < 2:
-            what = f"{lacking[0]} has no score on it" if lacking else "it takes scores of two models"
-            return undefined("difference", f"{what}; `{self._evaluate}`")
+            what = f"{lacking[0]} has no score on it" if lacking else "it needs scores of two models"
+            return undefined("difference", f"{what}; run `{self._evaluate}`")
         try:
             first, second = (self._items(task, name) for name in names)
         except PlumblineError as error:
@@ -124,7 +124,7 @@ class ScoreChecks:
         return difference_found(names, difference(first, second, rng=rng))
 
     def _items(self, task: CheckedTask, name: str) -> Items:
-        """What a model made of each item, by its stored embeddings alone: a check encodes nothing."""
+        """Return a model's result on each item, from stored embeddings only: a check encodes nothing."""
         if name not in self._encoders:
             self._encoders[name] = self._host.load(self._models[name].spec)
             self._encoders[name].only_stored = True
@@ -135,7 +135,7 @@ class ScoreChecks:
 def known_scores(
     scores: pd.DataFrame, unit: ScoreUnit, models: Iterable[Model], protocol: Protocol
 ) -> dict[str, float]:
-    """Models' scores on a unit, in their order: those of a study's table that still are its scores."""
+    """Return models' valid scores on a unit from a study's table, in the models' order."""
     if scores.empty:
         return {}
     evaluated = scores[scores["status"] == "evaluated"].set_index("unit_id")
@@ -150,22 +150,22 @@ def known_scores(
 
 
 def near_perfect(scores: Mapping[str, float]) -> Finding:
-    """Whether the best model leaves room, and whether the weakest does."""
+    """Check whether the best model, and the weakest, leave room for improvement."""
     worst, best = min(scores, key=lambda name: scores[name]), max(scores, key=lambda name: scores[name])
     text = f"{best} has {scores[best]:.4f}, {worst} {scores[worst]:.4f}"
     return found("near_perfect", scores[best], text, fails=scores[worst])
 
 
 def equal_scores(scores: Mapping[str, float]) -> Finding:
-    """How far the models' scores lie apart."""
+    """Check how far apart the models' scores are."""
     if len(scores) < 2:
-        return undefined("equal_scores", f"{next(iter(scores))} alone has a score on it")
+        return undefined("equal_scores", f"only {next(iter(scores))} has a score on it")
     apart = max(scores.values()) - min(scores.values())
-    return found("equal_scores", apart, f"{len(scores)} models, from {min(scores.values()):.4f} on")
+    return found("equal_scores", apart, f"{len(scores)} models, from {min(scores.values()):.4f}")
 
 
 def difference_found(names: Sequence[str], estimate: Estimate) -> Finding:
-    """The finding of two models' difference: it passes where the interval leaves out 0."""
+    """Return the finding on two models' difference: it passes if the interval excludes 0."""
     text = f"{names[0]} less {names[1]}"
     if math.isnan(estimate.value):
         return undefined("difference", f"{text}: {estimate.reason}")
@@ -174,23 +174,23 @@ def difference_found(names: Sequence[str], estimate: Estimate) -> Finding:
     apart = estimate.low > 0 or estimate.high < 0
     words = f"{text}: 95% interval from {estimate.low:.4f} to {estimate.high:.4f} over {estimate.n:,} items"
     if not apart:
-        words += ": the task does not tell them apart"
+        words += ": the task does not separate them"
     return Finding("difference", "pass" if apart else "look", estimate.value, words)
 
 
-_FAR = 0.5  # of all ranks: how far people's rank of an item is from the gold's, for the item to be named
+_FAR = 0.5  # share of all ranks between people's rank of an item and gold's, from which it is listed
 Answer = float | str
-Judged = tuple[ContentPart, int, Answer]  # an item by its part and place, and what people said of it
+Judged = tuple[ContentPart, int, Answer]  # an item by its part and position, and people's answer
 
 
 class PeopleChecks:
-    """What people's answers to one question tell of tasks; `per_pair` of each pair count, `seed` is of resampling."""
+    """Checks of tasks by people's answers to one question; `per_pair` ratings of each pair count."""
 
     def __init__(self, collected: CampaignData, per_pair: int, question: str, seed: int) -> None:
         ratings = counting_ratings(collected.sample_ratings, per_pair)
         questions = sorted(map(str, ratings["question"].unique()))
         if question and len(ratings) and question not in questions:
-            raise StudyError(f"--question {question}: nobody was asked that; {nearest(question, questions)}")
+            raise StudyError(f"--question {question}: the study does not ask it; {nearest(question, questions)}")
         self._question, self._known, self._seed = question, questions, seed
         answers = ratings[ratings["question"] == question]
         self._simulated = bool(answers["simulated"].any())
@@ -200,7 +200,7 @@ class PeopleChecks:
         self._pairs = collected.sample_pairs
 
     def __call__(self, task: CheckedTask, contents: Contents) -> Iterator[Finding]:
-        """The finding of one task; none where its items have no gold."""
+        """Yield the finding of one task; none if its items have no gold."""
         if not contents.with_gold:
             return
         if not self._question:
@@ -218,7 +218,7 @@ class PeopleChecks:
             if pair.dataset == task.name and key in places and (answer := self._answers.get(pair.pair_id)):
                 both.append((*places[key], answer))
         if not both:
-            yield undefined("people_scores", f"nobody has answered {self._question!r} on its items")
+            yield undefined("people_scores", f"nobody answered {self._question!r} on its items")
             return
         yield self._beside(task, both)
 
@@ -242,7 +242,7 @@ class PeopleChecks:
 
 
 def _labels(both: Sequence[tuple[ContentPart, int, Sequence[Answer]]], simulated: str) -> Finding:
-    """Cohen's kappa of the label that most people gave and the gold; items without such a label do not count."""
+    """Check Cohen's kappa of the majority label and the gold; items without a majority do not count."""
     from sklearn.metrics import cohen_kappa_score  # noqa: PLC0415
 
     clear: list[Judged] = []

@@ -1,6 +1,6 @@
-"""Scores of models on tasks: from mteb's result cache, a folder of its result files, or a table; then without gaps.
+"""Read scores of models on tasks from mteb's result cache, its result files, or a table, and close gaps.
 
-What is left out on the way is named, each with its reason.
+Each omission is named with its reason.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from plumbline.statistics.estimates import Floats, stream
 from plumbline.statistics.rankings import Experiments
 
 GAPS = ("refuse", "models", "tasks", "fewest")
-LEAST_MODELS = 3  # on either side of the split
+LEAST_MODELS = 3  # on each side of the split
 
 
 @dataclass(frozen=True)
 class MatrixOmission:
-    """A model or a task (`kind`) that is not in the matrix, and why."""
+    """A model or a task (`kind`) that is not in the matrix, and the reason."""
 
     kind: str
     name: str
@@ -43,11 +43,11 @@ class MatrixOmission:
 
 @dataclass(frozen=True)
 class Scores:
-    """Scores as they were read: models (index) by tasks (columns), NaN where there is none.
+    """Scores as read: models (index) by tasks (columns), NaN without a score.
 
-    `families` name each model's; `files` are what they were read from, with their hashes; `notes` say what was
-    settled while reading (revisions, splits, languages); `omissions` what is not in them. `results` are what mteb's
-    result files say (`mteb.results.BenchmarkResults`, one revision of each task), where these were read.
+    `families` has each model's family; `files` the sources with their hashes; `notes` the choices made while reading
+    (revisions, splits, languages); `omissions` what is left out; `results` mteb's own results
+    (`mteb.results.BenchmarkResults`, one revision of each task) if its files were read.
     """
 
     frame: pd.DataFrame
@@ -69,7 +69,7 @@ class Scores:
 
 
 def whole(scores: Scores, gaps: str) -> Scores:
-    """The scores without gaps and without constant tasks, which tell no model apart. Raises DataError as `closed`."""
+    """Return the scores without gaps and without constant tasks, which separate no models. Raises as `closed`."""
     scores = closed(scores, gaps)
     frame, omissions = scores.frame, list(scores.omissions)
     constant = [name for name in frame if len(frame) and np.ptp(frame[name].to_numpy()) == 0]
@@ -81,11 +81,11 @@ def whole(scores: Scores, gaps: str) -> Scores:
 
 
 def closed(scores: Scores, gaps: str) -> Scores:
-    """The scores without gaps. Raises DataError where there are gaps and nothing says how.
+    """Return the scores without gaps. Raises DataError for gaps with "refuse".
 
-    "models": every model that lacks a score is left out; "tasks": every task that does; "fewest": whichever model or
-    task lacks the largest share of its scores, one after another, until no gap is left. "keep": gaps stay, and only
-    models and tasks without any score are left out.
+    "models" leaves out every model that lacks a score; "tasks" every task that does; "fewest" the model or task that
+    lacks the largest share of its scores, one after another, until no gap is left. "keep" keeps gaps, and leaves out
+    only models and tasks without any score.
     """
     frame, omissions = scores.frame, list(scores.omissions)
     for kind, axis in (("model", 1), ("task", 0)):
@@ -125,7 +125,7 @@ def _without_gaps(frame: pd.DataFrame, gaps: str) -> pd.DataFrame:
 
 
 def _holes(frame: pd.DataFrame) -> str:
-    """One line: which gaps, and what each way to close them leaves."""
+    """Return a line on the gaps, and what each way to close them leaves."""
     missing = frame.isna()
     by_model, by_task = missing.sum(axis=1), missing.sum(axis=0)
     ways = []
@@ -135,14 +135,14 @@ def _holes(frame: pd.DataFrame) -> str:
     return (
         f"{int(missing.to_numpy().sum())} of {frame.size} scores are missing ({frame.shape[0]} models, {frame.shape[1]}"
         f" tasks; most in model {by_model.idxmax()!s}: {int(by_model.max())}, and task {by_task.idxmax()!s}:"
-        f" {int(by_task.max())}); nothing stands in for a score, so say what is left out: {'; '.join(ways)}"
+        f" {int(by_task.max())}); choose what to leave out: {'; '.join(ways)}"
     )
 
 
 def split(scores: Scores, share: float, seed: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Which models are held out: whole families, drawn by `seed`, up to `share` of the models.
+    """Return which models are held out: whole families, drawn by `seed`, up to `share` of the models.
 
-    Raises DataError where fewer than three models would be on one side.
+    Raises DataError if fewer than three models would be on one side.
     """
     names = list(scores.frame.index)
     families = pd.Series([scores.families[name] for name in names])
@@ -157,24 +157,24 @@ def split(scores: Scores, share: float, seed: int) -> np.ndarray[tuple[int], np.
     if n_held < LEAST_MODELS or len(names) - n_held < LEAST_MODELS:
         raise DataError(
             f"{len(names)} models of {len(sizes)} families cannot be split: a selection needs {LEAST_MODELS} models to"
-            f" choose by and {LEAST_MODELS} held out, and --held-out {share:g} would hold out {n_held}; add models,"
+            f" choose by and {LEAST_MODELS} held out, but --held-out {share:g} would hold out {n_held}; add models,"
             " name smaller families, or change --held-out"
         )
     return families.isin(held).to_numpy(bool)
 
 
 RULE = "the registered revision, then the newest mteb version, task by task"
-_MEAN_OF_SUBSET = "each score is the plain mean of mteb's main score of a subset over the splits that the task asks for"
+_MEAN_OF_SUBSET = "each score is the plain mean of mteb's main score of a subset over the task's splits"
 SUBSET = "::"  # between task and subset
 _ROUNDED = 1e-4  # by which mteb's files may differ from the mean of their own numbers
 _REPEATED = ("Classification", "Clustering", "Regression")  # how types of tasks end that may be run several times
-_MEAN = "each score is the plain mean of mteb's main score over the splits and subsets that the task asks for"
+_MEAN = "each score is the plain mean of mteb's main score over the task's splits and subsets"
 _NO_REVISION = ("", "nan", "none", "external", "no_revision_available")
 _VERSION = re.compile(r"\d+")
 
 
 def benchmark(name: str) -> Any:
-    """Mteb's benchmark. Raises StudyError with the nearest name."""
+    """Return mteb's benchmark. Raises StudyError with the nearest name."""
     import mteb  # noqa: PLC0415 (takes seconds)
 
     try:
@@ -193,7 +193,7 @@ def public_tasks(name: str) -> list[Any]:
 
 
 def narrowed(tasks: Sequence[Any], languages: Sequence[str]) -> list[Any]:
-    """Fresh task objects of mteb that score these languages' subsets alone; tasks without any are not among them."""
+    """Return new mteb task objects that score only subsets in these languages, without tasks that have none."""
     import mteb  # noqa: PLC0415 (takes seconds)
 
     narrowed_tasks = []
@@ -217,7 +217,7 @@ def _speaks(task: Any, subset: str, languages: Sequence[str]) -> bool:
 def of_results(
     folder: Path | None, tasks: Sequence[Any], progress: Callable[[], object], *, by_subset: bool = False
 ) -> Scores:
-    """Scores of mteb's tasks from a folder of its result files, or from its cache (None).
+    """Return scores of mteb's tasks from a folder of its result files, or from its cache (None).
 
     A folder is one with `results/` in it, or such a one itself: MODEL/REVISION/TASK.json. A task with fewer entries
     than asked for is a gap. Of several revisions mteb's own rule takes one for each task (`join_revisions`). With
@@ -228,7 +228,7 @@ def of_results(
     paths = cache.get_cache_paths(tasks=list(by_name), require_model_meta=False)
     if not paths:
         raise DataError(
-            f"{folder or cache.cache_path}: no result file of these {len(by_name)} tasks (MODEL/REVISION/TASK.json);"
+            f"{folder or cache.cache_path}: no result files of these {len(by_name)} tasks (MODEL/REVISION/TASK.json);"
             + (
                 " name another folder"
                 if folder
@@ -338,36 +338,38 @@ def _repeated(facts: dict[str, Any], metric: str) -> list[float]:
 
 
 def tasks_in(folder: Path) -> list[Any]:
-    """Mteb's tasks that a folder has results of. Raises DataError where there are none."""
+    """Return the mteb tasks that have results in a folder. Raises DataError if there are none."""
     names = sorted({path.stem for path in (_home(folder) / "results").glob("*/*/*.json")} - {"model_meta"})
     tasks = mteb_tasks(names)
     if not tasks:
-        raise DataError(f"{folder}: no result file of a task of mteb's in it (results/MODEL/REVISION/TASK.json)")
+        raise DataError(
+            f"{folder}: no result files of mteb tasks (results/MODEL/REVISION/TASK.json); name another folder"
+        )
     return tasks
 
 
 def _home(folder: Path) -> Path:
-    """What mteb takes for a cache: the folder that has `results/`."""
+    """Return the folder that contains `results/`, as mteb's cache does."""
     if (folder / "results").is_dir():
         return folder
     if folder.name == "results":
         return folder.parent
-    raise DataError(f"{folder}: no folder 'results' in it, as mteb's cache has one (results/MODEL/REVISION/TASK.json)")
+    raise DataError(f"{folder}: no folder 'results', which mteb's cache has (results/MODEL/REVISION/TASK.json)")
 
 
 def of_table(path: Path, chosen: str) -> Scores:
-    """Scores of a table: long (columns model, task, score), or a model a row and a task a column.
+    """Return the scores of a table: long (columns model, task, score), or a model a row and a task a column.
 
-    A long table may have revision and mteb_version (one revision of each model and task is taken, by the same rule),
-    benchmark (`chosen` names one), family (what is held out together), entries and wanted (fewer entries than wanted
-    are a gap). The other form may have the column family.
+    A long table may have revision and mteb_version (one revision of each model and task is selected, by mteb's rule),
+    benchmark (`chosen` names one), family (held out together), entries and wanted (fewer entries than wanted are a
+    gap). The other form may have the column family.
     """
     frame = read_table(path)
     files = {str(path): hashlib.sha256(path.read_bytes()).hexdigest()}
     if "model" not in frame:
         raise DataError(f"{path}: no column 'model'; it has {', '.join(map(str, frame.columns))[:300]}")
     frame["model"] = frame["model"].astype(str)
-    notes: tuple[str, ...] = ("scores are as the table has them, over whatever splits and languages these are",)
+    notes: tuple[str, ...] = ("scores are the table's, over its own splits and languages",)
     if {"task", "score"} <= set(frame.columns):
         frame, more = _one_revision(_of_benchmark(frame, chosen, path), path)
         notes += more
@@ -376,14 +378,12 @@ def of_table(path: Path, chosen: str) -> Scores:
         wide = frame.set_index("model").drop(columns=["family"], errors="ignore")
         if wide.index.has_duplicates:
             twice = wide.index[wide.index.duplicated()][0]
-            raise DataError(
-                f"{path}: model {twice!r} stands in two rows; keep one, or give a long table with revisions"
-            )
+            raise DataError(f"{path}: model {twice!r} is in two rows; keep one, or use a long table with revisions")
         wide = wide.set_axis(list(map(str, wide.columns)), axis=1)
         wide = pd.DataFrame({str(name): numbers_of(wide, str(name), path) for name in wide}, index=wide.index)
     wide = wide.sort_index().rename_axis(index=None, columns=None)
     if not wide.shape[1]:
-        raise DataError(f"{path}: no task in it; give a column for each, or the columns model, task, score")
+        raise DataError(f"{path}: no tasks; add a column for each, or use the columns model, task, score")
     family_of = families(list(wide.index))
     if "family" in frame:
         first_rows = frame.dropna(subset=["family"]).drop_duplicates("model").set_index("model")["family"]
@@ -394,14 +394,14 @@ def of_table(path: Path, chosen: str) -> Scores:
 
 
 def _of_benchmark(frame: pd.DataFrame, chosen: str, path: Path) -> pd.DataFrame:
-    """The rows of one benchmark, scores as numbers; fewer entries than wanted are no score."""
+    """Return the rows of one benchmark, with scores as numbers, NaN for fewer entries than wanted."""
     frame = frame.assign(task=frame["task"].astype(str), score=numbers_of(frame, "score", path))
     if "benchmark" in frame:
         names = sorted(frame["benchmark"].astype(str).unique())
         if not chosen and len(names) > 1:
-            raise DataError(f"{path}: scores of {len(names)} benchmarks; name one with --benchmark: {', '.join(names)}")
+            raise DataError(f"{path} has {len(names)} benchmarks; choose one with --benchmark: {', '.join(names)}")
         if chosen and chosen not in names:
-            raise DataError(f"{path}: no scores of {chosen!r}; {nearest(chosen, names)}")
+            raise DataError(f"{path}: no scores on {chosen!r}; {nearest(chosen, names)}")
         frame = frame[frame["benchmark"].astype(str) == (chosen or names[0])]
     if {"entries", "wanted"} <= set(frame.columns):
         short = numbers_of(frame, "entries", path) < numbers_of(frame, "wanted", path)
@@ -410,7 +410,7 @@ def _of_benchmark(frame: pd.DataFrame, chosen: str, path: Path) -> pd.DataFrame:
 
 
 def _one_revision(frame: pd.DataFrame, path: Path) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """A row for each model and task: of several revisions the one that mteb's rule takes, then the fullest."""
+    """Return a row for each model and task, with the revision selected by mteb's rule."""
     key = ["model", "task"]
     if "revision" not in frame:
         if (double := frame.duplicated(key)).any():
@@ -424,7 +424,7 @@ def _one_revision(frame: pd.DataFrame, path: Path) -> tuple[pd.DataFrame, tuple[
     if (double := frame.duplicated([*key, "revision"])).any():
         first = frame[double].iloc[0]
         raise DataError(
-            f"{path}: {first['model']}, {first['task']}, revision {first['revision']} stands there twice; keep one"
+            f"{path}: {first['model']}, {first['task']}, revision {first['revision']} appears twice; keep one"
         )
     several = int((frame.groupby("model")["revision"].nunique() > 1).sum())
     if frame.duplicated(key).any():
@@ -442,22 +442,22 @@ def _one_revision(frame: pd.DataFrame, path: Path) -> tuple[pd.DataFrame, tuple[
 
 
 def _age(version: str) -> int:
-    """A version as one number that grows with it; 0 for none."""
+    """Return a version as one number that grows with it; 0 without one."""
     parts = [int(part) for part in _VERSION.findall(version)[:3]]
     return sum((part + 1) * 1_000_000 ** (2 - position) for position, part in enumerate(parts))
 
 
 def _revision_note(several: int) -> tuple[str, ...]:
-    return (f"{several} models have several revisions; taken is {RULE}",) if several else ()
+    return (f"{several} models have several revisions; used is {RULE}",) if several else ()
 
 
 def slash(name: str) -> str:
-    """A model's name with the slash that mteb's folders write as two underscores."""
+    """Return a model's name with the slash that mteb's folders write as two underscores."""
     return name.replace("__", "/", 1)
 
 
 def families(names: Sequence[str]) -> dict[str, str]:
-    """Each model's family: the organisation of the model that it was made from, as mteb registers that, or its own.
+    """Return each model's family: its organisation, or that of its registered base model.
 
     A name without an organisation is a family of its own.
     """
@@ -473,7 +473,7 @@ def families(names: Sequence[str]) -> dict[str, str]:
 
 
 def _registered() -> dict[str, tuple[str | None, str | None]]:
-    """Of each model that mteb registers its revision and what it was made from."""
+    """Return the revision and base model of each model in mteb's registry."""
     from mteb.models.get_model_meta import get_model_metas  # noqa: PLC0415 (takes seconds)
 
     models = {}
@@ -484,23 +484,23 @@ def _registered() -> dict[str, tuple[str | None, str | None]]:
 
 
 def mteb_tasks(names: Sequence[str]) -> list[Any]:
-    """Mteb's task objects of those names that it has."""
+    """Return mteb's task objects of the names that it has."""
     import mteb  # noqa: PLC0415 (takes seconds)
 
     tasks = []
     for name in names:
-        with contextlib.suppress(KeyError):  # a task of somebody's own
+        with contextlib.suppress(KeyError):  # not a task of mteb
             tasks.append(mteb.get_task(name))
     return tasks
 
 
 def as_asked(scores: Scores, tasks: Sequence[Any]) -> Scores:
-    """The scores of a benchmark's tasks; what else the table has is left out by name, what it lacks refused."""
+    """Return the scores of a benchmark's tasks, leaving out others by name. Raises DataError for missing tasks."""
     wanted = list(of_mteb(tasks).index)
     if missing := [name for name in wanted if name not in scores.frame]:
         raise DataError(
             f"the scores lack {len(missing)} of the benchmark's {len(wanted)} tasks ({', '.join(missing[:5])}"
-            f"{' ...' if len(missing) > 5 else ''}); is it another version of it? Name that, or add the scores"
+            f"{' ...' if len(missing) > 5 else ''}); name the right version of the benchmark, or add the scores"
         )
     omissions = [
         MatrixOmission("task", str(name), "not in the benchmark") for name in scores.frame if name not in wanted
@@ -512,7 +512,7 @@ _TABLES = (".csv", ".tsv", ".jsonl", ".parquet")
 
 
 def read(options: argparse.Namespace, *, by_subset: bool = False) -> tuple[Scores, pd.DataFrame, dict[str, Any]]:
-    """Scores with their gaps, the facts of their tasks, and mteb's task objects by name.
+    """Return scores with their gaps, the facts of their tasks, and mteb's task objects by name.
 
     `options` name `source`, `benchmark`, `languages` (which become mteb's codes) and `tasks`, a file. With `by_subset`
     columns of result files are subsets of tasks (`of_results`), with the facts of their tasks.
@@ -531,7 +531,7 @@ def read(options: argparse.Namespace, *, by_subset: bool = False) -> tuple[Score
             tasks = public_tasks(options.benchmark)
             scores = as_asked(scores, tasks)
         if languages:
-            note = "the table's scores are over all languages of a task, not over those asked for alone"
+            note = "the table's scores are over all languages of a task, not only over those in --languages"
             scores = dataclasses.replace(scores, notes=(*scores.notes, note))
     else:
         scores, tasks = _results(path, options, languages, by_subset)
@@ -545,19 +545,19 @@ def read(options: argparse.Namespace, *, by_subset: bool = False) -> tuple[Score
 
 
 def benchmark_name(options: argparse.Namespace) -> str:
-    """The benchmark that the options name, or "". Raises DataError where they name a path with nothing to read."""
+    """Return the benchmark that the options name, or "". Raises DataError for a path with nothing to read."""
     path = Path(options.source)
     if path.is_dir() or path.suffix.lower() in _TABLES:
         return str(options.benchmark)
     if "/" in options.source or path.exists():
-        raise DataError(f"--from {path}: no folder and no table ({', '.join(_TABLES)})")
+        raise DataError(f"--from {path}: neither a folder nor a table ({', '.join(_TABLES)})")
     return str(options.source)
 
 
 def _results(
     path: Path, options: argparse.Namespace, languages: tuple[str, ...], by_subset: bool
 ) -> tuple[Scores, list[Any]]:
-    """Scores of mteb's result files, and the tasks that they are of."""
+    """Return the scores in mteb's result files, and their tasks."""
     folder, name = path if path.is_dir() else None, benchmark_name(options)
     whole_benchmark = public_tasks(name) if name else tasks_in(path)
     tasks = narrowed(whole_benchmark, languages)

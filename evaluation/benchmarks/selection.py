@@ -1,4 +1,4 @@
-"""A selection from beginning to end: models split, tasks chosen by one half, and each way judged on the other."""
+"""Select tasks: split the models, choose tasks by one half in each way, and judge each way on the other half."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ from evaluation.benchmarks.task_facts import amount, costs
 from plumbline.errors import StudyError
 from plumbline.statistics.estimates import Floats, stream
 
-RANDOM = 1000  # random selections that a selection is held against
-RANDOM_OF_CURVE = 200  # at each other size of the curve
+RANDOM = 1000  # random selections to compare with
+RANDOM_OF_CURVE = 200  # random selections at each size of the curve
 POINTS = 10  # sizes of the curve
 METHODS = {
     "agreement": "chosen for agreement within the budget",
-    "backward": "MMTEB's backward selection, on to the budget",
-    "mmteb": "MMTEB's backward selection, to where its thresholds stop it",
+    "backward": "MMTEB's backward selection, continued to the budget",
+    "mmteb": "MMTEB's backward selection, until its thresholds stop it",
 }
 
 
 @dataclass(frozen=True)
 class SelectionRequest:
-    """What a user asked for; `budget` is in `unit`, 0 for as many tasks as MMTEB's thresholds leave."""
+    """The user's request; `budget` is in `unit`, 0 for as many tasks as MMTEB's thresholds leave."""
 
     budget: float
     unit: str
@@ -58,7 +58,7 @@ class SelectionRequest:
 
 @dataclass(frozen=True)
 class TaskSelection:
-    """One way's selection: which tasks, the budget that random ones were drawn within, and how it agrees."""
+    """The selection of one way: its tasks, the budget of random selections, and its agreement."""
 
     method: str
     chosen: Bools
@@ -69,7 +69,7 @@ class TaskSelection:
 
 @dataclass(frozen=True)
 class BenchmarkSelection:
-    """Everything that came out. `main` is the selection that was asked for; `curve` has a row a size and a way."""
+    """The result. `main` is the requested selection; `curve` has a row for each size and way."""
 
     request: SelectionRequest
     scores: Scores
@@ -82,20 +82,22 @@ class BenchmarkSelection:
 
     @property
     def main(self) -> TaskSelection:
-        """The selection that was asked for."""
+        """The requested selection."""
         return self.ways[self.request.method]
 
 
 def checked(facts: pd.DataFrame, request: SelectionRequest) -> Coverage:
-    """What a selection must keep and what tasks cost. Raises StudyError where no selection is within the budget."""
-    if not -1 <= request.rho <= 1 or not request.mse >= 0:  # undefined is neither
-        raise StudyError(f"--rho {request.rho:g} --mse {request.mse:g}: give a rho from -1 to 1, and an mse from 0 on")
+    """Return the needs of a selection and the costs of tasks. Raises StudyError if no selection fits the budget."""
+    if not -1 <= request.rho <= 1 or not request.mse >= 0:  # also refuses NaN
+        raise StudyError(
+            f"--rho {request.rho:g} --mse {request.mse:g}: give a rho from -1 to 1, and an mse of at least 0"
+        )
     needs = coverage(facts, request.cover, request.languages, request.keep, costs(facts, request.unit))
     cheapest = needs.cheapest()
     if request.budget and not needs.within(needs.price(cheapest), request.budget):
         raise StudyError(
-            f"--budget {amount(request.budget)} {request.unit}: the cheapest selection that keeps what it must"
-            f" ({len(needs.needs)} needs by --cover {request.cover}, {int(needs.required.sum())} tasks by --keep) takes"
+            f"--budget {amount(request.budget)} {request.unit}: the cheapest selection that meets the requirements"
+            f" ({len(needs.needs)} by --cover {request.cover}, {int(needs.required.sum())} tasks by --keep) takes"
             f" {priced(needs, cheapest, request.unit)}; raise the budget, name fewer"
             " --languages, or cover less (--cover type)"
         )
@@ -108,7 +110,7 @@ def checked(facts: pd.DataFrame, request: SelectionRequest) -> Coverage:
 
 
 def priced(needs: Coverage, chosen: Bools, unit: str) -> str:
-    """A selection's cost and size: "1,200 characters, 3 tasks"; its size alone where that is the cost."""
+    """Return a selection's cost and size: "1,200 characters, 3 tasks"; only its size if that is the cost."""
     size = f"{int(chosen.sum())} tasks"
     return size if unit == "tasks" else f"{amount(needs.price(chosen))} {unit}, {size}"
 
@@ -116,7 +118,7 @@ def priced(needs: Coverage, chosen: Bools, unit: str) -> str:
 def select(
     scores: Scores, facts: pd.DataFrame, request: SelectionRequest, progress: Callable[[], object] = lambda: None
 ) -> BenchmarkSelection:
-    """Choose tasks by the models that are not held out, each way, and judge them on those that are.
+    """Choose tasks in each way by the models that are not held out, and judge them on the held-out ones.
 
     `scores` without gaps (`scores.whole`), `facts` of the same tasks in their order. Raises StudyError and DataError.
     """
@@ -124,7 +126,7 @@ def select(
     held = split(scores, request.held_out, request.seed)
     matrix = scores.array
     kept_scores, held_scores = matrix[~held], matrix[held]
-    # A task that is constant among the models that choose predicts nothing, and nothing predicts it: it cannot leave.
+    # A task that is constant among the choosing models cannot be predicted, so it is never removed.
     flat = np.ptp(kept_scores, axis=0) == 0
     removable = Coverage(needs.needs, needs.met, needs.required | flat, needs.cost)
     trace = backward(kept_scores, removable, rho=request.rho, mse=request.mse, progress=progress)
@@ -142,8 +144,8 @@ def select(
     ways["mmteb"] = (stopped, float(stopped.sum()), by_tasks)
     if request.method not in ways:
         raise StudyError(
-            "--method backward: it cannot come down to the budget, for what it has left must all be kept;"
-            " take --method agreement"
+            "--method backward: it cannot reach the budget, as all its remaining tasks are required;"
+            " use --method agreement"
         )
     judged = {
         name: _judged(name, chosen, size, (held_scores, needs, way), request.seed)
@@ -154,7 +156,7 @@ def select(
 
 
 def steps_of(facts: pd.DataFrame) -> int:
-    """How often a selection calls its progress, at most."""
+    """Return how often a selection calls its progress, at most."""
     return len(facts) + (1 + STARTS) * (1 + POINTS) + POINTS
 
 
@@ -174,7 +176,7 @@ def _judged(
 
 
 def _after(trace: Sequence[Step], n: int, n_tasks: int) -> Bools:
-    """What is left after the first `n` steps."""
+    """Return the tasks left after the first `n` steps."""
     remaining = np.ones(n_tasks, np.bool_)
     remaining[[step.task for step in trace[:n]]] = False
     return remaining
@@ -187,7 +189,7 @@ def _price(trace: Sequence[Step], n: int, needs: Coverage) -> float:
 def _curve(
     halves: tuple[Floats, Floats], needs: Coverage, trace: Sequence[Step], seed: int, progress: Callable[[], object]
 ) -> pd.DataFrame:
-    """Agreement on held-out models by number of tasks: chosen for agreement, backward, and random selections."""
+    """Return the agreement on held-out models by number of tasks, for each way and for random selections."""
     kept_scores, held_scores = halves
     by_tasks = Coverage(needs.needs, needs.met, needs.required, np.ones(len(needs.cost)))
     n_tasks, least = len(needs.cost), max(int(by_tasks.cheapest().sum()), 2)
@@ -211,15 +213,16 @@ def _curve(
 
 
 def _known(values: Floats, shares: list[float]) -> list[float]:
-    """Percentiles of what is defined; NaN where nothing is (all held-out models equal on every selection)."""
+    """Return percentiles of defined values; NaN if none is (all held-out models equal on every selection)."""
     finite = values[np.isfinite(values)]
     return [float(value) for value in np.percentile(finite, shares)] if len(finite) else [math.nan] * len(shares)
 
 
 def predicted_by(selection: BenchmarkSelection) -> pd.DataFrame:
-    """Of each task that was left out how the chosen ones predict it, on the models that it was chosen by.
+    """Return how the chosen tasks predict each omitted one, on the models that chose them.
 
-    rho and mse as in `backward`, and the three chosen tasks with the largest weights, in standard deviations.
+    Columns: task, rho and mse as in `backward`, and the three chosen tasks with the largest weights, in standard
+    deviations.
     """
     kept_scores = selection.scores.array[~selection.held]
     names = np.array(selection.scores.frame.columns, dtype=object)

@@ -1,4 +1,4 @@
-"""The files of a selection: what was chosen and why, tables, the curve, a benchmark for mteb, a study."""
+"""The files of a selection: the chosen tasks and reasons, tables, the curve, a benchmark for mteb, a study."""
 
 from __future__ import annotations
 
@@ -46,11 +46,12 @@ _SHAPES = ["circle", "square", "cross"]
 
 
 def curve(table: pd.DataFrame, held: int) -> Figure:
-    """Tau with all tasks on `held` held-out models by number of tasks; the band holds 95% of random selections.
+    """Return the chart of tau with all tasks on `held` held-out models by number of tasks.
 
-    `table` is `evaluation.benchmarks.selection.BenchmarkSelection.curve`, or the file of it (`curve.csv`).
+    The band covers 95% of random selections. `table` is `evaluation.benchmarks.selection.BenchmarkSelection.curve`, or
+    its file (`curve.csv`).
     """
-    from plumbline.exhibits import charts  # noqa: PLC0415 (who only asks what there is to choose from draws nothing)
+    from plumbline.exhibits import charts  # noqa: PLC0415 (`--dry-run` draws nothing)
 
     shown = table.assign(way=table["method"].map(_NAMES))
     kinds = charts.Kinds("way", dict(zip(_NAMES.values(), _COLOURS, strict=True)),
@@ -62,7 +63,7 @@ def curve(table: pd.DataFrame, held: int) -> Figure:
     )  # fmt: skip
     caption = (
         f"Kendall's tau with the ranking by all tasks, on {held} held-out models;"
-        " the band holds 95% of random selections."
+        " the band covers 95% of random selections."
     )
     words = caption + " " + " ".join(_said(shown, way) for way in _NAMES.values())
     return Figure(chart.properties(description=words), caption, words)
@@ -75,30 +76,28 @@ def _said(shown: pd.DataFrame, way: str) -> str:
 
 
 def answer(selection: BenchmarkSelection) -> str:
-    """The one sentence that a user wants."""
+    """Return the answer in one sentence."""
     main = selection.main
     n, n_all, held = int(main.chosen.sum()), len(main.chosen), int(selection.held.sum())
     tau = main.agreement.tau
     if n == n_all:
         needs, budget = selection.coverage, selection.request.budget
         if budget and needs.within(float(needs.cost.sum()), budget):
-            return f"All {n} tasks are within the budget: there is nothing to choose."
-        return f"All {n} tasks are chosen: none may go by --cover, --keep, or MMTEB's thresholds."
+            return f"All {n} tasks are within the budget, so there is nothing to choose."
+        return f"All {n} tasks are chosen: --cover, --keep or MMTEB's thresholds allow removing none."
     if math.isnan(tau.value):
-        return f"{n} of {n_all} tasks were chosen; whether they keep the ranking is not known: {tau.reason}."
+        return f"{n} of {n_all} tasks were chosen; whether they keep the ranking is unknown: {tau.reason}."
     return (
-        f"{n} of {n_all} tasks rank {held} held-out models as all of them do with tau {interval_words(tau)} and"
+        f"{n} of {n_all} tasks rank {held} held-out models like all tasks, with tau {interval_words(tau)} and"
         f" rho {interval_words(main.agreement.rho)}. {against_random(main)}"
     )
 
 
 def against_random(way: TaskSelection) -> str:
-    """Whether a selection beats random ones, in words."""
+    """Return whether a selection beats random ones, in words."""
     shares, n = way.agreement.as_good, len(way.agreement.random_tau)
     if way.agreement.beats_random is None:
-        return (
-            "Whether it beats random selections is not known: none could be drawn within the budget, or none is ranked."
-        )
+        return "Whether it beats random selections is unknown: none fits the budget, or none ranks the models."
     text = f"{shares['tau']:.1%} of {n:,} random selections are at least as good by tau, {shares['rho']:.1%} by rho"
     if way.agreement.beats_random:
         return f"It beats random: {text}."
@@ -106,7 +105,7 @@ def against_random(way: TaskSelection) -> str:
 
 
 def table(selection: BenchmarkSelection) -> str:
-    """Each way beside the others, for a terminal."""
+    """Return a table of the ways for a terminal."""
     unit = selection.request.unit
     header = [
         "way",
@@ -136,25 +135,24 @@ def table(selection: BenchmarkSelection) -> str:
 
 
 def notes(selection: BenchmarkSelection) -> list[str]:
-    """What the numbers rest on."""
+    """Return notes on the basis of the numbers."""
     scores, request = selection.scores, selection.request
     n_models = len(selection.held) - int(selection.held.sum())
     lines = [
         f"chosen by {n_models} models, judged on {int(selection.held.sum())} of other families (seed {request.seed});"
         " intervals are 95% percentile bootstraps over the held-out models",
-        "models are ranked by Borda counts; random selections keep the same needs within the same budget",
+        "models are ranked by Borda counts; random selections meet the same needs within the same budget",
         *scores.notes,
     ]
     if n_models - 1 <= selection.scores.frame.shape[1]:
-        lines.append("no more models than tasks: regressions are the solutions of the least norm, as MMTEB's own were")
+        lines.append("no more models than tasks: regressions use the least-norm solutions, as MMTEB's did")
     if not all(step.within for step in selection.trace):
         n = sum(step.within for step in selection.trace)
         lines.append(
-            f"MMTEB's thresholds (rho {request.rho:g}, error {request.mse:g}) let {n} tasks go; steps after that are"
-            " ours"
+            f"MMTEB's thresholds (rho {request.rho:g}, error {request.mse:g}) remove {n} tasks; later steps are ours"
         )
     if "backward" not in selection.ways:
-        lines.append("backward selection does not come down to this budget: what it has left must all be kept")
+        lines.append("backward selection does not reach this budget: all its remaining tasks are required")
     for kind in ("model", "task"):
         omitted = [omission for omission in scores.omissions if omission.kind == kind]
         if omitted:
@@ -164,7 +162,7 @@ def notes(selection: BenchmarkSelection) -> list[str]:
 
 
 def left_out(omissions: Sequence[MatrixOmission]) -> list[str]:
-    """A line for each reason, with all that were left out for it."""
+    """Return a line for each reason, with all models or tasks left out for it."""
     lines: dict[tuple[str, str], list[MatrixOmission]] = {}
     for omission in omissions:
         lines.setdefault((omission.kind, omission.reason), []).append(omission)
@@ -175,12 +173,12 @@ def left_out(omissions: Sequence[MatrixOmission]) -> list[str]:
 
 
 def _counted(omissions: Sequence[MatrixOmission]) -> str:
-    """How many of one kind: "1 model", "2 tasks"."""
+    """Return the number of one kind: "1 model", "2 tasks"."""
     return f"{len(omissions)} {omissions[0].kind}{'' if len(omissions) == 1 else 's'}"
 
 
 def interval_words(estimate: Estimate, undefined: str = "–") -> str:
-    """A correlation with its interval."""
+    """Return a correlation with its interval."""
     if math.isnan(estimate.value):
         return undefined
     ends = "" if math.isnan(estimate.low) else f" [{estimate.low:.3f}, {estimate.high:.3f}]"
@@ -192,9 +190,9 @@ STUDY, BENCHMARK = "study.yaml", "benchmark.py"
 
 
 def write(folder: Path, selection: BenchmarkSelection, tasks: dict[str, Any], source: str) -> tuple[str, ...]:
-    """Write all files, each atomically; what a selection before it wrote there goes. The notes that came up on the way.
+    """Write all files atomically, replacing those of an earlier selection; return the notes that arose.
 
-    `tasks` are mteb's task objects by name, narrowed to what is scored; `source` is what --from named.
+    `tasks` are mteb's task objects by name, narrowed to the scored subsets; `source` is the value of --from.
     """
     figure = curve(selection.curve, int(selection.held.sum()))
     files = {
@@ -226,12 +224,13 @@ def write(folder: Path, selection: BenchmarkSelection, tasks: dict[str, Any], so
         files[STUDY] = _study(folder.name, fitting).encode()
         if lacking := [name for name in chosen if name not in fitting]:
             lines.append(
-                f"{STUDY} leaves out {len(lacking)} tasks of kinds that no study has: {', '.join(lacking[:5])}"
+                f"{STUDY} leaves out {len(lacking)} tasks of types that studies do not support:"
+                f" {', '.join(lacking[:5])}"
             )
         if several := [name for name, task in fitting.items() if len(task.eval_splits) > 1]:
-            lines.append(f"{STUDY} takes the first split of {', '.join(several[:5])}, which mteb scores on several")
+            lines.append(f"{STUDY} uses the first split of {', '.join(several[:5])}, which mteb scores on several")
     else:
-        lines.append(f"no {STUDY}: none of the chosen tasks is one of mteb's that a study can have")
+        lines.append(f"no {STUDY}: no chosen task is an mteb task that studies support")
     files["selection.json"] = json_file(_summary(selection, source, lines))
     if fitting:
         _check(files[STUDY])
@@ -263,7 +262,7 @@ def _agreement(selection: BenchmarkSelection) -> pd.DataFrame:
 
 
 def _measured(way: TaskSelection) -> dict[str, Any]:
-    """One way's numbers; each undefined one has its reason."""
+    """Return one way's numbers; each undefined one has its reason."""
     agreement, shares = way.agreement, way.agreement.as_good
     row: dict[str, Any] = {
         "method": way.method,
@@ -301,7 +300,7 @@ def _models(selection: BenchmarkSelection) -> pd.DataFrame:
 
 
 def _summary(selection: BenchmarkSelection, source: str, lines: list[str]) -> dict[str, Any]:
-    """What was chosen, why, and what it rests on; undefined numbers are null."""
+    """Return the chosen tasks, reasons and basis; undefined numbers are null."""
     frame, request = selection.scores.frame, selection.request
     removed = predicted_by(selection)
     return {
@@ -326,7 +325,7 @@ def _summary(selection: BenchmarkSelection, source: str, lines: list[str]) -> di
 
 
 def _benchmark(tasks: dict[str, Any], name: str, selection: BenchmarkSelection) -> str:
-    """A Python file that makes the `mteb.Benchmark`; what it names stands in it as strings."""
+    """Return a Python file that makes the `mteb.Benchmark`; names appear in it only as strings."""
     lines = [
         '"""A selection of tasks as a benchmark of mteb, made by `plumbline select`."""',
         "",
@@ -366,12 +365,12 @@ def _check(content: bytes) -> None:
 
 
 def _study(name: str, tasks: dict[str, Any]) -> str:
-    """A study of the chosen tasks; the rest of it is as `plumbline init` begins one."""
+    """Return a study of the chosen tasks, otherwise as `plumbline init` begins one."""
     safe = (
         "".join(sign if sign.isascii() and sign.isalnum() else "-" for sign in name.lower()).strip("-") or "selection"
     )
     lines = [
-        "# Made by `plumbline select`. docs/own_study.md says what else can stand here.",
+        "# Made by `plumbline select`. docs/own_study.md describes all settings.",
         f"name: {safe}",
         f"description: {json.dumps(f'The tasks that were selected in {safe}')}",
         "",
@@ -390,13 +389,13 @@ def _study(name: str, tasks: dict[str, Any]) -> str:
     lines += [
         "",
         "transformations: [paraphrasing]  # of HTEB's eight; see docs/transformations.md",
-        "generator:  # any OpenAI-compatible server: this is where Ollama listens",
+        "generator:  # any OpenAI-compatible server; this address is Ollama's",
         "  kind: openai",
         "  model: gemma3:27b",
         '  base_url: "http://127.0.0.1:11434/v1"',
         "",
         "evaluation:",
-        "  protocol: mteb  # as the scores that the selection rests on",
+        "  protocol: mteb  # as in the scores behind the selection",
         "  models:",
         "    - {name: intfloat/multilingual-e5-small, kind: mteb}",
         "",
@@ -404,18 +403,18 @@ def _study(name: str, tasks: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-LEAST_TASKS = 3  # to choose among
+LEAST_TASKS = 3  # needed for a choice
 
 
 def select_tasks(options: argparse.Namespace) -> int:
-    """The command `select`: which tasks of a benchmark keep its ranking of models, within a budget."""
+    """Run `select`: choose tasks that keep a benchmark's ranking of models within a budget."""
     budget, unit = _budget(options.budget)
     out = output_folder(options.out, "selection")
     scores, facts, tasks = read(options)
     scores = whole(scores, options.gaps)
     if scores.frame.shape[1] < LEAST_TASKS:
         n = scores.frame.shape[1]
-        raise DataError(f"{n} tasks are left of those in {options.source}; to choose takes {LEAST_TASKS} at least")
+        raise DataError(f"{n} tasks are left of those in {options.source}; a selection needs at least {LEAST_TASKS}")
     facts = facts.loc[[str(name) for name in scores.frame]]
     request = SelectionRequest(
         budget, unit, options.method, options.cover, tuple(options.languages), tuple(options.keep), options.rho,

@@ -1,8 +1,8 @@
-"""Two ways to select tasks, and how far a selection keeps the ranking of models by all of them.
+"""Two ways to select tasks, and the agreement of a selection with the ranking of models by all tasks.
 
-MMTEB's backward selection takes out the task that the others predict best, again and again (MMTEB, 2.3.3 and 2.4, and
-its authors' notebooks, mteb's `scripts/task_selection`). Selection for agreement searches the tasks within a budget
-whose Borda counts follow those of all tasks best.
+MMTEB's backward selection repeatedly removes the task that the others predict best (MMTEB, 2.3.3 and 2.4, and its
+authors' notebooks, mteb's `scripts/task_selection`). Selection for agreement searches the tasks within a budget whose
+Borda counts agree best with those of all tasks.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from plumbline.statistics.paired import row_correlations, spearman_interval
 from plumbline.statistics.rankings import kendall_interval, kendall_rows
 
 Bools = NDArray[np.bool_]
-_SAME = 1e-9  # of costs that are sums of the same numbers in another order
+_SAME = 1e-9  # tolerance for costs summed in another order
 
 
 @dataclass(frozen=True)
 class Coverage:
-    """Which tasks (columns) meet which needs (rows, as `needs` names them), which are `kept`, and what each costs."""
+    """Coverage of `needs` (rows) by tasks (columns): the tasks that are `required`, and the cost of each."""
 
     needs: tuple[str, ...]
     met: Bools
@@ -40,44 +40,44 @@ class Coverage:
             raise ValueError(f"no task meets {lacking}")
 
     def may_go(self, chosen: Bools) -> Bools:
-        """Which of the chosen tasks may be taken out: not kept by hand, and no need is met by them alone."""
+        """Return which chosen tasks may be removed: not required, and no need is met by them alone."""
         alone = self.met[:, chosen].sum(axis=1) == 1
         free: Bools = chosen & ~self.required & ~self.met[alone].any(axis=0)
         return free
 
     def holds(self, chosen: Bools) -> bool:
-        """Whether a selection meets every need and has every kept task."""
+        """Return whether a selection meets every need and has every required task."""
         return bool((self.met[:, chosen].any(axis=1)).all() and chosen[self.required].all())
 
     def price(self, chosen: Bools) -> float:
-        """What a selection costs."""
+        """Return the cost of a selection."""
         return float(self.cost[chosen].sum())
 
     def within(self, price: float, budget: float) -> bool:
-        """Whether a price is within a budget, rounding aside."""
+        """Return whether a price is within a budget, up to rounding."""
         return price <= budget + _SAME * max(1.0, abs(budget))
 
     def cheapest(self) -> Bools:
-        """The cheapest selection that meets every need (an integer programme, solved by scipy's HiGHS)."""
+        """Return the cheapest selection that meets every need (an integer programme, solved by scipy's HiGHS)."""
         from scipy import optimize  # noqa: PLC0415 (half a second)
 
         least = self.required.astype(np.float64)
         bounds = optimize.Bounds(least, np.ones(len(least)))
-        # A task that costs nothing still counts a little, or all of them would come along.
+        # A free task still costs a little, or all free tasks would be included.
         cost = self.cost / max(float(self.cost.max()), _SAME) + _SAME
         rows = [optimize.LinearConstraint(self.met.astype(np.float64), 1, math.inf)] if len(self.met) else []
         solution = optimize.milp(cost, constraints=rows, integrality=np.ones(len(least), np.int64), bounds=bounds)
         if not solution.success:
-            raise RuntimeError(f"the cheapest selection was not found: {solution.message}")
+            raise RuntimeError(f"no cheapest selection was found: {solution.message}")
         chosen: Bools = solution.x > 0.5
         return chosen
 
     def random(self, budget: float, n: int, rng: np.random.Generator) -> Bools:
-        """Random selections (at most `n`, by tasks) that meet every need within a budget.
+        """Return random selections (at most `n`, by tasks) that meet every need within a budget.
 
-        Tasks leave in random order until the cost is within the budget, each only while all needs stay met; then those
-        that left come back in random order as far as the budget has room. Where only the last ones could have left, a
-        draw does not come within the budget, and is not among them. They are not uniform over all that could be.
+        Tasks are removed in random order until the cost is within the budget, each only while all needs stay met; then
+        removed tasks are added back in random order as far as the budget allows. Draws that do not reach the budget
+        are left out. The selections are not uniform over all possible ones.
         """
         n_tasks = self.met.shape[1]
         order = rng.random((n, n_tasks)).argsort(axis=1)
@@ -98,14 +98,14 @@ class Coverage:
 
 
 def coverage(tasks: pd.DataFrame, cover: str, languages: Sequence[str], keep: Sequence[str], cost: Floats) -> Coverage:
-    """What a selection of `tasks` (index: their names; columns `type`, `languages`) must keep.
+    """Return what a selection of `tasks` (index: their names; columns `type`, `languages`) must keep.
 
-    By "type" each type stays represented; by "language" each language stays covered within its type, too (MMTEB, 2.4);
-    of languages only those named, where any are. Raises StudyError for a task to keep that is not there.
+    By "type" each type stays represented; by "language" each language also stays covered within its type (MMTEB, 2.4),
+    or only the named languages. Raises StudyError for an unknown task in `keep`.
     """
     names = list(tasks.index)
     if missing := [name for name in keep if name not in names]:
-        raise StudyError(f"--keep {missing[0]}: it is not among the {len(names)} tasks; correct it, or leave it out")
+        raise StudyError(f"--keep {missing[0]}: not one of the {len(names)} tasks; correct it, or leave it out")
     rows: dict[str, Bools] = {}
     types = tasks["type"].to_numpy(str)
     if cover != "none":
@@ -120,15 +120,15 @@ def coverage(tasks: pd.DataFrame, cover: str, languages: Sequence[str], keep: Se
 
 
 RHO, MSE = 0.8, 0.5  # MMTEB's for its multilingual, European and Indic benchmarks; English: 0.9 and 0.2
-_FLAT = 1e-8  # shares that are nearer to 0 are not told from it
-_DIGITS = 12  # correlations that agree so far are ties, and the first task goes
+_FLAT = 1e-8  # smaller shares count as 0
+_DIGITS = 12  # correlations equal to this precision are ties: the first task is removed
 
 
 @dataclass(frozen=True)
 class Step:
-    """One task taken out: how the others predicted it then, and whether MMTEB's thresholds had let it go.
+    """One removed task: how the others predicted it, and whether MMTEB's thresholds allowed removing it.
 
-    `within` is false from the first step on that the thresholds would not have made.
+    `within` is false from the first step that the thresholds do not allow.
     """
 
     task: int
@@ -138,13 +138,13 @@ class Step:
 
 
 def left_out_predictions(scores: Floats) -> Floats:
-    """What the other tasks predict of each score (models by tasks), by linear regression on all other models.
+    """Predict each score (models by tasks) from the model's other tasks, by regression on all other models.
 
     Least squares with an intercept, each model left out in turn; where tasks outnumber models the solution of the least
-    norm, as scikit-learn's LinearRegression has it. Nothing is fitted anew: one singular value decomposition serves all
-    tasks. Where the others do not give a task exactly, a residual is e / (1 - h), by the hat matrix; where they do, it
-    is the limit of kernel ridge regression at penalty 0. Only a model without which a weight is not determined is left
-    out by a fit of its own. Tasks that are on one scale are assumed.
+    norm, as in scikit-learn's LinearRegression. One singular value decomposition serves all tasks and models. If the
+    others do not determine a task exactly, a residual is e / (1 - h), by the hat matrix; if they do, it is the limit of
+    kernel ridge regression at penalty 0. Only a model without which a weight is undetermined gets a fit of its own.
+    All tasks must be on one scale.
 
     Source: Cook and Weisberg (1982), 2.2; Cawley and Talbot (2004), Neural Networks 17, 1467-1475.
     """
@@ -174,7 +174,7 @@ def left_out_predictions(scores: Floats) -> Floats:
 
 
 def refitted(scores: Floats, model: int, task: int) -> float:
-    """One prediction by a fit without the model: what the closed forms stand for."""
+    """Return one prediction by a fit without the model, which the closed forms replace."""
     others = np.delete(np.arange(scores.shape[1]), task)
     rest = np.delete(scores, model, axis=0)
     mean = rest.mean(axis=0)
@@ -183,7 +183,7 @@ def refitted(scores: Floats, model: int, task: int) -> float:
 
 
 def predictability(scores: Floats, predicted: Floats) -> tuple[Floats, Floats]:
-    """Of each task Spearman's rho between scores and predictions, and their mean squared error in score variances.
+    """Return for each task Spearman's rho of scores and predictions, and the mean squared error in variances.
 
     Both are NaN for a task on which all models have the same score.
     """
@@ -204,10 +204,10 @@ def backward(
     mse: float = MSE,
     progress: Callable[[], object] = lambda: None,
 ) -> list[Step]:
-    """The whole trace: task after task taken out, until none may go (`coverage`) or two are left.
+    """Return the whole trace: remove task after task, until none may go (`coverage`) or two are left.
 
-    While a task may go whose predictions have at least `rho` and at most `mse`, the first such one by rho goes: that is
-    MMTEB's selection. Beyond it, the first that may go at all, marked as not `within`.
+    As long as a removable task has predictions with at least `rho` and at most `mse`, the one with the highest rho is
+    removed: that is MMTEB's selection. Afterwards the removable task with the highest rho is removed, not `within`.
     """
     remaining = np.ones(scores.shape[1], np.bool_)
     steps: list[Step] = []
@@ -229,23 +229,23 @@ def backward(
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
-    """Linear algebra of this size is faster on one core, and the same to the last digit wherever it runs."""
+    """Run linear algebra on one core: faster at this size, and equal to the last digit on any machine."""
     from threadpoolctl import threadpool_limits  # noqa: PLC0415 (extra `evaluation`)
 
     with threadpool_limits(1):
         yield
 
 
-_SUM_DIGITS = 9  # sums of points that agree so far differ by rounding alone
+_SUM_DIGITS = 9  # sums of points equal to this precision differ only by rounding
 RESAMPLES = 1000
-BEATS = 0.05  # the share of random selections that may be as good, for a selection to beat them
+BEATS = 0.05  # a selection beats random ones if a smaller share of them is as good
 
 
 @dataclass(frozen=True)
 class RankingAgreement:
-    """Spearman's rho and Kendall's tau-b with all tasks, with 95% intervals over models, beside random selections.
+    """Spearman's rho and Kendall's tau-b with all tasks, with 95% intervals over models, and random selections'.
 
-    `random_rho`, `random_tau`: what random selections reach, one value each (NaN where it is undefined).
+    `random_rho`, `random_tau`: the values of random selections (NaN if undefined).
     """
 
     rho: Estimate
@@ -255,7 +255,7 @@ class RankingAgreement:
 
     @property
     def as_good(self) -> dict[str, float]:
-        """The share of random selections that agree at least as well, by measure; NaN where there are none."""
+        """The share of random selections that agree at least as well, by measure; NaN without any."""
         return {
             "rho": as_good(self.rho.value, self.random_rho),
             "tau": as_good(self.tau.value, self.random_tau),
@@ -263,13 +263,13 @@ class RankingAgreement:
 
     @property
     def beats_random(self) -> bool | None:
-        """Whether fewer than 5% of random selections are as good by either measure; None where nothing is known."""
+        """Whether fewer than 5% of random selections are as good by either measure; None if unknown."""
         shares = list(self.as_good.values())
         return None if np.isnan(shares).any() else max(shares) < BEATS
 
 
 def as_good(value: float, others: Floats) -> float:
-    """The share of values that are at least `value`, to 9 digits; NaN where that cannot be said."""
+    """Return the share of values that are at least `value`, to 9 digits; NaN if undefined."""
     defined = others[np.isfinite(others)]
     if not len(defined) or not np.isfinite(value):
         return float("nan")
@@ -277,7 +277,7 @@ def as_good(value: float, others: Floats) -> float:
 
 
 def points(scores: Floats) -> Floats:
-    """Mteb's Borda points of each model (row) on each task: a point a model that it beats, half a one for a tie."""
+    """Return mteb's Borda points of each model (row) on each task: one for each model it beats, a half for ties."""
     from scipy import stats  # noqa: PLC0415 (half a second)
 
     ranks: Floats = len(scores) - stats.rankdata(-scores, axis=0)
@@ -285,13 +285,13 @@ def points(scores: Floats) -> Floats:
 
 
 def borda_means(task_scores: Floats, selections: NDArray[np.bool_]) -> Floats:
-    """Mean points of each model (column) by each selection of tasks (row), rounded so that ties are ties."""
+    """Return mean points of each model (column) by each selection of tasks (row), rounded to keep ties."""
     means: Floats = np.round(selections @ task_scores.T / selections.sum(axis=1, keepdims=True), _SUM_DIGITS)
     return means
 
 
 def agreements(scores: Floats, selections: Bools) -> tuple[Floats, Floats]:
-    """Rho and tau of each selection (row) with all tasks, over these models."""
+    """Return rho and tau of each selection (row) with all tasks, over these models."""
     from scipy import stats  # noqa: PLC0415 (half a second)
 
     all_points = points(scores)
@@ -302,10 +302,10 @@ def agreements(scores: Floats, selections: Bools) -> tuple[Floats, Floats]:
 
 
 def agreement(scores: Floats, chosen: Bools, random: Bools, rngs: Sequence[np.random.Generator]) -> RankingAgreement:
-    """A selection against all tasks and against `random` ones, over the models (rows) of `scores`.
+    """Compare a selection with all tasks and with `random` ones, over the models (rows) of `scores`.
 
     Models are ranked by Borda counts among these models. The intervals are percentile bootstraps over models, which
-    keep the points that the models got among all of them. `rngs`: one for each interval.
+    keep the points of the whole set of models. `rngs`: one for each interval.
     """
     all_points = points(scores)
     subset, whole = borda_means(all_points, np.array([chosen, np.ones_like(chosen)]))
@@ -314,9 +314,9 @@ def agreement(scores: Floats, chosen: Bools, random: Bools, rngs: Sequence[np.ra
     return RankingAgreement(rho, tau, *agreements(scores, random))
 
 
-STARTS = 10  # the search begins at the cheapest selection, and at so many random ones
-_LEAST = 1e-9  # a gain in correlation that is more than rounding
-_FEW = 10  # selections drawn for one start: the first within the budget is taken
+STARTS = 10  # random starts of the search, besides the cheapest selection
+_LEAST = 1e-9  # least gain in correlation beyond rounding
+_FEW = 10  # selections drawn for one start: the first within the budget is used
 
 
 def agreeing(
@@ -326,19 +326,19 @@ def agreeing(
     rng: np.random.Generator,
     progress: Callable[[], object] = lambda: None,
 ) -> Bools:
-    """The selection within a budget whose mean points correlate best (Pearson's r) with those of all tasks.
+    """Return the selection within a budget whose mean points correlate best (Pearson's r) with those of all tasks.
 
-    `scores` are those of the models that it is chosen by, never of those that it is judged by. Points are mteb's Borda
-    points among these models. From each start, the exchange, addition or removal that raises r most is made until none
-    does; the best end is taken, of equal ones the cheapest. r of points is smoother than a rank correlation, and is had
-    from the tasks' covariances alone. Every selection on the way keeps what `coverage` says.
+    `scores` are those of the choosing models, never of the judging ones. Points are mteb's Borda points among these
+    models. From each start, the exchange, addition or removal that raises r most is made until none does; the best end
+    is returned, the cheapest of equal ones. r of points is smoother than a rank correlation, and follows from the
+    tasks' covariances. Every selection on the way meets `coverage`.
 
-    Source: ours. Raises ValueError where the cheapest selection is over the budget.
+    Source: ours. Raises ValueError if the cheapest selection is over the budget.
     """
     covariance = np.cov(points(scores), rowvar=False, bias=True)
     cheapest = coverage.cheapest()
     if not coverage.within(coverage.price(cheapest), budget):
-        raise ValueError("no selection that keeps what it must is within the budget")
+        raise ValueError("no selection that meets the requirements is within the budget")
     ends = []
     for start in [cheapest, *coverage.random(budget, STARTS, rng)]:
         ends.append(_climb(start.copy(), covariance, coverage, budget))
@@ -352,7 +352,7 @@ def _correlation(chosen: Bools, covariance: Floats) -> float:
 
 
 def _climb(chosen: Bools, covariance: Floats, coverage: Coverage, budget: float) -> Bools:
-    """Make the best change again and again until none is left that helps."""
+    """Make the best change repeatedly until none helps."""
     now = _correlation(chosen, covariance)
     while True:
         gains = _after_each_change(chosen, covariance)
@@ -377,7 +377,7 @@ def _climb(chosen: Bools, covariance: Floats, coverage: Coverage, budget: float)
 
 
 def _after_each_change(chosen: Bools, covariance: Floats) -> Floats:
-    """R after one task (row) gives way to another (column); the last row and column stand for none."""
+    """Return r after one task (row) is replaced by another (column); the last row and column mean none."""
     n = len(chosen)
     padded = np.zeros((n + 1, n + 1))
     padded[:n, :n] = covariance

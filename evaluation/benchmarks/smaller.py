@@ -1,8 +1,8 @@
-"""Smaller data sets: documents of clustering; queries of retrieval, with passages that are hard to rank.
+"""Make data sets smaller: documents of clustering; queries of retrieval, with passages that are hard to rank.
 
-Models rank a corpus for queries to say which passages are hard (the study's embedding models, and BM25 as mteb has it),
-and are scored on the smaller data set to say whether they rank on it as before. Source: MMTEB, 2.3.1 and C.1; what is
-different is said in docs/build.md.
+Models rank a corpus for queries to find hard passages (the study's embedding models, and mteb's BM25), and are scored
+on the smaller data set to check that their ranking stays. Source: MMTEB, 2.3.1 and C.1; docs/build.md lists
+differences.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Ranking = Mapping[str, Sequence[str]]  # a model's passages for each query, the 
 
 @dataclass(frozen=True)
 class Smaller:
-    """A smaller data set, what the whole one had, and what was done, in words."""
+    """A smaller data set, the sizes before and after, and the steps in words."""
 
     dataset: Dataset
     whole: Mapping[str, int]
@@ -54,36 +54,35 @@ def refuse_unfit(dataset: Dataset) -> None:
     """Raise StudyError for a data set that cannot be made smaller: another type, or several subsets."""
     if dataset.task not in ("clustering", "retrieval"):
         raise StudyError(
-            f"data set {dataset.name!r} is {dataset.task}: clustering and retrieval alone are made smaller, whose"
-            " cost is in documents that no score needs"
+            f"data set {dataset.name!r} is {dataset.task}; only clustering and retrieval can be made smaller"
         )
     if isinstance(dataset, MtebTask) and len(dataset.loaded.task.dataset) > 1:
         subsets = ", ".join(dataset.loaded.task.dataset)
         raise StudyError(
-            f"data set {dataset.name!r} has {len(dataset.loaded.task.dataset)} subsets, which are made smaller one by"
-            f" one: name one in the study's `subsets` ({subsets[:200]})"
+            f"data set {dataset.name!r} has {len(dataset.loaded.task.dataset)} subsets, but only one can be made"
+            f" smaller at a time: name one in the study's `subsets` ({subsets[:200]})"
         )
 
 
 def draw_documents(dataset: Dataset, number: int, *, stratified: bool, seed: int, replacement: bool = False) -> Smaller:
-    """So many documents of a clustering data set, by label or not, with replacement or without.
+    """Draw documents of a clustering data set, by label or not, with replacement or without.
 
     Stratified by mteb's `stratified_subsampling`; with `replacement` each label has as many draws as it would have
-    documents without, and a document that is drawn twice stands there twice. Raises DataError where that is not fewer
-    than there are, fewer than there are labels, and where a label is too small to be stratified by.
+    documents without it, and a document drawn twice appears twice. Raises DataError if `number` is not below the number
+    of documents, or is below the number of labels, and if a label is too small for stratification.
     """
     contents = contents_of(dataset)
     (part,) = contents.scored
     labels = [gold[0] if isinstance(gold, list) and len(gold) == 1 else gold for gold in part.gold]
     if any(isinstance(label, list) for label in labels):
         raise DataError(
-            f"data set {dataset.name!r}: its labels have several levels, which one smaller file cannot hold"
+            f"data set {dataset.name!r}: its labels have several levels, which the smaller file does not support"
         )
     distinct = len(set(labels))
     if not distinct <= number < len(labels):
         raise DataError(
-            f"{number:,} of the {len(labels):,} documents of {dataset.name!r}: draw fewer than there are, and at least"
-            f" as many as labels ({distinct:,}): --documents N"
+            f"--documents {number:,}: {dataset.name!r} has {len(labels):,} documents and {distinct:,} labels; choose a"
+            " number below the documents and not below the labels"
         )
     rng = stream(seed, "documents", dataset.name)
     if stratified:
@@ -95,17 +94,17 @@ def draw_documents(dataset: Dataset, number: int, *, stratified: bool, seed: int
     chosen_labels = {labels[index] for index in chosen}
     how = [
         f"{number:,} of {len(labels):,} documents, drawn {'with' if replacement else 'without'} replacement,"
-        f" {'stratified by label' if stratified else 'whatever their label'} (seed {seed})",
-        *([f"{len(set(chosen)):,} of them differ: the others stand there more than once"] if replacement else []),
+        f" {'stratified by label' if stratified else 'regardless of labels'} (seed {seed})",
+        *([f"{len(set(chosen)):,} of them are distinct: the others are repeats"] if replacement else []),
         f"{len(chosen_labels):,} of {distinct:,} labels are left",
-        "mteb's protocol clusters ten draws of 16,384 of these, with replacement; `protocol: paper` all of them once",
+        "mteb's protocol clusters ten draws of 16,384 of these, with replacement; `protocol: paper` clusters all once",
     ]
     sizes = {"documents": len(labels), "labels": distinct}
     return Smaller(small, sizes, {"documents": number, "labels": len(chosen_labels)}, how)
 
 
 def draw_queries(dataset: Dataset, number: int, seed: int) -> list[str]:
-    """At most so many of the queries with a relevant passage, drawn without replacement, in the data set's order."""
+    """Draw at most this many queries with a relevant passage, without replacement, in the data set's order."""
     (search,) = contents_of(dataset).searches
     answered = [
         query
@@ -113,7 +112,7 @@ def draw_queries(dataset: Dataset, number: int, seed: int) -> list[str]:
         if any(value > 0 and passage in search.passages for passage, value in search.relevant.get(query, {}).items())
     ]
     if not answered:
-        raise DataError(f"data set {dataset.name!r}: no query has a relevant passage, so that nothing can be searched")
+        raise DataError(f"data set {dataset.name!r}: no query has a relevant passage, so there is nothing to search")
     if len(answered) <= number:
         return answered
     places = stream(seed, "queries", dataset.name).choice(len(answered), number, replace=False)
@@ -121,7 +120,7 @@ def draw_queries(dataset: Dataset, number: int, seed: int) -> list[str]:
 
 
 def with_queries(dataset: D, queries: Collection[str]) -> D:
-    """The data set with these queries alone, over the whole corpus."""
+    """Return the data set with only these queries, over the whole corpus."""
     queries_kept, (search,) = set(queries), contents_of(dataset).searches
     return dataset.replaced(
         lambda text, cell: None if text.field == "query" and _bare(text, search.subset) not in queries_kept else cell
@@ -129,10 +128,10 @@ def with_queries(dataset: D, queries: Collection[str]) -> D:
 
 
 def pool(dataset: Dataset, queries: Sequence[str], rankings: Mapping[str, Ranking], depth: int) -> Smaller:
-    """The queries over the union of what each model ranks first for any of them, and of all judged passages.
+    """Return the queries over the union of each model's top passages for any of them, and all judged passages.
 
-    `depth` is how many of each model's passages for each query are taken. Judged passages are always there: MMTEB found
-    that it makes no difference (footnote 9), and without them a relevant passage that no model finds would be lost.
+    `depth` is the number of each model's passages for each query. Judged passages are always included: MMTEB found that
+    it makes no difference (footnote 9), and otherwise a relevant passage that no model finds would be lost.
     """
     if not isinstance(dataset, (TableDataset, MtebTask)):
         raise TypeError(f"no pool of {type(dataset).__name__}")
@@ -153,7 +152,7 @@ def pool(dataset: Dataset, queries: Sequence[str], rankings: Mapping[str, Rankin
     how = [
         f"{len(queries):,} of {len(search.queries):,} queries, drawn without replacement from those with a relevant"
         " passage",
-        f"{len(judged_passages):,} of {len(search.passages):,} passages: {len(judged):,} that are judged, and"
+        f"{len(judged_passages):,} of {len(search.passages):,} passages: {len(judged):,} judged ones, and"
         f" the first {depth:,} of each model for each query ({drawn_by_model})",
     ]
     small = dataclasses.replace(whole.replaced(keep), passages=dataset.passages)
@@ -173,12 +172,12 @@ def _stratified(name: str, labels: Sequence[Any], number: int, seed: int) -> lis
             drawn = AbsTask.stratified_subsampling(DatasetDict({"test": rows}), seed, n_samples=number)
     except ValueError as error:  # scikit-learn's: a label with one document, or too few for one of each
         reason = str(error).strip().rstrip(".")
-        raise DataError(f"data set {name!r} cannot be drawn by label ({reason}); take --draw uniform") from None
+        raise DataError(f"data set {name!r} cannot be drawn by label ({reason}); use --draw uniform") from None
     return sorted(drawn["test"]["place"])
 
 
 def _again(chosen: Sequence[int], labels: Sequence[Any], rng: np.random.Generator) -> list[int]:
-    """As many documents of each label, drawn with replacement from all of the label."""
+    """Draw as many documents of each label, with replacement from all of the label."""
     of: dict[Any, list[int]] = defaultdict(list)
     for index, of_index in enumerate(labels):
         of[of_index].append(index)
@@ -187,7 +186,7 @@ def _again(chosen: Sequence[int], labels: Sequence[Any], rng: np.random.Generato
 
 
 def _with_documents(dataset: Dataset, items: Sequence[str], subset: str) -> Dataset:
-    """A clustering data set with these documents alone, each as often as it is named."""
+    """Return a clustering data set with only these documents, each as often as it is named."""
     if isinstance(dataset, TableDataset):
         rows = dataset.splits["test"].iloc[list(map(int, items))].reset_index(drop=True)
         return dataclasses.replace(dataset, splits={"test": rows})
@@ -211,7 +210,7 @@ def _with_documents(dataset: Dataset, items: Sequence[str], subset: str) -> Data
 
 
 def _bare(text: Text, subset: str) -> str:
-    """A text's item without the subset that stands before it."""
+    """Return a text's item without its subset's prefix."""
     return text.item if subset == "default" else text.item.removeprefix(f"{subset}/")
 
 
@@ -221,19 +220,19 @@ _NEEDS = ("bm25s", "Stemmer")
 
 
 def refuse_without_bm25() -> None:
-    """Raise StudyError where what mteb's BM25 needs is not installed."""
+    """Raise StudyError if the packages of mteb's BM25 are not installed."""
     for module in _NEEDS:
         if importlib.util.find_spec(module) is None:
             raise StudyError(
-                "--pool bm25: mteb's BM25 is not installed; pip install 'mteb[bm25s]', or pool by embedding models"
-                " alone (--pool MODEL ...)"
+                "--pool bm25: mteb's BM25 is not installed; pip install 'mteb[bm25s]', or pool only by embedding models"
+                " (--pool MODEL ...)"
             )
 
 
 def rankings(
     host: ModelHost, dataset: Dataset, specs: Sequence[ModelSpec], depth: int, *, bm25: bool
 ) -> Iterator[tuple[str, Ranking]]:
-    """Each model's name and its first passages for each query, one after the other; embeddings are kept as ever."""
+    """Yield each model's name and its first passages for each query; embeddings are stored as usual."""
     if bm25:
         import mteb  # noqa: PLC0415 (takes seconds)
 
@@ -247,7 +246,7 @@ def rankings(
 
 
 def _ranking(evaluation: EvaluationSpec, dataset: Dataset, model: Any, depth: int) -> Ranking:
-    """By mteb's own search, as deep as is asked for."""
+    """Return a model's ranking by mteb's own search, to this depth."""
 
     def deep(task: Any) -> None:
         task._top_k = max(depth, task._top_k)  # mteb has no public way for it
@@ -286,7 +285,7 @@ def holding(
 ) -> Holding:
     """Score the models that have a score on the whole data set on the smaller one, by the same protocol.
 
-    `whole` has those scores by the model's name; `pooled` names models whose rankings the pool was made of.
+    `whole` has the scores on the whole data set by model; `pooled` names the models whose rankings made the pool.
     The intervals are 95% percentile bootstraps over models.
     """
     evaluation, rows = host.evaluation, []
@@ -307,6 +306,6 @@ def holding(
 
 
 def _all_documents(task: Any) -> None:
-    """Of clustering by mteb's protocol: embed all that is left, and not 4% of it again."""
+    """Make mteb's clustering embed all documents, instead of 4% of them again."""
     if hasattr(task, "max_fraction_of_documents_to_embed"):
         task.max_fraction_of_documents_to_embed = task.max_document_to_embed = None

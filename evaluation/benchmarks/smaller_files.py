@@ -1,4 +1,4 @@
-"""`shrink`: the files of a smaller data set, as a study reads them and as a task of mteb, and what they rest on."""
+"""`plumbline shrink`: write a smaller data set for studies and as a task of mteb, with its evidence."""
 
 from __future__ import annotations
 
@@ -44,18 +44,16 @@ from plumbline.study import Study
 from plumbline.study.places import output_folder
 
 _QUERIES, _DEPTH = 1000, 250  # MMTEB, 2.3.1
-#: Options by the type of data set that they are for.
+#: Options by type of data set.
 _OF = {"clustering": ("documents", "draw", "replacement"), "retrieval": ("queries", "depth", "pool")}
 
 
 def shrink(options: argparse.Namespace) -> int:
-    """The command `shrink`: a smaller data set in the place of a large one."""
+    """Run `shrink`: make a smaller data set from a large one."""
     study = cli.study_of(options)
     refuse_unknown_data([options.task], study.datasets, study.file)
     if study.subject or not study.evaluation.models:
-        raise StudyError(
-            f"{study.file}: it has no `evaluation.models`, by which a smaller data set is judged; add them"
-        )
+        raise StudyError(f"{study.file} has no `evaluation.models`, which judge the smaller data set; add them")
     out = output_folder(options.out, f"{options.task}-small")
     with quiet(study.datasets, study.evaluation.models):
         smaller, holds, pooled = _made(study, options)
@@ -86,9 +84,7 @@ def _made(study: Study, options: argparse.Namespace) -> tuple[Smaller, Holding, 
     for kind, names in _OF.items():
         if kind != unit.task and (named := [name for name in names if getattr(options, name)]):
             options_of_task = ", ".join(f"--{name}" for name in _OF[unit.task])
-            raise StudyError(
-                f"--{named[0]} is for {kind}, and {options.task!r} is {unit.task}: it has {options_of_task}"
-            )
+            raise StudyError(f"--{named[0]} is for {kind}, but {options.task!r} is {unit.task}; use {options_of_task}")
     pooled: list[str] = []
     if unit.task == "clustering":
         number = options.documents or int(0.04 * len(contents_of(unit.dataset).scored[0].items))
@@ -122,33 +118,33 @@ def _pooled(host: ModelHost, dataset: Dataset, options: argparse.Namespace) -> t
 
 
 def answer(holds: Holding) -> str:
-    """The one sentence that a user wants."""
+    """Return the answer in one sentence."""
     n = len(holds.scores)
     if math.isnan(holds.tau.value):
         why = holds.tau.reason if n else "no model of the study has a score on the whole data set; evaluate it first"
-        return f"Whether it ranks models as the whole data set does is not known: {why}."
+        return f"Whether it ranks models like the whole data set is unknown: {why}."
     tau, rho = (interval_words(estimate, "not known") for estimate in (holds.tau, holds.rho))
-    return f"How alike {n} models rank on it and on the whole data set: tau {tau}, rho {rho}."
+    return f"Agreement of the ranking of {n} models with that on the whole data set: tau {tau}, rho {rho}."
 
 
 def text(smaller: Smaller, holds: Holding) -> str:
-    """What a terminal shows."""
+    """Return the text for a terminal."""
     rows = [
         [str(name), f"{before:.4f}", f"{after:.4f}", "yes" if pooled else "no"]
         for name, before, after, pooled in holds.scores.itertuples(index=False)
     ]
-    table = cli.columns(["model", "whole", "smaller", "made the pool"], rows, "no model has a score on both")
+    table = cli.columns(["model", "whole", "smaller", "in the pool"], rows, "no model has a score on both")
     return "\n".join([answer(holds), "", table, "", *(f"- {line}" for line in notes(smaller, holds))])
 
 
 def notes(smaller: Smaller, holds: Holding) -> Sequence[str]:
-    """What the numbers rest on."""
+    """Return notes on the basis of the numbers."""
     lines = list(smaller.how)
     for name, estimate in (("rho", holds.rho), ("tau", holds.tau)):
         if math.isnan(estimate.low) and estimate.reason:
             lines.append(estimate.reason if estimate.reason.startswith(name) else f"{name}: {estimate.reason}")
     if len(holds.scores) and holds.scores["in_pool"].all():
-        lines.append("every model that is ranked made the pool too: of others nothing is known")
+        lines.append("every ranked model also made the pool: nothing is known about others")
     return lines
 
 
@@ -156,7 +152,7 @@ TASK, DATASET = "task.py", "dataset.yaml"
 
 
 def write(folder: Path, smaller: Smaller, holds: Holding | None, about: Mapping[str, Any]) -> None:
-    """Write all files, each atomically; those that were written before there go, and no others."""
+    """Write all files atomically; delete those of an earlier run, and no others."""
     contents = contents_of(smaller.dataset)
     languages = _languages(smaller.dataset)
     data = _documents(contents) if smaller.dataset.task == "clustering" else _search(contents)
@@ -180,7 +176,7 @@ def _documents(contents: Contents) -> dict[str, str]:
 
 
 def _search(contents: Contents) -> dict[str, str]:
-    """BEIR's layout; a passage's title stands before its text, as models read it."""
+    """Return the files in BEIR's layout; a passage's title comes before its text, as models read it."""
     parts = {part.what: part for part in contents.scored}
     (search,) = contents.searches
     sides = {
@@ -207,7 +203,7 @@ def _lines(rows: list[dict[str, str]]) -> str:
 
 
 def _languages(dataset: Dataset) -> list[str]:
-    """The language of the texts (codes), or those of queries and passages; the first where there are several."""
+    """Return the language of the texts (codes), or those of queries and passages; the first of several."""
     languages = [next((text.language for text in dataset.texts()), "und")]
     if dataset.task == "retrieval":
         languages += [passage.language for passage in dataset.passages_of()][:1]
@@ -217,13 +213,13 @@ def _languages(dataset: Dataset) -> list[str]:
 def _study_lines(name: str, dataset: Dataset, languages: list[str]) -> str:
     path = "data.jsonl" if dataset.task == "clustering" else "data"
     return (
-        "# Into a study, with `path` as it is seen from there:\n"
+        "# Copy this into a study, with `path` relative to the study file:\n"
         f"datasets:\n  - {{name: {name}, task: {dataset.task}, path: {path}, language: {'-'.join(languages)}}}\n"
     )
 
 
 def _task(name: str, smaller: Smaller, languages: list[str], revision: str) -> str:
-    """A Python file with a task of mteb's; what it names stands in it as strings."""
+    """Return a Python file with a task of mteb; names appear in it only as strings."""
     clustering = smaller.dataset.task == "clustering"
     kind, base, category = (
         ("Clustering", "AbsTaskClustering", "t2c") if clustering else ("Retrieval", "AbsTaskRetrieval", "t2t")
@@ -275,7 +271,7 @@ if __name__ == "__main__":
 
 _CLUSTERING = """    input_column_name = "text"
     label_column_name = "label"
-    max_fraction_of_documents_to_embed = None  # all of them: the 4% have been drawn
+    max_fraction_of_documents_to_embed = None  # all: the 4% were already drawn
 
     def load_data(self, **_):
         self.dataset = DatasetDict({"test": Dataset.from_list(rows("data.jsonl"))})

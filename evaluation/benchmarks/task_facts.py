@@ -1,4 +1,4 @@
-"""What is known of each task: type, languages, texts, characters; from mteb, or from a table that the user gives."""
+"""Facts about tasks: type, languages, texts, characters; from mteb, or from a user's table."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ NUMBERS = ("texts", "characters", "seconds")
 
 
 def of_table(path: Path) -> pd.DataFrame:
-    """A user's table: a row a task, `task` and any of type, languages (by spaces), texts, characters, seconds."""
+    """Read a user's table: a row a task, `task` and any of type, languages (by spaces), texts, characters, seconds."""
     frame = read_table(path)
     if "task" not in frame:
         raise DataError(f"{path}: no column 'task'; it has {', '.join(map(str, frame.columns))}")
     names = frame["task"].astype(str)
     if names.duplicated().any():
-        raise DataError(f"{path}: task {names[names.duplicated()].iloc[0]!r} stands twice; keep one row")
+        raise DataError(f"{path}: task {names[names.duplicated()].iloc[0]!r} is in two rows; keep one")
     facts = pd.DataFrame(index=pd.Index(names, name="task"))
     for name in ("type", "languages"):
         if name in frame:
@@ -43,17 +43,17 @@ def of_table(path: Path) -> pd.DataFrame:
 
 
 def read_table(path: Path) -> pd.DataFrame:
-    """A CSV, TSV, JSONL or Parquet file with at least one row."""
+    """Read a CSV, TSV, JSONL or Parquet file with at least one row."""
     if not path.exists():
         raise DataError(f"no file {path}")
     frame = read_frame(path)
     if frame.empty:
-        raise DataError(f"{path}: there is no row in it")
+        raise DataError(f"{path} has no rows")
     return frame
 
 
 def numbers_of(frame: pd.DataFrame, name: str, path: Path) -> Floats:
-    """A column's numbers, NaN where the cell is empty. Raises DataError with the row of what is no number."""
+    """Return a column's numbers, NaN for empty cells. Raises DataError with the row of another cell."""
     cells = frame[name]
     empty = cells.isna() | (cells.astype(str).str.strip() == "")
     values = pd.to_numeric(cells.where(~empty), errors="coerce").to_numpy(np.float64, na_value=np.nan)
@@ -72,7 +72,7 @@ def _amounts(frame: pd.DataFrame, name: str, path: Path) -> Floats:
 
 
 def of_mteb(tasks: Iterable[Any]) -> pd.DataFrame:
-    """Metadata and descriptive statistics of mteb's task objects, by the subsets and splits that each will score."""
+    """Return metadata and statistics of mteb's task objects, for the subsets and splits that each will score."""
     rows = {}
     for task in tasks:
         texts, characters = _sizes(task)
@@ -87,7 +87,7 @@ def of_mteb(tasks: Iterable[Any]) -> pd.DataFrame:
 
 
 def _sizes(task: Any) -> tuple[float, float]:
-    """Texts and characters that are scored; NaN where mteb's statistics do not say."""
+    """Return the scored texts and characters; NaN if mteb's statistics lack them."""
     statistics = task.metadata.descriptive_stats
     texts = characters = 0.0
     for split in task.eval_splits:
@@ -98,7 +98,7 @@ def _sizes(task: Any) -> tuple[float, float]:
         subsets = [parts[name] for name in task.hf_subsets if name in parts]
         if len(subsets) < len(
             task.hf_subsets
-        ):  # told of the whole alone, which is what is scored unless it was narrowed
+        ):  # only statistics of the whole exist, which apply unless the task was narrowed
             if set(task.hf_subsets) != set(task.metadata.hf_subsets):
                 return float("nan"), float("nan")
             subsets = [whole]
@@ -110,7 +110,7 @@ def _sizes(task: Any) -> tuple[float, float]:
 
 
 def _characters(part: dict[str, Any]) -> float:
-    """Letters of all texts of a part: as counted, or summed over its columns."""
+    """Return the characters of all texts of a part: as counted, or summed over its columns."""
     if part.get("number_of_characters") is not None:  # not counted of images
         return float(part["number_of_characters"])
     lengths = [
@@ -120,7 +120,7 @@ def _characters(part: dict[str, Any]) -> float:
 
 
 def merged(names: Sequence[str], mteb: pd.DataFrame, own_facts: pd.DataFrame | None) -> pd.DataFrame:
-    """The facts of these tasks; what the user's table says goes before what mteb says."""
+    """Return the facts of these tasks; the user's table overrides mteb."""
     merged_facts = pd.DataFrame(index=pd.Index(names, name="task"), columns=list(COLUMNS), dtype=object)
     for source in (mteb, own_facts):
         for column in source if source is not None else ():
@@ -134,7 +134,7 @@ def merged(names: Sequence[str], mteb: pd.DataFrame, own_facts: pd.DataFrame | N
     untyped = [name for name in names if not isinstance(merged_facts["type"][name], str)]
     if untyped:
         raise DataError(
-            f"task {untyped[0]!r}{_and_others(untyped)} is not one of mteb's and has no type; add it to a table with"
+            f"task {untyped[0]!r}{_and_others(untyped)} is not one of mteb's and has no type; list it in a table with"
             " the columns task, type, languages, and name that with --tasks FILE"
         )
     merged_facts["languages"] = [cell if isinstance(cell, tuple) else () for cell in merged_facts["languages"]]
@@ -142,28 +142,28 @@ def merged(names: Sequence[str], mteb: pd.DataFrame, own_facts: pd.DataFrame | N
 
 
 def costs(facts: pd.DataFrame, unit: str) -> Floats:
-    """What each task costs in a unit. Raises DataError where that is not known of one."""
+    """Return the cost of each task in a unit. Raises DataError if one is unknown."""
     if unit == "tasks":
         return np.ones(len(facts))
     column = "seconds" if unit == "minutes" else unit
     amounts = facts[column].to_numpy(np.float64)
     if np.isnan(amounts).any():
         lacking = list(facts.index[np.isnan(amounts)])
-        where = "mteb measures none" if unit == "minutes" else "mteb's statistics do not say it"
+        where = "mteb measures no times" if unit == "minutes" else "mteb's statistics lack them"
         raise DataError(
-            f"--budget N {unit}: how many {column} task {lacking[0]!r}{_and_others(lacking)} takes is not known"
-            f" ({where}); give them in a table with the columns task, {column}: --tasks FILE"
+            f"--budget N {unit}: the {column} of task {lacking[0]!r}{_and_others(lacking)} are unknown"
+            f" ({where}); list them in a table with the columns task, {column}: --tasks FILE"
         )
     return amounts / 60 if unit == "minutes" else amounts
 
 
 def amount(cost: float) -> str:
-    """A cost as people read it: 1,613,630,000 and 12.5."""
+    """Return a cost for people: 1,613,630,000 and 12.5."""
     return f"{cost:,.0f}" if cost >= 1000 or float(cost).is_integer() else f"{cost:.4g}"
 
 
 def with_languages(facts: pd.DataFrame, languages: Sequence[str]) -> pd.DataFrame:
-    """The tasks in any of these languages. Raises StudyError for a language without a task."""
+    """Return the tasks in any of these languages. Raises StudyError for a language without a task."""
     spoken_anywhere = sorted({language for spoken in facts["languages"] for language in spoken})
     for language in languages:
         if language not in spoken_anywhere:
@@ -172,7 +172,7 @@ def with_languages(facts: pd.DataFrame, languages: Sequence[str]) -> pd.DataFram
 
 
 def code(value: str) -> str:
-    """A language as mteb names it: three letters of ISO 639-3."""
+    """Return a language as mteb names it: three letters of ISO 639-3."""
     return iso639_3(value.split("_", maxsplit=1)[0])
 
 

@@ -1,1 +1,1 @@
-"""Validated sets: a study's outputs with all that makes them believable in one file, checked, scored and compared."""
+"""Bundles: a study's validated outputs with their evidence in one file, exported, checked, scored and compared."""

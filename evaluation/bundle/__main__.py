@@ -1,4 +1,4 @@
-"""`plumbline bundle`: the options of what is done with a study's validated outputs as one file."""
+"""`plumbline bundle`: the options of the commands on bundles."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _EXAMPLE = """example: plumbline bundle inspect hteb-english-v1.plumb
 
 
 def main() -> int:
-    """The command line."""
+    """Parse the command line and run the command."""
     parser = cli.Parser(
         prog="plumbline bundle",
-        description="Validated sets: what people accepted of a study, with the ratings behind it, in one file\n"
-        "that others check and evaluate on.",
+        description="Export what people accepted in a study, with the ratings behind it, as one file (a bundle)\n"
+        "that others can check and evaluate on.",
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -30,28 +30,30 @@ def main() -> int:
         commands, "export", "export_study", "write a study's bundle", "--study studies/demo.yaml --out demo.plumb"
     )
     cli.add_study_options(export)
-    export.add_argument("--out", required=True, metavar="FILE", help="the bundle's file, such as demo.plumb, or folder")
+    export.add_argument(
+        "--out", required=True, metavar="FILE", help="the file to write, such as demo.plumb, or a folder"
+    )
     formats = (
-        "a bundle; or a folder: of Parquet files with a data card, for the `datasets` library; of data sets and tasks"
-        " for mteb (default: bundle)"
+        "bundle: one file; parquet: a folder of Parquet files with a data card, for the `datasets` library; mteb:"
+        " a folder of data sets and tasks for mteb (default: bundle)"
     )
     export.add_argument("--format", choices=("bundle", "parquet", "mteb"), default="bundle", help=formats)
-    export.add_argument("--comments", action="store_true", help="let raters' free words travel too")
-    inspect = _command(commands, "inspect", "inspect", "what is in a bundle, and whether it holds", "demo.plumb")
+    export.add_argument("--comments", action="store_true", help="include raters' comments and free answers")
+    inspect = _command(commands, "inspect", "inspect", "check a bundle and show its contents", "demo.plumb")
     _add_bundle(inspect)
     _add_evaluate(commands)
-    text = "write a study of a bundle's pairs, to be rated again by other people"
+    text = "write a study with a bundle's pairs, for other people to rate again"
     study = _command(commands, "study", "write_study", text, "demo.plumb --out studies/again.yaml")
     _add_bundle(study)
-    out = "the study's file; its name is the file's"
+    out = "the study file to write; the study gets the file's name"
     study.add_argument("--out", required=True, type=cli.local, metavar="FILE", help=out)
-    study.add_argument("--exports", metavar="DIR", help="where records are written (default: exports/)")
+    study.add_argument("--exports", metavar="DIR", help="the folder for records (default: exports/)")
     _add_copies(study)
-    diff = _command(commands, "diff", "compare", "how two bundles differ", "first.plumb second.plumb")
+    diff = _command(commands, "diff", "compare", "show how two bundles differ", "first.plumb second.plumb")
     diff.add_argument("bundle", type=cli.local, metavar="FILE", help="the first bundle")
-    second = "the second one, or a study (.yaml) whose people rated its pairs again"
+    second = "the second bundle, or a study (.yaml) whose raters rated the pairs again"
     diff.add_argument("other", type=cli.local, metavar="OTHER", help=second)
-    diff.add_argument("--exports", metavar="DIR", help="where that study's records are (default: exports/)")
+    diff.add_argument("--exports", metavar="DIR", help="the folder of that study's records (default: exports/)")
     options = parser.parse_args()
     return cli.handler(f"evaluation.bundle.commands:{options.run}")(options)
 
@@ -61,17 +63,23 @@ def _add_evaluate(commands: Commands) -> None:
     evaluate = _command(commands, "evaluate", "evaluate", "score models on what people accepted", example)
     _add_bundle(evaluate)
     add = evaluate.add_argument
-    add("--model", nargs="+", default=[], metavar="NAME", help="models: names on the hub, of the maker's, or folders")
-    add("--study", type=cli.local, metavar="FILE", help="a study of yours whose `evaluation.models` say how to load")
-    add("--exports", metavar="DIR", help="where records are written (default: exports/)")
+    add(
+        "--model",
+        nargs="+",
+        default=[],
+        metavar="NAME",
+        help="models: names on the hub, names of the maker's models, or folders",
+    )
+    add("--study", type=cli.local, metavar="FILE", help="your study, whose `evaluation.models` are scored")
+    add("--exports", metavar="DIR", help="the folder for records (default: exports/)")
     _add_copies(evaluate)
-    add("--beside", nargs="+", default=[], type=cli.local, metavar="FOLDER", help="other evaluations for the tables")
-    add("--include-rejected", action="store_true", help="also score what the verdicts reject; marked everywhere")
+    add("--beside", nargs="+", default=[], type=cli.local, metavar="FOLDER", help="other evaluations to show")
+    add("--include-rejected", action="store_true", help="also score rejected transformations, marked as such")
     add("--simulated", action="store_true", help="rehearse on a bundle whose ratings are simulated")
 
 
 def _add_copies(parser: argparse.ArgumentParser) -> None:
-    copies = "your copies of texts that may not be handed on"
+    copies = "your copies of data sets whose texts may not be shared"
     parser.add_argument("--data", nargs="+", default=[], metavar="NAME=FILE", help=copies)
 
 
@@ -87,7 +95,7 @@ def _command(commands: Commands, name: str, run: str, text: str, example: str) -
 
 
 def _add_bundle(parser: argparse.ArgumentParser) -> None:
-    key = "minisign's public key, or its file: check the signature"
+    key = "check the signature with this minisign public key, or its file"
     parser.add_argument("bundle", type=cli.local, metavar="FILE", help="the bundle")
     parser.add_argument("--key", metavar="KEY", default="", help=key)
 

@@ -1,8 +1,8 @@
-"""A bundle that is open for reading: one zip file, its members as the records that the platform works with.
+"""A bundle open for reading: one zip file whose members are the platform's records.
 
-A bundle is written so that equal contents are equal bytes, and read member by member without unpacking. What is read
-was made by somebody else: names, kinds and sizes are checked before anything is read, sizes again while it is, and each
-member's hash against the manifest's. Nothing is ever written to where a name in the archive says.
+A bundle is written so that equal contents give equal bytes, and read member by member without unpacking. As somebody
+else made it, names, kinds and sizes are checked before reading, sizes again while reading, and each member's hash
+against the manifest. No name in the archive decides where anything is written.
 """
 
 from __future__ import annotations
@@ -48,15 +48,15 @@ M = TypeVar("M", bound=BaseModel)
 
 @dataclass(frozen=True)
 class Bundle:
-    """One bundle. What is read of it is of the right form; whether it is what was exported, `check` says."""
+    """One bundle. Its members are well-formed; `evaluation.bundle.check` tells whether they are as exported."""
 
     archive: Archive
     manifest: BundleManifest
-    identity: str  #: hash of the manifest, and by it of everything
+    identity: str  #: hash of the manifest, and thereby of everything
 
     @classmethod
     def open(cls, path: Path) -> Bundle:
-        """A bundle's file. Raises DataError for what is none, is damaged, or is of a later version."""
+        """Open a bundle's file. Raises DataError if it is not a bundle, is damaged, or has a later version."""
         archive = Archive(path)
         try:
             manifest, identity = read_manifest(archive.words(MANIFEST), str(path))
@@ -67,42 +67,42 @@ class Bundle:
 
     @property
     def path(self) -> Path:
-        """Its file."""
+        """The bundle's file."""
         return self.archive.path
 
     @property
     def short(self) -> str:
-        """The first digits of its identity."""
+        """The first digits of the identity."""
         return self.identity[:8]
 
     def has(self, name: str) -> bool:
-        """Whether there is such a member."""
+        """Return whether there is a member of this name."""
         return name in self.manifest.members
 
     def table(self, name: str, record: type[Record], columns: Sequence[str] = ()) -> pa.Table:
-        """A member's rows. Raises DataError for a table that is damaged, or not of this record."""
+        """Return a member's rows. Raises DataError for a damaged table or one of another record."""
         return tables.checked(self.archive.read(name), self._where(name), record, self.archive.charge, columns)
 
     def words(self, name: str) -> dict[str, Any]:
-        """A member that is a JSON object. Raises DataError for another one."""
+        """Return a member that is a JSON object. Raises DataError for another one."""
         content = self._json(name)
         if not isinstance(content, dict):
-            raise DataError(f"{self._where(name)} does not hold what it should (an object); {AGAIN}")
+            raise DataError(f"{self._where(name)} is not a JSON object; {AGAIN}")
         return content
 
     def models(self, name: str, model: type[M]) -> list[M]:
-        """A member's records. Raises DataError for JSON that is damaged, or holds others."""
+        """Return a member's records. Raises DataError for damaged JSON or other records."""
         return as_models(self._json(name), self._where(name), model, AGAIN)
 
     @functools.cached_property
     def transformations(self) -> dict[str, BundledTransformation]:
-        """How each transformation was made, in the study's order."""
+        """The making of each transformation, in the study's order."""
         rows = self.models(records.TRANSFORMATIONS, BundledTransformation)
         return {str(row.definition.get("name", "")): row for row in rows}
 
     @functools.cached_property
     def verdicts(self) -> list[Verdict]:
-        """What people's ratings decided, by rules fixed when: bundles of before do not say that."""
+        """The verdicts; for older bundles, `rules_fixed` is added."""
         if any(verdict.rules_fixed for verdict in self._verdicts):
             return self._verdicts
         return with_rules_fixed(self._verdicts, self.evidence.rules_fixed[0])
@@ -113,29 +113,29 @@ class Bundle:
 
     @functools.cached_property
     def groups(self) -> list[Group]:
-        """Agreement: HTEB's Table 2."""
+        """The agreement of groups: HTEB's Table 2."""
         return self.models(records.AGREEMENT, Group)
 
     @functools.cached_property
     def means(self) -> pd.DataFrame:
-        """The pairs' own means."""
+        """Each pair's means."""
         frame: pd.DataFrame = self.table(records.MEANS, PairMean).to_pandas()
         return frame
 
     @functools.cached_property
     def scores(self) -> pd.DataFrame:
-        """The maker's scores; no rows where there are none."""
+        """The maker's scores; no rows without any."""
         parts = [self.table(records.SCORES, Score)] if self.has(records.SCORES) else []
         return joined(parts, Score)
 
     @functools.cached_property
     def rubric(self) -> Rubric:
-        """What raters were asked, word for word."""
+        """The raters' questions, word for word."""
         return self._model(records.RUBRIC, Rubric)
 
     @functools.cached_property
     def evidence(self) -> Evidence:
-        """All that verdicts rest on, from the sample to the rules."""
+        """The records that the verdicts follow from, from the sample to the rules."""
         decisions = self.models("decisions.json", Decision)
         rated = [self.table(name, Rating) for name in (records.RATINGS, records.CONTROL_RATINGS)]
         self._refuse_off_scale(rated[0])
@@ -152,11 +152,11 @@ class Bundle:
         )
 
     def texts(self, dataset: str) -> pa.Table:
-        """The places and hashes of a data set's texts; their words are empty where they may not be handed on."""
+        """Return a data set's texts with positions and hashes; those that may not be shared are empty."""
         return self.table(records.texts_of(dataset), Text)
 
     def dataset_tables(self, dataset: str) -> dict[str, pa.Table]:
-        """All that is in it of a local data set's rows, by part: train and test, passages, judgements."""
+        """Return the rows of a local data set by part: train and test, passages, judgements."""
         names = [name for name in self.manifest.members if name.startswith(f"data/{dataset}/")]
         return {
             name.rpartition("/")[2].removesuffix(".parquet"): tables.from_parquet(
@@ -166,28 +166,28 @@ class Bundle:
         }
 
     def outputs(self, transformation: str, seed: int, columns: Sequence[str] = ()) -> pa.Table:
-        """A unit's outputs (rows of `BundledOutput`)."""
+        """Return a unit's outputs (rows of `BundledOutput`)."""
         return self.table(records.outputs_of(transformation, seed), BundledOutput, columns)
 
     @functools.cached_property
     def settings(self) -> dict[str, Any]:
-        """The study's settings as they stand in the bundle."""
+        """The study's settings in the bundle."""
         settings: dict[str, Any] = self._json(records.STUDY)
         if not _of_a_study(settings):
-            raise DataError(f"{self._where(records.STUDY)} holds no study; {AGAIN}")
+            raise DataError(f"{self._where(records.STUDY)} is not a study; {AGAIN}")
         for part, allowed in records.OF_STUDY.items():
             values = settings if part == "study" else settings.get(part, {})
             for entry in values if isinstance(values, list) else [values]:
                 if strange := next((key for key in entry if key not in allowed), ""):
                     raise DataError(
-                        f"{self._where(records.STUDY)} says {strange[:80]!r} of its {part}, and no bundle does; {AGAIN}"
+                        f"{self._where(records.STUDY)} has an unexpected setting {strange[:80]!r} in {part}; {AGAIN}"
                     )
         return settings
 
     def study(self, models: Sequence[Any] = (), exports: Path | None = None, name: str = "") -> Study:
-        """The study of the bundle, with these embedding models (as a study file has them) and place for records.
+        """Return the study of the bundle, with these embedding models (as in a study file) and folder for records.
 
-        Nothing that it names (a function, a file, a server) is looked for. Raises DataError for what is no study.
+        No function, file or server that it names is used. Raises DataError if the settings are not a study.
         """
         settings = {**self.settings, **({"name": name} if name else {})}
         scored = settings.pop("evaluation", {})
@@ -196,7 +196,7 @@ class Bundle:
         path = str(self.archive.path.parent / "outputs")
         made_by = {name: value for name, value in self.settings.get("generator", {}).items() if name in _OF_GENERATOR}
         settings["generator"] = {**made_by, "kind": "recorded", "path": path}
-        if "judges" in settings:  # they were asked already: what they said is a member
+        if "judges" in settings:  # their judgements are in the bundle
             settings["judges"] = [{**judge, "kind": "recorded", "path": path} for judge in settings["judges"]]
             settings["judge_pool"] = "all"
         try:
@@ -213,14 +213,13 @@ class Bundle:
         return study
 
     def _refuse_off_scale(self, ratings: pa.Table) -> None:
-        """Raise DataError for a rating that nobody can have given."""
+        """Raise DataError for a rating outside its question's scale."""
         for question in self.rubric.rating_names():
             values = ratings.filter(pc.equal(ratings["question"], question))["value"].drop_null()
             points = [value for value in pc.unique(values).to_pylist() if not math.isnan(value)]
             if off := sorted(set(points) - set(self.rubric.scale_of(question))):
                 raise DataError(
-                    f"{self._where(records.RATINGS)} holds {off[0]:g} for {question!r}, which is no point of its scale;"
-                    f" {AGAIN}"
+                    f"{self._where(records.RATINGS)} has a rating {off[0]:g} for {question!r}, off its scale; {AGAIN}"
                 )
 
     def _kinds(self) -> dict[str, Transformation]:
@@ -246,7 +245,7 @@ class Bundle:
 
 
 def _of_a_study(settings: Any) -> bool:
-    """Whether settings have the form of which more is read than a study's own model checks."""
+    """Return whether settings have the parts that are read beyond what a study's own model checks."""
     if not isinstance(settings, dict):
         return False
     if not all(isinstance(settings.get(part, {}), dict) for part in ("generator", "raters", "evaluation")):
@@ -262,14 +261,14 @@ def _of_a_study(settings: Any) -> bool:
 MANIFEST = "manifest.json"
 MOST = 20_000  # members
 LARGEST = 8 * 2**30  # bytes of all members; 200,000 texts in 24 variants are a tenth of it
-LARGEST_READ = 2 * 2**30  # bytes of a member that is read at once
+LARGEST_READ = 2 * 2**30  # bytes of a member read at once
 LARGEST_WORDS = 64 * 2**20  # of JSON
-# What a bundle may come to in memory, all its members together: so much, and so much for each of its bytes.
+# The most memory for all members of a bundle: a constant, and a factor for each of its bytes.
 CELLS, CELLS_A_BYTE = 250_000, 2.4  # the largest tables of ratings have 2.3 a byte
 UNPACKED, UNPACKED_A_BYTE = 64 * 2**20, 32
 DEEPEST = 100  # levels of JSON
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,150}(/[A-Za-z0-9][A-Za-z0-9._-]{0,150}){0,4}")
-# All of JSON but what separates its values.
+# All of JSON except what separates its values.
 _MARKS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[^\[\]{},:"]++|"', re.DOTALL)
 _KINDS = (".json", ".parquet", ".html")
 _PIECE = 1 << 20
@@ -277,7 +276,7 @@ _AS_READ = (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedErr
 
 
 class Archive:
-    """A bundle's file, open for reading. Raises DataError for what is none, or holds what none does."""
+    """A bundle's file, open for reading. Raises DataError if it is not a bundle or has unexpected members."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -285,12 +284,12 @@ class Archive:
             refuse_no_file(path)
             self._zip = zipfile.ZipFile(path)
         except FileNotFoundError:
-            raise DataError(f"no bundle {path}; `plumbline bundle export` makes one of a study") from None
+            raise DataError(f"no file {path}; `plumbline bundle export` makes a bundle from a study") from None
         except _AS_READ as error:
-            raise self.bad(f"is cut off, or no bundle ({error})") from None
+            raise self.bad(f"is cut off, or not a bundle ({error})") from None
         size = path.stat().st_size
         self._cells, self._unpacked = CELLS + int(CELLS_A_BYTE * size), UNPACKED + UNPACKED_A_BYTE * size
-        self._too_large = ""  # the first member for which it was too much
+        self._too_large = ""  # the first member that exceeded the limit
         self._charged: dict[str, tuple[int, int]] = {}
         self._members = {member.filename: member for member in self._zip.infolist()}
         try:
@@ -301,26 +300,26 @@ class Archive:
 
     @property
     def names(self) -> list[str]:
-        """The members but the manifest, in order."""
+        """The members except the manifest, in order."""
         return sorted(set(self._members) - {MANIFEST})
 
     def size(self, name: str) -> int:
-        """A member's bytes, as the archive declares them."""
+        """Return a member's bytes, as the archive declares them."""
         return self._members[name].file_size
 
     def read(self, name: str, limit: int = LARGEST_READ) -> bytes:
-        """A member's bytes. Raises DataError where it is missing, damaged, or larger than `limit`."""
+        """Return a member's bytes. Raises DataError if it is missing, damaged, or larger than `limit`."""
         return b"".join(self._pieces(name, limit))
 
     def sha256(self, name: str) -> str:
-        """The hash of a member, read in pieces. Raises as `read`."""
+        """Return the hash of a member, read in pieces. Raises as `read`."""
         digest = hashlib.sha256()
         for piece in self._pieces(name, LARGEST):
             digest.update(piece)
         return digest.hexdigest()
 
     def charge(self, name: str, cells: int, size: int) -> None:
-        """Note what a member comes to in memory. Raises DataError where all are more than a bundle of its size is."""
+        """Count a member's memory. Raises DataError if all need more than a bundle of this size may."""
         before = self._charged.get(name, (0, 0))
         self._charged[name] = after = max(before[0], cells), max(before[1], size)
         self._cells -= after[0] - before[0]
@@ -330,7 +329,7 @@ class Archive:
             raise self.bad(f"needs more memory for {self._too_large} than any bundle of its size")
 
     def words(self, name: str) -> bytes:
-        """A member that is JSON. Raises as `read`, and for more, or deeper, than is parsed."""
+        """Return a member that is JSON. Raises as `read`, and for JSON that is too large or nested too deep."""
         content = self.read(name, LARGEST_WORDS)
         marks = _MARKS.sub(b"", content)
         self.charge(str(self.path / name), len(marks), len(content))
@@ -338,15 +337,15 @@ class Archive:
         for mark in marks:
             depth += (mark in b"[{") - (mark in b"]}")
             if depth > DEEPEST:
-                raise self.bad(f"holds {name}, which is nested too deep")
+                raise self.bad(f"has {name} nested too deep")
         return content
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._zip.close()
 
     def bad(self, what: str) -> DataError:
-        """The complaint about this file."""
+        """Return the error about this file."""
         return DataError(f"{self.path} {what}; get it again from where it came from")
 
     def _pieces(self, name: str, limit: int) -> Iterator[bytes]:
@@ -354,52 +353,52 @@ class Archive:
             raise self.bad(f"lacks {name}")
         remaining = min(limit, self.size(name))
         if self.size(name) > limit:
-            raise self.bad(f"holds {name} of {self.size(name):,} bytes, more than the {limit:,} that are read")
+            raise self.bad(f"has {name} with {self.size(name):,} bytes; at most {limit:,} are read")
         try:
             with self._zip.open(self._members[name]) as file:
                 while piece := file.read(_PIECE):
                     remaining -= len(piece)
                     if remaining < 0:
-                        raise self.bad(f"holds more of {name} than it declares")
+                        raise self.bad(f"has more bytes of {name} than it declares")
                     yield piece
         except _AS_READ as error:
             raise self.bad(f"is damaged in {name} ({error})") from None
         if remaining and limit >= self.size(name):
-            raise self.bad(f"holds less of {name} than it declares")
+            raise self.bad(f"has fewer bytes of {name} than it declares")
 
     def _refuse_strange(self) -> None:
         listed = self._zip.infolist()
         if len(listed) > MOST:
-            raise self.bad(f"holds {len(listed):,} members, more than the {MOST:,} that are read")
+            raise self.bad(f"has {len(listed):,} members; at most {MOST:,} are read")
         for member in listed:
             name, kind = member.filename, stat.S_IFMT(member.external_attr >> 16)
             plain = _NAME.fullmatch(name) and ".." not in name and Path(name).suffix in _KINDS
             if not plain or "\0" in getattr(member, "orig_filename", name):
-                raise self.bad(f"holds a member called {name[:80]!r}, which no bundle has")
+                raise self.bad(f"has an unexpected member {name[:80]!r}")
             if kind not in (0, stat.S_IFREG):
-                raise self.bad(f"holds {name} as something else than a file (a link, say), which no bundle has")
+                raise self.bad(f"has a member {name} that is not a file (a link, say)")
             if member.flag_bits & 1 or member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                raise self.bad(f"holds {name} encrypted or packed in a way that no bundle is")
+                raise self.bad(f"has {name} encrypted or compressed in an unexpected way")
         if len(listed) > len(self._members):
-            raise self.bad("holds two members of one name")
+            raise self.bad("has two members of one name")
         if (total := sum(member.file_size for member in listed)) > LARGEST:
-            raise self.bad(f"is {total:,} bytes when unpacked, more than the {LARGEST:,} that are read")
+            raise self.bad(f"has {total:,} bytes when unpacked; at most {LARGEST:,} are read")
         if total > self._unpacked:
-            raise self.bad(f"is {total:,} bytes when unpacked, more than the {self._unpacked:,} of one of its size")
+            raise self.bad(f"has {total:,} bytes when unpacked, of at most {self._unpacked:,} for its size")
         if MANIFEST not in self._members:
-            raise self.bad(f"has no {MANIFEST}: it is empty, or no bundle")
+            raise self.bad(f"has no {MANIFEST}: it is empty, or not a bundle")
 
 
 class Writer:
-    """A bundle that is being written: members in the order in which they are added, without times and owners."""
+    """Writes a bundle: members in the order in which they are added, without times and owners."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._zip = zipfile.ZipFile(file, "w", allowZip64=True)
         self.members: dict[str, tuple[str, int]] = {}
-        """Hash and bytes of each member."""
+        """Hash and number of bytes of each member."""
 
     def add(self, name: str, content: bytes | memoryview) -> None:
-        """Add a member. What is compressed already (Parquet) is stored as it is."""
+        """Add a member. Compressed content (Parquet) is stored as it is."""
         member = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
         member.create_system, member.external_attr = 3, (stat.S_IFREG | 0o644) << 16
         member.compress_type = zipfile.ZIP_STORED if name.endswith(".parquet") else zipfile.ZIP_DEFLATED
@@ -407,7 +406,7 @@ class Writer:
         self.members[name] = (hashlib.sha256(content).hexdigest(), len(content))
 
     def close(self) -> None:
-        """End the archive."""
+        """Finish the archive."""
         self._zip.close()
 
 
@@ -415,20 +414,21 @@ _SECONDS = 120
 
 
 def signature_of(path: Path) -> Path:
-    """Where a bundle's signature is expected: beside it, as minisign puts it."""
+    """Return the path of a bundle's signature: beside it, as minisign writes it."""
     return path.with_name(f"{path.name}.minisig")
 
 
 def check_signature(path: Path, key: str) -> str:
-    """What minisign says of a bundle's signature, its trusted comment too. `key` is a public key, or the file of one.
+    """Return minisign's message on a bundle's signature, with its trusted comment.
 
-    Raises StudyError where minisign is not installed, DataError where there is no signature, or not by this key.
+    `key` is a public key, or its file. Raises StudyError if minisign is not installed, DataError without a signature by
+    this key.
     """
     signature, tool = signature_of(path), shutil.which("minisign")
     if not signature.is_file():
-        raise DataError(f"{path} is not signed: there is no {signature}; ask its maker, or leave out --key")
+        raise DataError(f"{path} is not signed: no file {signature}; ask its maker, or leave out --key")
     if tool is None:
-        raise StudyError("--key: signatures are checked by minisign, which is not installed (apt install minisign)")
+        raise StudyError("--key: checking signatures needs minisign; install it (apt install minisign)")
     by = ["-p", key] if Path(key).is_file() else ["-P", key]
     command = [tool, "-V", *by, "-x", str(signature), "-m", str(path)]
     try:
@@ -437,5 +437,5 @@ def check_signature(path: Path, key: str) -> str:
         raise StudyError(f"--key: {tool} cannot be run ({error})") from None
     if done.returncode:
         why = (done.stderr.strip() or done.stdout.strip() or "no reason given").splitlines()[0]
-        raise DataError(f"{path}: its signature does not hold for this key ({why}); do not build on it")
+        raise DataError(f"{path}: its signature is not valid for this key ({why}); do not use the file")
     return done.stdout.strip().replace("\n", "; ")

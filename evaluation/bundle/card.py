@@ -1,4 +1,4 @@
-"""The data card of a folder of Parquet files: for the hub, the `datasets` library, and people."""
+"""The data card of a folder of Parquet files, for the hub, the `datasets` library, and people."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from evaluation.bundle import report
 from evaluation.bundle.bundle import Bundle
 from evaluation.bundle.records import BundleManifest
 
-# The hub's own names of licences, of those that data are put under; anything else is `other` to it.
+# The hub's names of licences for data; it calls any other `other`.
 _LICENCES = """
 afl-3.0 agpl-3.0 apache-2.0 bsd-3-clause cc cc-by-2.0 cc-by-2.5 cc-by-3.0 cc-by-4.0 cc-by-nc-2.0 cc-by-nc-3.0
 cc-by-nc-4.0 cc-by-nc-nd-3.0 cc-by-nc-nd-4.0 cc-by-nc-sa-2.0 cc-by-nc-sa-3.0 cc-by-nc-sa-4.0 cc-by-nd-4.0
@@ -43,7 +43,7 @@ _CROWDS = ("mturk", "prolific", "link")
 
 @dataclass(frozen=True)
 class Configuration:
-    """Rows of one kind."""
+    """A table of one kind of rows."""
 
     name: str
     what: str  #: one line
@@ -55,7 +55,7 @@ class Configuration:
 
 
 def card(bundle: Bundle, configurations: Sequence[Configuration], archive: str) -> str:
-    """README.md; `archive` is the bundle's file beside it."""
+    """Return README.md; `archive` is the bundle's file beside it."""
     front = yaml.safe_dump(_front(bundle, configurations), sort_keys=False, allow_unicode=True)
     manifest = bundle.manifest
     parts = [
@@ -63,25 +63,25 @@ def card(bundle: Bundle, configurations: Sequence[Configuration], archive: str) 
         *(f"**{line}**" for line in report.warnings(bundle)),
         f"Bundle {bundle.identity}.",
         *map(plain, report.claims(bundle)),
-        "Texts that a program transformed, ratings of a sample of them, and what followed: which transformations may be"
+        "Texts that a program transformed, ratings of a sample of them, and the verdicts: which transformations may be"
         " used in which languages.",
         '```python\nfrom datasets import load_dataset\n\nload_dataset("FOLDER", "outputs", split="test")\n```',
-        f"`{archive}` has the same and all that it rests on, and can be checked: `plumbline bundle inspect {archive}`"
-        " computes agreement and verdicts again from the ratings. These tables are a copy of it for reading.",
+        f"`{archive}` has the same with all its evidence, and can be checked: `plumbline bundle inspect {archive}`"
+        " computes agreement and verdicts again from the ratings. These tables are a copy for reading.",
         "Evaluate on a transformation only where `verdicts` accepts it, for the language of the originals.",
-        "## Where the texts are from",
+        "## Sources of the texts",
         table(
-            ["data set", "task", "languages", "texts", "licence", "from"],
+            ["data set", "task", "languages", "texts", "licence", "source"],
             [
                 [s.name, s.task, ", ".join(s.languages), s.n_texts, s.licence, s.reference or s.revision]
                 for s in manifest.datasets
             ],
         ),
-        f"Outputs and ratings: {plain(manifest.licence) or 'no licence is named; ask before you share them'}. Outputs"
-        " are made of the originals: look at their licences too.",
+        f"Outputs and ratings: {plain(manifest.licence) or 'no licence is named; ask before you share them'}. They"
+        " derive from the originals, so check the originals' licences too.",
         "## Verdicts",
         table(
-            ["transformation", "language", "decision", "pairs", "why"],
+            ["transformation", "language", "decision", "pairs", "reasons"],
             [[v.transformation, v.language, v.decision, v.n_pairs, "; ".join(v.reasons)] for v in bundle.verdicts],
         ),
         "## Configurations",
@@ -99,7 +99,7 @@ def card(bundle: Bundle, configurations: Sequence[Configuration], archive: str) 
 
 
 def _front(bundle: Bundle, configurations: Sequence[Configuration]) -> dict[str, Any]:
-    """What machines read: the hub's own keys and words."""
+    """Return the metadata for machines: the hub's keys and words."""
     manifest = bundle.manifest
     licences, unknown = _licences(manifest)
     tasks = dict.fromkeys(_TASKS[source.task] for source in manifest.datasets if source.task in _TASKS)
@@ -127,7 +127,7 @@ def _front(bundle: Bundle, configurations: Sequence[Configuration]) -> dict[str,
 
 
 def _licences(manifest: BundleManifest) -> tuple[list[str], str]:
-    """(in the hub's words, the name of the first that it does not know)."""
+    """Return (the licences in the hub's words, the name of the first that it does not know)."""
     names = [manifest.licence, *(source.licence for source in manifest.datasets)]
     unknown = [name for name in names if name and name.lower() not in _KNOWN]
     named = [(name.lower() if name.lower() in _KNOWN else "other") if name else "unknown" for name in names]
@@ -135,7 +135,7 @@ def _licences(manifest: BundleManifest) -> tuple[list[str], str]:
 
 
 def _languages(bundle: Bundle) -> list[str]:
-    """Codes without scripts and regions, as the hub has them."""
+    """Return language codes without scripts and regions, as the hub writes them."""
     codes = {code for source in bundle.manifest.datasets for code in source.languages}
     codes |= {code for verdict in bundle.verdicts for code in verdict.output_languages}
     return sorted({code.partition("-")[0] for code in codes})
@@ -153,7 +153,7 @@ def _creators(bundle: Bundle) -> str:
 
 
 def _sources(manifest: BundleManifest) -> dict[str, list[str]]:
-    """The hub's data sets that texts are of."""
+    """Return the hub's data sets from which texts come."""
     repositories = [source.revision.partition("@")[0] for source in manifest.datasets if source.kind == "mteb"]
     return {"source_datasets": repositories} if repositories else {}
 
@@ -164,7 +164,7 @@ def _section(configuration: Configuration) -> str:
         [[f.name, _type(f.type), configuration.meanings[f.name]] for f in configuration.schema],
     )
     files = ", ".join(f"`{file}` ({split})" for split, file in configuration.splits.items())
-    key = f" A row is named by {', '.join(configuration.key)}." if configuration.key else ""
+    key = f" Key: {', '.join(configuration.key)}." if configuration.key else ""
     what = plain(configuration.what[0].upper() + configuration.what[1:])
     return f"### {configuration.name}\n\n{what}. {configuration.rows:,} rows in {files}.{key}\n\n{columns}"
 
@@ -174,13 +174,13 @@ def _type(kind: pa.DataType) -> str:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """A table in Markdown; cells are words that others wrote."""
+    """Return a table in Markdown; cells are text by others, escaped."""
     lines = [head, ["---"] * len(head), *([plain(str(cell)) for cell in row] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def plain(text: str) -> str:
-    """Words that others wrote as one line that Markdown shows as it is."""
+    """Return text by others as one line that Markdown shows as it is."""
     return "".join(
         f"\\{mark}" if mark in "\\`*_[]|#" else mark for mark in html.escape(" ".join(text.split()), quote=False)
     )
@@ -211,7 +211,7 @@ _SPDX = {"apache-2.0": "Apache-2.0", "mit": "MIT", "odc-by": "ODC-By-1.0", "odbl
 def croissant(
     bundle: Bundle, configurations: Sequence[Configuration], files: Mapping[str, tuple[str, int]]
 ) -> tuple[dict[str, Any], list[str]]:
-    """(the metadata, what the specification asks for and the study does not say); `files` have hash and bytes."""
+    """Return (the metadata, the fields that Croissant requires and the study lacks); `files` have hash and bytes."""
     manifest = bundle.manifest
     facts = {
         "creator": [{"@type": "sc:Organization", "name": creator} for creator in manifest.creators],
@@ -289,11 +289,11 @@ def _croissant_type(kind: pa.DataType) -> str:
 
 
 def _licence(name: str) -> str:
-    """A licence's page at SPDX, or as it was said."""
+    """Return a licence's page at SPDX, or the name as given."""
     spdx = _SPDX.get(name.lower(), name.upper() if re.fullmatch(r"cc(0|-by[a-z-]*)-\d\.\d", name.lower()) else "")
     return f"https://spdx.org/licenses/{spdx}" if spdx else name
 
 
 def _version(edition: str) -> str:
-    """The edition as a version of three numbers, where it is of one or two."""
+    """Return the edition as a version of three numbers if it has one or two."""
     return ".".join([*edition.split("."), "0", "0"][:3]) if re.fullmatch(r"\d+(\.\d+)?", edition) else edition

@@ -1,10 +1,9 @@
-"""Whether a bundle is what was exported, and says what follows from the ratings in it.
+"""Check that a bundle is as it was exported, and that it follows from its ratings.
 
-Hashes tell that a member was changed. Whoever changes one and writes the manifest anew is found by computing again:
-agreement, verdicts and pairs' means from the ratings, by the functions that reached them; marks on ratings from the
-decisions; texts' hashes from the texts. Both are done, so that what is wrong is named as closely as it can be. Who
-changes ratings, and all that follows from them, makes another bundle, with another identity: that is what a signature
-is for.
+Hashes show that a member was changed. If the manifest was rewritten as well, computing again shows it: agreement,
+verdicts and pairs' means from the ratings, by the functions that first computed them; marks on ratings from the
+decisions; texts' hashes from the texts. Both checks run, so that faults are named precisely. Changing ratings and
+everything that follows from them makes another bundle with another identity: signatures protect against that.
 """
 
 from __future__ import annotations
@@ -39,12 +38,12 @@ OF_JUDGES = (records.JUDGED, records.JUDGEMENTS, records.REFUSED)
 
 
 def decides(bundle: Bundle) -> bool:
-    """Whether its verdicts are people's and judges' together."""
+    """Return whether people and judges decided the verdicts together."""
     return bundle.evidence.study.acceptance.judges == "decide"
 
 
 def judging(bundle: Bundle) -> Judging:
-    """What judges were given and said. Raises DataError for members that are damaged."""
+    """Return the judges' outputs and judgements. Raises DataError for damaged members."""
     judged = bundle.table(records.JUDGED, BundledJudged).to_pandas()
     judgements = bundle.table(records.JUDGEMENTS, BundledJudgement).to_pandas()
     judgements = judgements.merge(judged[["pair_id", *_OF_OUTPUTS]], on="pair_id", how="left")
@@ -53,7 +52,7 @@ def judging(bundle: Bundle) -> Judging:
 
 
 def rules_in(bundle: Bundle) -> dict[str, Any]:
-    """The study's rules, as far as the bundle tells them: of judges' prompts and files it has the hashes alone."""
+    """Return the study's rules as far as the bundle has them: of judges' prompts and files only the hashes."""
     seen = bundle.evidence
     if not decides(bundle) or not bundle.has(records.JUDGED):
         return rules_of(seen.study, seen.rubric, {"each": [], "pool": ""})
@@ -72,11 +71,11 @@ def rules_in(bundle: Bundle) -> dict[str, Any]:
 
 
 def other_judgements(bundle: Bundle) -> Iterator[Fault]:
-    """Judged outputs that are none, judgements of others and by others, and what does not follow from them."""
+    """Yield faults of judged outputs and judgements, and of verdicts that do not follow from them."""
     if not decides(bundle):
         return
     if lost := [name for name in OF_JUDGES if not bundle.has(name)]:
-        yield lost[0], "is missing, and its verdicts rest on what judges said"
+        yield lost[0], "is missing, although judges contributed to the verdicts"
         return
     of_judges = judging(bundle)
     yield from _other_outputs(bundle, of_judges.judged)
@@ -89,15 +88,15 @@ def other_judgements(bundle: Bundle) -> Iterator[Fault]:
     try:
         decided = beside(bundle.evidence, people, of_judges)
     except ValueError as error:  # frames that cannot be judgements: scores off the scale, one twice
-        yield records.JUDGEMENTS, f"cannot be what judges said: {error}"
+        yield records.JUDGEMENTS, f"cannot be judges' answers: {error}"
         return
     for verdict in other_judged(bundle.verdicts, of_verdicts(decided, bundle.verdicts)):
         what = f"{verdict.transformation} in {verdict.language}"
-        yield records.VERDICTS, f"does not follow from the judgements: {what} says otherwise of judges"
+        yield records.VERDICTS, f"does not follow from the judgements: {what} has other values for judges"
 
 
 def _other_outputs(bundle: Bundle, judged: pd.DataFrame) -> Iterator[Fault]:
-    """Judged outputs that the bundle does not have, or whose texts are others."""
+    """Yield faults of judged outputs that the bundle lacks or whose texts differ."""
     sampled = {pair.pair_id: pair.key for pair in bundle.evidence.collected.sample_pairs}
     if lost := set(sampled) - set(judged["pair_id"]):
         yield records.JUDGED, f"lacks pair {min(lost)} of the sample"
@@ -110,76 +109,79 @@ def _other_outputs(bundle: Bundle, judged: pd.DataFrame) -> Iterator[Fault]:
         for pair_id, key in zip(of_unit["pair_id"], of_unit["key"], strict=True):
             text = texts.get(key)
             if text is None or (text and identity("pair-v1", key, text) != pair_id):  # without words: withheld ones
-                yield records.JUDGED, f"or outputs/{name}/{seed}.parquet was edited: {pair_id} is another output there"
+                yield records.JUDGED, f"or outputs/{name}/{seed}.parquet was edited: the output of {pair_id} differs"
                 break
 
 
 def _other_askings(bundle: Bundle, of_judges: Judging) -> Iterator[Fault]:
-    """Judgements of outputs that judges were not given, by judges that the study does not have, or asked otherwise."""
+    """Yield faults of judgements on other outputs, by unknown judges, or by several settings."""
     judgements = of_judges.judgements
     if strange := set(judgements["pair_id"]) - set(of_judges.judged["pair_id"]):
-        yield records.JUDGEMENTS, f"has judgements of {min(strange)}, which is not among the judged"
+        yield records.JUDGEMENTS, f"has judgements of {min(strange)}, which is not among the judged outputs"
     kinds = {judge["name"]: judge["kind"] for judge in bundle.settings.get("judges", [])}
     counts = Counter(zip(judgements["judge"], judgements["kind"], strict=True))
     if others := [name for name, kind in counts if kinds.get(name) != kind]:
-        yield records.JUDGEMENTS, f"has judgements of {others[0]!r}, who is no judge of the study, or of another kind"
+        yield (
+            records.JUDGEMENTS,
+            f"has judgements by {others[0]!r}, which is not a judge of the study, or has another kind",
+        )
     hashes = judgements.groupby("judge")["judge_hash"].nunique()
     if (hashes > 1).any():
-        yield records.JUDGEMENTS, f"has judgements of {hashes.idxmax()!r} by several settings"
+        yield records.JUDGEMENTS, f"has judgements by {hashes.idxmax()!r} with several settings"
 
 
 def judges_line(bundle: Bundle) -> str:
-    """What was computed again of judges, in a line; empty where people alone decided."""
+    """Return a line on the recomputed judgements; empty if people alone decided."""
     if not decides(bundle):
         return ""
     of_judges = judging(bundle)
     number = f"{len(of_judges.judgements):,} judgements of {len(of_judges.judged):,} outputs"
-    return f"what judges add ({', '.join(of_judges.judges)}: {number}), computed again, is in the verdicts"
+    return f"the verdicts match the judges' part, computed again ({', '.join(of_judges.judges)}: {number})"
 
 
 _HASHES = ("pairs_sha256", "ratings_sha256", "rule_id", "rubric_hash")
 
 
 def other_records(bundle: Bundle) -> Iterator[Fault]:
-    """Rules and looks that verdicts cannot be without, and hashes that are others in another record."""
+    """Yield faults of rules and looks that verdicts require, and of hashes that differ between records."""
     seen, verdicts = bundle.evidence, bundle.verdicts
     if not verdicts:
         return
     rules = rules_in(bundle)
     if not seen.rules:
-        yield "rules.json", f"is empty, and the verdicts follow rule {verdicts[0].rule_id}: its proof was taken out"
+        yield "rules.json", f"is empty, but the verdicts follow rule {verdicts[0].rule_id}: its proof was removed"
     for fixed in seen.rules:  # the rubric is not in those of earlier versions
         if lacking := [name for name in ("acceptance", "raters") if name in rules and name not in fixed.rules]:
-            yield "rules.json", f"has rules of {fixed.fixed_at:%Y-%m-%d} without {lacking[0]!r}: somebody took it out"
+            yield "rules.json", f"has rules of {fixed.fixed_at:%Y-%m-%d} without {lacking[0]!r}: somebody removed it"
     if not seen.looks:
-        yield "looks.json", "is empty, and verdicts were reached: each time is noted there"
+        yield "looks.json", "is empty, although each verdict leaves an entry there"
     due = {name: getattr(verdicts[0], name) for name in _HASHES}
     for name in _HASHES:
         if len({getattr(verdict, name) for verdict in verdicts}) > 1:
-            yield records.VERDICTS, f"has verdicts with other {name} than each other, and they are reached together"
+            yield records.VERDICTS, f"has verdicts with different {name}, although all are reached together"
         last = getattr(seen.looks[-1], name) if seen.looks else ""
         if last and last != due[name]:
-            yield "looks.json", f"notes another {name} last than the verdicts have"
+            yield "looks.json", f"ends with another {name} than the verdicts"
     if seen.waves and seen.waves[-1].pairs_sha256 != due["pairs_sha256"]:
-        yield "waves.json", "notes another pairs_sha256 last than the verdicts have"
+        yield "waves.json", "ends with another pairs_sha256 than the verdicts"
     if any(verdict.withdrawn_hash != withdrawn_hash(seen.collected.withdrawn) for verdict in verdicts):
         yield records.VERDICTS, "has another withdrawn_hash than the withdrawn pairs"
     if any(verdict.kept_hash != kept_hash(seen.decisions) for verdict in verdicts):
-        yield records.VERDICTS, "has another kept_hash than the raters whom people keep"
+        yield records.VERDICTS, "has another kept_hash than the decisions to keep raters"
     counted = len(counting_ratings(seen.collected.sample_ratings, seen.study.raters.per_pair))
     if seen.looks and seen.looks[-1].n_ratings != counted:
-        yield "looks.json", f"notes {seen.looks[-1].n_ratings} ratings last, and {counted} count"
+        yield "looks.json", f"ends with {seen.looks[-1].n_ratings} ratings, but {counted} count"
 
 
 def other_makers(bundle: Bundle) -> Iterator[Fault]:
-    """Pairs of no unit of the study or of another maker, and verdicts that name another maker than their pairs."""
+    """Yield faults of pairs and verdicts whose unit or maker is not the study's."""
     study, kinds = bundle.evidence.study, dict[str, str]()
     for pair in bundle.evidence.collected.sample_pairs:
         kinds.setdefault(pair.transformation, pair.generator_kind)
         transformation = bundle.transformations.get(pair.transformation)
         if transformation is None or pair.seed not in study.seeds:
             what = f"{pair.transformation!r} with seed {pair.seed}"
-            yield records.PAIRS, f"has pair {pair.pair_id} of {what}, of which there are no outputs"
+            yield records.PAIRS, f"has pair {pair.pair_id} of {what}, which has no outputs"
             return
         for name in ("generator_hash", "prompt_hash"):
             if getattr(pair, name) != getattr(transformation, name):
@@ -191,10 +193,10 @@ def other_makers(bundle: Bundle) -> Iterator[Fault]:
 
 
 def other_supply(bundle: Bundle) -> Iterator[Fault]:
-    """Counts of what the sample was drawn from that the outputs rule out.
+    """Yield faults of the sample's counts that contradict the outputs.
 
-    Failed outputs may have been asked for again since, and data sets or seeds have come: so there may be more usable
-    and more outputs in all than then, never fewer.
+    Failed outputs may have been asked for again since, and data sets or seeds added: so there may be more outputs now,
+    and more usable ones, but never fewer.
     """
     supplies = bundle.evidence.supply
     if not supplies:  # of an earlier version; verdicts with a share of failed outputs do not follow then
@@ -205,19 +207,19 @@ def other_supply(bundle: Bundle) -> Iterator[Fault]:
         for supply in (supply for supply in supplies if supply.transformation == name):
             counted.add((name, supply.language))
             yield from (
-                ("sample.json", f"says of {name} in {supply.language} {what}") for what in _ruled_out(supply, now)
+                ("sample.json", f"says for {name} in {supply.language}: {what}") for what in _ruled_out(supply, now)
             )
     for supply in supplies:
         if (supply.transformation, supply.language) not in counted:
-            yield "sample.json", f"counts outputs of {supply.transformation!r}, which the study does not have"
+            yield "sample.json", f"counts outputs of {supply.transformation!r}, which is not in the study"
     for pair in bundle.evidence.collected.sample_pairs:
         if (pair.transformation, pair.language) not in counted:
-            yield "sample.json", f"says nothing of {pair.transformation} in {pair.language}, of which pairs were drawn"
+            yield "sample.json", f"lacks counts for {pair.transformation} in {pair.language}, which has pairs"
             return
 
 
 def _states(bundle: Bundle, name: str) -> Counter[tuple[str, str]]:
-    """How many outputs of a transformation there are, by language of the original and status, over all seeds."""
+    """Return the number of a transformation's outputs by language of the original and status, over all seeds."""
     states = Counter[tuple[str, str]]()
     for seed in bundle.evidence.study.seeds:
         table = bundle.outputs(name, seed, ("source_language", "status"))
@@ -230,64 +232,67 @@ def _ruled_out(supply: Supply, now: Counter[tuple[str, str]]) -> Iterator[str]:
     usable, then = supply.ok + supply.kept_out, supply.ok + supply.kept_out + supply.failed + supply.unanswered
     counts = {"ok": supply.ok, "kept_out": supply.kept_out, "failed": supply.failed, "unanswered": supply.unanswered}
     if less := [name for name, count in counts.items() if count < 0]:
-        yield f"{less[0]} {counts[less[0]]}, which no count is"
+        yield f"{less[0]} {counts[less[0]]}, which is not a count"
     if usable > ok or then > ok + failed:
-        yield f"{usable} usable of {then} outputs, and there are {ok} of {ok + failed}"
+        yield f"{usable} usable of {then} outputs, but there are {ok} of {ok + failed}"
     if failed > supply.failed + supply.unanswered + max(0, ok + failed - then):
-        yield f"{supply.failed} failed, and there are {failed}"
+        yield f"{supply.failed} failed, but there are {failed}"
     decided = usable + supply.failed
     if decided and abs(supply.failed_share - supply.failed / decided) > 1e-9:
-        yield f"failed_share {supply.failed_share:g}, and its counts say {supply.failed / decided:g}"
+        yield f"failed_share {supply.failed_share:g}, but its counts give {supply.failed / decided:g}"
     if any(not 0 <= number <= usable for number in supply.flagged.values()):
         yield f"more outputs with an error type than the {usable} usable ones"
 
 
 def other_manifest(bundle: Bundle) -> Iterator[Fault]:
-    """What the manifest says otherwise than the study and the ratings."""
+    """Yield faults of the manifest that contradict the study or the ratings."""
     manifest, settings = bundle.manifest, bundle.settings
     due = {"study": settings.get("name"), "description": settings.get("description", "")}
     due["generator"] = settings.get("generator", {})
     for name, value in due.items():
         if getattr(manifest, name) != value:
-            yield "manifest.json", f"says another {name} than {records.STUDY}"
+            yield "manifest.json", f"has another {name} than {records.STUDY}"
     ratings = bundle.evidence.collected.plain_ratings
     times = ratings.loc[ratings["status"] == "submitted", "submitted_at"]
     if len(times) and manifest.rated != (first_last := (f"{times.min():%Y-%m-%d}", f"{times.max():%Y-%m-%d}")):
         yield (
             "manifest.json",
-            f"says rated {' to '.join(manifest.rated)}, and the ratings are of {' to '.join(first_last)}",
+            f"says rated {' to '.join(manifest.rated)}, but the ratings are of {' to '.join(first_last)}",
         )
     if not manifest.comments and (ratings["comment"] != "").any():
-        yield "manifest.json", "says that raters' free words are not in it, and they are"
+        yield "manifest.json", "says that raters' comments are left out, but they are in it"
     for source, spec in zip(manifest.datasets, bundle.study().datasets, strict=False):  # others are named by `_prompts`
         kind = "mteb" if spec.mteb else "local"
         if source.kind != kind:
-            yield "manifest.json", f"says that {source.name} is {source.kind}, and {records.STUDY} that it is {kind}"
+            yield "manifest.json", f"says that {source.name} is {source.kind}, but {records.STUDY} says {kind}"
         if spec.task not in (None, source.task):
-            yield "manifest.json", f"says task {source.task} of {source.name}, and {records.STUDY} {spec.task}"
+            yield "manifest.json", f"says task {source.task} for {source.name}, but {records.STUDY} says {spec.task}"
         pinned = f"{spec.path}@{spec.revision}" if spec.revision else ""
         if pinned and source.revision != pinned:
-            yield "manifest.json", f"says revision {source.revision} of {source.name}, and {records.STUDY} {pinned}"
+            yield (
+                "manifest.json",
+                f"says revision {source.revision} for {source.name}, but {records.STUDY} says {pinned}",
+            )
 
 
 def other_texts(bundle: Bundle) -> Iterator[Fault]:
-    """Texts and pairs whose data set, task or languages are others than the manifest says."""
+    """Yield faults of texts and pairs whose data set, task or languages contradict the manifest."""
     tasks = {source.name: source.task for source in bundle.manifest.datasets}
     for source in bundle.manifest.datasets:
         table, member = bundle.texts(source.name), records.texts_of(source.name)
         for name, due in (("dataset", source.name), ("task_type", source.task)):
             if value := _other(table, name, due):
-                yield member, f"has texts with {name} {value!r}, and the manifest says {due!r}"
+                yield member, f"has texts with {name} {value!r}, but the manifest says {due!r}"
         if tuple(sorted(pc.unique(table["language"]).to_pylist())) != tuple(sorted(source.languages)):
-            yield member, f"has texts in other languages than {', '.join(source.languages)}, which the manifest says"
+            yield member, f"has texts in languages other than the manifest's {', '.join(source.languages)}"
     for pair in bundle.evidence.collected.sample_pairs:
         if tasks.get(pair.dataset) != pair.task_type:
-            yield records.PAIRS, f"says that pair {pair.pair_id} is of {pair.dataset!r} ({pair.task_type})"
+            yield records.PAIRS, f"says that pair {pair.pair_id} is from {pair.dataset!r} ({pair.task_type})"
             return
 
 
 def _other(table: pa.Table, name: str, due: str) -> str:
-    """The first value of a column that is not the one due; empty where there is none."""
+    """Return the first value of a column that is not the expected one; empty if there is none."""
     return next((str(value) for value in pc.unique(table[name]).to_pylist() if value != due), "")
 
 
@@ -295,7 +300,7 @@ _MARKS = ("excluded", "withdrawn", "surplus")
 
 
 def open_checked(path: Path, step: Callable[[], object] = lambda: None) -> Bundle:
-    """A bundle in which nothing is wrong. Raises DataError with the first thing that is."""
+    """Open a bundle without faults. Raises DataError with the first fault."""
     bundle = Bundle.open(path)
     for member, what in faults(bundle, step):
         raise DataError(f"{path}: {member} {what}; get it again from where it came from")
@@ -303,25 +308,25 @@ def open_checked(path: Path, step: Callable[[], object] = lambda: None) -> Bundl
 
 
 def faults(bundle: Bundle, step: Callable[[], object] = lambda: None) -> Iterator[Fault]:
-    """All that is wrong, the members' hashes first; `step` is called for each of `steps`."""
+    """Yield all faults, the members' hashes first; `step` is called for each of `steps`."""
     members = list(_other_members(bundle, step))
     yield from members
     missing = {name for name, what in members if what == _MISSING}
     if missing:
-        return  # nothing can be computed of what is not there
+        return  # missing members cannot be checked further
     unread = set[str]()
     for look in _LOOKS:
         try:
             yield from look(bundle)
         except DataError as error:
-            if not members and str(error) not in unread:  # else it was named already
+            if not members and str(error) not in unread:  # otherwise already reported
                 yield "a member", f"cannot be read: {error}"
             unread.add(str(error))
         step()
 
 
 def steps(bundle: Bundle) -> int:
-    """How many steps `faults` takes."""
+    """Return the number of steps that `faults` takes."""
     return len(bundle.manifest.members) + len(_LOOKS)
 
 
@@ -329,7 +334,7 @@ _MISSING = "is missing"
 
 
 def _other_members(bundle: Bundle, step: Callable[[], object]) -> Iterator[Fault]:
-    """Members that are not those of the manifest."""
+    """Yield faults of members that do not match the manifest."""
     present, listed = set(bundle.archive.names), bundle.manifest.members
     for name in sorted(present - set(listed)):
         yield name, "is not in the manifest: somebody added it"
@@ -338,46 +343,46 @@ def _other_members(bundle: Bundle, step: Callable[[], object]) -> Iterator[Fault
         if name not in present:
             yield name, _MISSING
         elif bundle.archive.size(name) != member.size or bundle.archive.sha256(name) != member.sha256:
-            yield name, "is not what was exported (its hash is another): somebody edited it"
+            yield name, "was edited: its hash is not the manifest's"
 
 
 def _prompts(bundle: Bundle) -> Iterator[Fault]:
-    """Prompts whose hash is another, and transformations that the study does not have."""
+    """Yield faults of prompts whose hash differs, and of transformations and data sets that are not the study's."""
     study = bundle.study()
     if list(bundle.transformations) != list(study.transformations):
-        yield records.TRANSFORMATIONS, "holds other transformations than the study"
+        yield records.TRANSFORMATIONS, "has other transformations than the study"
     for name, transformation in bundle.transformations.items():
         due = (
             identity("prompts-v1", [prompt.text for prompt in transformation.prompts]) if transformation.prompts else ""
         )
         if due != transformation.prompt_hash:
-            yield records.TRANSFORMATIONS, f"has other prompts of {name} than its hash says"
+            yield records.TRANSFORMATIONS, f"has prompts of {name} that do not match their hash"
     if [dataset.name for dataset in study.datasets] != [dataset.name for dataset in bundle.manifest.datasets]:
         yield records.STUDY, "has other data sets than the manifest"
 
 
 def _rules(bundle: Bundle) -> Iterator[Fault]:
-    """Rules that are not those that were fixed, and verdicts by other ones."""
+    """Yield faults of rules that are not those fixed, and of verdicts by other rules."""
     seen = bundle.evidence
     ratings = seen.collected.ratings
     for what in other_rules(rules_in(bundle), seen.rules, ratings):
-        yield "rules.json", f"fixed other rules than the study has: {what}"
+        yield "rules.json", f"has other rules than the study: {what}"
     rule, rubric = CampaignRecords.open(seen.study).rule_id, seen.rubric.identity()
     for verdict in bundle.verdicts:
         if verdict.rule_id != rule or verdict.rubric_hash not in ("", rubric):
             yield records.VERDICTS, f"has a verdict on {verdict.transformation} by other rules or questions"
     counts = dict(Counter(verdict.decision for verdict in bundle.verdicts))
     if seen.looks and dict(seen.looks[-1].decisions) != counts:
-        yield "looks.json", "notes other decisions last than the verdicts have"
+        yield "looks.json", "ends with other decisions than the verdicts"
     if bool(ratings["simulated"].any()) != bundle.manifest.simulated:
-        yield "manifest.json", "says otherwise than the ratings whether they are simulated"
+        yield "manifest.json", "contradicts the ratings on whether they are simulated"
     programs = ratings["rater_id"].str.startswith(SIMULATED)
     if (programs & ~ratings["simulated"]).any():
-        yield records.RATINGS, f"calls ratings of a program ({SIMULATED}...) a person's"
+        yield records.RATINGS, f"marks ratings by a program ({SIMULATED}...) as a person's"
 
 
 def _marks(bundle: Bundle) -> Iterator[Fault]:
-    """Ratings that do not carry what was decided about raters and pairs."""
+    """Yield faults of ratings whose marks do not match the decisions on raters and pairs."""
     seen = bundle.evidence
     ratings, pairs = seen.collected.plain_ratings, set(seen.collected.pairs["pair_id"])
     if strange := sorted(set(ratings["pair_id"]) - pairs):
@@ -389,11 +394,11 @@ def _marks(bundle: Bundle) -> Iterator[Fault]:
         if len(rows):
             row = ratings.iloc[int(rows[0])]
             what = f"{row['rater_id']}'s rating of pair {row['pair_id']}"
-            yield records.RATINGS, f"says of {what} {name} {row[name]!r}, which the decisions do not"
+            yield records.RATINGS, f"marks {what} as {name} {row[name]!r}, which no decision says"
 
 
 def _computed(bundle: Bundle) -> Iterator[Fault]:
-    """Verdicts, means and agreement that do not follow from the ratings: the first difference of each."""
+    """Yield the first difference each of verdicts, means and agreement from what the ratings give."""
     named = set[str]()
     for file, what in differences(bundle.evidence, bundle.verdicts, bundle.means, bundle.groups):
         if file not in named:
@@ -402,7 +407,7 @@ def _computed(bundle: Bundle) -> Iterator[Fault]:
 
 
 def _outputs(bundle: Bundle) -> Iterator[Fault]:
-    """Rated pairs whose outputs are others, and data sets that outputs do not cover."""
+    """Yield faults of rated pairs whose outputs differ, and of data sets that outputs do not cover."""
     study, pairs = bundle.evidence.study, bundle.evidence.collected.sample_pairs
     due = {dataset.name: set(bundle.texts(dataset.name)["text_id"].to_pylist()) for dataset in bundle.manifest.datasets}
     for name in study.transformations:
@@ -410,10 +415,10 @@ def _outputs(bundle: Bundle) -> Iterator[Fault]:
             member = records.outputs_of(name, seed)
             table = bundle.outputs(name, seed, ("key", "text_id", "datasets", "output", "status", COPY))
             if _covered(table) != due:
-                yield member, "covers other texts than the data sets have"
+                yield member, "covers other texts than the data sets"
             has_text = pc.xor(pc.not_equal(table["output"], ""), pc.not_equal(table[COPY], ""))
             if not pc.all(pc.equal(has_text, pc.equal(table["status"], "ok")), min_count=0).as_py():
-                yield member, "says of an output that there is one, and there is none, or the other way round"
+                yield member, "has outputs whose status contradicts their text"
             rated = [pair for pair in pairs if (pair.transformation, pair.seed) == (name, seed)]
             if not rated:
                 continue
@@ -424,25 +429,25 @@ def _outputs(bundle: Bundle) -> Iterator[Fault]:
             for pair in rated:
                 row = by_key.get(pair.key)
                 if row is None or row["output"] != pair.transformed:
-                    yield member, f"or {records.PAIRS} was edited: the output of pair {pair.pair_id} is another there"
+                    yield member, f"or {records.PAIRS} was edited: the output of pair {pair.pair_id} differs"
                 if row is not None and pair.original and text_id(pair.original, pair.language) != row["text_id"]:
-                    yield records.PAIRS, f"was edited: the original of pair {pair.pair_id} is another text"
+                    yield records.PAIRS, f"was edited: the original of pair {pair.pair_id} differs"
 
 
 def _covered(table: pa.Table) -> dict[str, set[str]]:
-    """The texts of each data set for which there are outputs."""
+    """Return the texts of each data set that have outputs."""
     datasets = table["datasets"].combine_chunks()
     names, ids = pc.list_flatten(datasets), table["text_id"].combine_chunks().take(pc.list_parent_indices(datasets))
     return {name: set(ids.filter(pc.equal(names, name)).to_pylist()) for name in pc.unique(names).to_pylist()}
 
 
 def _texts(bundle: Bundle) -> Iterator[Fault]:
-    """Texts that do not have the hashes by which outputs are theirs."""
+    """Yield faults of texts that do not match their hashes."""
     for source in bundle.manifest.datasets:
         table, member = bundle.texts(source.name), records.texts_of(source.name)
         ids = table["text_id"].to_pylist()
         if len(set(ids)) != source.n_texts:
-            yield member, f"holds {len(set(ids))} texts, and the manifest says {source.n_texts}"
+            yield member, f"has {len(set(ids))} texts, but the manifest says {source.n_texts}"
         if source.texts == "reference":
             continue
         hashes: dict[tuple[str, str], str] = {}
@@ -456,9 +461,9 @@ def _texts(bundle: Bundle) -> Iterator[Fault]:
 
 
 def _scores(bundle: Bundle) -> Iterator[Fault]:
-    """The maker's scores, which are shown after hours of work: that they can be read."""
+    """Yield faults of the maker's scores: checked early, as they are shown after hours of work."""
     for name in sorted(set(bundle.scores["dataset"]) - {dataset.name for dataset in bundle.manifest.datasets}):
-        yield records.SCORES, f"has scores of {name!r}, which is none of the data sets"
+        yield records.SCORES, f"has scores on {name!r}, which is not one of the data sets"
 
 
 _TOLD = (other_records, other_makers, other_supply, other_manifest, other_texts)

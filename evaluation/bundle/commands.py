@@ -1,4 +1,4 @@
-"""What the commands of `plumbline bundle` do: open, ask what computes and writes, say what came out."""
+"""The commands of `plumbline bundle`: open bundles, call what computes and writes, and print results."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ from plumbline.study.places import place
 
 
 def export_study(options: argparse.Namespace) -> int:
-    """The command `export`: write a study's bundle, or its tables as a folder."""
+    """Run `bundle export`: write a study's bundle, or its tables as a folder."""
     study, out = cli.study_of(options), place(options.out, "--out")
     folder, lacking, bundles = options.format == "parquet", list[str](), list[Bundle]()
     if options.format != "bundle" and is_remote(out):
-        raise StudyError(f"--out {out}: the `datasets` library reads a folder of this machine; name one, and copy it")
+        raise StudyError(f"--out {out}: this format needs a local folder; name one, then copy it")
     if options.format == "mteb":
         return _export_tasks(study, out, comments=options.comments)
     if not folder and out.is_dir():
-        raise StudyError(f"--out {out}: a folder is there; name a file, such as {out / study.name}.plumb")
+        raise StudyError(f"--out {out}: this is a folder; name a file, such as {out / study.name}.plumb")
     units = len(study.transformations) * len(study.seeds)
     with tqdm(total=units, unit="unit", desc="exporting", delay=1, leave=False) as bar:
         if folder:
@@ -54,7 +54,7 @@ def export_study(options: argparse.Namespace) -> int:
     simulated = ", its ratings SIMULATED" if bundle.manifest.simulated else ""
     if folder:
         print(f"{study.name}: bundle {bundle.identity} and its tables, checked{simulated} -> {out}")
-        last = f"nothing was sent anywhere; to read it: datasets.load_dataset({str(out)!r}, 'outputs')"
+        last = f"nothing was uploaded; to read it: datasets.load_dataset({str(out)!r}, 'outputs')"
     else:
         print(f"{study.name}: {len(bundle.manifest.members)} members, read back and checked{simulated} -> {out}")
         last = f"bundle {bundle.identity}" + ("" if is_remote(out) else f"; to sign it: minisign -Sm {out}")
@@ -68,12 +68,12 @@ def _export_tasks(study: Study, out: Path, *, comments: bool) -> int:
     simulated = ", its ratings SIMULATED" if written.bundle.manifest.simulated else ""
     print(f"{study.name}: {count(len(written.tasks), 'task')} for mteb, loaded and scored{simulated} -> {out}")
     print(*(f"left out: {line}" for line in written.left_out), sep="\n", end="\n" * bool(written.left_out))
-    print(*late_lines(written.bundle.verdicts), f"nothing was sent anywhere; what to do next: {out / CARD}", sep="\n")
+    print(*late_lines(written.bundle.verdicts), f"nothing was uploaded; next steps: {out / CARD}", sep="\n")
     return 0
 
 
 def inspect(options: argparse.Namespace) -> int:
-    """The command `inspect`: what is in a bundle, and whether it holds."""
+    """Run `bundle inspect`: check a bundle and print its contents."""
     bundle, wrong = _looked_through(options.bundle)
     print(f"{report.heading(bundle)}\n\n{report.set_apart(report.claims(bundle))}", flush=True)
     if not wrong:
@@ -86,7 +86,7 @@ def inspect(options: argparse.Namespace) -> int:
 
 
 def compare(options: argparse.Namespace) -> int:
-    """The command `diff`: how two bundles differ, or a bundle and a study whose people rated its pairs again."""
+    """Run `bundle diff`: print how two bundles differ, or a bundle and a study whose raters rated its pairs again."""
     first = _held(options.bundle)
     if options.other.suffix in (".yaml", ".yml"):
         print(compared(first, CampaignRatings.of(load_study(options.other, options.exports))))
@@ -96,26 +96,26 @@ def compare(options: argparse.Namespace) -> int:
 
 
 def write_study(options: argparse.Namespace) -> int:
-    """The command `study`: write a study of a bundle's pairs, to be rated again by other people."""
+    """Run `bundle study`: write a study with a bundle's pairs, for other people to rate again."""
     bundle = _held(options.bundle)
     _signed(options)
     again = study_again(bundle, options.out, options.exports, _files(options.data))
-    left_out = f" ({again.left_out} left out, whose texts may not be handed on)" if again.left_out else ""
+    left_out = f" ({again.left_out} left out, as their texts may not be shared)" if again.left_out else ""
     counts = f"{again.pairs} pairs and {again.controls} controls"
     print(f"{again.study.name}: {counts}{left_out}, no answers -> {again.study.folder}")
     where = ["--exports", options.exports] if options.exports else []
     diff = shlex.join(["plumbline", "bundle", "diff", str(options.bundle), str(options.out), *where])
     print(
-        f"look at raters and rules in {options.out}, then: {again.study.command('annotation publish')};"
+        f"check raters and rules in {options.out}, then: {again.study.command('annotation publish')};"
         f" when people have answered: {diff}"
     )
     return 0
 
 
 def evaluate(options: argparse.Namespace) -> int:
-    """The command `evaluate`: score models on what people accepted."""
+    """Run `bundle evaluate`: score models on what people accepted."""
     if not (options.model or options.study):
-        raise StudyError("name the models to score: --model NAME, or --study FILE for those of a study of yours")
+        raise StudyError("name the models to score: --model NAME, or --study FILE for those of your study")
     bundle = _held(options.bundle)
     _signed(options)
     models = specs(bundle, options.model, models_of(options.study) if options.study else {})
@@ -131,19 +131,19 @@ def evaluate(options: argparse.Namespace) -> int:
     try:
         print(f"report -> {report.write_report(bundle, done)}")
     except ModuleNotFoundError as error:
-        print(f"no report page: it needs {error.name}: {installing('report')}")
+        print(f"no report page, as {error.name} is missing: {installing('report')}")
     if outcome.failures:
         names = ", ".join(outcome.failures)
         raise ServiceError(
-            f"models failed: {names} (the reason stands above); mend it and run the same command again, or say where"
-            " they are on this machine: --model FOLDER, or --study FILE with a study whose `evaluation.models` have"
-            " their `path` or `package` (studies/demo.yaml has an example)"
+            f"models failed: {names} (the reasons are above); correct them and run the same command again, or name"
+            " local copies: --model FOLDER, or --study FILE with a study whose `evaluation.models` have a `path` or"
+            " `package` (studies/demo.yaml has an example)"
         )
     return 0
 
 
 def _held(path: Path) -> Bundle:
-    """A bundle in which nothing is wrong. Raises DataError with the first thing that is."""
+    """Open a bundle without faults. Raises DataError with the first fault."""
     bundle, wrong = _looked_through(path)
     if wrong:
         raise DataError(f"{path}: {wrong[0][0]} {wrong[0][1]}; get it again from where it came from")
@@ -151,25 +151,23 @@ def _held(path: Path) -> Bundle:
 
 
 def _looked_through(path: Path) -> tuple[Bundle, list[Fault]]:
-    """The bundle, and what is wrong with it."""
+    """Open a bundle, and return it with its faults."""
     bundle = Bundle.open(path)
     with tqdm(total=steps(bundle), unit="check", desc="checking", delay=1, leave=False) as bar:
         return bundle, list(faults(bundle, bar.update))
 
 
 def _signed(options: argparse.Namespace) -> str:
-    """What there is to say of the signature; empty where nobody gave a key. Raises as `check_signature`."""
+    """Return a line on the signature; empty without a key. Raises as `check_signature`."""
     return f"signature: {check_signature(options.bundle, options.key)}".strip() if options.key else ""
 
 
 def _files(arguments: list[str]) -> dict[str, Path]:
-    """NAME=FILE as a mapping. Raises StudyError for what is none."""
+    """Return NAME=FILE arguments as a mapping. Raises StudyError for other forms."""
     files = {}
     for argument in arguments:
         name, equals, file = argument.partition("=")
         if not (equals and name and file):
-            raise StudyError(
-                f"--data {argument}: write it as NAME=FILE, a data set of the bundle and your copy of its file"
-            )
+            raise StudyError(f"--data {argument}: write NAME=FILE, a data set of the bundle and your copy of its file")
         files[name] = Path(file)
     return files

@@ -1,7 +1,7 @@
-"""`bundle export --format mteb`: what people accepted as data sets of the hub's layout and a module of tasks for mteb.
+"""`bundle export --format mteb`: accepted sets as data sets in the hub's layout, and a module of tasks for mteb.
 
-Neither needs Plumbline. The folder has what a new task of mteb's needs: data, metadata, descriptive statistics, and
-results of baselines.
+Neither needs Plumbline. The folder has all that mteb requires of a new task: data, metadata, descriptive statistics,
+and results of baselines.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ from plumbline.study.datasets import SEARCHES, TRAINED
 RANDOM = "mteb/baseline-random-encoder"
 BASELINES = ("intfloat/multilingual-e5-small", "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2")
 _WEIGHTS = "model.safetensors"
-# Modules of mteb's that show bars.
+# Modules of mteb that show progress bars.
 _BARS = ("mteb._content_hashes", "mteb.abstasks.abstask", "mteb.models.model_implementations.random_baseline")
-# Settings of a class of mteb's that are about how its data are loaded, which here is mteb's default.
+# Class settings on loading data, which here is mteb's default.
 _OF_LOADING = ("fast_loading", "parallel_subsets", "abstask_prompt")
 
 
 @dataclass(frozen=True)
 class ContributedTask:
-    """A task that was written."""
+    """A written task."""
 
     name: str
     dataset: str
@@ -60,20 +60,20 @@ class ContributedTask:
 
 @dataclass(frozen=True)
 class Contribution:
-    """The written tasks, and what was left out."""
+    """The written tasks, and the units left out."""
 
     bundle: Bundle
     tasks: Sequence[ContributedTask]
-    left_out: Sequence[str]  #: what is no task, and why, a line each
+    left_out: Sequence[str]  #: one line each, with the reason
 
 
 def export_tasks(
     study: Study, out: Path, *, comments: bool = False, step: Callable[[], object] = lambda: None
 ) -> Contribution:
-    """Write a study's accepted sets for mteb as a folder, which appears whole.
+    """Write a study's accepted sets for mteb as a folder, which appears complete.
 
-    `step` is called for each task. Raises StudyError where something is there already or mteb asks for what the study
-    does not say, DataError where there is nothing to write, and as `export` does.
+    `step` is called for each task. Raises StudyError if the folder is not empty or the study lacks what mteb requires,
+    DataError if there is nothing to write, and as `export`.
     """
     archive = f"{study.name}.plumb"
     with new_folder(out) as temporary, quiet():
@@ -97,7 +97,7 @@ def export_tasks(
 
 
 def write_tasks(folder: Path, module: str, drafts: Sequence[TaskDraft], title: str, notes: Sequence[str] = ()) -> Path:
-    """Write the data of tasks below a folder, and the module that has them, in which title and notes stand.
+    """Write the data of tasks below a folder, and the module of the tasks with this title and notes.
 
     Returns the module's file.
     """
@@ -109,7 +109,7 @@ def write_tasks(folder: Path, module: str, drafts: Sequence[TaskDraft], title: s
 
 
 def _write_data(folder: Path, draft: TaskDraft) -> None:
-    """A task's data as a repository of the hub: Parquet files, and a card that says which is what."""
+    """Write a task's data as a repository of the hub: Parquet files, and a card that describes them."""
     folder.mkdir(parents=True)
     configs = []
     for subset, parts in draft.task.dataset.items():
@@ -136,7 +136,7 @@ def _row_tables(draft: TaskDraft, subset: str, parts: Mapping[str, Any]) -> dict
 
 
 def _table(rows: Any) -> pa.Table:
-    """Rows of the library `datasets` as a table, without what it notes of them."""
+    """Return rows of the library `datasets` as a table, without its metadata."""
     return rows.with_format("arrow")[:].replace_schema_metadata(None)
 
 
@@ -168,7 +168,7 @@ def _write_card(folder: Path, data: DatasetCardData) -> None:
 
 _HEAD = '''"""{title}.
 
-For mteb {version}: `mteb.evaluate(model, {module}.TASKS)`. The data stand in the folder `data` beside this
+For mteb {version}: `mteb.evaluate(model, {module}.TASKS)`. The data are in the folder `data` beside this
 file; on the hub, `DATA` is the organisation, and each task's revision the commit of its repository.{notes}
 """
 
@@ -182,7 +182,7 @@ DATA = Path(__file__).resolve().parent / "data"
 
 
 def _module_of(name: str, drafts: Sequence[TaskDraft], title: str, notes: Sequence[str]) -> str:
-    """The module's text. What others wrote stands in it as literals alone."""
+    """Return the module's text. Text by others appears in it only as literals."""
     bases = {base.__name__: base.__module__ for base in (_base(draft.task) for draft in drafts)}
     imports = "\n".join(f"from {module} import {base}" for base, module in sorted(bases.items()))
     notes = "".join(f"\n\n{_unquoted(line)}" for line in notes)
@@ -194,7 +194,7 @@ def _module_of(name: str, drafts: Sequence[TaskDraft], title: str, notes: Sequen
 
 
 def _unquoted(text: str) -> str:
-    """Words that others wrote, in a docstring."""
+    """Return text by others for a docstring."""
     return "".join(sign for sign in text if sign.isprintable() and sign not in '"\\')
 
 
@@ -212,13 +212,13 @@ def _class(draft: TaskDraft) -> str:
 
 
 def _literal(value: Any) -> str:
-    """A plain value as Python reads it."""
+    """Return a plain value as a Python literal."""
     plain = json.loads(json.dumps(value, default=str))
     return repr(tuple(plain)) if isinstance(value, tuple) else repr(plain)
 
 
 def _base(task: Any) -> type:
-    """The class of mteb's that a task is an instance of, below which there are settings alone."""
+    """Return mteb's class of a task; classes below it have only settings."""
     return next(kind for kind in type(task).__mro__ if kind.__module__.startswith("mteb.abstasks"))
 
 
@@ -253,20 +253,20 @@ def _is_literal(value: Any) -> bool:
 
 
 class _Beside(TaskMetadata):
-    """Metadata of a task whose descriptive statistics are not in mteb's own folder."""
+    """Metadata of a task whose descriptive statistics are outside mteb's folder."""
 
     folder: Path
 
     @property
     def descriptive_stat_path(self) -> Path:
-        """As in mteb's folder, below this one."""
+        """The path below this folder, as in mteb's."""
         return self.folder / "descriptive_stats" / self.type / f"{self.name}.json"
 
 
 def _measure(
     folder: Path, module: Path, drafts: Sequence[TaskDraft], step: Callable[[], object]
 ) -> dict[str, dict[str, float]]:
-    """Load the module as anybody would, and write what mteb computes: statistics, cards, results; baselines by task."""
+    """Load the module as any user would, and write mteb's statistics, cards and results; return scores."""
     cache, models = ResultCache(folder), baselines()
     scores: dict[str, dict[str, float]] = {}
     with contextlib.ExitStack() as stack:
@@ -304,7 +304,7 @@ def _portable(facts: _Beside) -> _Beside:
 
 
 def baselines() -> dict[str, Any]:
-    """The random baseline, and those of mteb's check list whose weights are on this machine."""
+    """Return the random baseline, and those of mteb's check list whose weights are on this machine."""
     models = {RANDOM: mteb.get_model(RANDOM)}
     for name in BASELINES:
         revision = mteb.get_model_meta(name).revision
@@ -315,7 +315,7 @@ def baselines() -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _own_cache() -> Iterator[None]:
-    """A cache of `datasets` that goes again: the folder is written anew, and its copies would stay."""
+    """Use a temporary cache of `datasets`: the folder is temporary, and copies of it would stay."""
     from datasets import config  # noqa: PLC0415
 
     before = config.HF_DATASETS_CACHE
@@ -329,7 +329,7 @@ def _own_cache() -> Iterator[None]:
 
 _HOW = """
 Each task has its data in `data/<task>`, in the layout of the hub, with mteb's card. `{module}` has the tasks for mteb
-{version}; nothing here needs Plumbline:
+{version}; using them does not need Plumbline:
 
 ```python
 import mteb, {stem}
@@ -343,7 +343,7 @@ mteb.evaluate(mteb.get_model("intfloat/multilingual-e5-small"), {stem}.TASKS)
 2. In `{module}`, give each task the repository as its `path` and the commit as its `revision`.
 3. Put the classes below `mteb/tasks`, the files of `descriptive_stats` below `mteb/descriptive_stats`, and those of
    `results` below `results` in mteb's repository of results.
-4. Answer mteb's check list for new tasks. It asks for two models; still to run: {lacking}.
+4. Answer mteb's check list for new tasks. It requires two models; still to run: {lacking}.
 
 `{archive}` has the ratings behind the verdicts, and can be checked: `plumbline bundle inspect {archive}`.
 """
@@ -368,8 +368,8 @@ def _readme(bundle: Bundle, tasks: Sequence[ContributedTask], left_out: Sequence
     parts = [
         f"# {plain(manifest.study)}, edition {plain(manifest.edition)}: tasks for mteb",
         *(f"**{plain(line)}**" for line in warnings(bundle)),
-        f"Bundle {bundle.identity}. All tasks of a data set have the same items. Scores are by mteb's protocol; the"
-        " study's may be of more items and seeds, and by another protocol.",
+        f"Bundle {bundle.identity}. All tasks of a data set have the same items. Scores follow mteb's protocol; the"
+        " study's scores may cover more items and seeds, and follow another protocol.",
         table(head, rows),
         how.strip(),
         *(["## Left out", "\n".join(f"- {plain(line)}" for line in left_out)] if left_out else []),

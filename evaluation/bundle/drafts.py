@@ -34,7 +34,7 @@ SHORTEST = 4  # characters of a text: mteb's test of new tasks refuses shorter o
 
 @dataclass(frozen=True)
 class TaskDraft:
-    """A task before it is written: mteb's task with the data in it, and what the module says of it."""
+    """A task before it is written: mteb's task with its data, and its metadata."""
 
     dataset: str
     transformation: str
@@ -46,12 +46,12 @@ class TaskDraft:
 
 
 def drafts_of(bundle: Bundle) -> tuple[list[TaskDraft], list[str]]:
-    """(the tasks of a bundle, what is none and why)."""
+    """Return (the tasks of a bundle, the parts left out with reasons)."""
     study = bundle.study([{"name": "whatever mteb brings"}])
     source = BundleSource(bundle, study)
     hidden = {dataset.name for dataset in bundle.manifest.datasets if dataset.texts == "reference"}
     shared = [dataset for dataset in bundle.manifest.datasets if dataset.name not in hidden]
-    left_out = [f"{name}: its texts may not be handed on" for name in sorted(hidden)]
+    left_out = [f"{name}: its texts may not be shared" for name in sorted(hidden)]
     units = plan_units(source, bundle.verdicts, source.pairs(), include_rejected=False)
     drafts: list[TaskDraft] = []
     for dataset in shared:
@@ -59,23 +59,23 @@ def drafts_of(bundle: Bundle) -> tuple[list[TaskDraft], list[str]]:
         left_out += without
         drafts += _of_dataset(bundle, source, dataset, of_dataset, left_out)
     if not any(draft.transformation != ORIGINAL for draft in drafts):
-        reasons = "; ".join(left_out) or "no verdict accepts anything"
-        raise DataError(f"{bundle.path}: there is no task to write of it: {reasons}")
+        reasons = "; ".join(left_out) or "no verdict accepts a transformation"
+        raise DataError(f"{bundle.path} gives no task: {reasons}")
     names = [draft.metadata.name for draft in drafts]
     if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise StudyError(f"two tasks would have the name {twice[0]}; give the study's data sets names that differ more")
+        raise StudyError(f"two tasks would be called {twice[0]}; rename one of the study's data sets")
     return drafts, left_out
 
 
 def _units_of(name: str, units: Sequence[ScoreUnit]) -> tuple[list[ScoreUnit], list[str]]:
-    """(a data set's accepted units, of each transformation the first seed's; what is left out)."""
+    """Return (a data set's accepted units, for each transformation the first seed's; what is left out)."""
     chosen, left_out = list[ScoreUnit](), list[str]()
     for dataset, transformation, of_place in grouped(units):
         if dataset != name:
             continue
         first = of_place[0]
         if first.task == "instruction_reranking":
-            return [], [f"{name}: mteb has no class for instruction reranking without code of its own"]
+            return [], [f"{name}: a task of instruction reranking for mteb would need code of its own"]
         if any(unit.decision.status == "left_out" for unit in of_place):
             left_out.append(f"{name}, {transformation}: {first.decision.reason}")
         else:
@@ -86,17 +86,17 @@ def _units_of(name: str, units: Sequence[ScoreUnit]) -> tuple[list[ScoreUnit], l
 def _of_dataset(
     bundle: Bundle, source: BundleSource, dataset: DatasetSource, units: Sequence[ScoreUnit], left_out: list[str]
 ) -> Iterator[TaskDraft]:
-    """The tasks of a data set; what is none is added to `left_out`."""
+    """Yield the tasks of a data set; add what is left out to `left_out`."""
     if not units:
         return
     items = SharedItems.of(units, source.study.sample.seed)
     if items.n_flawed:
         left_out.append(
             f"{dataset.name}: {items.n_flawed} items whose text, in one of the tasks, has fewer than {SHORTEST}"
-            " characters, stands twice, or stands in the train split too"
+            " characters, is a duplicate, or is also in the train split"
         )
     if items.n_drawn_from > MOST:
-        left_out.append(f"{dataset.name}: {items.n_drawn_from - MOST} items that were not drawn")
+        left_out.append(f"{dataset.name}: {items.n_drawn_from - MOST} items beyond the {MOST:,} drawn")
     for unit in units:
         data = items.data(unit)
         if reason := unusable(data, "paper"):
@@ -111,7 +111,7 @@ def _of_dataset(
 
 @dataclass(frozen=True)
 class SharedItems:
-    """The items of a data set that all of its tasks have: good in each of them, and at most `MOST`.
+    """The items of a data set that all its tasks share: good in each of them, and at most `MOST`.
 
     `lost` are texts (ids) whose outputs failed in one of them.
     """
@@ -138,7 +138,7 @@ class SharedItems:
         return cls(frozenset(good[position] for position in positions), lost, len(whole) - len(good), len(good))
 
     def data(self, unit: ScoreUnit) -> Dataset:
-        """The data set of a unit with these items alone."""
+        """Return the data set of a unit with only these items."""
         narrowed = unit.dataset.replaced(lambda text, cell: cell if self._keeps(text) else None)
         return narrowed if unit.outputs is None else transformed(narrowed, unit.outputs)
 
@@ -153,7 +153,7 @@ def _is_scored(text: Text) -> bool:
 
 
 def _nested(text: Text) -> bool:
-    """Tell whether a text is one of a list in its row."""
+    """Return whether a text is one of a list in its row."""
     return re.search(rf"/{re.escape(text.field)}/\d+$", text.item) is not None
 
 
@@ -163,7 +163,7 @@ def _item(text: Text) -> str:
 
 
 def _flawed(texts: Sequence[Text], unit: ScoreUnit) -> set[str]:
-    """The items that mteb's test of new tasks finds fault with: short texts, repeated ones, and those of training."""
+    """Return the items that mteb's test of new tasks refuses: short texts, duplicates, and texts of training."""
     change = (lambda _, cell: cell) if unit.outputs is None else unit.outputs.change
     trained = {change(text, text.text) for text in texts if not _is_scored(text)}
     by_item: dict[str, list[str]] = {}
@@ -181,11 +181,11 @@ def _flawed(texts: Sequence[Text], unit: ScoreUnit) -> set[str]:
 def _metadata(
     bundle: Bundle, source: BundleSource, dataset: DatasetSource, unit: ScoreUnit, task: Any, verdict: str
 ) -> TaskMetadata:
-    """All that mteb asks to know of a task, filled in. Raises StudyError where the study does not say it."""
+    """Return all metadata that mteb requires of a task. Raises StudyError if the study lacks some."""
     reference = dataset.reference or bundle.manifest.reference
     if not reference:
         raise StudyError(
-            f"mteb asks for the address of a page about each data set, and nothing names one for {dataset.name!r}; add"
+            f"mteb requires the address of a page about each data set, and {dataset.name!r} has none; add"
             f" `reference` to its part of `bundle.datasets` in the study, or to `bundle`"
         )
     of_bundle = metadata_of(bundle, source, dataset, [unit], ["default"])
@@ -207,11 +207,11 @@ def _metadata(
 
 
 def _untransformed(bundle: Bundle, dataset: DatasetSource) -> str:
-    return f"{dataset.name} as it is, with the items of the transformed tasks of {bundle.manifest.study}."
+    return f"{dataset.name} untransformed, with the items of the transformed tasks of {bundle.manifest.study}."
 
 
 def _verdict(verdicts: Sequence[Verdict], unit: ScoreUnit) -> str:
-    """Put the verdicts on a transformation into words."""
+    """Return the verdicts on a transformation in words."""
     return " ".join(
         f"Verdict of {'simulated raters' if verdict.simulated else 'people'} on {verdict.language}: {verdict.decision};"
         f" {', '.join(_mean(summary) for summary in verdict.questions)};"
@@ -230,7 +230,7 @@ def _mean(summary: Summary) -> str:
 
 
 def identifier(name: str) -> str:
-    """A name as mteb writes those of tasks: `sample_sts` is SampleSts."""
+    """Return a name as mteb writes task names: `sample_sts` is SampleSts."""
     words = [word for word in re.split(r"[^A-Za-z0-9]+", name) if word]
     joined = "".join(word[0].upper() + word[1:] for word in words)
     return joined if joined[:1].isalpha() else f"Set{joined}"

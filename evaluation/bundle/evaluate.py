@@ -1,4 +1,4 @@
-"""`plumbline bundle evaluate`: models scored on a bundle, as the maker's study scores them."""
+"""`plumbline bundle evaluate`: score models on a bundle, as the maker's study scores them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from plumbline.store import read_frame
 from plumbline.study import Study, load_study
 
 MAKERS = " (maker's)"
-# What must be equal for two models' scores of a place to be of the same items and texts, measured alike.
+# Columns that must be equal for two models' scores to be on the same items and texts, measured alike.
 _ALIKE = (
     *("dataset", "transformation", "seed", "metric", "n", "n_failed", "failed_policy", "protocol"),
     *("dataset_revision", "generator_hash", "prompt_hash", "status"),
@@ -37,23 +37,23 @@ _ALIKE = (
 
 @dataclass(frozen=True)
 class EvaluationRequest:
-    """What a user wants of an evaluation."""
+    """The options of an evaluation."""
 
-    files: Mapping[str, Path] = field(default_factory=dict)  #: copies of texts that may not be handed on, by data set
+    files: Mapping[str, Path] = field(default_factory=dict)  #: copies of texts that may not be shared, by data set
     beside: Sequence[tuple[str, pd.DataFrame]] = ()  #: other scores, by a name
-    include_rejected: bool = False  #: also what the verdicts reject
-    simulated: bool = False  #: rehearse on simulated ratings
+    include_rejected: bool = False  #: also score rejected transformations
+    simulated: bool = False  #: allow simulated ratings, for a rehearsal
 
 
 @dataclass(frozen=True)
 class BundleEvaluation:
-    """What came out: the study whose folder holds the records, what the run did, its scores, and those beside them."""
+    """The result: the study whose folder has the records, the run's outcome, its scores, and comparable ones."""
 
     study: Study
     outcome: RunOutcome
-    scores: pd.DataFrame  #: of the models that were asked for (`plumbline.records.Score`)
-    beside: pd.DataFrame  #: the maker's and others', like for like
-    notes: tuple[str, ...]  #: what of these is left out, and why
+    scores: pd.DataFrame  #: of the requested models (`plumbline.records.Score`)
+    beside: pd.DataFrame  #: comparable scores of the maker and others
+    notes: tuple[str, ...]  #: which of these are left out, and why
 
 
 def evaluate_bundle(
@@ -63,15 +63,15 @@ def evaluate_bundle(
     wanted: EvaluationRequest,
     load: Loader = ModelHost.load,
 ) -> BundleEvaluation:
-    """Score models on a bundle that was checked; records go to `exports/<study>-<identity>/`.
+    """Score models on a checked bundle; records go to `exports/<study>-<identity>/`.
 
-    `models` are as a study file has them (`specs`). Raises StudyError for simulated ratings that are not wanted, and as
-    `evaluation.scoring.evaluate` does.
+    `models` are as in a study file (`specs`). Raises StudyError for simulated ratings unless the request allows them,
+    and as `evaluation.scoring.evaluate`.
     """
     if bundle.manifest.simulated and not wanted.simulated:
         raise StudyError(
-            f"{bundle.path}: its ratings are SIMULATED, so that nobody ever accepted these texts and scores on them"
-            " measure nothing; add --simulated to rehearse all the same"
+            f"{bundle.path}: its ratings are SIMULATED: nobody accepted these texts, and scores on them measure"
+            " nothing; add --simulated to rehearse"
         )
     study = bundle.study(models, exports, f"{bundle.manifest.study[:54].rstrip('-_')}-{bundle.short}")
     source = BundleSource(bundle, study, wanted.files)
@@ -89,25 +89,25 @@ def evaluate_bundle(
         alike = alike[~alike["model"].isin(same)]
         notes += [f"{name.strip(' ()')}: the same scores of {', '.join(same)}"] if same else []
         others.append(alike.assign(model=alike["model"] + name))
-        notes += [f"{name.strip(' ()')}: {count(n_left_out, 'score')} left out, of other items, texts or settings"] * (
+        notes += [f"{name.strip(' ()')}: {count(n_left_out, 'score')} left out, on other items, texts or settings"] * (
             n_left_out > 0
         )
     return BundleEvaluation(study, outcome, scores, pd.concat(others, ignore_index=True), tuple(notes))
 
 
 def like_for_like(scores: pd.DataFrame, others: pd.DataFrame) -> tuple[pd.DataFrame, int]:
-    """(those of other scores that were measured as these were, how many were not)."""
-    planned = scores.assign(status=scores["status"].replace("failed", "evaluated"))  # a model that failed hides nobody
+    """Return (the other scores measured like these, the number of the remaining ones)."""
+    planned = scores.assign(
+        status=scores["status"].replace("failed", "evaluated")
+    )  # a failed model must not exclude the same scores of others
     conditions = set(planned[list(_ALIKE)].itertuples(index=False, name=None))
     rows = others[list(_ALIKE)].itertuples(index=False, name=None)
-    alike = np.fromiter(
-        (row in conditions for row in rows), bool, len(others)
-    )  # of no rows: a list would choose columns
+    alike = np.fromiter((row in conditions for row in rows), bool, len(others))  # an empty list would choose columns
     return others[alike], len(others) - int(alike.sum())
 
 
 def _as_scored(scores: pd.DataFrame, others: pd.DataFrame) -> list[str]:
-    """The models of other scores that were scored here too, and came out the same: they stand in a table once."""
+    """Return the models of other scores that were scored here with equal results, to show them once."""
     names = ["model", "model_revision", "dataset", "transformation", "seed", "score"]
     here = set(scores[names].dropna().itertuples(index=False, name=None))
     defined = others[names].dropna()
@@ -116,10 +116,10 @@ def _as_scored(scores: pd.DataFrame, others: pd.DataFrame) -> list[str]:
 
 
 def specs(bundle: Bundle, names: Sequence[str], of_user: Mapping[str, dict[str, Any]]) -> list[dict[str, Any]]:
-    """The models that a user names, with or without their owners, as a study file has them.
+    """Return the models that a user names, with or without their owners, as a study file has them.
 
-    They are looked for among those of the user's own study (`models_of`), then among those that the maker scored, of
-    which nothing is taken that reaches into a machine; then as folders; anything else is a name on the hub.
+    A name is looked up in the user's study (`models_of`), then among the maker's models (without settings that reach
+    into a machine), then as a folder; any other name is one on the hub.
     """
     if of_user and not names:
         return list(of_user.values())
@@ -130,14 +130,14 @@ def specs(bundle: Bundle, names: Sequence[str], of_user: Mapping[str, dict[str, 
     for name in names:
         if name in scored and "/" not in name and not (name in of_user or name in makers or Path(name).is_dir()):
             raise StudyError(
-                f"--model {name}: the maker had it from a folder, a package or a server, which is not in the bundle;"
-                " say in a study of yours how to load it, and pass that with --study FILE"
+                f"--model {name}: the maker loaded it from a folder, a package or a server, which is not in the bundle;"
+                " describe it in a study of your own, and pass that with --study FILE"
             )
     return [of_user.get(name) or _spec(name, makers) for name in dict.fromkeys(names)]
 
 
 def _whole(name: str, places: Iterable[Collection[str]]) -> str:
-    """A model's name with its owner's, from the first place that has it; itself where none has."""
+    """Return a model's name with its owner's, from the first place that has it, or the name itself."""
     for models in places:
         for whole, short in short_names(models).items():
             if name in (whole, short):
@@ -156,7 +156,7 @@ def _spec(name: str, makers: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def models_of(file: Path) -> dict[str, dict[str, Any]]:
-    """The models of a study of the user's, by name, wherever their files are."""
+    """Return the models of the user's study by name, with resolved paths."""
     study = load_study(file)
     models = {}
     for spec in study.evaluation.models:
@@ -165,10 +165,10 @@ def models_of(file: Path) -> dict[str, dict[str, Any]]:
             settings["path"] = str(study.resolve(spec.path))
         models[spec.name] = settings
     if not models:
-        raise StudyError(f"{study.file}: it has no `evaluation.models`; name a model with --model")
+        raise StudyError(f"{study.file} has no `evaluation.models`; name a model with --model")
     return models
 
 
 def scores_in(folder: Path) -> pd.DataFrame:
-    """The scores that an evaluation left in its folder. Raises DataError."""
+    """Read the scores in an evaluation's folder. Raises DataError if they are missing or damaged."""
     return read_frame(folder / "scores.parquet", Score, "plumbline bundle evaluate")

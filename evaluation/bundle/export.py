@@ -1,8 +1,7 @@
-"""`plumbline bundle export`: a study's validated outputs, and all that makes them believable, as one file.
+"""`plumbline bundle export`: write a study's validated outputs, with their evidence, as one file.
 
-Members are written one after the other, a unit of outputs in memory at a time; the file appears under its name whole,
-and only after it was read back and held against itself as `inspect` does. What travels of the study are its settings
-without folders, addresses and names.
+Members are written one after the other, with one unit of outputs in memory; the file appears complete, and only after
+it was read back and checked as `inspect` does. It includes the study's settings without folders, addresses and names.
 """
 
 from __future__ import annotations
@@ -45,9 +44,9 @@ from plumbline.study.evaluation import RightsSpec
 from plumbline.versions import version_of
 from plumbline.words import trim
 
-WITHHELD = "(not in the bundle)"  # what stands for raters' free words
+WITHHELD = "(not in the bundle)"  # replaces raters' free answers
 _COLUMNS = ("key", "text_id", "source_language", "output", "status", "reason", "flags", "first_flags", "attempts")
-_UNNAMED = ("", "not specified")  # licences that are none
+_UNNAMED = ("", "not specified")  # missing licences
 Member = tuple[str, bytes | memoryview]  # its name and content
 
 
@@ -59,18 +58,20 @@ def export(
     check: Callable[[Path], object] = lambda _: None,
     step: Callable[[], object] = lambda: None,
 ) -> BundleManifest:
-    """Write a study's bundle to `out`; returns its manifest.
+    """Write a study's bundle to `out`; return its manifest.
 
-    `comments` lets raters' free words travel. `check` is given the file before it gets its name, `step` is called for
-    each unit of outputs. Raises StudyError for a study that has no bundle or says too little for one, DataError for
-    records that do not follow from each other, and what `check` raises.
+    `comments` includes raters' comments and free answers. `check` is called on the file before it gets its name, `step`
+    for each unit of outputs. Raises StudyError for a study that cannot have a bundle or lacks facts for one, DataError
+    for records that do not follow from each other, and the errors of `check`.
     """
     if study.subject:
-        raise StudyError(f"{study.file}: its subject is {study.subject.kind}: nothing of it is scored, so no bundle")
+        raise StudyError(
+            f"{study.file}: a study with the subject {study.subject.kind} scores no models, so it has no bundle"
+        )
     if study.raters.suggestions != "none":
         raise StudyError(
-            f"{study.file}: half of its pairs show judges' scores (raters.suggestions): of such an experiment there is"
-            " no bundle; rate a study without it"
+            f"{study.file}: half of its pairs show judges' scores (raters.suggestions); bundles of such experiments are"
+            " not supported; rate a study without it"
         )
     names = [spec.name for spec in study.datasets]
     for name in study.bundle.datasets:
@@ -100,7 +101,7 @@ def export(
 
 @dataclass
 class _Content:
-    """What goes into a bundle, made member by member."""
+    """The content of a bundle, made member by member."""
 
     study: Study
     evidence: EvaluationRecords
@@ -108,10 +109,10 @@ class _Content:
     comments: bool
     _sources: list[DatasetSource] = field(default_factory=list)
     _settings: list[dict[str, Any]] = field(default_factory=list)
-    _texts: list[Text] = field(default_factory=list)  #: the distinct ones of each data set, in order
+    _texts: list[Text] = field(default_factory=list)  #: the distinct texts of each data set, in order
 
     def members(self, step: Callable[[], object]) -> Iterator[Member]:
-        """Everything but the manifest: data sets, what was made of them, what people said, what was decided."""
+        """Yield all members except the manifest: data sets, outputs, ratings, and verdicts."""
         study, plan = self.study, Plan(self.study)
         for spec, dataset in zip(study.datasets, iter_datasets(study), strict=True):
             distinct = {text.text_id: text for text in dataset.texts()}
@@ -135,39 +136,39 @@ class _Content:
         yield _frame(records.MEANS, self.evidence.pair_means, PairMean)
         if (study.folder / "scores.parquet").exists():
             scores = self.evidence.scores
-            failed = scores["status"] == "failed"  # what is said of it may name folders and servers
+            failed = scores["status"] == "failed"  # its reason may name folders and servers
             yield _frame(records.SCORES, scores.assign(reason=scores["reason"].mask(failed, WITHHELD)), Score)
-        if not self._hidden:  # both reports show texts: examples, and what a chart says of a point
+        if not self._hidden:  # both reports show texts, in examples and charts
             for name, report in records.REPORTS.items():
                 if (study.folder / report).exists():
                     yield name, read_bytes(study.folder / report)
 
     @functools.cached_property
     def _hidden(self) -> list[str]:
-        """Data sets whose texts may not be handed on."""
+        """The data sets whose texts may not be shared."""
         rights = self.study.bundle.datasets
         names = [spec.name for spec in self.study.datasets]
         return [name for name in names if name in rights and rights[name].texts == "reference"]
 
     @functools.cached_property
     def _withheld(self) -> dict[str, str]:
-        """The hashes of their texts by words, once all data sets were gone through."""
+        """The hashes of their texts by text, once all data sets are read."""
         shared = {text.text for text in self._texts if text.dataset not in self._hidden} if self._hidden else ()
         return _hashes_of((text for text in self._texts if text.dataset in self._hidden), shared)
 
     def _ratings(self) -> Iterator[Member]:
-        """What people were shown and said, the rules, and what followed."""
+        """Yield the members with pairs, ratings, rules and verdicts."""
         seen = self.evidence
         pairs = seen.collected.pairs
         words = pairs["dataset"].isin(self._hidden)
-        for name in ("original", "transformed"):  # of controls both are originals, of pairs the first
+        for name in ("original", "transformed"):  # in controls both are originals, in pairs the first
             out = words if name == "original" else words & pairs["control"].isin(("positive", "negative"))
             out |= pairs[name].isin(list(self._withheld))
             pairs = pairs.assign(**{name: pairs[name].astype(str).where(~out, "")})
         pairs = pairs.astype(dict.fromkeys(pairs.select_dtypes("category"), str))
         pairs = pairs.assign(model=pairs["model"].map(_name_of))
         is_control = pairs["control"] != ""
-        ratings = seen.collected.plain_ratings  # who comments on a text may quote it
+        ratings = seen.collected.plain_ratings  # comments may quote texts
         spoken = self.comments & ~ratings["pair_id"].isin(pairs.loc[words, "pair_id"])
         rated = _portable_ratings(ratings, seen.rubric, spoken)
         of_controls = rated["pair_id"].isin(pairs.loc[is_control, "pair_id"])
@@ -189,7 +190,7 @@ class _Content:
         yield from ((name, tables.models_to_json(rows)) for name, rows in by_member.items())
 
     def _judgements(self) -> Iterator[Member]:
-        """What judges who decide with people said; their words as raters' comments."""
+        """Yield the members on judges that decide with people; their answers count as comments."""
         if self.evidence.study.acceptance.judges != "decide":
             return
         judging = read_judging(self.evidence)
@@ -201,7 +202,7 @@ class _Content:
         yield records.REFUSED, tables.to_json({"refused": judging.refused})
 
     def _outputs(self, plan: Plan, name: str, seed: int) -> pa.Table:
-        """A unit's outputs in the order of the data sets' texts. Raises DataError where some are still to come."""
+        """Return a unit's outputs in the order of the data sets' texts. Raises DataError if some are missing."""
         study = self.study
         refuse_other_outputs(study, name, seed)
         wanted: dict[str, list[str]] = {}
@@ -217,7 +218,7 @@ class _Content:
         table = table.filter(pc.not_equal(table["status"], "unanswered"))
         rows = pc.index_in(pa.array(wanted, pa.string()), value_set=table["key"].combine_chunks())
         if rows.null_count:
-            raise DataError(f"{file}: {rows.null_count} of {len(wanted)} outputs are still to come; run `{command}`")
+            raise DataError(f"{file}: {rows.null_count} of {len(wanted)} outputs are missing; run `{command}`")
         table = table.take(rows)
         outputs, copies = _without(table["output"].combine_chunks(), self._withheld)
         reasons = pc.list_element(pc.split_pattern(table["reason"], ": ", max_splits=1), 0)
@@ -233,7 +234,7 @@ class _Content:
         return pa.table(columns, schema=schema)
 
     def manifest(self, members: dict[str, ArchiveMember]) -> BundleManifest:
-        """The manifest over members."""
+        """Return the manifest of these members."""
         study, spec = self.study, self.study.bundle
         ratings: pd.DataFrame = self.evidence.collected.plain_ratings
         times = ratings.loc[ratings["status"] == "submitted", "submitted_at"]
@@ -257,7 +258,7 @@ def _frame(name: str, frame: pd.DataFrame, record: type[Record]) -> Member:
 
 
 def _settings(study: Study, datasets: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The study as `study.json` has it: all that a number hangs on, and nothing of the maker's machine or people."""
+    """Return the study as in `study.json`: everything that numbers depend on, and nothing of the maker's machine."""
     spec = study.evaluation
     optional: dict[str, Any] = {
         "prompts": study.prompts,
@@ -266,7 +267,7 @@ def _settings(study: Study, datasets: Sequence[Mapping[str, Any]]) -> dict[str, 
     }
     if study.acceptance.judges == "decide":
         optional["judges"] = _judges(judge.settings() for judge in study.judges)
-    loadable = [  # as anybody can who has the hub and mteb; some need no files
+    loadable = [  # models that anybody can load from the hub or mteb; some need no files
         {
             **model.model_dump(mode="json", exclude_unset=True, include=set(records.OF_MODELS)),
             **{name: value for name, value in model.settings.items() if name in records.OF_MODELS},
@@ -295,7 +296,7 @@ def _settings(study: Study, datasets: Sequence[Mapping[str, Any]]) -> dict[str, 
 
 
 def _portable_rules(sets: Sequence[RuleSet]) -> list[RuleSet]:
-    """The sets of rules that were fixed, without folders of the maker's in them."""
+    """Return the fixed rules without the maker's folders."""
     portable = []
     for fixed in sets:
         judges = fixed.rules.get("judges")
@@ -305,12 +306,12 @@ def _portable_rules(sets: Sequence[RuleSet]) -> list[RuleSet]:
 
 
 def _judges(each: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Judges as the rules have them, models in folders by their folders' names."""
+    """Return judges as in the rules, with models in folders named by their folder."""
     return [{**judge, "model": _name_of(judge["model"])} for judge in each]
 
 
 def _generator(engine: EngineSpec) -> dict[str, Any]:
-    """What made the texts, without where it stood: of a folder its name, and that it is one."""
+    """Return the generator without its location; a model in a folder keeps its name and a mark."""
     kind: type[StudyPart] = SETTINGS.get(engine.kind, StudyPart)
     settings = kind.model_validate(engine.settings).model_dump(exclude_none=True)
     portable = {
@@ -322,12 +323,12 @@ def _generator(engine: EngineSpec) -> dict[str, Any]:
 
 
 def _name_of(model: str) -> str:
-    """A model's name: of a folder on the maker's machine its last part."""
+    """Return a model's name; for a folder on the maker's machine its last part."""
     return model.rstrip("/").rpartition("/")[2] if model.startswith("/") else model
 
 
 def _transformations(plan: Plan) -> Iterator[BundledTransformation]:
-    """How each transformation was made, in the study's order."""
+    """Yield how each transformation was made, in the study's order."""
     for name, kind in plan.kinds.items():
         definition = kind.model_dump(mode="json", exclude_defaults=True)
         if kind.outputs:
@@ -344,7 +345,7 @@ def _transformations(plan: Plan) -> Iterator[BundledTransformation]:
 
 
 def _portable_ratings(frame: pd.DataFrame, rubric: Rubric, spoken: pd.Series[bool]) -> pd.DataFrame:
-    """Ratings as they travel: without batches, times on the page and file names; raters' own words where `spoken`."""
+    """Return ratings without batches, times on the page and file names; comments only where `spoken`."""
     named_source = frame["source"].isin(SOURCES)
     free = frame["question"].isin([question.name for question in rubric.asked() if question.kind == "text"])
     return frame.assign(
@@ -359,7 +360,7 @@ def _portable_ratings(frame: pd.DataFrame, rubric: Rubric, spoken: pd.Series[boo
 def _source_of(
     rights: RightsSpec | None, spec: DatasetSpec, dataset: Dataset, texts: Mapping[str, Text], file: Path
 ) -> DatasetSource:
-    """What the manifest says of a data set; `texts` are its distinct ones by id. StudyError without a licence."""
+    """Return the manifest's entry of a data set; `texts` are its distinct ones by id. StudyError without a licence."""
     of_mteb: dict[str, Any] = {"licence": "", "citation": "", "reference": "", "domains": ()}
     if isinstance(dataset, MtebTask):
         meta = dataset.loaded.task.metadata
@@ -369,9 +370,9 @@ def _source_of(
     licence = rights.licence if rights else of_mteb["licence"]
     if licence in _UNNAMED:
         raise StudyError(
-            f"{file}: nobody says under which licence the texts of {spec.name!r} are; add to the study"
-            f" `bundle: {{datasets: {{{spec.name}: {{licence: cc-by-4.0}}}}}}`, with `texts: reference` where they may"
-            " not be handed on"
+            f"{file}: the texts of {spec.name!r} have no licence; add one to the study, such as"
+            f" `bundle: {{datasets: {{{spec.name}: {{licence: cc-by-4.0}}}}}}`, with `texts: reference` if they may"
+            " not be shared"
         )
     facts = rights or RightsSpec(licence=licence)
     return DatasetSource(
@@ -388,7 +389,7 @@ def _source_of(
 
 
 def _dataset_settings(spec: DatasetSpec, dataset: Dataset) -> dict[str, Any]:
-    """A data set's part of the study without the maker's folders; of a task of mteb with its revision."""
+    """Return a data set's part of the study without the maker's folders; an mteb task with its revision."""
     settings = spec.model_dump(mode="json", exclude_defaults=True)
     if not spec.mteb:
         return {**settings, "path": spec.path.rstrip("/").rpartition("/")[2]}
@@ -398,7 +399,7 @@ def _dataset_settings(spec: DatasetSpec, dataset: Dataset) -> dict[str, Any]:
 
 
 def _hashes_of(texts: Iterable[Text], shared: Collection[str]) -> dict[str, str]:
-    """The hash of each text's words, as they are and without white space around them, but of those handed on."""
+    """Return the hash of each text not in `shared`, as it is and without outer white space."""
     return {
         words: text_id(words, text.language)
         for text in texts
@@ -408,7 +409,7 @@ def _hashes_of(texts: Iterable[Text], shared: Collection[str]) -> dict[str, str]
 
 
 def _without(outputs: pa.Array, hashes: Mapping[str, str]) -> tuple[pa.Array, pa.Array]:
-    """(outputs, empty where they are one of these texts; the hashes of those, empty elsewhere)."""
+    """Return (outputs, emptied if they are one of these texts; the hashes of those, empty elsewhere)."""
     if not hashes:
         return outputs, pa.array([""] * len(outputs), pa.string())
     rows = pc.index_in(outputs, value_set=pa.array(hashes, pa.string()))

@@ -1,4 +1,4 @@
-"""`bundle export --format parquet`: a folder that the `datasets` library and the hub take as it is; nothing is sent."""
+"""`bundle export --format parquet`: write a folder for the `datasets` library and the hub; nothing is uploaded."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ CARD, CROISSANT = "README.md", "croissant.json"
 def export_folder(
     study: Study, out: Path, *, comments: bool = False, step: Callable[[], object] = lambda: None
 ) -> tuple[Bundle, list[str]]:
-    """Write a study's bundle and its tables as a folder, which appears whole; (the bundle, what Croissant lacks).
+    """Write a study's bundle and its tables as a folder; return (the bundle, the fields that Croissant lacks).
 
-    Raises StudyError where something is there already, and as `export` does.
+    The folder appears complete. Raises StudyError if it is not empty, and as `export`.
     """
     archive = f"{study.name}.plumb"
     with new_folder(out) as temporary:
@@ -54,13 +54,13 @@ def export_folder(
 
 @contextlib.contextmanager
 def new_folder(out: Path) -> Iterator[Path]:
-    """A folder to write to, which becomes `out` once it is whole. Raises StudyError where something is there."""
+    """Make a folder to write to, which becomes `out` when it is complete. Raises StudyError if `out` is not empty."""
     if out.exists() and not (out.is_dir() and not any(out.iterdir())):
-        raise StudyError(f"--out {out}: there is something already; name a folder that is not there, or is empty")
+        raise StudyError(f"--out {out}: this exists already; name a new or empty folder")
     make_folder(out.parent)
     clear_left(out)
     temporary = out.with_name(f".{out.name}.{os.getpid()}.tmp")
-    temporary.mkdir(exist_ok=True)  # for others to read, as all that is in it
+    temporary.mkdir(exist_ok=True)  # readable by others, as its files are
     try:
         yield temporary
         temporary.replace(out)
@@ -69,19 +69,19 @@ def new_folder(out: Path) -> Iterator[Path]:
 
 
 _COPIED: dict[str, tuple[str, type[Record], str]] = {
-    "pairs": (records.PAIRS, Pair, "what people rated: a sample of the outputs beside their originals"),
+    "pairs": (records.PAIRS, Pair, "the rated pairs: a sample of the outputs with their originals"),
     "ratings": (records.RATINGS, Rating, "one answer of one rater to one question on one pair, under pseudonyms"),
-    "pair_means": (records.MEANS, PairMean, "each pair's own mean, and whether it reaches the threshold"),
-    "controls": (records.CONTROLS, Pair, "pairs that check raters; no verdict counts them"),
-    "control_ratings": (records.CONTROL_RATINGS, Rating, "the answers to these"),
-    "judged": (records.JUDGED, BundledJudged, "the outputs that judges rate, who decide with people"),
+    "pair_means": (records.MEANS, PairMean, "each pair's means, and whether they reach the threshold"),
+    "controls": (records.CONTROLS, Pair, "pairs that check raters; they do not count in verdicts"),
+    "control_ratings": (records.CONTROL_RATINGS, Rating, "the ratings of controls"),
+    "judged": (records.JUDGED, BundledJudged, "the outputs rated by judges that decide with people"),
     "judgements": (records.JUDGEMENTS, BundledJudgement, "one answer of one judge to one question on one output"),
-    "scores": (records.SCORES, Score, "what the maker's own embedding models scored"),
+    "scores": (records.SCORES, Score, "the scores of the maker's embedding models"),
 }
 _OF_OUTPUTS = {
-    "transformation": "its name",
+    "transformation": "name of the transformation",
     "seed": "transformation seed",
-    "text": "the original; empty where it may not be handed on",
+    "text": "the original; empty if it may not be shared",
 }
 _OF_SUMMARIES = ("n_pairs", "n_raters", "n_ratings", "mean", "sd", "low", "high", "probability")
 _OF_VERDICTS = ("transformation", "axis", "pool", "language", "output_languages", "task_type", "scope", "decision",
@@ -94,17 +94,17 @@ _OF_DATA = {
     "labels": "its classes",
     "sentence1": "the first text",
     "sentence2": "the second text",
-    "score": "how alike people found them",
+    "score": "people's similarity score",
     "id": "its id",
-    "language": "its language; empty where it is the data set's",
+    "language": "its language; empty if it is the data set's",
     "query": "the query's id, or the query",
     "passage": "the passage's id",
-    "relevance": "how relevant the passage is to the query; of summaries how good people found them",
+    "relevance": "how relevant the passage is to the query; for summaries people's score",
     "positive": "passages that answer the query",
-    "negative": "passages that do not",
+    "negative": "passages that do not answer it",
     "human_summaries": "people's summaries of one text",
     "machine_summaries": "models' summaries of it",
-    "instruction": "what of the passages is asked for",
+    "instruction": "which passages are wanted",
     "changed_instruction": "the same, changed so that other passages answer it",
     "changed": "passages that answer the query no longer",
 }
@@ -112,22 +112,22 @@ _AS_FILED = "as in the maker's file of this data set"
 
 
 def lacking_line(lacking: Sequence[str], file: Path) -> list[str]:
-    """What to say in a study's file for Croissant, in a line; none where nothing is lacking."""
+    """Return a line on the settings that Croissant lacks; none if nothing is lacking."""
     keys = {"creator": "creators", "datePublished": "published", "license": "licence", "url": "reference"}
     named = ", ".join(f"bundle.{keys[name]}" for name in lacking)
-    what = f"{CROISSANT} lacks {', '.join(lacking)}, which its specification asks for: say {named} in {file}"
+    what = f"{CROISSANT} lacks {', '.join(lacking)}, which its specification requires: set {named} in {file}"
     return [what] if lacking else []
 
 
 def write_tables(bundle: Bundle, folder: Path, step: Callable[[], object] = lambda: None) -> list[Configuration]:
-    """Write a bundle's tables below a folder; a unit of outputs is in memory at a time, `step` is called for each."""
+    """Write a bundle's tables below a folder, with one unit of outputs in memory; call `step` for each."""
     written = [_outputs(bundle, folder, step), _verdicts(bundle, folder), _agreement(bundle, folder)]
     for name, (member, record, what) in _COPIED.items():
         if bundle.has(member):
             written.append(_records(folder, name, [bundle.table(member, record)], record, what))
     texts = (bundle.texts(dataset.name) for dataset in bundle.manifest.datasets)
     written.append(
-        _records(folder, "texts", texts, Text, "the places of all texts in the data sets that were transformed")
+        _records(folder, "texts", texts, Text, "all texts that were transformed, with their positions in the data sets")
     )
     return [*written, *_data(bundle, folder)]
 
@@ -153,12 +153,12 @@ def _outputs(bundle: Bundle, folder: Path, step: Callable[[], object]) -> Config
                 step()
 
     meanings = _OF_OUTPUTS | _described(BundledOutput)
-    what = "what stands in each text's place, for every transformation and seed"
+    what = "the output of each text, for every transformation and seed"
     return _written(folder, "outputs", units(), meanings, what, ("key",))
 
 
 def _verdicts(bundle: Bundle, folder: Path) -> Configuration:
-    what = "whether a transformation may be used in a language, a row a question; only accepted ones are evaluated"
+    what = "whether a transformation may be used in a language, one row a question; only accepted ones are evaluated"
     rows = [
         _named(verdict, _OF_VERDICTS) | numbers
         for verdict in bundle.verdicts
@@ -168,7 +168,7 @@ def _verdicts(bundle: Bundle, folder: Path) -> Configuration:
 
 
 def _agreement(bundle: Bundle, folder: Path) -> Configuration:
-    what = "means and agreement of pools, axes, languages and all, a row a question"
+    what = "means and agreement of pools, axes, languages and overall, one row a question"
     rows = [
         _named(group, _OF_GROUPS) | numbers for group in bundle.groups for numbers in map(_numbers, group.questions)
     ]
@@ -215,7 +215,7 @@ def _kind(column: str) -> pa.DataType:
 
 
 def _data(bundle: Bundle, folder: Path) -> Iterator[Configuration]:
-    """The rows of local data sets, with labels and judgements: the splits of each, and what else it has."""
+    """Yield the rows of local data sets, with labels and judgements, by data set and part."""
     for source in bundle.manifest.datasets:
         groups: dict[str, dict[str, pa.Table]] = {}
         for part, table in bundle.dataset_tables(source.name).items():
@@ -245,7 +245,7 @@ def _written(
 
 
 def _write(path: Path, pieces: Iterable[pa.Table]) -> tuple[pa.Schema, int]:
-    """Write a table piece by piece; its schema and rows."""
+    """Write a table piece by piece; return its schema and number of rows."""
     path.parent.mkdir(parents=True, exist_ok=True)
     rest, rows = iter(pieces), 0
     first = next(rest)

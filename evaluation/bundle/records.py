@@ -1,4 +1,4 @@
-"""What stands in a bundle: its members' names, the manifest's and the members' records."""
+"""The content of a bundle: its members' names, the manifest, and the members' records."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from plumbline.study.engines import JUDGE_SETTINGS
 Fault = tuple[str, str]  # member, what is wrong with it
 COPY = "copy_of"
 AGAIN = "get it again from where it came from"
-#: What of a model a bundle may say: nothing of it reaches into a machine (a folder, a server, a key, code).
+#: A model's settings in a bundle: none reaches into a machine (a folder, a server, a key, code).
 OF_MODELS = ("name", "kind", "revision", "prompts", "ngrams", "dimensions")
-FOLDER = "folder"  # key of a generator whose model is the name of a folder: its hash is of the whole path
+FOLDER = "folder"  # marks a generator whose model is a folder's name: its hash covers the whole path
 KINDS = ("sentence_transformers", "mteb", "lexical")
-OF_GENERATORS = ("languages", "quantization", "dtype", "max_model_len")  # of an engine's settings
-#: All that `study.json` may say, by part: no setting of an engine, say, that lets a model run code of its own.
+OF_GENERATORS = ("languages", "quantization", "dtype", "max_model_len")  # settings of engines
+#: The settings that `study.json` may have, by part: none lets a model run code of its own, for example.
 OF_STUDY: dict[str, tuple[str, ...]] = {
     "study": ("name", "description", "datasets", "transformations", "seeds", "prompts", "languages", "wordings",
               "generator", "sample", "rubric", "raters", "acceptance", "quality", "judges", "evaluation"),
@@ -54,7 +54,7 @@ class ArchiveMember(_Statement):
 
 
 class DatasetSource(_Statement):
-    """A data set that the bundle's outputs are of."""
+    """A data set of the bundle's outputs."""
 
     name: str = Field(description="its name in every record")
     kind: Literal["local", "mteb"] = Field(description="a file of the maker's, or a task of mteb")
@@ -70,7 +70,7 @@ class DatasetSource(_Statement):
 
 
 class BundleManifest(_Statement):
-    """The whole of it. Its own hash is the bundle's identity."""
+    """The manifest. Its hash is the bundle's identity."""
 
     format: Literal["plumbline bundle"] = Field(default=FORMAT, description="what this is")
     version: int = Field(default=VERSION, ge=1, le=VERSION, strict=True, description="of the format")
@@ -92,21 +92,21 @@ class BundleManifest(_Statement):
     members: dict[str, ArchiveMember] = Field(description="every other file in the archive")
 
     def to_bytes(self) -> bytes:
-        """It as it stands in the archive."""
+        """Return the manifest as it is in the archive."""
         return json.dumps(self.model_dump(mode="json"), ensure_ascii=False, indent=1, sort_keys=True).encode() + b"\n"
 
 
 def read_manifest(content: bytes, where: str) -> tuple[BundleManifest, str]:
-    """(a manifest, the bundle's identity). Raises DataError for what is none, and for one of a later format."""
+    """Return (a manifest, the bundle's identity). Raises DataError for other content or a later format."""
     try:
         data = parse_json(content)
     except MalformedError as error:
         raise DataError(f"{where}: its manifest is damaged ({error}); {AGAIN}") from None
     if not isinstance(data, dict) or data.get("format") != FORMAT:
-        raise DataError(f"{where} is no bundle (its manifest does not say {FORMAT!r}); {AGAIN}")
+        raise DataError(f"{where} is not a bundle (its manifest does not say {FORMAT!r}); {AGAIN}")
     if isinstance(data.get("version"), int) and data["version"] > VERSION:
         raise DataError(
-            f"{where} is of format {data['version']}, and this version reads {VERSION} and earlier: update Plumbline"
+            f"{where} has format {data['version']}, but this version reads up to {VERSION}: update Plumbline"
         )
     try:
         return BundleManifest.model_validate(data), hashlib.sha256(content).hexdigest()
@@ -115,43 +115,43 @@ def read_manifest(content: bytes, where: str) -> tuple[BundleManifest, str]:
 
 
 def outputs_of(transformation: str, seed: int) -> str:
-    """The member with a unit's outputs."""
+    """Return the name of the member with a unit's outputs."""
     return f"outputs/{transformation}/{seed}.parquet"
 
 
 def rows_of(dataset: str, part: str) -> str:
-    """The member with a part of a local data set's rows."""
+    """Return the name of the member with a part of a local data set's rows."""
     return f"data/{dataset}/{part}.parquet"
 
 
 def texts_of(dataset: str) -> str:
-    """The member with the places and hashes of a data set's texts, and their words where they may be handed on."""
+    """Return the name of the member with a data set's texts, their positions and hashes."""
     return f"texts/{dataset}.parquet"
 
 
 class BundledOutput(Record):
-    """What stands in a text's place (`outputs/<transformation>/<seed>.parquet`)."""
+    """The output of a text (`outputs/<transformation>/<seed>.parquet`)."""
 
     KEY = ("key",)
     key: str = Field(description="identity: hash of everything that changes the output, as in pairs.parquet")
     text_id: str = Field(description="the original's hash")
-    datasets: tuple[str, ...] = Field(description="data sets in which it stands for that text")
+    datasets: tuple[str, ...] = Field(description="data sets in which it replaces that text")
     source_language: str = Field(description="the original's language")
     language: str = Field(description="the language that the output should be in")
-    output: str = Field(description="the transformed text; empty where there is none, and where it is `copy_of` a text")
+    output: str = Field(description="the transformed text; empty if there is none, or if it is `copy_of` a text")
     status: Literal["ok", "failed"] = Field(description="whether there is one")
-    reason: str = Field(description="why there is none, without what a server or a function said; empty otherwise")
+    reason: str = Field(description="why there is none, without messages of servers or functions; empty otherwise")
     flags: tuple[str, ...] = Field(description="error types found on the last attempt")
     first_flags: tuple[str, ...] = Field(description="error types found on the first attempt")
     attempts: int = Field(description="answers received")
     copy_of: str = Field(
         default="",
-        description="the hash of a text that may not be handed on, of which the output is a copy word for word",
+        description="the hash of the text, if the output is a literal copy of a text that may not be shared",
     )
 
 
 class BundledJudged(Record):
-    """An output that judges rate (`judged.parquet`), where they decide with people; its texts are elsewhere."""
+    """An output rated by judges (`judged.parquet`) that decide with people; its texts are elsewhere."""
 
     KEY = ("pair_id",)
     pair_id: str = Field(description="as in pairs.parquet, where the output was rated by people too")
@@ -169,7 +169,7 @@ class BundledJudged(Record):
 
 
 class BundledJudgement(Record):
-    """One answer of one judge to one question on one output (`judgements.parquet`), without its words."""
+    """One answer of one judge to one question on one output (`judgements.parquet`), without its text."""
 
     KEY = ("key",)
     key: str = Field(description="identity: hash of judge, prompt, question, order and pair")
@@ -177,12 +177,12 @@ class BundledJudgement(Record):
     judge: str = Field(description="the judge's name")
     question: str = Field(description="the question")
     order: Literal["up", "down"] = Field(description="the scale's points from the lowest (up) or the highest (down)")
-    score: Number = Field(description="the judgement, on the question's scale; NaN where there is none")
+    score: Number = Field(description="the judgement, on the question's scale; NaN without one")
     status: Literal["ok", "failed", "unanswered"] = Field(description="whether there is one")
     kind: Literal["vllm", "openai", "recorded"] = Field(description="the judge's kind; recorded ones were not asked")
     judge_hash: str = Field(description="hash of the judge's model, revision, sampling and way of reading")
-    prompt_hash: str = Field(description="hash of what it was asked, but the texts")
-    text: str = Field(default="", description="its answer as it came; empty where free words do not travel")
+    prompt_hash: str = Field(description="hash of the prompt without the texts")
+    text: str = Field(default="", description="its answer as it came; empty if free answers are left out")
     finished_at: datetime = Field(description="when the answer was received, UTC")
 
 
@@ -197,7 +197,7 @@ class BundledPrompt(BaseModel):
 
 
 class BundledTransformation(BaseModel):
-    """How a transformation was made (`transformations.json`)."""
+    """The making of a transformation (`transformations.json`)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     definition: dict[str, Any] = Field(description="the transformation as its file has it")

@@ -1,4 +1,4 @@
-"""What a bundle is and holds, and how two of them differ, in words and tables for a terminal."""
+"""Describe a bundle, an evaluation on it, and the differences of two bundles, for a terminal or as a page."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ from plumbline.records import text_id
 from plumbline.transformations import Axes
 from plumbline.words import printable_line
 
-_BAR = "  | "  # before what the bundle says
-_CELL = 60  # letters of what it says of a data set, so that no row fills several lines
+_BAR = "  | "  # before the bundle's own statements
+_CELL = 60  # most letters of a cell, so that no row fills several lines
 
 SIMULATED = "Its ratings are SIMULATED: no person accepted these texts, and scores on them measure nothing."
-COMPUTED = "agreement, verdicts and pairs' means, computed again from the ratings, are those in it"
+COMPUTED = "agreement, verdicts and pairs' means match the values computed again from the ratings"
 
 
 def heading(bundle: Bundle) -> str:
-    """Which bundle it is, by what was computed of it."""
+    """Return the bundle's computed identity, and warnings."""
     return "\n".join([f"bundle {bundle.identity}", *map(printable_line, warnings(bundle))])
 
 
 def claims(bundle: Bundle) -> list[str]:
-    """What the bundle says of itself and nobody can check, a line each, whatever stands in it."""
+    """Return the bundle's own statements that nobody can check, one a line."""
     manifest = bundle.manifest
     made_by = f"{manifest.generator.get('model', '')} ({manifest.generator.get('kind', '')})"
     lines = [
@@ -54,21 +54,21 @@ def claims(bundle: Bundle) -> list[str]:
         manifest.description,
         f"texts transformed by {made_by}, rated from {manifest.rated[0]} to {manifest.rated[1]};"
         f" made with Plumbline {manifest.made_with}",
-        f"licence of outputs and ratings: {manifest.licence or 'not said'}; contact: {manifest.contact or 'not said'};"
-        f" raters' comments: {'in it' if manifest.comments else 'left out'}",
+        f"licence of outputs and ratings: {manifest.licence or 'none given'}; contact:"
+        f" {manifest.contact or 'none given'}; raters' comments: {'included' if manifest.comments else 'left out'}",
     ]
     return [line for line in map(printable_line, lines) if line]
 
 
 def set_apart(lines: Sequence[str]) -> str:
-    """Claims for a terminal: behind a bar that nothing in them can leave, however narrow the terminal is."""
+    """Return claims for a terminal, behind a bar that no text can leave on terminals of any width."""
     width = max(20, min(120, shutil.get_terminal_size().columns) - len(_BAR) - 1)
     folded = (f"{_BAR}{part}" for line in lines for part in _folded(line, width))
-    return "\n".join(["The bundle says of itself (not checked):", *folded])
+    return "\n".join(["Stated by the bundle (not checked):", *folded])
 
 
 def _folded(line: str, width: int) -> list[str]:
-    """A line in parts that fit: letters of scripts that are wider take two places."""
+    """Return a line in parts that fit; letters of wide scripts take two columns."""
     parts = [""]
     for word in re.findall(r"\S+\s?", line):
         for sign in [word] if _places(word) <= width else word:
@@ -83,12 +83,12 @@ def _places(text: str) -> int:
 
 
 def warnings(bundle: Bundle) -> list[str]:
-    """What stands above all that rests on its verdicts: simulated ratings, and rules that were fixed late."""
+    """Return the warnings about its verdicts: simulated ratings, and rules that were fixed late."""
     return [*([SIMULATED] if bundle.manifest.simulated else []), *late_lines(bundle.verdicts)]
 
 
 def contents(bundle: Bundle) -> str:
-    """Its data sets, verdicts and outputs."""
+    """Return tables of its data sets, verdicts and outputs."""
     rows = [
         [
             dataset.name,
@@ -107,7 +107,7 @@ def contents(bundle: Bundle) -> str:
 
 
 def verdict_table(verdicts: Sequence[Verdict]) -> str:
-    """What was decided, and on what."""
+    """Return a table of the verdicts with pairs, means and agreement."""
     questions = list(dict.fromkeys(summary.question for verdict in verdicts for summary in verdict.questions))
     rows, both = [], any(verdict.decision_people for verdict in verdicts)
     for verdict in verdicts:
@@ -122,7 +122,7 @@ def verdict_table(verdicts: Sequence[Verdict]) -> str:
 
 
 def _two(summary: Summary | None) -> tuple[str, str]:
-    """A question's mean and agreement."""
+    """Return a question's mean and agreement."""
     return ("–", "–") if summary is None else (_plain(summary.mean), _plain(summary.ac2.value))
 
 
@@ -131,13 +131,13 @@ def _plain(value: float) -> str:
 
 
 def checks(bundle: Bundle, faults: Sequence[Fault], signed: str) -> str:
-    """What was checked and what came out."""
+    """Return the checks and their results, one a line."""
     lines = [printable_line(f"wrong  {member} {what}") for member, what in faults]
     if not faults:
         lines = [
             f"holds  {len(bundle.manifest.members)} members have the hashes of the manifest",
             f"holds  {COMPUTED}",
-            "holds  ratings carry what was decided about raters and pairs; rated outputs and texts are those in it",
+            "holds  ratings carry the decisions on raters and pairs; rated outputs and texts are those in the bundle",
             *([f"holds  {printable_line(of_judges)}"] if (of_judges := judges_line(bundle)) else []),
         ]
     signature = printable_line(signed) or "signature: not checked (--key)"
@@ -145,14 +145,14 @@ def checks(bundle: Bundle, faults: Sequence[Fault], signed: str) -> str:
 
 
 def evaluation(bundle: Bundle, evaluated: BundleEvaluation) -> str:
-    """The scores of an evaluation, with others beside them."""
+    """Return the scores of an evaluation, with comparable ones of others."""
     scores = pd.concat([evaluated.scores, evaluated.beside], ignore_index=True)
     named = printable_line(f"{bundle.manifest.study}, edition {bundle.manifest.edition}")
     parts = [f"Scores times 100 on {named}, bundle {bundle.short}."]
     parts += map(printable_line, warnings(bundle))
     for included in [False, True] if (scores["status"] == "included_rejected").any() else [False]:
         if included:
-            parts.append("WITH WHAT NO VERDICT ACCEPTS (--include-rejected):")
+            parts.append("INCLUDING TRANSFORMATIONS THAT NO VERDICT ACCEPTS (--include-rejected):")
         parts.append(_axes(scores, bundle.verdicts, include_rejected=included))
         parts.append(_transformations(scores, include_rejected=included))
     parts.append(_ranks(scores, evaluated.study.sample.seed))
@@ -165,7 +165,7 @@ def evaluation(bundle: Bundle, evaluated: BundleEvaluation) -> str:
 
 
 def gaps(evaluated: BundleEvaluation) -> list[str]:
-    """What was left out, dropped or included all the same, and why."""
+    """Return the units left out, dropped or included despite the verdict, with reasons."""
     rows = left_out(evaluated.scores).to_dict(orient="records")
     return [f"{row['transformation']}, {row['status'].replace('_', ' ')}: {row['reason']}" for row in rows]
 
@@ -202,7 +202,7 @@ def _transformations(scores: pd.DataFrame, *, include_rejected: bool) -> str:
 
 
 def _ranks(scores: pd.DataFrame, seed: int) -> str:
-    """Where models stand on the transformed data sets."""
+    """Return the models' ranks on the transformed data sets."""
     table = ranking_table(scores, transformed=True, seed=seed)
     kinds = [name for name in scores["task_type"].unique() if name in table.columns]
     rows = board_rows(table, kinds, str)
@@ -214,7 +214,7 @@ def _ranks(scores: pd.DataFrame, seed: int) -> str:
 
 
 def _outputs(bundle: Bundle) -> str:
-    """How many outputs there are of each transformation, and with which error types."""
+    """Return a table of each transformation's outputs, failures and error types."""
     study, rows = bundle.evidence.study, []
     for name in study.transformations:
         n, failed, flags = 0, 0, Counter[str]()
@@ -231,16 +231,16 @@ def _outputs(bundle: Bundle) -> str:
 
 def _where(kind: str, texts: str) -> str:
     if kind == "mteb":
-        return "on the hub" + (" alone" if texts == "reference" else ", and in it")
-    return "in it" if texts == "include" else "in your own copy (--data)"
+        return "on the hub" + (" only" if texts == "reference" else ", and in the bundle")
+    return "in the bundle" if texts == "include" else "in your own copy (--data)"
 
 
 FILE = "report.html"
 
 
 def write_report(bundle: Bundle, evaluated: BundleEvaluation) -> Path:
-    """Write the page of an evaluation; where it is. Raises ModuleNotFoundError where what draws it is not installed."""
-    from evaluation.report import paper_tables  # noqa: PLC0415 (not everybody has what draws)
+    """Write the page of an evaluation and return its path. Raises ModuleNotFoundError without the drawing packages."""
+    from evaluation.report import paper_tables  # noqa: PLC0415 (extra `report`)
 
     manifest, warned = bundle.manifest, warnings(bundle)
     scores = pd.concat([evaluated.scores, evaluated.beside], ignore_index=True)
@@ -258,9 +258,9 @@ def write_report(bundle: Bundle, evaluated: BundleEvaluation) -> Path:
     scored = [replace(exhibit.table(), caption=exhibit.caption) for exhibit in noted]
     computed = [f"Checked: {line}." for line in (COMPUTED, judges_line(bundle)) if line]
     sections = [
-        Section("What this rests on", [f"Bundle {bundle.identity}.", *computed]),
-        Section("What the bundle says of itself", [*map(_sentence, claims(bundle)), _sources(bundle)]),
-        Section("What people decided", [_verdict_rows(bundle)]),
+        Section("Checks", [f"Bundle {bundle.identity}.", *computed]),
+        Section("Stated by the bundle (not checked)", [*map(_sentence, claims(bundle)), _sources(bundle)]),
+        Section("Verdicts", [_verdict_rows(bundle)]),
         Section("Scores", scored),
     ]
     path = evaluated.study.folder / FILE
@@ -273,7 +273,7 @@ def _sentence(line: str) -> str:
 
 
 def _short(revision: str) -> str:
-    """The beginning of a hash, after the repository that it is of."""
+    """Return the beginning of a hash, with its repository."""
     repository, at, digest = revision.rpartition("@")
     return f"{repository}{at}{digest[:12]}"
 
@@ -296,7 +296,7 @@ def _verdict_rows(bundle: Bundle) -> Table:
     rows = [
         {"Transformation": display(verdict.transformation, pooled=False), "Language": language_name(verdict.language)}
         | {"Decision": verdict.decision}
-        | {"Pairs": str(verdict.n_pairs), "Why": "; ".join(verdict.reasons)}
+        | {"Pairs": str(verdict.n_pairs), "Reasons": "; ".join(verdict.reasons)}
         for verdict in bundle.verdicts
     ]
     return Table(pd.DataFrame(rows), "Verdicts, computed again from the ratings in the bundle")
@@ -306,7 +306,7 @@ _FACTS = ("study", "edition", "licence", "contact", "simulated", "comments", "ra
 
 
 def difference(first: Bundle, second: Bundle) -> str:
-    """All of it, for a terminal."""
+    """Return all differences of two bundles, for a terminal."""
     if first.identity == second.identity:
         return f"The same bundle, {first.identity}."
     parts = [_facts(first, second), _verdicts(first, second), _other_outputs(first, second)]
@@ -315,7 +315,7 @@ def difference(first: Bundle, second: Bundle) -> str:
             CampaignRatings.of(bundle.evidence.study, bundle.evidence.collected, bundle.rubric)
             for bundle in (first, second)
         ]
-        parts.append(f"Ratings of the pairs that both have\n{campaigns_text(*both)}")
+        parts.append(f"Ratings of the pairs in both\n{campaigns_text(*both)}")
     except StudyError as error:
         parts.append(f"Ratings are not compared: {error}")
     if first.manifest.simulated or second.manifest.simulated:
@@ -325,13 +325,13 @@ def difference(first: Bundle, second: Bundle) -> str:
 
 
 def compared(bundle: Bundle, second: CampaignRatings) -> str:
-    """A bundle's ratings beside another campaign's on the pairs of both. Raises as `campaigns_text` does."""
+    """Compare a bundle's ratings with another campaign's on the pairs in both. Raises as `campaigns_text`."""
     first = CampaignRatings.of(bundle.evidence.study, bundle.evidence.collected, bundle.rubric)
-    return f"Ratings of the pairs that both have\n{campaigns_text(first, second)}"
+    return f"Ratings of the pairs in both\n{campaigns_text(first, second)}"
 
 
 def _facts(first: Bundle, second: Bundle) -> str:
-    """What the manifests say otherwise."""
+    """Return a table of the facts in which the manifests differ."""
     here, there_ = first.manifest, second.manifest
     rows = [["bundle", first.short, second.short]]
     rows += [
@@ -354,28 +354,28 @@ def _facts(first: Bundle, second: Bundle) -> str:
     for name in {**ours, **theirs}:
         a, b = ours.get(name), theirs.get(name)
         if a is None or b is None:
-            rows.append([name, "in it" if a else "–", "in it" if b else "–"])
+            rows.append([name, "present" if a else "–", "present" if b else "–"])
         elif a.revision != b.revision:
             rows.append([f"{name}: revision", a.revision[-16:], b.revision[-16:]])
-    return columns(["what is other", "first", "second"], rows)
+    return columns(["difference", "first", "second"], rows)
 
 
 def _verdicts(first: Bundle, second: Bundle) -> str:
-    """Decisions and means, a transformation and language a row."""
+    """Return decisions and means of both, one transformation and language a row."""
     ours, theirs = ({_place(verdict): verdict for verdict in bundle.verdicts} for bundle in (first, second))
     questions = list(dict.fromkeys(summary.question for verdict in first.verdicts for summary in verdict.questions))
     rows = []
     for key in {**ours, **theirs}:
         a, b = ours.get(key), theirs.get(key)
         means = [f"{_mean(a, name)} and {_mean(b, name)}" for name in questions]
-        changed = "" if a is not None and b is not None and a.decision == b.decision else "other"
+        changed = "" if a is not None and b is not None and a.decision == b.decision else "differs"
         decisions = [verdict.decision if verdict else "–" for verdict in (a, b)]
         rows.append([key[0], language_name(key[1]) + (f" ({key[2]})" if key[2] else ""), *decisions, changed, *means])
     return columns(["transformation", "language", "first", "second", "", *questions], rows, "neither has verdicts")
 
 
 def _other_outputs(first: Bundle, second: Bundle) -> str:
-    """How many texts of both have the same output, by transformation, over the seeds that both have."""
+    """Return a table of equal and different outputs by transformation, over the texts and seeds of both."""
     ours, theirs = first.evidence.study, second.evidence.study
     rows = []
     for name in [name for name in ours.transformations if name in theirs.transformations]:
@@ -386,7 +386,7 @@ def _other_outputs(first: Bundle, second: Bundle) -> str:
             same += int((_same(both) & (both["status_x"] == both["status_y"])).sum())
             lost += int((both["status_x"] != both["status_y"]).sum())
         rows.append([name, str(n), str(same), str(n - same - lost), str(lost)])
-    head = ["transformation", "texts of both", "same output", "other output", "failed in one"]
+    head = ["transformation", "texts in both", "same output", "other output", "failed in one"]
     return columns(head, rows, "no transformation is in both")
 
 
@@ -397,7 +397,7 @@ def _made(bundle: Bundle, name: str, seed: int) -> pd.DataFrame:
 
 
 def _same(both: pd.DataFrame) -> pd.Series[bool]:
-    """Whether both have one output, where one of them may have but the hash of a text that is not handed on."""
+    """Return which rows have equal outputs, where one may be only the hash of a text that may not be shared."""
     for here, beside in (("x", "y"), ("y", "x")):
         hashed = both[(both[f"{COPY}_{here}"] == "") & (both[f"{COPY}_{beside}"] != "")]
         codes = zip(hashed[f"output_{here}"], hashed[f"source_language_{here}"], strict=True)

@@ -1,11 +1,11 @@
-"""What a bundle gives to others: data sets and outputs as evaluation takes them, or its pairs for a study of their own.
+"""Use a bundle: its data sets and outputs for evaluation, or its pairs for a new study.
 
-Texts that may not be handed on come from the hub, at the bundle's revision, or from the user's own copy of the file.
-Each must be, place by place, the text that was transformed.
+Texts that may not be shared come from the hub, at the bundle's revision, or from the user's own copy of the file. Each
+must be the text that was transformed, position by position.
 
-A study that starts from a bundle has the very same pairs, for other people to rate, without the first one's answers.
-They are written as they are in the bundle and not drawn again, so that neither data, prompts' files nor outputs are
-needed, and both campaigns' ratings are of the same pairs by their ids.
+A study that starts from a bundle has the same pairs, for other people to rate, without the first study's answers. The
+pairs are copied, not drawn again, so that data, prompts and outputs are not needed, and both campaigns rate pairs of
+equal ids.
 """
 
 from __future__ import annotations
@@ -48,43 +48,43 @@ OTHER = "another revision, or another file"
 
 @dataclass
 class BundlePlan:
-    """What made a bundle's outputs, and which of them stands for a text (`evaluation.units.Made`)."""
+    """The makers of a bundle's outputs, and each text's output (`evaluation.sources.JobTexts`)."""
 
     bundle: Bundle
-    words: Callable[[], Mapping[str, str]]  #: of outputs that are texts which may not be handed on, by hash
+    words: Callable[[], Mapping[str, str]]  #: by hash, for outputs that are texts which may not be shared
     _made: dict[tuple[str, int], _Made] = field(default_factory=dict)
     _tables: dict[tuple[str, int], MemoryOutputs] = field(default_factory=dict)
     _texts: dict[str, str] = field(default_factory=dict)  #: by key
 
     @functools.cached_property
     def makers(self) -> Mapping[str, Maker]:
-        """What made each transformation's texts."""
+        """The source of each transformation's texts."""
         return {name: Maker(o.kind, o.model, o.generator_hash) for name, o in self.bundle.transformations.items()}
 
     @functools.cached_property
     def prompts(self) -> Mapping[str, Sequence[object]]:
-        """The prompts of each."""
+        """The prompts of each transformation."""
         return {name: transformation.prompts for name, transformation in self.bundle.transformations.items()}
 
     @functools.cached_property
     def prompt_hashes(self) -> Mapping[str, str]:
-        """Their identities."""
+        """The identities of the prompts."""
         return {name: transformation.prompt_hash for name, transformation in self.bundle.transformations.items()}
 
     def job(self, text: Text, transformation: str, seed: int) -> Job:
-        """The job whose output stands for a text; its key is empty where the bundle has none."""
+        """Return the job whose output replaces a text; its key is empty if the bundle has none."""
         self.outputs(transformation, seed)
         nothing = ("", text.language, text.language)
         key, source, language = self._made[transformation, seed].get((text.dataset, text.text_id), nothing)
         return Job(key, text.text_id, text.text, source, transformation, seed, None, (language,))
 
     def text_of(self, pair: Pair) -> str:
-        """The original (its id) of a pair."""
+        """Return the id of a pair's original."""
         self.outputs(pair.transformation, pair.seed)
         return self._texts[pair.key]
 
     def outputs(self, transformation: str, seed: int) -> MemoryOutputs:
-        """A unit's outputs by key, read once."""
+        """Return a unit's outputs by key, read once."""
         unit = transformation, seed
         if unit not in self._tables:
             rows = self.bundle.outputs(*unit, _COLUMNS).to_pylist()
@@ -105,16 +105,16 @@ class BundlePlan:
             return self.words()[copy]
         except KeyError:
             raise DataError(
-                f"{self.bundle.path / member}: no data set has the text {copy}, which one is a copy of"
+                f"{self.bundle.path / member}: no data set has the text {copy}, of which an output is a copy"
             ) from None
 
 
 @dataclass
 class BundleSource:
-    """A bundle's data sets and outputs. `files` are the user's copies of what may not be handed on, by data set.
+    """A bundle's data sets and outputs. `files` are the user's copies of texts that may not be shared, by data set.
 
-    Raises StudyError for a copy of what nobody wants; `datasets` for one that is wanted, DataError for one that is
-    another, and what loading raises.
+    Raises StudyError for a copy that is not needed; `loaded` raises it for a missing copy, DataError for a different
+    one, and the errors of loading.
     """
 
     bundle: Bundle
@@ -130,39 +130,39 @@ class BundleSource:
         ]
         for name in self.files:
             if name not in local:
-                hint = nearest(name, local) if local else "this bundle has all of its texts"
-                raise StudyError(f"--data {name}: no data set of that name is to be brought; {hint}")
+                hint = nearest(name, local) if local else "this bundle has all its texts"
+                raise StudyError(f"--data {name}: no data set of that name needs a copy; {hint}")
 
     @functools.cached_property
     def plan(self) -> BundlePlan:
-        """What made the outputs."""
+        """The makers of the outputs."""
         return BundlePlan(self.bundle, lambda: self._words)
 
     def dataset(self, spec: DatasetSpec) -> Dataset:
-        """A data set of the study."""
+        """Return a data set of the study."""
         return next(dataset for dataset in self.loaded if dataset.name == spec.name)
 
     def revision(self, _: DatasetSpec) -> str:
-        """It is not known before a data set was read."""
+        """Return an empty text: the revision is unknown until the data set is read."""
         return ""
 
     def outputs(self, transformation: str, seed: int) -> MemoryOutputs:
-        """A unit's outputs."""
+        """Return a unit's outputs."""
         return self.plan.outputs(transformation, seed)
 
     def state(self, _: str, __: int) -> str:
-        """Nothing is remembered of a bundle."""
+        """Return an empty text: facts about a bundle are not cached."""
         return ""
 
     def pairs(self) -> list[Pair]:
-        """The sample, with the texts that are not in the bundle from the data sets."""
+        """Return the sample, with texts that are not in the bundle taken from the data sets."""
         return [
             pair if pair.original and pair.transformed else self._whole(pair)
             for pair in self.bundle.evidence.collected.sample_pairs
         ]
 
     def _whole(self, pair: Pair) -> Pair:
-        """A pair with both of its texts."""
+        """Return a pair with both of its texts."""
         output, _ = self.outputs(pair.transformation, pair.seed).by_key[pair.key]
         original = pair.original or self._words[self.plan.text_of(pair)]
         return pair.model_copy(update={"original": original, "transformed": pair.transformed or output or ""})
@@ -194,19 +194,19 @@ class BundleSource:
             dataset = load_local(spec, self.files[source.name])
         else:
             raise StudyError(
-                f"{self.bundle.path}: the texts of {source.name!r} may not be handed on ({source.licence}); name your"
+                f"{self.bundle.path}: the texts of {source.name!r} may not be shared ({source.licence}); name your"
                 f" copy of {spec.path} with --data {source.name}=FILE"
             )
         if dataset.revision != source.revision:
             raise DataError(
-                f"data set {source.name!r} is {dataset.revision[:60]}, and the bundle is of {source.revision[:60]}:"
+                f"data set {source.name!r} is {dataset.revision[:60]}, but the bundle has {source.revision[:60]}:"
                 f" {OTHER}"
             )
         self._refuse_others(dataset)
         return dataset
 
     def _refuse_others(self, dataset: Dataset) -> None:
-        """Raise DataError where a place holds another text than the one that was transformed."""
+        """Raise DataError if a position has another text than the one transformed."""
         table = self.bundle.texts(dataset.name)
         due = zip(*(table[name].to_pylist() for name in ("split", "item", "field", "text_id")), strict=True)
         for text in dataset.texts():
@@ -230,12 +230,12 @@ _WRITTEN = {"pairs.parquet", "controls.parquet", SUPPLY.name, "manifest.json"}
 
 @dataclass(frozen=True)
 class Again:
-    """What was written."""
+    """The written study."""
 
     study: Study
     pairs: int
     controls: int
-    left_out: int  #: controls that need words which the bundle may not hand on
+    left_out: int  #: controls whose texts the bundle may not share
 
 
 def study_again(
@@ -243,16 +243,16 @@ def study_again(
 ) -> Again:
     """Write the study `out` (a YAML file) with a bundle's pairs, controls and rules, and no answers.
 
-    The bundle should have been checked; `files` are copies of texts that may not be handed on, by data set. Raises
-    StudyError where the file or its records are there already, and for pairs that this Plumbline would not say are of
-    that study: of functions or files of outputs, of other prompts, or rated by another rubric than the one here.
+    The bundle should have been checked; `files` are copies of texts that may not be shared, by data set. Raises
+    StudyError if the file or its records exist already, and for pairs that cannot belong to such a study: made by
+    functions or files of outputs, by other prompts, or rated by another rubric than the one here.
     """
     if out.suffix not in (".yaml", ".yml"):
         raise StudyError(f"--out {out}: a study's file ends in .yaml; name it {out}.yaml")
     content = yaml.safe_dump(_settings(bundle, out), allow_unicode=True, sort_keys=False).encode()
-    begun = out.exists() and read_bytes(out) == content  # by a run that was cut off
+    begun = out.exists() and read_bytes(out) == content  # by an interrupted run
     if out.exists() and not begun:
-        raise StudyError(f"--out {out}: there is such a file; name another, for what people rate there would change")
+        raise StudyError(f"--out {out}: this file exists; name another, so that its study stays as it is")
     source = BundleSource(bundle, bundle.study(), files or {})
     sample = source.pairs()
     with atomic(out, public=True) as file:
@@ -260,11 +260,11 @@ def study_again(
     try:
         study = load_study(out, exports)
         if study.folder.exists() and not (begun and _unasked(study.folder)):
-            raise StudyError(f"{study.folder}: there are records of a study of that name; give --out another name")
+            raise StudyError(f"{study.folder}: records of a study of that name exist; give --out another name")
         if load_rubric(study).identity() != bundle.rubric.identity():
             raise StudyError(
-                f"{bundle.path}: its raters were asked by another rubric {study.rubric!r} than the one here, so that"
-                " their ratings cannot be held side by side; get the maker's"
+                f"{bundle.path}: its rubric {study.rubric!r} differs from the one here, so that ratings cannot be"
+                " compared; get the maker's rubric"
             )
         maker = generator_hash(study.generator) if bundle.settings["generator"].get(FOLDER) else ""
         pairs, controls, n_left_out = _pairs(bundle, sample, maker)
@@ -282,17 +282,17 @@ def study_again(
 
 
 def _unasked(folder: Path) -> bool:
-    """Whether a study's folder has nothing but what is written here."""
+    """Return whether a study's folder has only the files written here."""
     return {path.name for path in folder.iterdir() if not path.name.startswith(".")} <= _WRITTEN
 
 
 def _settings(bundle: Bundle, out: Path) -> dict[str, Any]:
-    """The study's file: what raters are asked, and by which rules it is judged, as in the bundle."""
+    """Return the study's settings: the raters' questions and the rules, as in the bundle."""
     settings = bundle.settings
-    rules = settings.get("acceptance", {})  # where judges decided, they would be reported: the campaign has none yet
+    rules = settings.get("acceptance", {})  # judges that decided are only reported: the new campaign has none yet
     decided = rules.get("judges", {}).get("use") == "decide"
     generator = {name: value for name, value in settings["generator"].items() if name != FOLDER}
-    if generator["kind"] in ("recorded", "openai"):  # of an equal identity; a server's address is nobody's business
+    if generator["kind"] in ("recorded", "openai"):  # an equal identity, without a server's address
         generator = {**generator, "kind": "recorded", "path": "outputs"}
     datasets = [
         dataset if "mteb" in dataset else {**dataset, "path": Path(dataset["path"]).name}
@@ -310,14 +310,14 @@ def _settings(bundle: Bundle, out: Path) -> dict[str, Any]:
 
 
 def _transformations(bundle: Bundle) -> Iterator[Any]:
-    """HTEB's by name, others written out with their prompts."""
+    """Yield HTEB's transformations by name, others in full with their prompts."""
     for name, transformation in bundle.transformations.items():
         if name in EIGHT:
             yield name
         elif not transformation.prompts:
             raise StudyError(
-                f"{bundle.path}: {name} was made by {transformation.model}, which is not in the bundle, and what"
-                " no prompts made is not rated again from it"
+                f"{bundle.path}: {name} was made by {transformation.model}, which is not in the bundle; only"
+                " transformations made by prompts can be rated again from it"
             )
         else:
             yield {
@@ -327,13 +327,13 @@ def _transformations(bundle: Bundle) -> Iterator[Any]:
 
 
 def _pairs(bundle: Bundle, sample: list[Pair], maker: str) -> tuple[list[Pair], list[Pair], int]:
-    """The sample and the controls in one wave, and how many controls lack words."""
+    """Return the sample and the controls in one wave, and the number of controls left out."""
     kind = bundle.evidence.study.generator.kind
     by_key = {pair.key: pair.original for pair in sample}
     controls, of_bundle = [], bundle.evidence.collected.control_pairs
     shown = {
         control.pair_id for control in of_bundle if control.control == SUGGESTED
-    }  # of an experiment, which is not made again
+    }  # part of an experiment, which is not repeated
     for control in of_bundle:
         if {control.pair_id, control.repeats} & shown:
             continue
@@ -345,7 +345,7 @@ def _pairs(bundle: Bundle, sample: list[Pair], maker: str) -> tuple[list[Pair], 
 
 
 def _first(pair: Pair, kind: str, named: str) -> Pair:
-    """A pair in the first wave; what a server made is served from records, what a folder made has its name's hash."""
+    """Return a pair in the first wave, with the generator as the new study names it."""
     changed: dict[str, Any] = {"generator_kind": kind} if pair.generator_kind == "openai" else {}
     if named and pair.generator_kind in ("vllm", "openai", "recorded"):
         changed["generator_hash"] = named

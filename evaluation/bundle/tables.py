@@ -1,4 +1,4 @@
-"""Tables and data sets as members of a bundle: to bytes and back, without a file and without code."""
+"""Convert tables and data sets to members of a bundle and back, without files and without running code."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _DATA, _DICTIONARY, _DATA_V2 = 5, 7, 8  # fields of a page's header
 
 
 def page_sizes(file: pq.ParquetFile, content: bytes, columns: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """(values, bytes) of each page of these columns. Raises ArrowInvalid for what no bundle has."""
+    """Yield (values, bytes) of each page of these columns. Raises ArrowInvalid for unexpected content."""
     for group in range(file.metadata.num_row_groups):
         for column in range(file.metadata.num_columns):
             chunk = file.metadata.row_group(group).column(column)
@@ -44,12 +44,12 @@ def refuse_footer(content: bytes) -> None:
 
 
 def refuse_type(kind: pa.DataType) -> None:
-    """Raise ArrowInvalid for a type whose values can be larger than what stands for them."""
+    """Raise ArrowInvalid for a type whose decoded values can be larger than their encoding."""
     while pa.types.is_list(kind) or pa.types.is_large_list(kind):
         kind = kind.value_type
     words = (pa.types.is_string(kind), pa.types.is_large_string(kind), pa.types.is_binary(kind))
     if not (any(words) or pa.types.is_primitive(kind) or pa.types.is_decimal(kind)):
-        raise pa.ArrowInvalid(f"it has a column of type {str(kind)[:60]}, which no bundle has")
+        raise pa.ArrowInvalid(f"it has a column of the unexpected type {str(kind)[:60]}")
 
 
 def _of_chunk(chunk: pq.ColumnChunkMetaData, content: bytes, width: int) -> Iterator[tuple[int, int]]:
@@ -57,13 +57,13 @@ def _of_chunk(chunk: pq.ColumnChunkMetaData, content: bytes, width: int) -> Iter
     at = dictionary if chunk.has_dictionary_page and dictionary and 0 < dictionary < at else at
     end = at + chunk.total_compressed_size
     if not 0 <= at <= end <= len(content):
-        raise pa.ArrowInvalid("a column stands outside of the file")
+        raise pa.ArrowInvalid("a column lies outside the file")
     while at < end:
         header, at = _struct(content, at)
         at += _whole(header.get(3))
         page: Mapping[int, Any] = next((header[kind] for kind in (_DATA, _DICTIONARY, _DATA_V2) if kind in header), {})
         if page.get(4 if _DATA_V2 in header else 2, 0) not in _PLAIN:
-            raise pa.ArrowInvalid("a column is packed in a way that no bundle is")
+            raise pa.ArrowInvalid("a column has an unexpected encoding")
         values = _whole(page.get(1, 0))
         yield values, max(_whole(header.get(2)), values * width)
 
@@ -75,7 +75,7 @@ def _whole(value: Any) -> int:
 
 
 def _struct(content: bytes, at: int, depth: int = 0) -> tuple[dict[int, Any], int]:
-    """(fields by number, where they end) of a struct in Thrift's compact form, with what page headers have."""
+    """Return (fields by number, the end) of a struct in Thrift's compact form, as page headers use it."""
     fields: dict[int, Any] = {}
     number = 0
     try:
@@ -122,20 +122,20 @@ def _varint(content: bytes, at: int) -> tuple[int, int]:
     raise pa.ArrowInvalid("a page's header is damaged")
 
 
-_PAGE = 100  # cells that a page is charged as: each takes time to look at
+_PAGE = 100  # cells charged for a page, as each takes time to read
 _AGAIN = "plumbline bundle export"
-_JSON = b"json"  # which columns hold JSON: those whose cells are of several types
+_JSON = b"json"  # marks columns of JSON, whose cells are of several types
 
 
 def to_parquet(table: pa.Table) -> memoryview:
-    """A table as a Parquet file."""
+    """Return a table as a Parquet file."""
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink, compression="zstd")
     return memoryview(sink.getvalue())
 
 
 def of_records(rows: Iterable[Record], record: type[Record]) -> pa.Table:
-    """Records as a table; `BATCH` of them are in memory as Python has them."""
+    """Return records as a table; `BATCH` of them are Python objects at a time."""
     schema, rest, tables = arrow_schema(record), iter(rows), []
     while batch := [row.model_dump() for row in itertools.islice(rest, BATCH)]:
         tables.append(pa.Table.from_pylist(batch, schema=schema))
@@ -143,7 +143,7 @@ def of_records(rows: Iterable[Record], record: type[Record]) -> pa.Table:
 
 
 def of_frame(frame: pd.DataFrame, record: type[Record]) -> pa.Table:
-    """A frame with a record's columns as a table."""
+    """Return a frame with a record's columns as a table."""
     schema = arrow_schema(record, frame)
     return pa.Table.from_pandas(frame[schema.names], schema=schema, preserve_index=False)
 
@@ -151,9 +151,9 @@ def of_frame(frame: pd.DataFrame, record: type[Record]) -> pa.Table:
 def from_parquet(
     content: bytes, where: Path, charge: Callable[[str, int, int], None], columns: Sequence[str] | None = None
 ) -> pa.Table:
-    """A member as a table, which is charged for (member, cells, bytes) before it is in memory.
+    """Return a member as a table; its size is charged (member, cells, bytes) before it is in memory.
 
-    Raises DataError for what is damaged, and what `charge` raises.
+    Raises DataError for a damaged member, and the errors of `charge`.
     """
     try:
         refuse_footer(content)
@@ -171,7 +171,7 @@ def from_parquet(
             if (field.metadata or {}).get(_JSON):
                 if not pa.types.is_string(field.type):
                     raise pa.ArrowInvalid(
-                        f"its column {field.name[:60]!r} is of {str(field.type)[:60]} and called JSON"
+                        f"its column {field.name[:60]!r} is marked as JSON, but has type {str(field.type)[:60]}"
                     )
                 inside = pc.sum(pc.count_substring_regex(table[field.name], r"[\[{,]")).as_py() or 0
                 charge(f"{where}/{field.name}", inside, 0)
@@ -183,7 +183,7 @@ def from_parquet(
 def _charge(
     file: pq.ParquetFile, content: bytes, present: Sequence[str], width: int, charge: Callable[[int, int], None]
 ) -> None:
-    """Charge for a table before any of it is decoded: its cells, and its pages as they are unpacked."""
+    """Charge for a table before any of it is decoded: its cells, and its unpacked pages."""
     rows, cells, size = max(file.metadata.num_rows, 0) * max(width, 1), 0, 0
     charge(rows, 0)
     for values, unpacked in page_sizes(file, content, present):
@@ -192,7 +192,7 @@ def _charge(
 
 
 def _batches(content: bytes, plain: pa.Schema, charge: Callable[[int, int], None]) -> Iterator[pa.RecordBatch]:
-    """The rows in pieces; words are read as numbers into a dictionary, and charged for before they are written out."""
+    """Yield the rows in pieces; texts are read as a dictionary, and charged for before they are expanded."""
     opened = pq.ParquetFile(pa.BufferReader(content))
     leaves = [opened.schema.column(column) for column in range(len(opened.schema))]
     file = pq.ParquetFile(
@@ -206,7 +206,7 @@ def _batches(content: bytes, plain: pa.Schema, charge: Callable[[int, int], None
 
 
 def _written_out(column: pa.Array) -> int:
-    """The bytes of a column whose words do not stand in a dictionary."""
+    """Return the bytes of a column without a dictionary."""
     while pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
         column = column.flatten()
     if not pa.types.is_dictionary(column.type):
@@ -222,7 +222,7 @@ def checked(
     charge: Callable[[str, int, int], None],
     columns: Sequence[str] = (),
 ) -> pa.Table:
-    """A member as a table of records, checked for its columns, types and keys as a study's own are."""
+    """Return a member as a table of records, with columns, types and keys checked as in a study's own."""
     whole = arrow_schema(record)
     schema = pa.schema([whole.field(name) for name in columns]) if columns else whole
     table_read = from_parquet(content, where, charge, schema.names)
@@ -239,7 +239,7 @@ def checked(
 
 
 def dataset_members(dataset: TableDataset) -> Iterator[tuple[str, memoryview]]:
-    """(member, content) of all that scores of a local data set need."""
+    """Yield (member, content) of all that scoring a local data set needs."""
     for split, frame in dataset.splits.items():
         yield rows_of(dataset.name, split), to_parquet(_cells(frame))
     if dataset.task == "retrieval":
@@ -255,7 +255,7 @@ def dataset_members(dataset: TableDataset) -> Iterator[tuple[str, memoryview]]:
 
 
 def dataset_of(spec: DatasetSpec, revision: str, members: Mapping[str, pa.Table], where: Path) -> TableDataset:
-    """A local data set of its members, by their names without folder and ending."""
+    """Return a local data set from its members, by their names without folder and ending."""
     try:
         splits = {name: _frame(members[name]) for name in ("train", "test") if name in members}
         corpus: dict[str, str] = {}
@@ -276,14 +276,14 @@ def dataset_of(spec: DatasetSpec, revision: str, members: Mapping[str, pa.Table]
             spec.name, spec.task_type, spec.language, revision, splits, corpus, qrels, languages, passages=spec.passages
         )
         for _ in (*dataset.texts(), *dataset.labels(), *dataset.gold_scores(), *dataset.passages_of()):
-            pass  # all that is scored can be read
+            pass  # checks that everything scored can be read
         return dataset
     except (KeyError, ValueError, TypeError, AttributeError, RecursionError) as error:
-        raise DataError(f"{where}: data set {spec.name!r} is not whole ({error})") from None
+        raise DataError(f"{where}: data set {spec.name!r} is incomplete ({error})") from None
 
 
 def _cells(frame: pd.DataFrame) -> pa.Table:
-    """A data set's rows; columns whose cells Arrow would make one type of are JSON."""
+    """Return a data set's rows as a table; columns that Arrow would convert to one type are stored as JSON."""
     columns, fields = [], []
     for name in frame.columns:
         cells = frame[name].tolist()
@@ -300,7 +300,7 @@ def _cells(frame: pd.DataFrame) -> pa.Table:
 
 
 def _frame(table: pa.Table) -> pd.DataFrame:
-    """The same back: numbers as numbers, all else as Python has it."""
+    """Return the rows as a frame again: numbers as numbers, all else as Python objects."""
     columns = {}
     for name in table.schema.names:
         field, cells = table.schema.field(name), table[name].to_pylist()
@@ -312,11 +312,11 @@ def _frame(table: pa.Table) -> pd.DataFrame:
 
 
 def to_json(value: Any) -> bytes:
-    """JSON as bundles have it: one form for equal values."""
+    """Return JSON as in bundles: one form for equal values."""
     plain = json.dumps(value, ensure_ascii=False, indent=1, sort_keys=True, allow_nan=False)
     return plain.encode() + b"\n"
 
 
 def models_to_json(rows: Iterable[Any]) -> bytes:
-    """Records as JSON: NaN as null."""
+    """Return records as JSON, with NaN as null."""
     return to_json([json.loads(row.model_dump_json()) for row in rows])

@@ -1,7 +1,8 @@
-"""A bundle as tasks and a benchmark of mteb's: for anyone's mteb script, cache and leaderboard tables.
+"""A bundle as tasks and a benchmark of mteb, for any mteb script, cache and leaderboard.
 
-One task a data set and transformation, and one a data set as it was. Seeds are subsets, so that mteb's mean over these
-is the study's score, to its last digit. A task's name ends in the bundle's identity: mteb keeps results by name.
+There is one task for each data set and transformation, and one for each untransformed data set. Seeds are subsets, so
+that mteb's mean over these is the study's score, to its last digit. A task's name ends in the bundle's identity, as
+mteb keeps results by name.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ AXIS, TOTAL = "Axis", "Total"
 
 
 class BundleTask(OwnTask):
-    """What a bundle has of a data set in one transformation, each seed a subset; `units` are by subset."""
+    """A data set of a bundle in one transformation, each seed a subset; `units` are by subset."""
 
     units: Mapping[str, ScoreUnit]
     protocol: Protocol
@@ -46,7 +47,7 @@ class BundleTask(OwnTask):
 
     @property
     def transformation(self) -> str:
-        """Which one, or original."""
+        """The name of the transformation, or original."""
         return next(iter(self.units.values())).transformation
 
     def evaluate(
@@ -58,9 +59,9 @@ class BundleTask(OwnTask):
         encode_kwargs: Any,
         **options: Any,
     ) -> dict[str, Any]:
-        """Scores by subset: the study's task, protocol, prompts and ties, by whatever model mteb brings.
+        """Return scores by subset, by the study's task, protocol, prompts and ties, for any model of mteb.
 
-        Outputs are put in the originals' places each time: an evaluation wants fresh ones.
+        The transformed data set is made anew each time, as mteb changes it during an evaluation.
         """
         del split
         scores = {}
@@ -81,12 +82,12 @@ class BundleTask(OwnTask):
 
 @dataclass
 class BundleBenchmark(Benchmark):
-    """A bundle's tasks with a mean for each axis, and their mean, as the total."""
+    """A bundle's tasks with a mean for each axis, and the mean of these as the total."""
 
-    of_total: tuple[str, ...] = ()  #: the axes that the total is the mean of
+    of_total: tuple[str, ...] = ()  #: the axes behind the total
 
     def _get_model_score(self, model_result: Any) -> dict[str, float | None]:
-        """As mteb has it, and the total."""
+        """Return mteb's scores and the total."""
         scores: dict[str, float | None] = super()._get_model_score(model_result)
         axis_scores = [scores.get(f"{AXIS}::{axis}") for axis in self.of_total]
         defined = [value for value in axis_scores if value is not None]
@@ -100,10 +101,10 @@ def plumbline_tasks(
     include_rejected: bool = False,
     simulated: bool = False,
 ) -> list[BundleTask]:
-    """The tasks of a bundle, which is checked first; `mteb.evaluate` takes them.
+    """Return the tasks of a bundle, after checking it; `mteb.evaluate` accepts them.
 
-    `files` are your copies of texts that may not be handed on, by data set. Raises DataError for a bundle in which
-    anything is wrong, StudyError for simulated ratings without `simulated`, and what loading data sets raises.
+    `files` are your copies of texts that may not be shared, by data set. Raises DataError for a bundle with faults,
+    StudyError for simulated ratings without `simulated`, and the errors of loading data sets.
 
     >>> from evaluation import plumbline_tasks
     >>> tasks = plumbline_tasks("sample.plumb", simulated=True)
@@ -120,7 +121,7 @@ def plumbline_benchmark(
     include_rejected: bool = False,
     simulated: bool = False,
 ) -> BundleBenchmark:
-    """The same as a benchmark, with a mean for each axis and in total. Raises as `plumbline_tasks`.
+    """Return the tasks as a benchmark, with a mean for each axis and a total. Raises as `plumbline_tasks`.
 
     >>> from evaluation import plumbline_benchmark
     >>> benchmark = plumbline_benchmark("sample.plumb", simulated=True)
@@ -146,14 +147,13 @@ def _opened(path: str | Path, *, simulated: bool) -> Bundle:
     bundle = open_checked(Path(path))
     if bundle.manifest.simulated and not simulated:
         raise StudyError(
-            f"{path}: its ratings are SIMULATED, so that nobody ever accepted these texts; say simulated=True to"
-            " rehearse all the same"
+            f"{path}: its ratings are SIMULATED: nobody accepted these texts; pass simulated=True to rehearse"
         )
     return bundle
 
 
 def task_of(metadata: TaskMetadata, units: Mapping[str, ScoreUnit], protocol: Protocol, axis: str) -> BundleTask:
-    """A task, which mteb knows by its name from now on in this process."""
+    """Return a task, registered in mteb by its name in this process."""
     attributes = {"metadata": metadata, "units": dict(units), "protocol": protocol, "axis": axis}
     kind: type[BundleTask] = type("BundleTask", (BundleTask,), attributes)
     return registered(kind)
@@ -172,12 +172,14 @@ def _tasks(bundle: Bundle, files: Mapping[str, str | Path], *, include_rejected:
         metadata = metadata_of(bundle, source, sources[dataset], of_place, list(subsets))
         tasks.append(task_of(metadata, subsets, study.evaluation.protocol, kind.axis if kind else ORIGINAL))
     if not tasks:
-        raise DataError(f"{bundle.path}: no verdict in it accepts anything, so there is nothing to evaluate on")
+        raise DataError(
+            f"{bundle.path}: none of its verdicts accepts a transformation, so there is nothing to evaluate"
+        )
     return tasks
 
 
 def grouped(units: Sequence[ScoreUnit]) -> Iterator[tuple[str, str, list[ScoreUnit]]]:
-    """The units of each data set and transformation, its seeds."""
+    """Yield the units of each data set and transformation, one for each seed."""
     by_place: dict[tuple[str, str], list[ScoreUnit]] = {}
     for unit in units:
         by_place.setdefault((unit.name, unit.transformation), []).append(unit)
@@ -191,7 +193,7 @@ def metadata_of(
     units: Sequence[ScoreUnit],
     subsets: Sequence[str],
 ) -> TaskMetadata:
-    """All that mteb asks to know of a task."""
+    """Return all metadata that mteb requires of a task."""
     unit, manifest = units[0], bundle.manifest
     base = make_task(unit.dataset, source.study.evaluation.protocol).metadata
     by_seed = [[f"{code}" for code in _languages(source, unit_of_seed)] for unit_of_seed in units]
@@ -225,13 +227,13 @@ def _described(bundle: Bundle) -> str:
     simulated = " Its ratings are SIMULATED: scores on it measure nothing." if manifest.simulated else ""
     simulated += "".join(f" {line}" for line in late_lines(bundle.verdicts))
     return (
-        f"Of {manifest.study}, edition {manifest.edition}: texts transformed by {manifest.generator.get('model')},"
-        f" judged by raters from {manifest.rated[0]} to {manifest.rated[1]}.{simulated}"
+        f"From {manifest.study}, edition {manifest.edition}: texts transformed by {manifest.generator.get('model')},"
+        f" rated from {manifest.rated[0]} to {manifest.rated[1]}.{simulated}"
     )
 
 
 def _languages(source: BundleSource, unit: ScoreUnit) -> list[str]:
-    """The languages of what is scored: those of the outputs; of searches, those of what is searched too."""
+    """Return the languages of the outputs, for searches also those of the searched texts."""
     if unit.transformation == ORIGINAL:
         return [with_script(code) for code in unit.languages]
     jobs = (source.plan.job(text, unit.transformation, unit.seed) for text in unit.dataset.texts())
@@ -241,7 +243,7 @@ def _languages(source: BundleSource, unit: ScoreUnit) -> list[str]:
 
 
 def _licence(name: str) -> Any:
-    """The licence in mteb's words, or its address."""
+    """Return the licence in mteb's words, or its address."""
     licences = typing.get_args(Licenses)
     if name.lower() in licences or name.startswith(("http://", "https://")):
         return name.lower() if name.lower() in licences else name

@@ -1,1 +1,1 @@
-"""People and models on the same items: the human ceiling of a task."""
+"""Compare people and models on the same items: the human ceiling of a task."""

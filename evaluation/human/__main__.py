@@ -9,33 +9,30 @@ from plumbline import cli
 PROGRAM = "plumbline human-report"
 _EXAMPLE = f"""example: {PROGRAM} --study studies/human.yaml
 
-HUME's tables of scores that somebody published (model, revision, task, language, metric, value), without running
-anything:
+HUME's tables from published scores (model, revision, task, language, metric, value), without running anything:
 
   {PROGRAM} --scores scores.parquet --agreement agreement.json --out report
 """
 
 
 def main() -> int:
-    """The command line."""
+    """Parse the command line and run the command."""
     parser = cli.Parser(
         prog=PROGRAM,
-        description="Write what people and models score on the same items: tables (CSV, Markdown, LaTeX), figures (SVG,"
-        " PNG) and one HTML page.",
+        description="Write the report on people and models on the same items: tables (CSV, Markdown, LaTeX), figures"
+        " (SVG, PNG) and one HTML page.",
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--study", metavar="FILE", help="an evaluated human study")
-    source.add_argument(
-        "--scores", type=cli.local, metavar="FILE", help="scores that somebody published, of people and models"
-    )
+    source.add_argument("--scores", type=cli.local, metavar="FILE", help="published scores of people and models")
     add = parser.add_argument
-    add("--exports", metavar="DIR", help="with --study: where its records are (default: exports/)")
+    add("--exports", metavar="DIR", help="with --study: the folder of its records (default: exports/)")
     add("--agreement", type=cli.local, metavar="FILE", help="with --scores: items and raters' agreement by task (JSON)")
     add("--models", type=cli.names("model"), default=(), metavar="NAMES",
-        help="with --scores: these models alone, by commas")  # fmt: skip
-    add("--out", metavar="FOLDER", help="with --scores: where the report goes (default: report_human)")
+        help="with --scores: only these models, separated by commas")  # fmt: skip
+    add("--out", metavar="FOLDER", help="with --scores: the folder for the report (default: report_human)")
     options = parser.parse_args()
     run = "published:report_scores" if options.scores else "report:report_study"
     return cli.handler(f"evaluation.human.{run}")(options)

@@ -1,7 +1,8 @@
-"""How well raters agree on a task, by its way of asking, with bands and flags as HUME has them.
+"""The agreement of raters on a task, by its kind of question, with HUME's bands and flags.
 
-The first measure of a task is the one that its paper prints: Fleiss' kappa of labels, the mean over raters of the
-adjusted Rand index of clusterings, of Spearman's rho of scores, and its mean over items of candidates. Others follow.
+The first measure of a task is the one printed in the paper: Fleiss' kappa for labels; the mean over pairs of raters of
+the adjusted Rand index for clusterings, and of Spearman's rho for scores; for candidates rho's mean over items. Others
+follow.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from plumbline.statistics.rankings import kendall_rows
 from plumbline.statistics.resampled_measures import Counted, Measure, rho
 
 COLUMNS = ("task", "language", "measure", "value", "low", "high", "interval", "n", "band", "flag", "reason")
-SHARED = 3  # items that two raters must share, for a measure of theirs
+SHARED = 3  # items that two raters must share to be compared
 _RHO = ((0.7, "strong"), (0.4, "moderate"), (-math.inf, "weak"))
 _FLAGS = {"kappa": (0.4, 0.6), "rho": (0.6, 0.7)}
 _BOOTSTRAP, _JACKKNIFE, _T = "bootstrap over items", "jackknife over items", "t over items"
@@ -52,12 +53,11 @@ def agreement(
     n_resamples: int = 1000,
     rng: np.random.Generator,
 ) -> pd.DataFrame:
-    """Agreement of a task's raters, a row a measure: `COLUMNS`, with 95% intervals over items.
+    """Return the agreement of a task's raters, a row a measure (`COLUMNS`), with 95% intervals over items.
 
-    `raters` are what `answers.given_by` gives of people; gold has no part in it. `scale` has the points of scores and
-    grades, for Krippendorff's alpha, which scores have not without it; `labels` all that raters could choose, for AC1
-    (those that were chosen where none are named). NaN with a reason for a single rater, for answers that do not vary,
-    and for raters who share too little.
+    `raters` are people's answers from `answers.given_by`; gold plays no part. `scale` has the points of scores and
+    grades, which Krippendorff's alpha of scores needs; `labels` has all possible labels for AC1 (by default those
+    chosen). NaN with a reason for a single rater, for answers that do not vary, and for raters who share too few items.
     """
     way = _two_by_two(task)
     if way is None:
@@ -87,10 +87,10 @@ def with_people(
     n_resamples: int = 1000,
     rng: np.random.Generator,
 ) -> tuple[str, Estimate, str]:
-    """(measure, the mean over raters of a model's agreement with each, how its 95% interval was made).
+    """Return (measure, a model's mean agreement with each rater, the kind of its 95% interval).
 
-    Cohen's kappa of labels, the adjusted Rand index of clusterings, Spearman's rho of scores, and its mean over items
-    of candidates: what `agreement` has of raters two by two, by the same names.
+    The measure is Cohen's kappa for labels, the adjusted Rand index for clusterings, Spearman's rho for scores, and
+    rho's mean over items for candidates: the measures of `agreement` for pairs of raters, by the same names.
     """
     if way := _two_by_two(task):
         *columns, of_model = way.columns([*raters, model])
@@ -107,11 +107,11 @@ def with_people(
 
 @dataclass(frozen=True)
 class _TwoByTwo:
-    """How answers that are one number an item are compared two raters at a time."""
+    """The comparison of two raters whose answers are one number an item."""
 
     name: str
     measure: Measure
-    columns: Callable[[Sequence[ScorerAnswers]], list[Floats]]  #: each rater's answers by item, NaN where there is none
+    columns: Callable[[Sequence[ScorerAnswers]], list[Floats]]  #: each rater's answers by item, NaN without one
     smooth: bool = True
 
     @property
@@ -125,7 +125,7 @@ class _TwoByTwo:
 
 
 def _two_by_two(task: TaskItems) -> _TwoByTwo | None:
-    """The way of a task's question; None of candidates, which are compared within items."""
+    """Return the comparison for a task's question; None for candidates, which are compared within items."""
     if task.question in OF_LABELS or task.question == "same":
         return _TwoByTwo("Cohen's kappa", cohen, lambda raters: _codes(task, raters, [])[1])
     if task.question == "cluster":
@@ -136,29 +136,30 @@ def _two_by_two(task: TaskItems) -> _TwoByTwo | None:
 
 
 def _scores(raters: Sequence[ScorerAnswers]) -> list[Floats]:
-    """Each rater's scores, NaN where there is none."""
+    """Return each rater's scores, NaN without one."""
     return [np.array([math.nan if value is None else value for value in rater.values], float) for rater in raters]
 
 
 def _numbers(estimate: Estimate, interval: str) -> tuple[float, float, float, str, int]:
-    """Value, ends, how the interval was made, items: cells of a row."""
+    """Return value, ends, kind of interval and items: the cells of a row."""
     interval = "" if math.isnan(estimate.low) else interval
     return estimate.value, estimate.low, estimate.high, interval, estimate.n
 
 
 def band(measure: str, value: float) -> str:
-    """The word for an agreement: of kappas above .8, .6, .4, .2; of correlations above .7, .4 (HUME, F.1).
+    """Return the word for an agreement: by kappas above .8, .6, .4, .2; by correlations above .7, .4 (HUME, F.1).
 
-    Empty for measures that the paper gives no bands for, the Rand index among them, and for what is undefined.
+    Empty for undefined values, and for measures without bands in the paper, such as the Rand index.
     """
     bands = {"kappa": BANDS, "rho": _RHO}.get(_family(measure), ())
     return next((word for above, word in bands if value > above), "")
 
 
 def flag(measure: str, value: float) -> str:
-    """Whether agreement is "problematic" (kappa below .4, rho below .6) or "reliable" (above .6 and .7), else empty.
+    """Return "problematic" (kappa below .4, rho below .6), "reliable" (above .6 and .7), or nothing.
 
-    HUME, D and 5.3: a convention, as kappa and rho are on no common scale and 30 items do not tell them to a tenth.
+    HUME, D and 5.3. This is a convention: kappa and rho have no common scale, and 30 items do not determine them to a
+    tenth.
     """
     low, high = _FLAGS.get(_family(measure), (-math.inf, math.inf))
     return "problematic" if value < low else "reliable" if value > high else ""
@@ -171,7 +172,7 @@ def _family(measure: str) -> str:
 def _of_labels(
     task: TaskItems, raters: Sequence[ScorerAnswers], named: Sequence[str], number: int, rng: np.random.Generator
 ) -> dict[str, tuple[Estimate, str]]:
-    """Labels, several labels, marks: kappas of equal or not."""
+    """Return the measures for labels, sets of labels and marks: kappas of equality."""
     labels, columns = _codes(task, raters, named)
     points = _answers(columns, range(max(2, len(labels))))
     estimates = {
@@ -188,7 +189,7 @@ def _of_labels(
 
 
 def _codes(task: TaskItems, raters: Sequence[ScorerAnswers], named: Sequence[str]) -> tuple[list[str], list[Floats]]:
-    """All labels, and each rater's by their numbers; NaN where there is none."""
+    """Return all labels, and each rater's labels as numbers, NaN without one."""
     labelled = [[_label(task, answer) for answer in rater.values] for rater in raters]
     labels = list(named) if task.question == "label" else []
     labels += sorted({label for column in labelled for label in column if label is not None} - set(labels))
@@ -203,14 +204,14 @@ def _label(task: TaskItems, answer: Any) -> str | None:
 
 
 def _answers(columns: Sequence[Floats], scale: Sequence[float]) -> Answers:
-    """Each rater's answers (points of the scale, NaN for none) as the functions of ratings have them."""
+    """Return each rater's answers (points of the scale, NaN for none) as the rating statistics take them."""
     whole = np.stack(columns) if columns else np.full((0, 0), math.nan)
     rater, item = np.nonzero(np.isfinite(whole))
     return Answers.of_values(np.unique(item, return_inverse=True)[1], rater, whole[rater, item], scale)
 
 
 def _estimate(estimate: Estimate, answers: Answers) -> Estimate:
-    """With the number of items that have two answers."""
+    """Return the estimate with the number of items that have two answers."""
     counts = answers.counts() if answers.pairs else np.zeros((0, 1))
     return estimate.model_copy(update={"n": int((counts.sum(axis=1) >= 2).sum())})
 
@@ -218,10 +219,10 @@ def _estimate(estimate: Estimate, answers: Answers) -> Estimate:
 def _of_candidates(
     task: TaskItems, raters: Sequence[ScorerAnswers], number: int, rng: np.random.Generator
 ) -> dict[str, tuple[Estimate, str]]:
-    """Marks, grades or ranks of candidates: for each item the mean over raters two by two, then the mean over items.
+    """Return the measures for candidates: for each item the mean over pairs of raters, then the mean over items.
 
-    Where a rater gives all candidates of an item the same, it has no correlation with anybody's there and is left out
-    of that item, as HUME has it (`n` counts the items that are left). Cohen's kappa is of binary marks alone.
+    A rater who gives all candidates of an item the same value has no correlation there and is left out of that item, as
+    in HUME (`n` counts the remaining items). Cohen's kappa is computed only for binary marks.
     """
     measures: dict[str, Callable[[Floats, Floats], Floats]] = {
         "Spearman within items": _rho_of_rows,
@@ -246,7 +247,7 @@ def _of_candidates(
 def _alpha_of_candidates(
     task: TaskItems, raters: Sequence[ScorerAnswers], scale: Sequence[float], rng: np.random.Generator
 ) -> Estimate:
-    """Krippendorff's alpha of grades or ranks, each candidate a unit; an item's candidates are resampled together."""
+    """Return Krippendorff's alpha of grades or ranks, resampling an item's candidates together."""
     sizes = [len(marks) for marks in task.candidates]
     columns = [
         np.concatenate(
@@ -267,7 +268,7 @@ def _rho_of_rows(x: Floats, y: Floats) -> Floats:
 
 
 def _within(measure: Callable[[Floats, Floats], Floats], each: Sequence[Floats | None]) -> float:
-    """The mean of a measure over raters two by two, of one item."""
+    """Return the mean of a measure over the pairs of raters of one item."""
     answers = [answer for answer in each if answer is not None]
     twos = list(combinations(answers, 2))
     if not twos:
@@ -278,10 +279,10 @@ def _within(measure: Callable[[Floats, Floats], Floats], each: Sequence[Floats |
 
 
 def _mean_over_items(values: Floats, shared: int, number: int, rng: np.random.Generator) -> Estimate:
-    """A mean over items with its bootstrap interval."""
+    """Return a mean over items with its bootstrap interval."""
     n = len(values)
     if not n:
-        why = "on no item do two raters both vary" if shared else "no item has two raters"
+        why = "no item has two raters whose answers vary" if shared else "no item has two raters"
         return Estimate.undefined(why)
     if n == 1 or np.ptp(values) < 1e-12:
         why = "one item has no spread" if n == 1 else ALIKE
@@ -294,9 +295,9 @@ def _pairwise(
     measure: Measure, columns: Sequence[Floats], number: int, rng: np.random.Generator, *, smooth: bool = True,
     beside: Floats | None = None,
 ) -> Estimate:  # fmt: skip
-    """The mean over raters two by two, each two on the items that both answered; with an interval over items.
+    """Return the mean over pairs of raters, each on the items that both answered, with an interval over items.
 
-    With another's answers `beside` them the mean over raters of that one and each.
+    With answers `beside`, the mean over raters of comparing each with these answers.
     """
     twos: list[tuple[np.ndarray, Counted]] = []
     for first, second in combinations(columns, 2) if beside is None else ((first, beside) for first in columns):
@@ -307,7 +308,7 @@ def _pairwise(
     n = int(shared.sum())
     if not twos:
         alone = beside is None and len(columns) < 2
-        why = "one rater agrees with nobody" if alone else f"no two raters share {SHARED} items"
+        why = "there is only one rater" if alone else f"no two raters share {SHARED} items"
         return Estimate.undefined(why, n)
 
     def mean_of(counts: Floats) -> Floats:
@@ -318,7 +319,7 @@ def _pairwise(
 
     value = float(mean_of(np.ones((1, len(shared))))[0])
     if math.isnan(value):
-        return Estimate.undefined("no two raters both vary", n)
+        return Estimate.undefined("no two raters' answers both vary", n)
     if not smooth:
         left_out = mean_of((1 - np.eye(len(shared)))[shared])
         return jackknife(value, left_out, alike=ALIKE, ends=(-1, 1), n=n)
@@ -326,7 +327,7 @@ def _pairwise(
     def resampled(drawn: Floats) -> Floats:
         counts = np.zeros((len(drawn), len(shared)))
         counts[:, shared] = drawn
-        with np.errstate(invalid="ignore", divide="ignore"):  # where none of what two raters share is drawn
+        with np.errstate(invalid="ignore", divide="ignore"):  # if no item shared by two raters is drawn
             return mean_of(counts)
 
     draws = draw_counts(rng, n, number, at_once=number * n)
@@ -334,7 +335,7 @@ def _pairwise(
 
 
 def _clusters(raters: Sequence[ScorerAnswers]) -> list[Floats]:
-    """Each rater's clusters by number, NaN where there is none."""
+    """Return each rater's clusters as numbers, NaN without one."""
     codes = [pd.factorize(pd.Series(rater.values, dtype=object))[0].astype(np.float64) for rater in raters]
     return [np.where(numbers < 0, math.nan, numbers) for numbers in codes]
 
@@ -355,17 +356,17 @@ def annotators(
     n_resamples: int = 1000,
     rng: np.random.Generator,
 ) -> pd.DataFrame:
-    """A row (`OF_MODELS`) for each model: its agreement with raters, and the alternative annotator test.
+    """Return a row (`OF_MODELS`) for each model: its agreement with raters, and the alternative annotator test.
 
-    `otherwise` says how models were asked for relevance that were not asked as people were: an order is on no common
-    scale with grades, so that these have no test.
+    `otherwise` has the question of models that were not asked as people were: an order has no common scale with grades,
+    so these models have no test.
     """
     rows = []
     for model in models:
         measure, estimate, interval = with_people(task, model, raters, n_resamples=n_resamples, rng=rng)
         question = (otherwise or {}).get(model.scorer, task.question)
         test = in_a_raters_place(task, model, raters) if question == task.question else None
-        why = test.reason if test else f"it was asked for what is {question}, and people were not"
+        why = test.reason if test else f"its question was {question}, which differs from people's"
         omega, rho, passes, n = (test.omega, test.rho, test.passes, len(test.raters)) if test else (*_NONE, False, 0)
         reason = "; ".join(filter(None, (estimate.reason, why)))
         facts = (task.name, task.language, model.scorer, measure, *_numbers(estimate, interval))
@@ -379,17 +380,17 @@ _NONE = (math.nan, math.nan)
 def in_a_raters_place(
     task: TaskItems, model: ScorerAnswers, raters: Sequence[ScorerAnswers], epsilon: float = CROWD
 ) -> AlternativeTest:
-    """The alternative annotator test of a model (`annotation.judges.people`), an item a pair.
+    """Return the alternative annotator test of a model (`annotation.judges.people`), an item a pair.
 
-    How close an answer is to the other raters' of the item: of labels, marks and choices the share of others who gave
-    the same, of scores minus the mean square distance, and of candidates the same over an item's candidates. NaN with a
-    reason for fewer than three raters, and for clusterings: the numbers of one rater's clusters are not another's.
+    The closeness of an answer to the other raters' is, for labels, marks and choices, the share of others with the same
+    answer; for scores, minus the mean square distance; for candidates, the same over an item's candidates. NaN with a
+    reason for fewer than three raters, and for clusterings: cluster numbers of two raters are not comparable.
 
     Source: Calderon, Reichart and Dror 2025, ACL, pages 16051-16081, section 3.
     """
-    why = "a cluster's number is each rater's own" if task.question == "cluster" else ""
+    why = "cluster numbers of two raters are not comparable" if task.question == "cluster" else ""
     if len(raters) < FEWEST_RATERS:
-        why = f"the alternative annotator test takes {FEWEST_RATERS} raters"
+        why = f"the alternative annotator test needs {FEWEST_RATERS} raters"
     if why:
         return AlternativeTest(epsilon, math.nan, math.nan, False, pd.DataFrame(), why)
     equal = task.question in OF_LABELS or task.question == "same"
@@ -411,14 +412,14 @@ def in_a_raters_place(
 
 
 def _apart(first: Any, second: Any, *, equal: bool) -> float:
-    """How far apart two answers are: whether they differ, or the mean square over what they hold."""
+    """Return the distance of two answers: whether they differ, or the mean square difference."""
     return float(first != second) if equal else float(np.mean((first - second) ** 2))
 
 
 def difficulty(scores: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
-    """Whether tasks that are hard for people are hard for each language model too: a row (`DIFFICULTY`) each.
+    """Return a row (`DIFFICULTY`) for each language model: whether tasks hard for people are hard for it.
 
-    `scores` are by the tasks' own metrics, with the columns that `scores.score` gives (HUME, Table 13).
+    `scores` are by the tasks' own metrics, with the columns of `scores.score` (HUME, Table 13).
     """
     scored = scores[scores["scorer_kind"].isin((PEOPLE, "llm")) & scores["score"].notna()]
     names = scored.loc[scored["scorer_kind"] == "llm", "scorer"].unique()

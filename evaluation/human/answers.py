@@ -1,7 +1,7 @@
-"""What each scorer gave for each item of a task, and what raters give together.
+"""The answers of each scorer to each item of a task, and the raters' joint answers.
 
-From frames to arrays: right answers and given ones have the same columns (`annotation.human.records.HumanAnswer`), so
-that gold is what a rater without mistakes would have said. What is missing or abstained is None and is counted.
+Converts frames to arrays. Gold and answers have the same columns (`annotation.human.records.HumanAnswer`): gold is the
+answer of a rater without mistakes. Missing answers and abstentions are None, and are counted.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _RATERS: dict[str, Kind] = {"person": "rater", "model": "llm"}
 
 @dataclass(frozen=True)
 class TaskItems:
-    """The items of one task in one language, with what is right.
+    """The items of one task in one language, with gold.
 
-    `right` has, by item, a label (text), a number, or an array over `candidates`; None where there is no gold.
+    `right` has, by item, a label (text), a number, or an array over `candidates`; None without gold.
     """
 
     name: str
@@ -46,10 +46,10 @@ class TaskItems:
     def of(
         cls, facts: tuple[str, str, str], question: Asked, metric: str, gold: pd.DataFrame, items: Sequence[str] = ()
     ) -> TaskItems:
-        """From gold with the columns item, candidate ("" without), value and label; `facts`: name, type, language.
+        """Make the items from gold with the columns item, candidate ("" without), value and label.
 
-        `items` are all that were asked, in order; those without gold have None (the gold's own where none are named).
-        Raises ValueError for a frame that lacks a column or has a row twice.
+        `facts` are name, type and language. `items` are all items asked, in order, with None for those without gold; by
+        default those of gold. Raises ValueError for a frame that lacks a column or has a row twice.
         """
         need(gold, ("item", "candidate", "value", "label"), "gold")
         once(gold, ("item", "candidate"), "gold")
@@ -66,12 +66,11 @@ class TaskItems:
 
 @dataclass(frozen=True)
 class ScorerAnswers:
-    """What one scorer gave for each item of a task, in the task's order; None where there is nothing.
+    """One scorer's answers to each item of a task, in the task's order; None without one.
 
-    A label is a tuple of the labels that stand equally (one, of a rater), so that a majority's ties are kept.
-    `item_values` is there instead where a program says only what the main metric reads of each item (the share of runs
-    that got it right), with NaN for nothing; `beside` what other metrics read, a row for each run where the score is
-    their mean.
+    A label is a tuple of tied labels (one for a rater), so that a majority's ties are kept. `item_values` replaces
+    `values` if a program gives only the main metric's value of each item (the share of runs that got it right), NaN
+    without one; `beside` has the values for other metrics, a row for each run if the score is a mean of runs.
     """
 
     scorer: str
@@ -84,11 +83,10 @@ class ScorerAnswers:
 
 
 def given_by(task: TaskItems, answers: pd.DataFrame) -> list[ScorerAnswers]:
-    """What each rater of a frame of answers gave, raters in the order of their names.
+    """Return the answers of each rater in a frame, raters in the order of their names.
 
-    An item with an abstention is abstained from; one with an answer for some candidates alone is missing, as one
-    without any is. Answers to other items do not count. Raises ValueError for a frame that lacks a column, or has an
-    answer twice.
+    An item with any abstention counts as abstained; one with answers to only some candidates counts as missing. Answers
+    to other items do not count. Raises ValueError for a frame that lacks a column, or has an answer twice.
     """
     need(answers, ("item", "candidate", "rater_id", "rater_kind", "value", "label", "abstained"), "answers")
     once(answers, ("item", "candidate", "rater_id"), "answers")
@@ -108,7 +106,7 @@ def given_by(task: TaskItems, answers: pd.DataFrame) -> list[ScorerAnswers]:
 
 
 def _by_item(frame: pd.DataFrame) -> dict[str, list[_Row]]:
-    """Each item's rows: candidate, value, label, whether abstained."""
+    """Return each item's rows: candidate, value, label, abstained."""
     names = ("item", "candidate", "value", "label", "abstained")
     by_item: dict[str, list[_Row]] = {}
     for item, *row in zip(*(frame[name].tolist() for name in names), strict=True):
@@ -117,12 +115,12 @@ def _by_item(frame: pd.DataFrame) -> dict[str, list[_Row]]:
 
 
 def _answer(rows: Sequence[_Row], question: Asked, candidates: tuple[str, ...]) -> Any:
-    """One item's answer of one rater (or of gold); None where it is not whole."""
+    """Return one rater's (or gold's) answer to one item; None if it is incomplete."""
     _, value, label, _ = rows[0]
     if question in OF_LABELS or question == "cluster":
         if question == "labels" and label:
             label = json.dumps(sorted(json.loads(label)))
-        if not label and question != "choice":  # there it is an answer: none of the candidates
+        if not label and question != "choice":  # there an empty label means: none of the candidates
             return None
         return label if question == "cluster" else (label,)
     if question in OF_CANDIDATES or candidates:
@@ -135,15 +133,14 @@ def _answer(rows: Sequence[_Row], question: Asked, candidates: tuple[str, ...]) 
 def aggregate(
     raters: Sequence[ScorerAnswers], question: Asked, name: str = "aggregate", ties: Ties = "expected"
 ) -> ScorerAnswers | None:
-    """What raters give together: the mean of numbers, candidate by candidate, or the labels with the most votes.
+    """Return the raters' joint answers: the mean of numbers, by candidate, or the labels with the most votes.
 
-    None of clusterings, which have no mean: the numbers of one rater's clusters are not another's. `ties` says what a
-    vote without a winner is: all labels that have the most, so that the item counts by the chance that a draw is
-    right ("expected"), or the alphabetically first of them ("first", as HUME's program has it). An item is missing
-    where nobody answered it.
+    Returns None for clusterings, as cluster numbers of two raters are not comparable. `ties` settles a tied vote: all
+    tied labels count, by the chance that a draw is right ("expected"), or the alphabetically first ("first", as in
+    HUME's program). An item that nobody answered is missing.
     """
     if ties not in get_args(Ties):
-        raise ValueError(f"ties are settled as 'expected' or 'first', not {ties!r}")
+        raise ValueError(f"ties must be 'expected' or 'first', not {ties!r}")
     if question == "cluster" or not raters:
         return None
     values: list[Any] = []
@@ -162,7 +159,7 @@ def aggregate(
 
 
 def leaving_one_out(raters: Sequence[ScorerAnswers], question: Asked, ties: Ties = "expected") -> list[ScorerAnswers]:
-    """What all but one rater give together, for each rater; `scorer` is who is left out. Empty below three raters."""
+    """Return the joint answers without each rater in turn; `scorer` names the rater left out."""
     if len(raters) < 3:
         return []
     aggregates = []
@@ -174,9 +171,9 @@ def leaving_one_out(raters: Sequence[ScorerAnswers], question: Asked, ties: Ties
 
 
 def read(task: TaskItems, scorer: ScorerAnswers, metric: Metric) -> Floats | None:
-    """What a metric reads of each item, NaN where there is nothing; None where a scorer is not known so far.
+    """Return the values that a metric reads of each item, NaN without one; None if they are unknown for this scorer.
 
-    Of several runs it has a row for each.
+    Several runs give a row each.
     """
     if scorer.item_values is not None:
         measured = metric is task.metrics[0] or task.question == "cluster"
@@ -192,13 +189,13 @@ def read(task: TaskItems, scorer: ScorerAnswers, metric: Metric) -> Floats | Non
     if task.question == "cluster":
         codes = {cluster: float(number) for number, cluster in enumerate(dict.fromkeys(scorer.values))}
         return np.array([math.nan if cluster is None else codes[cluster] for cluster in scorer.values])
-    if task.question in OF_LABELS:  # of labels that stand equally the alphabetically first, as HUME has it
+    if task.question in OF_LABELS:  # of tied labels the alphabetically first, as in HUME
         return codes_of(task, [None if labels is None else min(labels) for labels in scorer.values])
     return np.array([math.nan if value is None else float(value) for value in scorer.values])
 
 
 def codes_of(task: TaskItems, labels: Sequence[str | None]) -> Floats:
-    """Labels as numbers, the same for gold and all scorers; those that are never right follow."""
+    """Return labels as numbers, the same for gold and all scorers; labels that are never right come last."""
     right_labels = sorted({label for label in task.right if label is not None})
     others = sorted({label for label in labels if label is not None} - set(right_labels))
     codes = {label: float(number) for number, label in enumerate([*right_labels, *others])}
@@ -206,7 +203,7 @@ def codes_of(task: TaskItems, labels: Sequence[str | None]) -> Floats:
 
 
 def _of_candidates(both: Sequence[tuple[Any, Any]], of_rows: Callable[[Floats, Floats], Floats]) -> Floats:
-    """A metric of each item's candidates, of items with equally many at a time."""
+    """Return a metric of each item's candidates, computed together for items of equally many."""
     sizes = np.array([0 if right is None or answer is None else len(right) for right, answer in both])
     values = np.full(len(both), math.nan)
     for size in set(sizes.tolist()) - {0}:
@@ -216,7 +213,7 @@ def _of_candidates(both: Sequence[tuple[Any, Any]], of_rows: Callable[[Floats, F
 
 
 def right_numbers(task: TaskItems, metric: Metric) -> Floats:
-    """What is right, as numbers that a measure of all items reads; NaN where there is no gold."""
+    """Return gold as numbers that a measure of all items reads; NaN without gold."""
     has_gold = np.array([answer is not None for answer in task.right])
     if metric.of_item is not None or metric.of_rows is not None:
         return np.where(has_gold, 0.0, math.nan)
@@ -229,13 +226,13 @@ def right_numbers(task: TaskItems, metric: Metric) -> Floats:
 
 
 def confusion(task: TaskItems, scorer: ScorerAnswers) -> pd.DataFrame:
-    """How often a scorer gave each label (columns) to items of each right label (rows): numbers of items.
+    """Return how often a scorer gave each label (columns) to items of each right label (rows).
 
-    Of a majority's ties each label has its share. Items without gold or answer do not count. Of `label`, `choice` and
+    Tied labels of a majority share the item. Items without gold or answer do not count. For `label`, `choice` and
     `labels` tasks; raises ValueError for others.
     """
     if task.question not in OF_LABELS:
-        raise ValueError(f"{task.name}: answers that are no labels have no confusion")
+        raise ValueError(f"{task.name}: confusion needs labels as answers")
     rows = [
         (right, label, 1 / len(labels_given))
         for right, labels_given in zip(task.right, scorer.values, strict=True)

@@ -1,4 +1,4 @@
-"""People, language models and embedding models on the same items: the tables of a human study, from its records."""
+"""Compare people, language models and embedding models on the same items: the tables of a human study."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ from plumbline.study.datasets import SEARCHES
 
 
 def closeness(task: TaskItems, scorer: ScorerAnswers) -> Floats:
-    """For each item of a task from 0 to 1 how near a scorer's answer is to the right one; NaN where there is none.
+    """Return for each item how near a scorer's answer is to gold, from 0 to 1; NaN without an answer.
 
-    Of correlations within items (summaries) rho itself, from -1.
+    For correlations within items (summaries), rho itself, from -1.
     """
     metric = task.metrics[0]
     answers = read(task, scorer, metric)
@@ -71,10 +71,10 @@ COLUMNS = ("task", "subset", "language", "item", "candidate", "value", "label")
 
 
 def gold_of(sample: SampledDataset) -> pd.DataFrame:
-    """The right answers of a sampled task, a row an item (of searches and summaries a candidate), as answers have them.
+    """Return the gold of a sampled task, a row an item (for searches and summaries a candidate), as answers are.
 
-    Columns are `COLUMNS`: `item` is what is scored as one (`Sampled.units`), `value` the score, grade or mark, `label`
-    the label as the data set has it (of several a JSON list in order; of bitext the item's own id).
+    Columns are `COLUMNS`: `item` is the scored unit (`SampledDataset.units`), `value` the score, grade or mark, `label`
+    the data set's label (several as a sorted JSON list; for bitext the item's own id).
     """
     rows = pd.DataFrame(_rows(sample), columns=["item", "candidate", "value", "label"])
     named = {"task": sample.task.task, "subset": sample.subset, "language": sample.language}
@@ -82,9 +82,9 @@ def gold_of(sample: SampledDataset) -> pd.DataFrame:
 
 
 def by_unit(sample: SampledDataset, answers: pd.DataFrame) -> pd.DataFrame:
-    """The answers (`human/answers.parquet`) to a sampled task, each under the unit that it is scored with.
+    """Return the answers (`human/answers.parquet`) to a sampled task, by scored unit.
 
-    A summary is a candidate of its text then. Answers to items that give no score are left out.
+    A summary becomes a candidate of its text. Answers to items that give no score are left out.
     """
     answered = answers[(answers["task"] == sample.task.task) & answers["item"].isin(set(sample.items))]
     if sample.dataset.task != "summarisation":
@@ -93,7 +93,7 @@ def by_unit(sample: SampledDataset, answers: pd.DataFrame) -> pd.DataFrame:
 
 
 def _rows(sample: SampledDataset) -> Iterator[tuple[str, str, float, str]]:
-    """Item, candidate, value, label."""
+    """Yield item, candidate, value and label."""
     if sample.dataset.task in SEARCHES:
         for item, judged in zip(sample.items, sample.judged, strict=True):
             yield from ((item, passage, float(value), "") for passage, value in judged.items())
@@ -118,7 +118,7 @@ def _answer(sample: SampledDataset, item: str, value: Any) -> tuple[float, str]:
 
 
 def _column(sample: SampledDataset) -> list[Any]:
-    """What is right of each row of the scored split."""
+    """Return the gold of each row of the scored split."""
     data = sample.dataset
     if isinstance(data, MtebTask):
         (parts,) = data.loaded.task.dataset.values()
@@ -129,12 +129,12 @@ def _column(sample: SampledDataset) -> list[Any]:
     return list(data.splits["test"][names.get(data.task, "label")])
 
 
-GOLD = "gold"  # the scorer kind of what is right, among the answers to each item
+GOLD = "gold"  # the scorer kind of gold among the answers to each item
 
 
 @dataclass(frozen=True)
 class HumanTables:
-    """The tables by their records (`evaluation.human.records`), and what was left out, a line each."""
+    """The tables by their records (`evaluation.human.records`), and a line for each omission."""
 
     scores: pd.DataFrame
     agreement: pd.DataFrame
@@ -147,7 +147,7 @@ class HumanTables:
 
 @dataclass(frozen=True)
 class TaskPart:
-    """A sampled task with everybody's answers: people's, language models' (frames as records have them), models'."""
+    """A sampled task with all answers: people's and language models' (frames as in records), and models' results."""
 
     sample: SampledDataset
     people: pd.DataFrame
@@ -156,15 +156,15 @@ class TaskPart:
 
 
 def compare(parts: Sequence[TaskPart], *, seed: int, otherwise: Mapping[str, str] | None = None) -> HumanTables:
-    """Scores, agreement, differences and items of all sampled tasks; Holm's correction is over them.
+    """Return scores, agreement, differences and items of all sampled tasks, with Holm's correction over the tasks.
 
-    All scores of a task's metric rest on the items that all compared scorers have (`evaluation.human.scores.score`).
-    `otherwise` says how language models were asked for relevance that were not asked as people were. Raises DataError
-    where no item of any task gives a score.
+    All scores by a task's metric use the items that all compared scorers answered (`evaluation.human.scores.score`).
+    `otherwise` has the question of language models that were not asked as people were. Raises DataError if no item of
+    any task gives a score.
     """
     some = [part for part in parts if part.sample.units]
     if not some:
-        raise DataError("no item that people saw gives a score; " + "; ".join(_left_out(parts)))
+        raise DataError("none of the items that people saw gives a score: " + "; ".join(_left_out(parts)))
     number = enough_resamples(len(some))
     compared = [_compared(part, number, seed, otherwise or {}) for part in some]
     apart = pd.concat([tables.differences for tables in compared], ignore_index=True)
@@ -184,7 +184,7 @@ def compare(parts: Sequence[TaskPart], *, seed: int, otherwise: Mapping[str, str
 
 
 def _left_out(parts: Sequence[TaskPart]) -> list[str]:
-    """What gives nobody a score, by task and reason."""
+    """Return the number of items that give no score, by task and reason."""
     return [
         f"{part.sample.name}: {n} left out: {reason}" for part in parts for reason, n in part.sample.left_out.items()
     ]
@@ -226,12 +226,12 @@ def _compared(part: TaskPart, number: int, seed: int, otherwise: Mapping[str, st
     agreed = agreed.assign(subset=sample.subset, simulated=simulated)
     among = beside["measure"].map(dict(zip(agreed["measure"], agreed["value"], strict=True))).astype(float)
     beside = beside.assign(subset=sample.subset, simulated=simulated, among_people=among)
-    nobody = () if people else (f"{sample.name}: nobody's answers count, so that models stand alone",)
+    nobody = () if people else (f"{sample.name}: no person's answers count, so only models have scores",)
     return HumanTables(scores, agreed, differences, items, beside, pd.DataFrame(), (*nobody, *scored.notes))
 
 
 def _given(result: ModelMade, task: TaskItems) -> ScorerAnswers:
-    """A model's answers: of each item what mteb's metric reads; nothing where mteb's score has no items."""
+    """Return a model's answers: the values that mteb's metric reads of each item, NaN if mteb's score has no items."""
     values = np.array(result.made or [np.nan] * len(task.items), np.float64)
     beside = {name: np.array(values, np.float64) for name, values in result.others.items()}
     if result.labels:
@@ -241,7 +241,7 @@ def _given(result: ModelMade, task: TaskItems) -> ScorerAnswers:
 
 
 def _items(sample: SampledDataset, task: TaskItems, scorers: Sequence[ScorerAnswers]) -> Iterator[dict[str, object]]:
-    """What is right of each item, and what each scorer made of it."""
+    """Yield the gold of each item, and each scorer's result on it."""
     task_keys = {"task": task.name, "subset": sample.subset, "language": sample.language}
     for item, right in zip(task.items, task.right, strict=True):
         answer = "" if right is None else _words(task, right)
@@ -261,7 +261,7 @@ def _items(sample: SampledDataset, task: TaskItems, scorers: Sequence[ScorerAnsw
 
 
 def _words(task: TaskItems, answer: object) -> str:
-    """An answer as people read it: labels with commas, numbers of candidates in their order."""
+    """Return an answer in words: labels separated by commas, numbers of candidates in their order."""
     if isinstance(answer, np.ndarray):
         return ", ".join(f"{number:g}" for number in answer.tolist())
     if isinstance(answer, float):

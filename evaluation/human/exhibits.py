@@ -1,4 +1,4 @@
-"""People and models on the same items as tables that people read; each is a file too."""
+"""The tables of the report on people and models; each is also written as files."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ from evaluation.human.standing import (
 )
 from plumbline.exhibits.table import Cell, Exhibit, Row, cell, printed, reasons
 
-LONGEST = 160  # characters of an item's text in a table
-MOST_ITEMS = 5  # of a task on the page, that people and the best model see most differently
+LONGEST = 160  # most characters of an item's text in a table
+MOST_ITEMS = 5  # of a task, in each direction, that people and the best model answer most differently
 OF_N_ITEMS = (
-    "An interval of a V-measure is of what so many items give on average, which is more than what all items would give:"
-    " simulated, it holds the first in 88 to 99 studies of 100 and the second in 0 to 63. AMI comes first, as its"
-    " interval holds the value of all items in 78 to 97"
+    "An interval of a V-measure covers the mean for this number of items, which is above the value for all items:"
+    " in simulations it covers the first in 88 to 99 studies of 100 and the second in 0 to 63. AMI comes first, as its"
+    " interval covers the value for all items in 78 to 97"
 )
-_SHARED = "All scores of a row rest on the same items: those that every compared scorer has an answer to"
+_SHARED = "All scores of a row use the same items: those that every compared scorer answered"
 
 
 def hundred(value: float) -> str:
-    """A score times 100."""
+    """Return a score times 100."""
     return NONE if math.isnan(value) else f"{100 * value:.1f}"
 
 
 def hundredfold(name: str) -> Cell:
-    """A column of scores times 100."""
+    """Return a column of scores times 100."""
     return cell(name, hundred)
 
 
 def estimate(value: str = "score", low: str = "low", high: str = "high") -> Cell:
-    """A score times 100 with its interval, of three columns."""
+    """Return a column of scores times 100 with their intervals, from three columns."""
 
     def with_ends(row: Row) -> str:
         ends = "" if math.isnan(row[low]) else f" [{100 * row[low]:.1f}, {100 * row[high]:.1f}]"
@@ -55,27 +55,27 @@ def estimate(value: str = "score", low: str = "low", high: str = "high") -> Cell
 
 
 def decimals(name: str, digits: int = 2) -> Cell:
-    """A column of numbers."""
+    """Return a column of numbers."""
     return cell(name, lambda value: NONE if math.isnan(value) else f"{value:.{digits}f}")
 
 
 def percent(name: str) -> Cell:
-    """A column of shares in percent."""
+    """Return a column of shares in percent."""
     return cell(name, lambda value: NONE if math.isnan(value) else f"{100 * value:.0f}%")
 
 
 def words(name: str) -> Cell:
-    """A column of names, with spaces; what is empty is a dash."""
+    """Return a column of names, with spaces; empty ones are a dash."""
     return cell(name, lambda value: str(value or NONE).replace("_", " "))
 
 
 def best_model(row: Row) -> str:
-    """The best model's score in HUME's Table 8, with its star."""
+    """Return the best model's score in HUME's Table 8, with its star."""
     return hundred(row["best"]) + ("*" if row["star"] and not math.isnan(row["best"]) else "")
 
 
 def win_columns(digits: int = 0) -> dict[str, Cell]:
-    """What is printed of wins, with so many digits of a share."""
+    """Return the printed columns of wins; shares have this many digits."""
     return {
         "Tasks": lambda row: row["group"].replace("_", " ") or "all", "Against": lambda row: f"{row['against']} model",
         "Wins": lambda row: f"{row['wins']} of {row['n']}", "Ties": "ties",
@@ -84,7 +84,7 @@ def win_columns(digits: int = 0) -> dict[str, Cell]:
 
 
 def groups_of(wide: pd.DataFrame, kind_of: Callable[[str], str]) -> tuple[pd.DataFrame, dict[str, Cell]]:
-    """(each scorer's means by group of tasks, the best first; what is printed of them), as HUME's Table 1."""
+    """Return (each scorer's means by group of tasks, the best first; the printed columns), as HUME's Table 1."""
     means = by_group(wide)
     counts: dict[tuple[str, str], int] = means.attrs["pairs"]
     names = [f"{kind_of(kind)}, {language}" if language else "all" for kind, language in counts]
@@ -95,7 +95,7 @@ def groups_of(wide: pd.DataFrame, kind_of: Callable[[str], str]) -> tuple[pd.Dat
 
 
 def _ends(value: str = "value") -> Cell:
-    """A value with its interval."""
+    """Return a column of values with their intervals."""
 
     def with_ends(row: Row) -> str:
         number, low, high = row[value], row["low"], row["high"]
@@ -110,7 +110,7 @@ def _exhibit(
     material: HumanMaterial, name: str, caption: str, frame: pd.DataFrame, columns: Mapping[str, Cell] | pd.DataFrame,
     notes: Iterable[str] = (),
 ) -> Exhibit:  # fmt: skip
-    """`frame` with all digits, and as printed; answers that a program gave are said to be simulated."""
+    """Return the table with all digits and as printed; simulated answers get a note."""
     simulated = [SIMULATED] if material.simulated else []
     clusters = _on_clusters(frame) if {"metric", "low"} <= set(frame) else []
     rows = columns if isinstance(columns, pd.DataFrame) else printed(frame, columns)
@@ -118,7 +118,7 @@ def _exhibit(
 
 
 def _on_clusters(scores: pd.DataFrame) -> list[str]:
-    """What has to be said of intervals of a V-measure, where there is one."""
+    """Return the note on intervals of a V-measure, if there is one."""
     return [OF_N_ITEMS] if (scores["metric"] == V_MEASURE).any() else []
 
 
@@ -128,7 +128,7 @@ def _left_out(wide: pd.DataFrame, why: str) -> str:
 
 
 def all_exhibits(material: HumanMaterial) -> dict[str, Exhibit]:
-    """The tables by name, in the page's order; those without rows are left away."""
+    """Return the tables by name, in the page's order, without empty ones."""
     exhibits = [ceiling(material)]
     exhibits += [models(material)] if len(material.differences) else []
     exhibits += [by_groups(material), standing(material), gap_table(material)] if len(material.gaps) else []
@@ -138,7 +138,7 @@ def all_exhibits(material: HumanMaterial) -> dict[str, Exhibit]:
 
 
 def ceiling(material: HumanMaterial) -> Exhibit:
-    """Each task: people, the models' best and median, what needs no reading, and how far raters agree."""
+    """Return for each task the scores of people, models and trivial answers, and the raters' agreement."""
     answering = bool((material.main["scorer_kind"] == ANSWERS_TOO).any())
     whole = pd.DataFrame([_ceiling_row(material, *task) for task in with_ami(material.scores, "where")])
     columns: dict[str, Cell] = {
@@ -157,13 +157,14 @@ def ceiling(material: HumanMaterial) -> Exhibit:
     of_people = material.main[material.main["scorer_kind"].isin((PEOPLE, "aggregate"))]
     notes = [
         _SHARED,
-        "Raters' mean is what one person reaches; together is the vote or the mean of all, an ensemble, which no single"
-        " model is: models are compared with both",
-        "Best and median model: of embedding models; language models answered as people do, under the same instructions"
+        "Raters' mean is the mean score of single people; together is the score of their vote or mean, an ensemble,"
+        " which a single model is not: models are compared with both",
+        "Best and median model: of the embedding models; language models answered as people do, by the same"
+        " instructions"
         if answering
         else "",
-        "Without reading: the best of answers that need no reading, such as one cluster an item or the most frequent"
-        " label; a score says only what it has above that",
+        "Without reading: the best score of answers that need no reading, such as one cluster an item or the most"
+        " frequent label; only the part of a score above it counts",
         "Agreement: the first measure of the table on agreement; ! where HUME calls it problematic (kappa below .4, rho"
         " below .6)",
         *reasons(of_people["where"] + ", " + of_people["scorer"].str.replace("_", " "), of_people["reason"]),
@@ -175,7 +176,7 @@ def ceiling(material: HumanMaterial) -> Exhibit:
 
 
 def _ceiling_row(material: HumanMaterial, where: str, every: pd.DataFrame) -> dict[str, object]:
-    """The numbers of one task by one metric."""
+    """Return the numbers of one task by one metric."""
     compared = every[every["compared"]]
     scored = compared[compared["score"].notna()]
     embedding = scored[scored["scorer_kind"] == EMBEDS]
@@ -205,7 +206,7 @@ def _ceiling_row(material: HumanMaterial, where: str, every: pd.DataFrame) -> di
 
 
 def models(material: HumanMaterial) -> Exhibit:
-    """Each task and model: score, and people less the model."""
+    """Return for each task and model its score, and people's score less the model's."""
     scored = material.main[material.main["scorer_kind"].isin(MODELS)]
     scored = scored[["where", "scorer", "scorer_kind", "score", "low", "high"]]
     names = {"scorer": "model", "low": "score_low", "high": "score_high"}
@@ -228,16 +229,16 @@ def models(material: HumanMaterial) -> Exhibit:
         rows = rows.merge(cells, on=["Task", "Model"], how="left")
     notes = [
         _SHARED,
-        "p: two-sided, of the same resamples of items; Holm's correction is over tasks, for each model",
+        "p: two-sided, from the same resamples of items, with Holm's correction over tasks for each model",
         *_on_clusters(material.main),
         *reasons(frame["where"] + ", " + frame["model"], frame["reason"]),
     ]
-    caption = "People less each model in points, on the same items (paired bootstrap over items, 95%)"
+    caption = "People's score less each model's in points, on the same items (paired bootstrap over items, 95%)"
     return _exhibit(material, "models", caption, frame, rows.fillna(NONE), notes)
 
 
 def _difference(row: Row) -> str:
-    """Points between people and a model, with their interval."""
+    """Return the points between people and a model, with their interval."""
     value, low, high = (float(row[name]) for name in ("difference", "low", "high"))
     if math.isnan(value):
         return NONE
@@ -245,13 +246,13 @@ def _difference(row: Row) -> str:
 
 
 def _p(row: Row) -> str:
-    """Holm's p as papers print it."""
+    """Return Holm's p as papers print it."""
     p = float(row["p_holm"])
     return NONE if math.isnan(p) else "<.001" if p < 0.001 else f"{p:.3f}".lstrip("0")
 
 
 def standing(material: HumanMaterial) -> Exhibit:
-    """Where people stand among models, over all tasks and by type."""
+    """Return people's wins against the models, over all tasks and by type."""
     wide = material.wide
     position, of = rank(wide, PEOPLE)
     named = material.main.drop_duplicates("where").set_index("where").loc[wide.index.get_level_values("task")]
@@ -261,18 +262,19 @@ def standing(material: HumanMaterial) -> Exhibit:
     frame = pd.concat([wins(wide, PEOPLE, by=by).assign(by=name) for name, by in groups.items()])
     notes = [
         f"By the mean over {len(wide)} tasks the raters' mean has rank {position} of {of}; tasks are not drawn at"
-        " random, so that neither ranks nor wins have an interval",
-        "In several languages: tasks whose items are in several, the English ones among them, as HUME splits its wins"
+        " random, so neither ranks nor wins have an interval",
+        "In several languages: tasks with items in several languages, including the English ones, as HUME splits its"
+        " wins"
         if "languages" in groups
         else "",
-        _left_out(wide, "which not all models have a score on"),
+        _left_out(wide, "as not all models have a score on them"),
     ]
     caption = "On how many tasks the raters' mean is above the models"
     return _exhibit(material, "standing", caption, frame, win_columns(), notes)
 
 
 def gap_table(material: HumanMaterial) -> Exhibit:
-    """How hard each task is for people, and how far models are from them."""
+    """Return how hard each task is for people, and how far models are from them."""
     frame = material.gaps
     lines = material.main[material.main["scorer_kind"] == "trivial"].groupby("where")["score"].max()
     shares = [
@@ -286,15 +288,15 @@ def gap_table(material: HumanMaterial) -> Exhibit:
         "Above trivial": percent("above"),
     }  # fmt: skip
     notes = [
-        "For people: easy from 70 on, hard below 50 (HUME's bands). Above trivial: the same share after what needs no"
-        " reading is taken off both; – where people are not above it"
+        "For people: easy from 70, hard below 50 (HUME's bands). Above trivial: the same share after subtracting the"
+        " score without reading from both; – if people are not above it"
     ]
-    caption = "How hard tasks are for people, and models beside them, scores times 100"
+    caption = "Difficulty of tasks for people, and models' scores, times 100"
     return _exhibit(material, "gaps", caption, frame, printed(frame.assign(plain=plain, above=above), columns), notes)
 
 
 def raters(material: HumanMaterial) -> Exhibit:
-    """Each rater, and the raters without each."""
+    """Return each rater's score, and the joint score of the others."""
     kinds = {"rater": "alone", "leave_one_out": "all others together"}
     frame = material.main[material.main["scorer_kind"].isin(kinds)]
     columns: dict[str, Cell] = {
@@ -304,43 +306,44 @@ def raters(material: HumanMaterial) -> Exhibit:
     }  # fmt: skip
     omitted = frame["scorer_kind"].map({"leave_one_out": " left out"}).fillna("")
     notes = reasons(frame["where"] + ", " + frame["scorer"] + omitted, frame["reason"])
-    caption = "Each rater, and what the others say together, times 100"
+    caption = "Each rater's score, and the joint score of the others, times 100"
     return _exhibit(material, "raters", caption, frame, columns, notes)
 
 
 def agreement(material: HumanMaterial) -> Exhibit:
-    """How far raters agree."""
+    """Return the raters' agreement."""
     frame = material.agreement
     columns: dict[str, Cell] = {
         "Task": "where", "Measure": "measure", "Value [95%]": _ends(), "Items": "n",
         "HUME's word": words("band"), "HUME's flag": words("flag"),
     }  # fmt: skip
     notes = [
-        "Words and flags are HUME's, of the value and not of its interval, a convention: kappas and correlations are"
-        " on no common scale, and so few items do not tell them to a tenth",
+        "Words and flags are HUME's, by the value and not its interval. They are a convention: kappas and correlations"
+        " have no common scale, and so few items do not determine them to a tenth",
         *reasons(frame["where"] + ", " + frame["measure"], frame["reason"]),
     ]
-    caption = "How far raters agree with each other, whatever is right"
+    caption = "Agreement of raters with each other, regardless of gold"
     return _exhibit(material, "agreement", caption, frame, columns, notes)
 
 
 def other_metrics(material: HumanMaterial) -> Exhibit:
-    """Other metrics of the same answers."""
+    """Return scores of the same answers by other metrics."""
     frame = material.scores[~material.scores["main"]]
     columns: dict[str, Cell] = {
         "Task": "where", "Scorer": words("scorer"), "Metric": "metric", "Score [95%]": estimate(), "Items": "n_items"
     }  # fmt: skip
     notes = [
-        "The V-measure rewards many clusters: AMI and ARI take off what chance gives. Average precision and nDCG of"
-        " tied candidates are the mean over all orders of them; scikit-learn's puts a tied group at its end",
-        "A model's F1 is the mean of its classifier's runs. Models say no yes and no, so have no accuracy of pairs",
+        "The V-measure rewards many clusters; AMI and ARI correct for chance. Average precision and nDCG of tied"
+        " candidates are means over all their orders; scikit-learn's uses the end of a tied group",
+        "A model's F1 is the mean of its classifier's runs. Models do not answer yes or no, so they have no accuracy of"
+        " pairs",
         *reasons(frame["where"] + ", " + frame["scorer"] + ", " + frame["metric"], frame["reason"]),
     ]
     return _exhibit(material, "other_metrics", "The same answers by other metrics, times 100", frame, columns, notes)
 
 
 def apart(material: HumanMaterial) -> Exhibit:
-    """Items that people and the best model see most differently."""
+    """Return the items that people and the best model answer most differently."""
     frames = [differing(material, str(where), items) for where, items in material.items.groupby("where", sort=False)]
     shown = [part for rows in frames for part in (rows.head(MOST_ITEMS), rows.iloc[MOST_ITEMS:].tail(MOST_ITEMS))]
     columns: dict[str, Cell] = {
@@ -352,16 +355,16 @@ def apart(material: HumanMaterial) -> Exhibit:
     }  # fmt: skip
     frame, extremes = (pd.concat(parts, ignore_index=True) if parts else pd.DataFrame() for parts in (frames, shown))
     notes = [
-        "From 0 (wrong) to 1 (right): the item's share of the score where that is a mean over items, else how near the"
-        " answer's rank is to the right one's, or of how many other items it is rightly said whether they lie in one"
-        " cluster. The best model is the task's own. An item's right answer may be wrong: look where people agree",
+        "From 0 (wrong) to 1 (right): the item's own score if the score is a mean over items; else how near the"
+        " answer's rank is to gold's, or the share of other items rightly put in the same or another cluster. The best"
+        " model is the task's. Gold may be wrong: check items on which people agree with each other",
     ]
-    caption = f"Items that people and the best model see most differently, up to {MOST_ITEMS} either way for each task"
+    caption = f"Items that people and the best model answer most differently, up to {MOST_ITEMS} in each direction"
     return _exhibit(material, "items", caption, frame, printed(extremes, columns), notes)
 
 
 def annotators(material: HumanMaterial) -> Exhibit:
-    """Each task and language model: agreement with people, and whether it could stand in for a rater."""
+    """Return for each task and language model its agreement with people, and the alternative annotator test."""
     frame = material.annotators
     columns: dict[str, Cell] = {
         "Task": "where", "Model": "model", "Measure": "measure", "With raters [95%]": _ends(), "Items": "n",
@@ -370,20 +373,20 @@ def annotators(material: HumanMaterial) -> Exhibit:
         "Passes": lambda row: NONE if math.isnan(row["winning_rate"]) else "yes" if row["passes"] else "no",
     }  # fmt: skip
     notes = [
-        "Agreement is the mean over raters of the model and each, beside raters two by two, whatever is right. Clusters"
-        " and orders of a model have no test: they are on no common scale with people's",
-        "The alternative annotator test (Calderon, Reichart and Dror, ACL 2025) holds a model against each rater in"
-        " turn, by the other raters' answers: winning is the share of raters whom it is as good as, less a tolerance of"
-        " 0.1, and a half passes; advantage is how often it is as close. Passing says that it answers as one more rater"
-        " would, not that it is right. With few items no model passes",
+        "With raters: the model's mean agreement with each rater; among raters: the mean over pairs of raters; both"
+        " regardless of gold. Clusters and orders have no test: they have no common scale with people's answers",
+        "The alternative annotator test (Calderon, Reichart and Dror, ACL 2025) compares a model with each rater in"
+        " turn, by the other raters' answers: winning is the share of raters that it equals within a tolerance of 0.1,"
+        " and a half passes; advantage is the share of items on which it is at least as close. Passing means that it"
+        " answers like one more rater, not that it is right. With few items no model passes",
         *reasons(frame["where"] + ", " + frame["model"], frame["reason"]),
     ]
-    caption = "Language models that did the tasks, beside raters"
+    caption = "Language models that did the tasks, compared with raters"
     return _exhibit(material, "annotators", caption, frame, columns, notes)
 
 
 def difficulty(material: HumanMaterial) -> Exhibit:
-    """Whether what is hard for people is hard for each language model."""
+    """Return whether tasks hard for people are hard for each language model."""
     frame = material.difficulty
     columns: dict[str, Cell] = {"Model": "model", "rho [95%]": _ends("rho"), "p": decimals("p", 3), "Tasks": "n"}
     notes = [
@@ -391,12 +394,12 @@ def difficulty(material: HumanMaterial) -> Exhibit:
         " 13)",
         *reasons(frame["model"], frame["reason"]),
     ]
-    caption = "Whether tasks are hard for people and language models alike"
+    caption = "Whether the same tasks are hard for people and language models"
     return _exhibit(material, "difficulty", caption, frame, columns, notes)
 
 
 def tasks(material: HumanMaterial) -> Exhibit:
-    """What was asked, of which items."""
+    """Return the questions and items of each task."""
     whole = pd.DataFrame([task.model_dump() for task in material.tasks.values()])
     columns: dict[str, Cell] = {
         "Task": "task", "Data": "source", "Type": words("task_type"), "Asked": "asked", "Items": "n_items",
@@ -405,8 +408,8 @@ def tasks(material: HumanMaterial) -> Exhibit:
         "Cut to": lambda row: f"{row['cut']} characters" if row["cut"] else "whole",
     }  # fmt: skip
     cut = [
-        f"{task.task}: {task.n_cut} texts were shown to people cut to {task.cut} characters; models read them whole,"
-        " or as far as they read"
+        f"{task.task}: {task.n_cut} texts were shown to people cut to {task.cut} characters; models read the whole"
+        " texts, up to their own limit"
         for task in material.tasks.values()
         if task.n_cut
     ]
@@ -417,10 +420,10 @@ def tasks(material: HumanMaterial) -> Exhibit:
 
 
 def as_hume(material: HumanMaterial) -> Exhibit:
-    """Scores of people, intervals, agreement and stars exactly as HUME has them."""
+    """Return people's scores, intervals, agreement and stars exactly as HUME computes them."""
     main = material.main
     alone = (main["scorer_kind"] == "rater") & ~main.index.isin(material.compared.index)
-    counted = alone & main["task_type"].isin(AGGREGATED)  # whose answers are in what people say together
+    counted = alone & main["task_type"].isin(AGGREGATED)  # whose answers are part of the joint score
     paper = table_8(main[main.index.isin(material.compared.index) | counted], material.agreement)
     keys = ["task", "subset", "language"]
     frame = paper.merge(main[[*keys, "where"]].drop_duplicates(keys), on=keys, how="left")
@@ -432,19 +435,19 @@ def as_hume(material: HumanMaterial) -> Exhibit:
     }  # fmt: skip
     out = ", ".join(main.loc[alone & ~counted, "where"].unique())
     notes = (
-        "As HUME has them (its Table 8), for comparison alone: Wilson's interval of accuracies, Fisher's of"
-        " correlations, else the range of raters, and a star where the best model lies outside. A range claims no"
-        " coverage, and a best of several models lies outside by chance too: the paired differences are the test. Votes"
-        " without a winner count by their chance here, where HUME gives them to the alphabet",
-        f"Raters who answered too few items to be compared are in no mean and no range here: of {out}" if out else "",
+        "As in HUME's Table 8, only for comparison: Wilson's interval for accuracies, Fisher's for correlations, else"
+        " the range of raters, and a star if the best model lies outside. A range claims no coverage, and the best of"
+        " several models may lie outside by chance: the paired differences are the test. Tied votes count by their"
+        " chance here; HUME takes the alphabetically first label",
+        f"Raters who answered too few items to be compared are in no mean and no range here: {out}" if out else "",
         *reasons(frame["where"], frame["reason"]),
     )
-    caption = "People, intervals, agreement and stars as HUME has them"
+    caption = "People, intervals, agreement and stars as in HUME"
     return _exhibit(material, "as_hume", caption, frame, columns, notes)
 
 
 def by_types(material: HumanMaterial) -> list[Exhibit]:
-    """People, each language model and the best embedding model by type of task; none where one of them is lacking."""
+    """Return scores of people, language models and the best embedding model by type of task, if all exist."""
     shared = material.compared
     scored = shared[shared["scorer_kind"].isin((PEOPLE, ANSWERS_TOO, EMBEDS)) & shared["score"].notna()]
     kinds = dict(zip(scored["scorer"], scored["scorer_kind"], strict=True))
@@ -468,22 +471,22 @@ def by_types(material: HumanMaterial) -> list[Exhibit]:
         ),
     }  # fmt: skip
     notes = (
-        "As HUME's Table 2, with the raters' mean for people, which is what one person reaches: means over tasks in a"
-        " language that people, all these language models and all embedding models have; the last row is the mean over"
-        " all of these, not over types",
-        _left_out(wide, "on which somebody has no score"),
+        "As HUME's Table 2, with the raters' mean (the mean score of single people) for people: means over the tasks"
+        " in a language that people, all these language models and all embedding models have; the last row is the mean"
+        " over all of these, not over types",
+        _left_out(wide, "as some scorer has no score on them"),
     )
     caption = "People and language models by type of task, scores times 100"
     return [_exhibit(material, "annotators_by_type", caption, frame, columns, notes)]
 
 
 def by_groups(material: HumanMaterial) -> Exhibit:
-    """The raters' mean and each embedding model in each group of tasks, the best first."""
+    """Return the raters' mean and each embedding model in each group of tasks, the best first."""
     frame, columns = groups_of(material.wide, lambda kind: kind.replace("_", " "))
     columns["Scorer"] = lambda row: "raters' mean" if row["scorer"] == PEOPLE else str(row["scorer"])
     notes = (
-        "As HUME's Table 1, with the raters' mean for people: means over the tasks of a type in a language, in brackets"
-        " how many; the last column is the mean over all of these, not over groups",
+        "As HUME's Table 1, with the raters' mean for people: means over the tasks of a type in a language (their"
+        " number in brackets); the last column is the mean over all of these, not over groups",
         _left_out(material.wide, "which not all models have a score on"),
     )
     caption = "People and embedding models by type of task and language, scores times 100"

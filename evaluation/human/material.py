@@ -1,4 +1,4 @@
-"""What the report on people and models is made of: the tables of an evaluated human study, and the items' texts."""
+"""The material of the report on people and models: the tables of an evaluated human study, and items' texts."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ MODELS = (ANSWERS_TOO, EMBEDS)
 
 @dataclass(frozen=True)
 class HumanMaterial:
-    """The tables, each with a column `where` (a task, with language and subset where it has several), and more.
+    """The tables, each with a column `where` (the task, with language and subset if it has several), and more.
 
-    `texts` is what raters read of an item, by task and item; `notes` say what was left out.
+    `texts` are the texts that raters read, by task and item; `notes` list omissions.
     """
 
     tasks: Mapping[str, HumanTask]
@@ -47,29 +47,29 @@ class HumanMaterial:
 
     @property
     def compared(self) -> pd.DataFrame:
-        """Those that rest on the same items in each task: without who answered too few to be compared with others."""
+        """The main scores on the same items in each task: without scorers who answered too few."""
         return self.main[self.main["compared"]]
 
     @property
     def simulated(self) -> bool:
-        """Whether a program answered in the place of people."""
+        """Whether a program answered instead of people."""
         return bool(self.scores["simulated"].any())
 
     @functools.cached_property
     def wide(self) -> pd.DataFrame:
-        """Raters' mean and embedding models: scores by task, of the tasks that all of them have."""
+        """Scores of the raters' mean and the embedding models by task, for tasks that all of them have."""
         scored = self.compared[self.compared["scorer_kind"].isin((PEOPLE, EMBEDS)) & self.compared["score"].notna()]
         return pairs_by_scorer(scored.assign(task=scored["where"]))
 
     @functools.cached_property
     def gaps(self) -> pd.DataFrame:
-        """People beside the embedding models on each task that all have (`standing.gaps`); empty without models."""
+        """People and embedding models on each task that all have (`standing.gaps`); empty without models."""
         wide = self.wide
         return gaps(wide, PEOPLE) if len(wide) and {PEOPLE} < set(wide) else pd.DataFrame()
 
 
 def read_material(records: HumanRecords) -> HumanMaterial:
-    """The records of an evaluated human study. Raises DataError before it is evaluated, and for edited tables."""
+    """Read an evaluated human study. Raises DataError before it is evaluated, and for edited tables."""
     tables, study = dict(records.tables), records.study
     scores = tables["scores"]
     if scores.empty:
@@ -95,7 +95,7 @@ def read_material(records: HumanRecords) -> HumanMaterial:
 
 
 def _names(scores: pd.DataFrame) -> dict[tuple[str, ...], str]:
-    """What each task in one language and subset is called: its name alone where it is in one."""
+    """Return the displayed name of each task, with language and subset if it has several."""
     places = list(dict.fromkeys(zip(*(scores[column] for column in PLACE), strict=True)))
     tasks = [task for task, _, _ in places]
     return {
@@ -107,14 +107,14 @@ def _names(scores: pd.DataFrame) -> dict[tuple[str, ...], str]:
 
 
 def _line(fields: str) -> str:
-    """The fields of a record as a line of text; of a list so many entries as it has."""
+    """Return the fields of a record as one line of text; for a list the number of its entries."""
     values = json.loads(fields or "{}").values()
     texts = [value if isinstance(value, str) else f"({len(value)} texts)" for value in values]
     return " | ".join(" ".join(text.split()) for text in texts)
 
 
 def first_of(agreement: pd.DataFrame, where: str) -> pd.Series | None:
-    """The first measure of a task's agreement."""
+    """Return the first measure of a task's agreement."""
     rows = agreement[agreement["where"] == where]
     return rows.iloc[0] if len(rows) else None
 
@@ -124,16 +124,16 @@ _FEW_ITEMS, _FEW_RATERS = 30, 2
 
 
 def headline(material: HumanMaterial) -> tuple[str, ...]:
-    """Where people stand, on which tasks they and the best model truly differ, and how far they agree."""
+    """Return people's rank, the tasks on which they differ significantly from a model, and their agreement."""
     return tuple(filter(None, (_stand(material), _differ(material), _agree(material))))
 
 
 def _stand(material: HumanMaterial) -> str:
     people = material.main[material.main["scorer_kind"] == PEOPLE].dropna(subset="score")
     if people.empty:
-        return "No task has a score of people."
+        return "People have no score on any task."
     average = (
-        f"On {count(len(people), 'task')} people reach {100 * people['score'].mean():.1f} on average (raters' mean)"
+        f"On {count(len(people), 'task')} people score {100 * people['score'].mean():.1f} on average (raters' mean)"
     )
     if material.gaps.empty:
         return f"{average}; no embedding model was scored on the same items."
@@ -153,8 +153,8 @@ def _differ(material: HumanMaterial) -> str:
     sure = tested[tested["p_holm"] < SIGNIFICANT]
     up, down = int((sure["difference"] > 0).sum()), int((sure["difference"] < 0).sum())
     return (
-        f"Of {len(tested)} differences between people and a model on a task, {up} are above and {down} below zero"
-        f" beyond chance (paired bootstrap over items, Holm over tasks, p < {SIGNIFICANT:g})."
+        f"Of {len(tested)} differences between people and a model on a task, {up} are significantly above and {down}"
+        f" significantly below zero (paired bootstrap over items, Holm over tasks, p < {SIGNIFICANT:g})."
     )
 
 
@@ -165,22 +165,23 @@ def _agree(material: HumanMaterial) -> str:
         return ""
     return (
         f"Raters agree reliably on {flags.count('reliable')} and too little on {flags.count('problematic')} of"
-        f" {len(flags)} tasks, by HUME's bounds; a model far above people on the latter fits labels, not meaning."
+        f" {len(flags)} tasks, by HUME's bounds; a model far above people on the latter fits the labels, not the"
+        " meaning."
     )
 
 
 def doubts(material: HumanMaterial) -> list[str]:
-    """A line for each thing that is doubtful."""
+    """Return a line for each reason to doubt the numbers."""
     lines = [SIMULATED.rstrip(".")] if material.simulated else []
     people = material.main[material.main["scorer_kind"] == PEOPLE]
     few = people[people["n_items"] < _FEW_ITEMS]
     if len(few):
         lines.append(
-            f"{len(few)} of {count(len(people), 'task')} rest on fewer than {_FEW_ITEMS} items, with wide intervals"
+            f"{len(few)} of {count(len(people), 'task')} have fewer than {_FEW_ITEMS} items, and so wide intervals"
         )
     raters = material.main[material.main["scorer_kind"] == "rater"].groupby("where")["scorer"].nunique()
     if alone := [str(where) for where in material.main["where"].unique() if raters.get(where, 0) < _FEW_RATERS]:
-        lines.append(f"one rater alone, whose score is one person's: {', '.join(alone)}")
+        lines.append(f"only one rater, so the score is one person's: {', '.join(alone)}")
     below = [
         str(row["where"])
         for row in material.main[material.main["scorer_kind"] == "trivial"]
@@ -191,15 +192,17 @@ def doubts(material: HumanMaterial) -> list[str]:
         if row["score"] >= float(people.loc[people["where"] == row["where"], "score"].max())
     ]
     if below:
-        lines.append(f"answers without reading score as much as people or more: {', '.join(below)}")
+        lines.append(f"answers without reading score at least as high as people: {', '.join(below)}")
     for task in material.tasks.values():
         if task.n_cut:
-            lines.append(f"{task.task}: people saw {task.n_cut} texts cut to {task.cut} characters, models whole")
+            lines.append(
+                f"{task.task}: people saw {task.n_cut} texts cut to {task.cut} characters, models saw them whole"
+            )
     return [*lines, *material.notes]
 
 
 def differing(material: HumanMaterial, where: str, items: pd.DataFrame) -> pd.DataFrame:
-    """A task's items by how far people's mean is above its best embedding model, those that are alike left out.
+    """Return a task's items by people's mean score less its best embedding model's, without equal ones.
 
     Columns: where, item, text, right, said, best_model, people, model, apart.
     """

@@ -1,8 +1,8 @@
-"""What people are scored by: the metrics of each way of asking, of one item or of all items at once.
+"""The metrics for people's answers: for each kind of question, of one item or of all items at once.
 
-A metric reads right answers and given ones. Where a score is a mean over items (accuracy, average precision of a
-query), it has a value for each item; where all items are measured at once (rho, the V-measure), it is a measure of
-resamples (`plumbline.statistics.resampled_measures`).
+A metric compares answers with gold. If a score is a mean over items (accuracy, average precision of a query), it has a
+value for each item; if all items are measured at once (rho, the V-measure), it is a measure of resamples
+(`plumbline.statistics.resampled_measures`).
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ Values = Sequence[float] | Floats
 
 
 def expected_ap(gold: Values, given: Values) -> float:
-    """Average precision of one query, in the mean over all orders of candidates with equal values.
+    """Return the average precision of one query, averaged over all orders of candidates with equal values.
 
-    `gold` is above 0 for what is relevant, `given` the marks, grades or similarities (more is better), one for each
-    candidate. A group of n tied candidates, r of them relevant, behind N others with R relevant, adds
+    `gold` is above 0 for relevant candidates, `given` has the marks, grades or similarities (more is better), one for
+    each candidate. A group of n tied candidates, r of them relevant, behind N others with R relevant, adds
 
         sum over i = 1..n of  r / n  (R + 1 + (i - 1) (r - 1) / (n - 1)) / (N + i)
 
@@ -53,7 +53,7 @@ def expected_ap(gold: Values, given: Values) -> float:
 
 
 def expected_ndcg(gold: Values, given: Values, at: int = 10) -> float:
-    """NDCG of one query over its first `at` places, in the mean over all orders of candidates with equal values.
+    """Return NDCG of one query over its first `at` places, averaged over all orders of equal values.
 
     Gains are the gold grades themselves, as in trec_eval and mteb, discounts 1 / log2(1 + place). A tied group's mean
     gain stands on each of its places. NaN where all gold is 0. Raises ValueError as `expected_ap` does, and for
@@ -67,31 +67,32 @@ def expected_ndcg(gold: Values, given: Values, at: int = 10) -> float:
 
 
 def expected_rr(gold: Values, values: Values, at: int = 10) -> float:
-    """Reciprocal rank of the first relevant candidate, 0 behind place `at`, over all orders of equal values.
+    """Return the reciprocal rank of the first relevant candidate, averaged over all orders of equal values.
 
-    In the first group with any, r of n relevant behind N others, the first stands at the j-th place with probability
-    C(n - j, r - 1) / C(n, r). NaN where none is relevant. Raises ValueError as `expected_ap` does.
+    It is 0 behind place `at`. In the first group with a relevant candidate, r of n relevant behind N others, the first
+    is at place j with probability C(n - j, r - 1) / C(n, r). NaN if none is relevant. Raises ValueError as
+    `expected_ap`.
     """
     return float(rr_of_rows(*_sides(gold, values), at)[0])
 
 
 def sklearn_ap(gold: Values, values: Values) -> float:
-    """scikit-learn's average precision: all of a tied group have the precision at its end.
+    """Return scikit-learn's average precision, which gives all of a tied group the precision at its end.
 
-    Beside the expected value, and what HUME's program computes of binary marks. NaN where none is relevant.
+    HUME's program computes this for binary marks. NaN if none is relevant.
     """
     return float(sklearn_of_rows(*_sides(gold, values))[0])
 
 
 def ap_of_rows(gold: Floats, values: Floats) -> Floats:
-    """`expected_ap` of many queries with equally many candidates, a row each."""
+    """Return `expected_ap` of many queries with equally many candidates, a row each."""
     return _precisions(*_groups(gold, values))
 
 
 def ndcg_of_rows(gold: Floats, values: Floats, at: int = 10) -> Floats:
-    """`expected_ndcg` of many queries with equally many candidates, a row each."""
+    """Return `expected_ndcg` of many queries with equally many candidates, a row each."""
     if at < 1 or (gold < 0).any():
-        raise ValueError("nDCG needs grades of 0 and more, and a place from 1 on")
+        raise ValueError("nDCG needs grades of at least 0, and a place of at least 1")
     discounts = 1 / np.log2(np.arange(2, gold.shape[1] + 2))
     discounts[at:] = 0
     order, group = _order(values)
@@ -101,7 +102,7 @@ def ndcg_of_rows(gold: Floats, values: Floats, at: int = 10) -> Floats:
 
 
 def rr_of_rows(gold: Floats, values: Floats, at: int = 10) -> Floats:
-    """`expected_rr` of many queries with equally many candidates, a row each."""
+    """Return `expected_rr` of many queries with equally many candidates, a row each."""
     relevant, total = _groups(gold, values)
     first = (relevant > 0).argmax(axis=1)[:, None]
     r, n, ends = (np.take_along_axis(side, first, axis=1) for side in (relevant, total, np.cumsum(total, axis=1)))
@@ -114,16 +115,16 @@ def rr_of_rows(gold: Floats, values: Floats, at: int = 10) -> Floats:
 
 
 def sklearn_of_rows(gold: Floats, values: Floats) -> Floats:
-    """`sklearn_ap` of many queries with equally many candidates, a row each."""
+    """Return `sklearn_ap` of many queries with equally many candidates, a row each."""
     relevant, total = _groups(gold, values)
     precision = np.cumsum(relevant, axis=1) / np.maximum(np.cumsum(total, axis=1), 1)
     return _ratio((relevant * precision).sum(axis=1), relevant.sum(axis=1))
 
 
 def counted_ap(gold: Floats, values: Floats) -> Callable[[Floats], Floats]:
-    """Expected average precision of all items at once, as `resampled_measures` takes it.
+    """Return a function for the expected average precision of all items at once, for `resampled_measures`.
 
-    For pair classification: items whose gold is above 0, ranked by what was answered.
+    For pair classification: items are ranked by the answers; gold above 0 is relevant.
     """
     _, group = np.unique(-values, return_inverse=True)
     sides = np.eye(int(group.max(initial=0)) + 1)[group]
@@ -132,9 +133,9 @@ def counted_ap(gold: Floats, values: Floats) -> Callable[[Floats], Floats]:
 
 
 def _precisions(relevant: Floats, total: Floats) -> Floats:
-    """Expected average precision, a row each, from the relevant and all of each tied group, the best group first.
+    """Return expected average precision, a row each, from the relevant and all items of each tied group.
 
-    All rows have equally many items.
+    The best group comes first, and all rows have equally many items.
     """
     rows, groups = total.shape
     group = np.repeat(np.tile(np.arange(groups), rows), total.ravel().astype(np.int64)).reshape(rows, -1)  # by place
@@ -151,14 +152,14 @@ def _precisions(relevant: Floats, total: Floats) -> Floats:
 
 
 def _groups(gold: Floats, values: Floats) -> tuple[Floats, Floats]:
-    """(relevant ones, all) of each row's groups of equal values, the largest first; empty ones at the end."""
+    """Return (relevant items, all items) of each row's groups of equal values, the largest first, empty ones last."""
     order, group = _order(values)
     relevant = np.take_along_axis((gold > 0).astype(np.float64), order, axis=1)
     return _by_group(group, relevant), _by_group(group, np.ones_like(relevant))
 
 
 def _order(values: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """(the places of each row's values, the largest first; the number of the group that each is in)."""
+    """Return (the positions of each row's values, the largest first; the number of each one's group)."""
     order = np.argsort(-values, axis=1, kind="stable")
     ranked = np.take_along_axis(values, order, axis=1)
     new = np.hstack([np.zeros((len(values), 1), bool), ranked[:, 1:] != ranked[:, :-1]])
@@ -166,7 +167,7 @@ def _order(values: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def _by_group(group: NDArray[np.int64], values: Floats) -> Floats:
-    """Sums by group, a row each."""
+    """Return sums by group, a row each."""
     rows, width = values.shape
     cell = group + width * np.arange(rows)[:, None]
     sums: Floats = np.bincount(cell.ravel(), values.ravel(), rows * width).reshape(rows, width).astype(np.float64)
@@ -180,12 +181,12 @@ def _ratio(top: Floats, bottom: Floats) -> Floats:
 
 
 def _sides(gold: Values, predicted: Values) -> tuple[Floats, Floats]:
-    """Both sides of one query, as one row each."""
+    """Return both sides of one query as one row each."""
     grades, values = np.asarray(gold, np.float64), np.asarray(predicted, np.float64)
     if grades.shape != values.shape or grades.ndim != 1:
-        raise ValueError(f"gold and answers of the same candidates are needed: {grades.shape}, {values.shape}")
+        raise ValueError(f"gold and answers must be of the same candidates: {grades.shape}, {values.shape}")
     if not (np.isfinite(grades).all() and np.isfinite(values).all()):
-        raise ValueError("gold and answers of every candidate are needed: some are not finite")
+        raise ValueError("gold and answers must be finite for every candidate")
     return grades[None], values[None]
 
 
@@ -196,11 +197,11 @@ OF_LABELS = ("label", "labels", "choice")
 
 @dataclass(frozen=True)
 class Metric:
-    """One metric: its name as mteb has it, what measures items, and the value of one item where there is one.
+    """One metric: its name in mteb, its measure of all items, and its value of one item if it has one.
 
-    `of_item(right, given)` is of labels and marks, `of_rows` of candidates, of many items with equally many. Either may
-    be NaN: then an item says nothing. `smooth` metrics can be resampled with replacement; those of clusterings cannot
-    (`resampled`). All are 1 at most and `least` at least.
+    `of_item(right, given)` takes labels and marks, `of_rows` candidates of many items with equally many. Either may be
+    NaN: then an item does not count. `smooth` metrics can be resampled with replacement; those of clusterings cannot
+    (`resampled`). All lie between `least` and 1.
     """
 
     name: str
@@ -212,13 +213,13 @@ class Metric:
 
 
 def metrics_of(question: str, name: str, *, candidates: bool = False) -> tuple[Metric, ...]:
-    """The metrics of a way of asking, the main one first. `name` is the task's own metric as mteb calls it.
+    """Return the metrics of a kind of question, the main one first; `name` is the task's own metric in mteb.
 
-    `candidates` is true where each item has several texts that are scored (summaries of a source): then the score is
-    the mean over items of the correlations within them. Raises ValueError for what is never asked.
+    `candidates` is true if each item has several scored texts (summaries of a source): then the score is the mean over
+    items of the correlations within them. Raises ValueError for an unknown question.
     """
     if question not in get_args(Asked):
-        raise ValueError(f"{question!r} is no way of asking; known are {', '.join(get_args(Asked))}")
+        raise ValueError(f"unknown kind of question {question!r}; known are {', '.join(get_args(Asked))}")
     if question == "score":
         return (Metric(name, mean, of_rows=_rho_of_rows, least=-1) if candidates else Metric(name, rho, least=-1),)
     if question in OF_LABELS:
@@ -245,24 +246,24 @@ def metrics_of(question: str, name: str, *, candidates: bool = False) -> tuple[M
 
 
 def accuracy(right: str, answer: tuple[str, ...]) -> float:
-    """1 for the right label, 0 for another; of equally good ones the chance that a draw of them is right."""
+    """Return 1 for the right label, 0 for another; for tied labels the chance that a draw of them is right."""
     return (right in answer) / len(answer)
 
 
 def _same(right: float, answer: float) -> float:
-    """Whether a mark is right; a mean of marks is by its half, and at the half by chance."""
+    """Return whether a mark is right; a mean of marks counts by its side of a half, and a half by chance."""
     return 0.5 if answer == 0.5 else float((answer > 0.5) == (right > 0))
 
 
 def _rho_of_rows(right: Floats, answer: Floats) -> Floats:
-    """Spearman's rho of each item's candidates; NaN where one side does not vary."""
+    """Return Spearman's rho of each item's candidates; NaN if one side does not vary."""
     if right.shape[1] < 3:
         return np.full(len(right), math.nan)
     return row_correlations(average_ranks(right), average_ranks(answer))
 
 
 def ari(gold: NDArray[Any], predicted: NDArray[Any]) -> Counted:
-    """The adjusted Rand index of two clusterings (Hubert and Arabie 1985), of items that are there once or not."""
+    """Return a function for the adjusted Rand index of two clusterings (Hubert and Arabie 1985), of drawn items."""
     _, labels = np.unique(gold, return_inverse=True)
     _, clusters = np.unique(predicted, return_inverse=True)
     cells = labels * (int(clusters.max(initial=0)) + 1) + clusters
@@ -278,7 +279,7 @@ def ari(gold: NDArray[Any], predicted: NDArray[Any]) -> Counted:
 
 
 def ami(gold: NDArray[Any], predicted: NDArray[Any]) -> Counted:
-    """The adjusted mutual information of two clusterings, of items that are there once or not; 1 where both are one.
+    """Return a function for the adjusted mutual information of two clusterings, of drawn items; 1 if both are one.
 
     Vinh, Epps and Bailey (2010), JMLR 11, 2837-2854, with the mean of the entropies, as scikit-learn has it, whose
     function takes 4 ms a time: (MI - E) / ((H + H') / 2 - E), with E the mean over all clusterings of the same sizes.
@@ -299,7 +300,7 @@ def ami(gold: NDArray[Any], predicted: NDArray[Any]) -> Counted:
 
 
 def _by_chance(first: NDArray[np.int64], second: NDArray[np.int64]) -> Floats:
-    """The mean mutual information of clusterings of these sizes (a row each), by the hypergeometric distribution."""
+    """Return the mean mutual information of random clusterings of these sizes (a row each)."""
     n = first.sum(axis=1)[:, None, None, None]
     logs = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, n.max() + 1)))])  # of factorials
     a, b = first[:, :, None, None], second[:, None, :, None]
@@ -317,7 +318,7 @@ def _by_chance(first: NDArray[np.int64], second: NDArray[np.int64]) -> Floats:
 
 
 def cohen(first: NDArray[Any], second: NDArray[Any]) -> Counted:
-    """Cohen's kappa of two raters' labels; NaN where chance agreement is complete (Cohen 1960)."""
+    """Return a function for Cohen's kappa of two raters' labels; NaN if chance agreement is complete (Cohen 1960)."""
     labels = np.unique(np.concatenate([first, second]))
     of_first, of_second = ((side[:, None] == labels).astype(np.float64) for side in (first, second))
     same = (first == second).astype(np.float64)
@@ -333,6 +334,6 @@ def cohen(first: NDArray[Any], second: NDArray[Any]) -> Counted:
 
 
 def _twos(sizes: Floats) -> Floats:
-    """How many twos of items lie in one group together."""
+    """Return the number of pairs of items within a group."""
     twos: Floats = (sizes * (sizes - 1) / 2).sum(axis=1)
     return twos

@@ -1,6 +1,6 @@
-"""Embedding models on a human study's sampled tasks: what is left to score is scored, each result a file of its own.
+"""Score embedding models on a human study's sampled tasks, each result in a file of its own.
 
-A file appears whole or not at all, so that a run that was stopped goes on where it was.
+A file appears complete or not at all, so that a stopped run continues where it was.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ ACCURACY = "accuracy"
 
 @dataclass(frozen=True)
 class ModelTaskScore:
-    """What a model scored on a sampled task: all that mteb measured of it, its score, and its items by `Sampled.units`.
+    """A model's result on a sampled task: mteb's measures, the score, and its items by `SampledDataset.units`.
 
-    `items` has a reason where they do not give the score when put together.
+    `items` has a reason if they do not combine to the score.
     """
 
     measures: dict[str, Any]
@@ -61,19 +61,19 @@ class ModelTaskScore:
 
 
 def protocol_of(sample: SampledDataset, protocol: Protocol) -> Protocol:
-    """The protocol by which a sampled task is scored."""
+    """Return the protocol by which a sampled task is scored."""
     return "paper" if sample.dataset.task == "clustering" else protocol
 
 
 def why_unusable(sample: SampledDataset, protocol: Protocol) -> str:
-    """Why the items give no score, in one line; empty if they do."""
+    """Return why the items give no score, in one line; empty if they do."""
     return unusable(sample.dataset, protocol_of(sample, protocol))
 
 
 def score(
     sample: SampledDataset, encoder: Encoder | EncoderProtocol, protocol: Protocol, batch_size: int
 ) -> ModelTaskScore:
-    """A model's score on a sampled task. Raises what the encoder raises."""
+    """Return a model's score on a sampled task. Raises the encoder's errors."""
     scorer = encoder if sample.among is None else _Among(encoder, sample.among)
     result, items = measured(sample.dataset, scorer, protocol_of(sample, protocol), batch_size)
     ((measures,),) = result.scores.values()
@@ -82,7 +82,7 @@ def score(
     if not items.parts:
         return ModelTaskScore(dict(measures), math.nan, items)
     (part,) = items.parts
-    n = len(sample.items)  # the rows behind them are there to be chosen
+    n = len(sample.items)  # later rows are only candidates
     right = (part.gold[:n] == part.predictions[:n]).astype(np.float64)
     accuracies = {ACCURACY: float(right.mean()), "main_score": float(right.mean())}
     named = {name: measures[name] for name in ("hf_subset", "languages")}
@@ -92,12 +92,12 @@ def score(
 
 
 def metric_of(sample: SampledDataset) -> str:
-    """The metric of a sampled task, as mteb calls it."""
+    """Return mteb's name of a sampled task's metric."""
     return METRICS[sample.dataset.task]
 
 
 def _in_order(sample: SampledDataset, items: Items) -> Items:
-    """Items of searches in the order of the queries, not of their ids."""
+    """Return the items of searches in the order of the queries, not of their ids."""
     if sample.dataset.task not in SEARCHES or not items.parts:
         return items
     names = query_names(sample)
@@ -109,7 +109,7 @@ def _in_order(sample: SampledDataset, items: Items) -> Items:
 
 
 def query_names(sample: SampledDataset) -> list[str]:
-    """What mteb calls the queries of a sampled search, in the order of its units."""
+    """Return mteb's names of the queries of a sampled search, in the order of its units."""
     if sample.subset:
         return [name.removeprefix(f"{sample.subset}/") for name in sample.units]
     local = sample.dataset.task == "reranking" and hasattr(sample.dataset, "splits")
@@ -117,7 +117,7 @@ def query_names(sample: SampledDataset) -> list[str]:
 
 
 class _Among:
-    """An encoder whose rows of similarities, asked for one after the other, have those of candidates alone."""
+    """An encoder whose rows of similarities, requested in order, cover only each row's candidates."""
 
     def __init__(self, encoder: Encoder | EncoderProtocol, among: NDArray[np.bool_]) -> None:
         self._encoder, self._among, self._next = encoder, among, 0
@@ -125,8 +125,8 @@ class _Among:
         self.mteb_model_meta = encoder.mteb_model_meta
 
     def similarity(self, first: Any, second: Any) -> Any:
-        """The next rows of `first` with all of `second`; minus infinity for what is no candidate of theirs."""
-        import torch  # noqa: PLC0415 (seconds, and only who evaluates needs it)
+        """Return the next rows of `first` with all of `second`; minus infinity for other rows' candidates."""
+        import torch  # noqa: PLC0415 (takes seconds, and only evaluation needs it)
 
         similarities = torch.as_tensor(self._encoder.similarity(first, second)).cpu().numpy().astype(np.float64)
         rows = self._among[self._next : self._next + len(similarities)]
@@ -139,7 +139,7 @@ _SEAL = "identity"
 
 @dataclass(frozen=True)
 class ModelScores:
-    """What models made of sampled tasks by a protocol: a file for each in a folder, kept from run to run."""
+    """Models' results on sampled tasks by a protocol: a file for each in a folder."""
 
     folder: Path
     protocol: Protocol
@@ -147,25 +147,25 @@ class ModelScores:
 
     @classmethod
     def of(cls, host: ModelHost) -> ModelScores:
-        """Those of a study."""
+        """Return the results of a study."""
         return cls(host.folder / MADE, host.evaluation.protocol, host.evaluation.batch_size)
 
     def unit_id(self, model: Model, sample: SampledDataset) -> str:
-        """Identity of a score: the items and the data set they are of, model, protocol, mteb."""
+        """Return the identity of a score: its items and data set, the model, the protocol and mteb."""
         dataset, task = sample.dataset, sample.task
         of = [task.content_hash, dataset.name, dataset.revision, sample.subset, sample.language, list(sample.units)]
         how = [protocol_of(sample, self.protocol), metric_of(sample), _mteb_version()]
         return identity("human-score-v2", of, model.model_id, how)
 
     def of_models(self, models: Sequence[Model], sample: SampledDataset) -> Iterator[ModelMade]:
-        """What models made of a sampled task, as far as they were scored."""
+        """Yield the stored results of models on a sampled task."""
         for model in models:
             row = self.stored(model, sample)
             if row is not None:
                 yield row.model_copy(update={"model": model.name})
 
     def stored(self, model: Model, sample: SampledDataset) -> ModelMade | None:
-        """What a model made of a sampled task in an earlier run. Raises DataError for a file that is damaged."""
+        """Return a model's result of an earlier run, or None. Raises DataError for a damaged file."""
         path = self._file(self.unit_id(model, sample))
         if not path.exists():
             return None
@@ -174,18 +174,18 @@ class ModelScores:
             edited = data.pop(_SEAL) != _sealed(data)
             row = ModelMade.model_validate(data)
         except (DataError, ValueError, AttributeError, KeyError) as error:
-            raise DataError(f"{path} is damaged ({first_line(error)}); delete it: its score is made again") from None
+            raise DataError(f"{path} is damaged ({first_line(error)}); delete it (the score is made again)") from None
         if edited:
-            raise DataError(f"{path} is not what was written (edited by hand); delete it: its score is made again")
+            raise DataError(f"{path} is not what was written (edited by hand); delete it (the score is made again)")
         return row
 
     def store(self, result: ModelMade) -> None:
-        """Write a score; its file appears whole."""
+        """Write a result; its file appears complete."""
         data = json.loads(result.model_dump_json())
         write_json(self._file(result.unit_id), {**data, _SEAL: _sealed(data)})
 
     def scored(self, model: Model, sample: SampledDataset, loaded: Encoder) -> ModelMade:
-        """What a loaded model makes of a sampled task."""
+        """Score a loaded model on a sampled task, and return the result."""
         with naming(sample.name):
             task_score = score(sample, loaded, self.protocol, self.batch_size)
         items = task_score.items
@@ -210,7 +210,7 @@ class ModelScores:
 def score_models(
     host: ModelHost, samples: Sequence[SampledDataset], models: Sequence[Model], load: Loader, cluster: str = ""
 ) -> JobOutcome:
-    """Score models on sampled tasks, but where a file has it already; on the Ray cluster at an address, if any.
+    """Score models on sampled tasks that have no file yet, on the Ray cluster at an address, if any.
 
     Raises as `evaluation.cluster.run_jobs`.
     """

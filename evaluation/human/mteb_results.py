@@ -1,9 +1,9 @@
-"""mteb's result files of a human study: people, language models and embedding models as mteb reads and ranks them.
+"""Write mteb's result files of a human study, so that mteb reads and ranks people and models.
 
 `human/mteb/results/<model>/<revision>/<task>.json`, for `mteb.ResultCache("exports/<study>/human/mteb")`. A task's name
-ends in the hash of its items, as results are kept by name. `baseline/Human`, which mteb knows, is the mean of raters;
-`baseline/Human-aggregate` what they say together, `baseline/Human-<rater>` each. Where no people answered these are
-called `simulated/Human`, which mteb does not know. Scores are those of the study's table, on its items.
+ends in the hash of its items, as results are kept by name. `baseline/Human`, a name that mteb knows, is the mean of
+raters; `baseline/Human-aggregate` their joint answers, `baseline/Human-<rater>` each rater. Simulated raters are called
+`simulated/Human`, which mteb does not know. Scores are those of the study's table, on its items.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _HASH = 12  # characters of the items' hash in a name
 
 
 def task_name(task: HumanTask) -> str:
-    """What mteb calls a sampled task."""
+    """Return mteb's name of a sampled task."""
     return f"{task.task}.human.{task.content_hash[:_HASH]}"
 
 
 def subset_names(samples: Sequence[SampledDataset]) -> list[str]:
-    """What mteb calls the subsets of one task: those of its data set, or its languages."""
+    """Return mteb's names of a task's subsets: its data set's subsets, or its languages."""
     if len(samples) == 1:
         return ["default"]
     for names in ([sample.subset for sample in samples], [sample.language for sample in samples]):
@@ -52,7 +52,7 @@ def subset_names(samples: Sequence[SampledDataset]) -> list[str]:
 
 
 def write_results(folder: Path, parts: Sequence[TaskPart], compared: HumanTables) -> None:
-    """Write them below a study's folder; those of a run before that hold no more go."""
+    """Write the result files below a study's folder; delete outdated ones."""
     files: dict[str, bytes] = {}
     by_task: dict[str, list[TaskPart]] = {}
     for part in (part for part in parts if part.sample.units):
@@ -66,9 +66,9 @@ def write_results(folder: Path, parts: Sequence[TaskPart], compared: HumanTables
 
 
 def results_of(parts: Sequence[TaskPart], compared: HumanTables) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Each scorer's name, revision and result on one task.
+    """Yield each scorer's name, revision and result on one task.
 
-    None of who has no score in one of its subsets, or one on other items than the rest: mteb would rank them.
+    Skips scorers that lack a score in a subset, or have one on other items: mteb would rank them.
     """
     task, names = parts[0].sample.task, subset_names([part.sample for part in parts])
     scores = compared.scores
@@ -96,7 +96,7 @@ def results_of(parts: Sequence[TaskPart], compared: HumanTables) -> Iterator[tup
 
 
 def _subset(part: TaskPart, row: Mapping[Hashable, Any], name: str, compared: HumanTables) -> dict[str, Any]:
-    """What mteb reads of one subset; of people each rater's score and the raters' agreement too."""
+    """Return mteb's result of one subset; for people with each rater's score and the raters' agreement."""
     sample = part.sample
     score = {row["metric"]: row["score"], "main_score": row["score"], "n_items": row["n_items"]}
     facts = {"hf_subset": name, "languages": [with_script(sample.language)], **score}
@@ -123,7 +123,7 @@ def _of(frame: pd.DataFrame, sample: SampledDataset) -> pd.DataFrame:
 
 
 def _named(kind: str, scorer: str, revisions: Mapping[str, str], *, simulated: bool) -> tuple[str, str]:
-    """A scorer's name and revision in mteb."""
+    """Return a scorer's name and revision in mteb."""
     if kind == "model":
         return scorer, revisions[scorer]
     people = "simulated/Human" if simulated else "baseline/Human"
@@ -148,7 +148,7 @@ def _bytes(data: Mapping[str, Any]) -> bytes:
 
 
 class SampledTask(OwnTask):
-    """The items of a task that people did, each subset or language a subset; `samples` are by subset."""
+    """The items of a task that people did, with its subsets or languages as subsets; `samples` are by subset."""
 
     samples: Mapping[str, SampledDataset]
     protocol: Protocol
@@ -162,7 +162,7 @@ class SampledTask(OwnTask):
         encode_kwargs: Any,
         **_: Any,
     ) -> dict[str, Any]:
-        """Scores by subset, as the study scores its own models."""
+        """Return scores by subset, as the study scores its own models."""
         del split
         batch_size = int(encode_kwargs.get("batch_size", 32))
         scores = {}
@@ -178,10 +178,10 @@ class SampledTask(OwnTask):
 
 
 def human_benchmark(study: str | Path, *, exports: str | Path | None = None) -> Benchmark:
-    """The tasks that a study's people did, on their items and candidates, as a benchmark of mteb's.
+    """Return the tasks that a study's people did, on their items and candidates, as an mteb benchmark.
 
-    Its tables set people beside models where mteb's cache holds the study's files (`exports/<study>/human/mteb`).
-    Raises DataError before the items are drawn, and where a data set is not the one that they were drawn from.
+    Its tables show people beside models if mteb's cache has the study's files (`exports/<study>/human/mteb`). Raises
+    DataError before the items are drawn, and if a data set is not the one that they were drawn from.
 
     >>> from evaluation import human_benchmark
     >>> benchmark = human_benchmark("studies/human.yaml", exports="exports")
@@ -195,7 +195,7 @@ def human_benchmark(study: str | Path, *, exports: str | Path | None = None) -> 
     return Benchmark(
         name=f"{opened.name} (human)",
         tasks=tasks,
-        description=f"Items that people of the study {opened.name} did, to be done by models.",
+        description=f"The items that people did in the study {opened.name}, for models.",
     )
 
 

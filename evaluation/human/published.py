@@ -1,6 +1,6 @@
-"""HUME's tables of scores that somebody published in mteb's form: people, their raters and models, a row a score.
+"""Make HUME's tables from published scores in mteb's form: people, their raters and models, a row a score.
 
-Nothing is run, and nobody is asked: what stands here are the numbers of the file, put together as HUME does.
+No model is run: the tables combine the numbers of the file as HUME does.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from plumbline.reading import read_json
 from plumbline.statistics.estimates import Floats
 from plumbline.study.places import output_folder
 
-HUMAN, RATERS_MEAN = "Human", "raters' mean"  # people as HUME scores them; the mean of the raters alone
+HUMAN, RATERS_MEAN = "Human", "raters' mean"  # people as HUME scores them; the mean of single raters
 MAIN = "main_score"
 _COLUMNS = ("model", "revision", "task", "language", "value")
-_RATER = "annotator"  # how the revision of a single rater begins
+_RATER = "annotator"  # beginning of a single rater's revision
 _TYPES = {"v_measure": "clustering", "map": "reranking", "spearman": "sts", "accuracy": "classification"}  # by metric
 _MOST_ITEMS = 10**12
-_NO_ITEMS = "how many items there were is not known, and the interval rests on it"
+_NO_ITEMS = "the number of items is unknown, so there is no interval"
 
 
 @dataclass(frozen=True)
 class PublishedScores:
-    """What a file holds: `scores` as `standing` and `paper.table_8` take them, `agreement` as the latter does."""
+    """The content of a file: `scores` and `agreement`, in the form of `standing.table_8`."""
 
     scores: pd.DataFrame  #: task_type, task, subset, language, scorer, scorer_kind, score, n_items (0: unknown)
     agreement: pd.DataFrame  #: task, subset, language, measure, value
@@ -49,7 +49,7 @@ class PublishedScores:
 
     @functools.cached_property
     def incomplete(self) -> dict[str, int]:
-        """Models that lack a score on a task in a language that people did, and how many they have of these."""
+        """Models that lack a score on a task in a language that people did, and their number of scores."""
         places = pd.MultiIndex.from_frame(self.scores[["task", "language"]])
         shared = self.scores[places.isin(places[(self.scores["scorer"] == HUMAN).to_numpy()])]
         counts = shared.groupby("scorer", sort=False)["score"].count()
@@ -58,13 +58,13 @@ class PublishedScores:
 
     @property
     def compared(self) -> pd.DataFrame:
-        """People, the mean of the raters, and models that have all that people did: a score each of a task."""
+        """People, the mean of the raters, and complete models: one score each for a task."""
         whole = self.every
         return whole[~whole["scorer"].isin(list(self.incomplete))]
 
     @property
     def every(self) -> pd.DataFrame:
-        """The same with models that lack some."""
+        """The same, including incomplete models."""
         raters = self.scores[self.scores["scorer_kind"] == "rater"]
         keys = ["task_type", "task", "language"]
         means = raters.groupby(keys, sort=False, as_index=False)["score"].mean().assign(scorer=RATERS_MEAN)
@@ -74,11 +74,11 @@ class PublishedScores:
 
 
 def read_published(scores: Path, agreement: Path | None = None, models: Collection[str] = ()) -> PublishedScores:
-    """A table of scores (CSV, TSV, JSONL, Parquet), and how far raters agree (JSON); `models` are those that count.
+    """Read a table of scores (CSV, TSV, JSONL, Parquet), and raters' agreement (JSON).
 
-    The table has a row a score: model, revision, task, language, value, and with `metric` the rows of `main_score`
-    alone. People are the model `Human`, raters its revisions that begin with `annotator`. Raises DataError for what is
-    no such table.
+    The table has a row a score: model, revision, task, language, value; with a column `metric` only the rows of
+    `main_score` count. People are the model `Human`, raters its revisions that begin with `annotator`. `models` selects
+    models. Raises DataError for another table.
     """
     frame = _checked(read_table(scores), scores)
     counts, agreed = _agreement(agreement) if agreement else ({}, pd.DataFrame(columns=["task", "subset", "language"]))
@@ -90,41 +90,43 @@ def read_published(scores: Path, agreement: Path | None = None, models: Collecti
     items = [counts.get(key, 0) for key in zip(frame["task"], frame["language"], strict=True)]
     frame = frame.assign(subset="", n_items=frame["n_items"].where(frame["n_items"] > 0, items).astype(np.int64))
     lacking = frame.loc[(frame["scorer"] == HUMAN) & (frame["n_items"] == 0), "task"].nunique()
-    note = f"of {lacking} tasks, in one language at least, {_NO_ITEMS}" if lacking else ""
+    note = f"{lacking} tasks, in at least one language: {_NO_ITEMS}" if lacking else ""
     published = PublishedScores(_with_people(frame, scores), agreed, tuple(filter(None, [note])))
     _refuse_alone(published, scores)
     return published
 
 
 def with_reasons(table: pd.DataFrame) -> pd.DataFrame:
-    """Rows of `paper.table_8`, with what they lack where the number of items is unknown."""
+    """Return rows of `standing.table_8`, with the reason for missing intervals if the number of items is unknown."""
     unknown = (table["n"] == 0) & table["low"].isna()
     return table.assign(reason=table["reason"].mask(unknown, _NO_ITEMS))
 
 
 def _checked(frame: pd.DataFrame, path: Path) -> pd.DataFrame:
-    """The main scores of a file: task_type, task, language, scorer, revision, score, n_items."""
+    """Return the main scores of a file: task_type, task, language, scorer, revision, score, n_items."""
     if missing := [name for name in _COLUMNS if name not in frame]:
-        raise DataError(f"{path}: no column {missing[0]!r}; needed are {', '.join(_COLUMNS)}, and metric where several")
+        raise DataError(
+            f"{path}: no column {missing[0]!r}; it needs {', '.join(_COLUMNS)}, and metric if there are several"
+        )
     for name in ("model", "task", "language"):
         blank = frame[name].isna() | (frame[name].astype(str).str.strip() == "")
         if blank.any():
-            raise DataError(f"{path}: row {row_number(blank.to_numpy().argmax())}, field {name!r} is empty; write it")
+            raise DataError(f"{path}: row {row_number(blank.to_numpy().argmax())}, field {name!r} is empty; fill it")
     types = _types(frame, path)
     main = frame[frame["metric"].astype(str) == MAIN] if "metric" in frame else frame
     if main.empty:
-        raise DataError(f"{path}: no row has the metric {MAIN!r}; scores of a task's own metric are called so")
+        raise DataError(f"{path}: no row has the metric {MAIN!r}, the name for scores by a task's own metric")
     main = main.reset_index(drop=True)
     values = numbers_of(main, "value", path)
     if (wrong := ~(np.abs(values) <= 1 + 1e-9)).any():
         row = main.iloc[int(wrong.argmax())]
         raise DataError(
-            f"{path}: {row['model']} on {row['task']} has the score {row['value']}; scores are from -1 to 1"
+            f"{path}: {row['model']} on {row['task']} has the score {row['value']}; scores must be from -1 to 1"
         )
     items = numbers_of(main, "n_items", path) if "n_items" in main else np.zeros(len(main))
     if len(rows := np.flatnonzero(~np.isnan(items) & ~_are_counts(items))):
         cell = main["n_items"].iloc[rows[0]]
-        raise DataError(f"{path}: {main['task'].iloc[rows[0]]} has n_items {cell}; it is a whole number from 0")
+        raise DataError(f"{path}: {main['task'].iloc[rows[0]]} has n_items {cell}; it must be a whole number from 0")
     names = {name: str(name).replace("__", "/") for name in main["model"].unique()}
     short = short_names(set(names.values()))
     return pd.DataFrame(
@@ -145,7 +147,7 @@ def _scorer(name: str, short: Mapping[str, str]) -> str:
 
 
 def _types(frame: pd.DataFrame, path: Path) -> dict[str, str]:
-    """What is done in each task: as the column `task_type` says, else as the metrics tell that a task has."""
+    """Return the type of each task: from the column `task_type`, or else from its metrics."""
     if "task_type" in frame:
         return dict(zip(frame["task"], frame["task_type"].astype(str), strict=True))
     types = {}
@@ -153,16 +155,16 @@ def _types(frame: pd.DataFrame, path: Path) -> dict[str, str]:
         metrics = set(rows["metric"].astype(str)) if "metric" in frame else set()
         kinds = [kind for metric, kind in _TYPES.items() if metric in metrics]
         if not kinds:
-            raise DataError(f"{path}: what is done in {task} its metrics do not tell; add a column 'task_type'")
+            raise DataError(f"{path}: the type of {task} is not clear from its metrics; add a column 'task_type'")
         types[str(task)] = kinds[0]
     return types
 
 
 def _with_people(frame: pd.DataFrame, path: Path) -> pd.DataFrame:
-    """The scores with who gave them: raters, what people say together (aggregate), models; each once."""
+    """Return the scores with the kind of scorer: rater, aggregate (people together) or model; each once."""
     human = frame["scorer"] == HUMAN
     if not human.any():
-        raise DataError(f"{path}: nobody is called {HUMAN!r}: there are no scores of people to stand beside models'")
+        raise DataError(f"{path}: no model is called {HUMAN!r}, so there are no scores of people to compare; add them")
     single = human & frame["revision"].str.startswith(_RATER)
     kinds = np.where(single, "rater", np.where(human, "aggregate", "model"))
     whole = frame.assign(scorer_kind=kinds, scorer=frame["scorer"].mask(single, frame["revision"]))
@@ -170,34 +172,35 @@ def _with_people(frame: pd.DataFrame, path: Path) -> pd.DataFrame:
     apart = whole.groupby(key)["score"].agg(np.ptp)
     if (apart > 1e-9).any():
         task, language, scorer = apart.index[int((apart > 1e-9).to_numpy().argmax())]
-        raise DataError(f"{path}: {scorer} has several scores on {task} ({language}); leave one of them in the file")
+        raise DataError(f"{path}: {scorer} has several scores on {task} ({language}); keep only one")
     return whole.drop_duplicates(key).drop(columns="revision").reset_index(drop=True)
 
 
 def _refuse_alone(published: PublishedScores, path: Path) -> None:
-    """Raise DataError where people, their raters or models have no score to stand beside the others'."""
+    """Raise DataError if people, their raters or models have no comparable score."""
     kinds = published.scores.drop_duplicates("scorer").set_index("scorer")["scorer_kind"]
     names = published.scores.groupby("scorer")["scorer_kind"].nunique()
     if (names > 1).any() or RATERS_MEAN in kinds:
         name = RATERS_MEAN if RATERS_MEAN in kinds else names.index[int((names > 1).to_numpy().argmax())]
-        raise DataError(f"{path}: a model is called {name!r}, as people are in the tables; call it otherwise")
+        raise DataError(f"{path}: a model is called {name!r}, which names people in the tables; rename it")
     for kind, what in (("aggregate", f"{HUMAN} has"), ("rater", f"{HUMAN}'s {_RATER}s have"), ("model", "models have")):
         if kind not in set(kinds):
-            raise DataError(f"{path}: {what} no scores, and the tables have people, their raters and models")
+            raise DataError(f"{path}: {what} no scores; the tables need people, their raters and models")
     if published.incomplete.keys() >= set(kinds.index[kinds == "model"]):
         raise DataError(
-            f"{path}: no model has a score on each task in a language that {HUMAN} has; leave out what models lack"
+            f"{path}: no model has a score on each task in a language that {HUMAN} has; leave out those that models"
+            " lack"
         )
 
 
 def _are_counts(values: Floats) -> NDArray[np.bool_]:
-    """Which numbers are numbers of items."""
+    """Return which values are valid numbers of items."""
     counts: NDArray[np.bool_] = (values >= 0) & (values <= _MOST_ITEMS) & (values == np.floor(values))
     return counts
 
 
 def _agreement(path: Path) -> tuple[dict[tuple[str, str], int], pd.DataFrame]:
-    """(items of each task in a language, how far its raters agree) of a file like HUME's."""
+    """Return (items of each task in a language, its raters' agreement) from a file like HUME's."""
     try:
         content: Any = read_json(path)
     except FileNotFoundError:
@@ -205,7 +208,7 @@ def _agreement(path: Path) -> tuple[dict[tuple[str, str], int], pd.DataFrame]:
     rows = content.get("rows") if isinstance(content, dict) else content
     if not isinstance(rows, list) or not all(isinstance(row, dict) and _whole(row) for row in rows):
         raise DataError(
-            f"{path}: no list of rows, each with task, language and agreement (n_items, and a value from -1 to 1)"
+            f"{path}: it must be a list of rows with task, language and agreement (n_items, and a value from -1 to 1)"
         )
     items, values = {}, []
     for row in rows:
@@ -231,23 +234,23 @@ def _whole(row: Mapping[str, Any]) -> bool:
 
 _OUTLINE = {
     "By type and language": ("groups",),
-    "Where people stand": ("standing", "gaps"),
+    "Position of people among models": ("standing", "gaps"),
     "By task": ("tasks_classification", "tasks_clustering", "tasks_reranking", "tasks_sts"),
     "Intervals, agreement and stars": ("as_hume",),
 }
 _ABOUT = (
-    "Made of scores that somebody published; nothing was run again, and no answer was read. Intervals, stars and means"
-    " are HUME's, for comparison alone: without answers to single items there is no paired difference, which is the"
-    " test (docs/human.md). Each table is a file in tables/ (CSV with all digits, Markdown, LaTeX)."
+    "Made from published scores; no model was run, and no answer was read. Intervals, stars and means are HUME's, only"
+    " for comparison: a test needs paired differences, and these need answers to single items (docs/human.md). Each"
+    " table is also a file in tables/ (CSV with all digits, Markdown, LaTeX)."
 )
 
 
 def exhibits_of(published: PublishedScores) -> dict[str, Exhibit]:
-    """The tables by name; those without rows are left away."""
+    """Return the tables by name, without empty ones."""
     wide = pairs_by_scorer(published.compared)
     names = [f"{name} (has {count})" for name, count in published.incomplete.items()]
-    without = f"models without a score on each task in a language that people did are left out: {', '.join(names)}"
-    unrated = f"tasks in a language left out, on which people, or a model, have no score: {wide.attrs['left_out']}"
+    without = f"models left out, as they lack a score on a task in a language that people did: {', '.join(names)}"
+    unrated = f"tasks in a language left out, as people or a model have no score on them: {wide.attrs['left_out']}"
     missing = (*([without] if names else []), *([unrated] if wide.attrs["left_out"] else []))
     exhibits = [*_tasks(published), _table_8(published)]
     if len(wide):
@@ -259,23 +262,23 @@ def exhibits_of(published: PublishedScores) -> dict[str, Exhibit]:
 
 
 def headline(published: PublishedScores) -> tuple[str, ...]:
-    """Where people stand by both of their scores."""
+    """Return people's rank by both of their scores."""
     wide = pairs_by_scorer(published.compared)
     if wide.empty:
-        return ("No task in a language has a score of everybody: there is nothing to compare on the same items.",)
+        return ("No task in a language has a score of every scorer, so nothing can be compared on the same items.",)
     (people, of), (alone, _) = rank(wide, HUMAN, [RATERS_MEAN]), rank(wide, RATERS_MEAN, [HUMAN])
     best = wins(wide, HUMAN, [RATERS_MEAN]).set_index("against").loc["best"]
     return (
-        f"On {len(wide)} tasks in a language people reach {100 * wide[HUMAN].mean():.1f} as HUME scores them, rank"
+        f"On {len(wide)} tasks in a language people score {100 * wide[HUMAN].mean():.1f} as HUME scores them, rank"
         f" {people} of {of}; the mean of single raters is {100 * wide[RATERS_MEAN].mean():.1f}, rank {alone}.",
         f"On {best['wins']} of {best['n']} people are above the best model.",
     )
 
 
 def write_published(folder: Path, published: PublishedScores, title: str) -> Path:
-    """Write the report; returns its page. Those of the report before go."""
+    """Write the report and return its page; delete files of an earlier report."""
     doubts = [
-        "the best of many models lies outside people's interval by chance too: a star is no test",
+        "the best of many models may lie outside people's interval by chance: a star is not a test",
         *published.notes,
     ]
     return write_outlined(
@@ -284,7 +287,7 @@ def write_published(folder: Path, published: PublishedScores, title: str) -> Pat
 
 
 def _tasks(published: PublishedScores) -> list[Exhibit]:
-    """HUME's Tables 4 to 7: each scorer over the languages that it has."""
+    """Return HUME's Tables 4 to 7: each scorer over the languages that it has."""
     wide, exhibits = pairs_by_scorer(published.every, complete=False), []
     for kind in dict.fromkeys(published.scores["task_type"]):
         frame = by_task(wide, kind).rename_axis("scorer").reset_index()
@@ -314,7 +317,7 @@ def _gaps(wide: pd.DataFrame, missing: tuple[str, ...]) -> Exhibit:
         "Worst": hundredfold("worst"), "Median": hundredfold("median"), "Best": hundredfold("best"),
         "Best model": "best_model", "Best / people": percent("relative"),
     }  # fmt: skip
-    caption = "How hard tasks are for people, and models beside them, scores times 100"
+    caption = "Difficulty of tasks for people, and models' scores, times 100"
     return Exhibit("gaps", caption, frame, printed(frame, columns), missing)
 
 
@@ -327,12 +330,12 @@ def _table_8(published: PublishedScores) -> Exhibit:
         "Best model": best_model, "Which": lambda row: row["best_model"] or NONE,
     }  # fmt: skip
     where = frame["task"] + " (" + frame["language"] + ")"
-    caption = "As HUME's Table 8: people with intervals and agreement, and stars (*) where the best model lies outside"
+    caption = "As HUME's Table 8: people with intervals and agreement, and stars (*) if the best model lies outside"
     return Exhibit("as_hume", caption, frame, printed(frame, columns), tuple(reasons(where, frame["reason"])))
 
 
 def report_scores(options: argparse.Namespace) -> int:
-    """The command with --scores: write the report of scores that somebody published, and say the answer."""
+    """Run the command with --scores: write the report on published scores, and print the headline."""
     published = read_published(options.scores, options.agreement, options.models)
     folder = output_folder(options.out, "report_human")
     page = write_published(folder, published, f"People and models: {options.scores.name}")

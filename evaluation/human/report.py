@@ -1,4 +1,4 @@
-"""The report on people and models: one page that opens with the answer, each table and chart as files."""
+"""The report on people and models: one page that opens with the answer, with tables and charts as files."""
 
 from __future__ import annotations
 
@@ -50,17 +50,17 @@ _AGAINST = {"over_best": "Best model", "over_median": "Median model"}
 
 
 def all_figures(material: HumanMaterial) -> dict[str, Figure]:
-    """The figures by name, in the page's order; those that would show nothing are left away."""
+    """Return the figures by name, in the page's order, without empty ones."""
     figures = {}
     if material.main["score"].notna().any():
-        caption = "Scores times 100: people, models, answers without reading; bar: the range of embedding models"
+        caption = "Scores times 100 of people, models, and answers without reading; bar: the range of embedding models"
         figures["ranges"] = figure(ranges(material), caption)
     if not material.gaps.empty:
         caption = "Points by which the raters' mean is above (right) or below (left) the best and the median model"
         figures["gaps"] = figure(gap_bars(material), caption)
     agreed = alike(material)
     if len(agreed) > 1:
-        caption = "Agreement of raters (the first measure of the table) beside their mean score, a point a task"
+        caption = "Agreement of raters (the first measure of the table) against their mean score, one point a task"
         axes = ("agreement", "Agreement of raters"), ("score", "Raters' mean score times 100")
         figures["agreement"] = figure(
             named_points(agreed, *axes, "measure", "where", (_BLUE, _ORANGE, _GREEN, NEUTRAL)), caption
@@ -69,7 +69,7 @@ def all_figures(material: HumanMaterial) -> dict[str, Figure]:
 
 
 def ranges(material: HumanMaterial) -> Chart:
-    """A row a task: the models' range as a bar, and everybody's score (HUME, Figure 2)."""
+    """Return a chart with a row a task: the models' range as a bar, and each scorer's score (HUME, Figure 2)."""
     scores = material.main[material.main["scorer_kind"].isin(_KINDS) & material.main["score"].notna()]
     scores = scores[scores.index.isin(material.compared.index) | (scores["scorer_kind"] == "rater")]
     frame = scores[["where", "scorer", "score"]].assign(
@@ -92,7 +92,7 @@ def ranges(material: HumanMaterial) -> Chart:
 
 
 def gap_bars(material: HumanMaterial) -> Chart:
-    """A row a task: people less the best and less the median model (HUME, Figures 13 and 14)."""
+    """Return a chart with a row a task: people less the best and the median model (HUME, Figures 13 and 14)."""
     columns = ["task", *_AGAINST]
     long = material.gaps[columns].melt(id_vars="task", var_name="over", value_name="points")
     frame = long.assign(points=100 * long["points"], against=long["over"].map(_AGAINST))
@@ -104,9 +104,9 @@ def gap_bars(material: HumanMaterial) -> Chart:
 
 
 def alike(material: HumanMaterial) -> pd.DataFrame:
-    """The first measure of agreement of each task beside raters' mean score: where, measure, agreement, score.
+    """Return each task's first measure of agreement and raters' mean score: where, measure, agreement, score.
 
-    Where raters agree little, a score of theirs is no ceiling.
+    If raters agree little, their score is not a ceiling.
     """
     records = []
     for where, rows_of_task in material.main[material.main["scorer_kind"] == PEOPLE].groupby("where", sort=False):
@@ -119,33 +119,33 @@ def alike(material: HumanMaterial) -> pd.DataFrame:
 
 
 FOLDER = "report_human"
-#: Headings, and what stands below them by name: figures first.
+#: Headings with the names of their figures and tables.
 OUTLINE = {
     "People and models": ("ranges", "ceiling"),
     "Differences": ("gaps", "models"),
-    "Where people stand": ("groups", "standing"),
+    "Position of people among models": ("groups", "standing"),
     "Agreement": ("agreement",),
     "Language models as annotators": ("annotators", "annotators_by_type", "difficulty"),
     "Raters": ("raters",),
-    "Items seen differently": ("items",),
+    "Items answered differently": ("items",),
     "Other metrics": ("other_metrics",),
-    "As HUME has it": ("as_hume",),
-    "What was asked": ("tasks",),
+    "As in HUME": ("as_hume",),
+    "Tasks": ("tasks",),
 }
 _ABOUT = (
-    "People did tasks that embedding models are scored on, on the very same items and candidates, after HUME;"
-    " docs/human.md says where this differs, and why. Each table is a file in tables/ (CSV with all"
+    "People did the tasks that embedding models are scored on, with the same items and candidates, after HUME;"
+    " docs/human.md lists the differences from HUME and the reasons. Each table is also a file in tables/ (CSV with all"
     " digits, Markdown, LaTeX), each figure one in figures/ (SVG, PNG)."
 )
 
 
 def report_study(options: argparse.Namespace) -> int:
-    """The command: write the report of an evaluated human study, and say the answer."""
+    """Run the command: write the report of an evaluated human study, and print the headline."""
     if options.agreement or options.models or options.out:
-        raise StudyError("--agreement, --models and --out go with --scores; a study has its own, leave them out")
+        raise StudyError("--agreement, --models and --out belong to --scores; leave them out with --study")
     study = cli.study_of(options)
     if not study.judging.does_tasks:
-        raise StudyError(f"{study.file}: no people do tasks in this study; `{study.command('evaluation.report')}`")
+        raise StudyError(f"{study.file}: people do no tasks in this study; run `{study.command('evaluation.report')}`")
     inputs = [study.folder / name for name in (*FILES, ITEMS)]
     with stage(study, "evaluation human report", inputs, [study.folder / FOLDER]):
         page, material = write_report(study)
@@ -155,9 +155,9 @@ def report_study(options: argparse.Namespace) -> int:
 
 
 def write_report(study: Study) -> tuple[Path, HumanMaterial]:
-    """Write the report of an evaluated human study; (its page, what it is made of). Those of the report before go.
+    """Write the report of an evaluated human study; return (its page, its material). Deletes an earlier report.
 
-    Raises DataError before the study is evaluated, for edited tables, and where a data set's file is another by now.
+    Raises DataError before the study is evaluated, for edited tables, and if a data set's file was changed.
     """
     records = HumanRecords.open(study)
     records.refuse_changed_files()

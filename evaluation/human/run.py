@@ -1,4 +1,4 @@
-"""`plumbline evaluate` on a human study: models on the items that people did, and everybody in one table."""
+"""`plumbline evaluate` on a human study: score models on the items that people did, and compare all scorers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ INPUTS = (TASKS, ITEMS, ANSWERS, MODEL_ANSWERS)
 
 @dataclass(frozen=True)
 class HumanEvaluation:
-    """What a run did with models, and the tables that it wrote."""
+    """The outcome of models, and the tables of a run."""
 
     outcome: JobOutcome
     compared: HumanTables
@@ -39,12 +39,12 @@ def evaluate_human(
 ) -> HumanEvaluation:
     """Write scores, agreement, differences and item scores of a human study, and mteb's result files.
 
-    `models` names some of the study's; models that were scored before stay in the tables. `cluster` is the address of a
-    Ray cluster on which they are scored; without one it is done here. Raises DataError before people's answers were
-    accepted, and where data sets or records are not what they were; StudyError for a model that the study does not
-    have; ServiceError where there is no cluster. What a model does wrong is in the outcome's `failures`.
+    `models` names some of the study's; models scored before stay in the tables. `cluster` is the address of a Ray
+    cluster; empty for this machine. Raises DataError before people's answers were accepted, and if data sets or records
+    were changed; StudyError for a model that the study lacks; ServiceError if there is no cluster. Errors of models are
+    in the outcome's `failures`.
 
-    Source: HUME, 3; docs/human.md says where this differs, and why.
+    Source: HUME, 3; docs/human.md lists the differences and the reasons.
     """
     host, records = ModelHost.of(study), HumanRecords.open(study)
     chosen = [Model.of(host, spec) for spec in host.chosen(models)] if study.evaluation.models else []
@@ -61,13 +61,14 @@ def evaluate_human(
         silent = [spec.called for spec in named if spec.called not in set(annotators["rater_id"])]
         notes = [
             *(
-                f"{verdict.transformation} ({verdict.language}) is {verdict.decision}, and scored all the same:"
+                f"{verdict.transformation} ({verdict.language}) is {verdict.decision}, but scored nevertheless:"
                 f" {'; '.join(verdict.reasons)}"
                 for verdict in records.known_verdicts
                 if verdict.decision != "accepted"
             ),
             *(
-                f"{name} has no answers: `{study.command(JUDGE)}` asks it, or says why none could be read"
+                f"{name} has no answers: run `{study.command(JUDGE)}`, which asks it or says why no answer could be"
+                " read"
                 for name in silent
             ),
             *compared.notes,
@@ -79,7 +80,7 @@ def evaluate_human(
 
 
 def command(study: Study, models: Sequence[str], cluster: str = "") -> int:
-    """The command line: evaluate, say what came out. Raises ServiceError where a model failed."""
+    """Run the command: evaluate, and print the result. Raises ServiceError if a model failed."""
     chosen = ModelHost.of(study).chosen(models) if study.evaluation.models else []
     inputs, outputs = ([study.folder / name for name in names] for names in (INPUTS, FILES))
     with quiet(study.datasets, chosen), stage(study, "evaluation", inputs, outputs):
@@ -93,7 +94,7 @@ def command(study: Study, models: Sequence[str], cluster: str = "") -> int:
 
 
 def lines_of(compared: HumanTables) -> list[str]:
-    """A line for each task and language: people's scores beside the best model's; then what was left out."""
+    """Return a line for each task and language with people's and the best model's scores, then the omissions."""
     lines = [SIMULATED] if compared.scores["simulated"].any() else []
     for (task, subset, language), every in with_ami(compared.scores, ["task", "subset", "language"]):
         compared_rows = every[every["compared"]]

@@ -1,8 +1,8 @@
-"""The very items that people saw, as a data set of their own: a sampled task, which mteb scores as any other.
+"""The items that people saw as a data set of their own: a sampled task, which mteb scores like any other.
 
-Texts, candidates and gold are those of the data set, in the order of `human/items.parquet`; train splits stay whole.
-Of a search each query has the passages that raters saw, of bitext each sentence the rows that they chose among. What
-gives nobody a score is left out for people and models alike, and counted.
+Texts, candidates and gold are those of the data set, in the order of `human/items.parquet`; train splits stay complete.
+In searches each query has the passages that raters saw, in bitext each sentence the rows that they chose among. Items
+that give no score are left out for people and models alike, and counted.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from generation.datasets.mteb_tasks import MtebTask
 from plumbline.errors import DataError
 from plumbline.study.datasets import SEARCHES
 
-NOTHING_TO_FIND = "queries with no relevant candidate, or with relevant ones alone: every order of them is as good"
-NO_ORDER = "texts with fewer than 3 summaries, or whose summaries have one relevance: there is no order to find"
-ABSENT = "sentences whose other side is not among their candidates"
-_PLACE = re.compile(r"(.+)/([^/]+)/(\d+)")  # a text in a list: row, column, place
+NOTHING_TO_FIND = "queries whose candidates are all relevant, or all not: every order scores the same"
+NO_ORDER = "texts with fewer than 3 summaries, or summaries of equal relevance: no order is right"
+ABSENT = "sentences whose translation is not among their candidates"
+_PLACE = re.compile(r"(.+)/([^/]+)/(\d+)")  # a text in a list: row, column, position
 
 
 @dataclass(frozen=True)
 class SampledDataset:
-    """The items of a task in one language and subset, as a data set that holds nothing else to be scored.
+    """The items of a task in one language and subset, as a data set that has no other scored items.
 
-    `items` are those that give a score, in the data set's order; `units` what is scored as one, in its order: the
-    items themselves, but of summaries the texts that they are of. `among` says of each row of bitext (items first)
-    with which rows it may be matched; None elsewhere. `judged` is the relevance of the candidates of each item of a
-    search. `left_out` counts what gives nobody a score, by reason.
+    `items` are those that give a score, in the data set's order; `units` are the scored units in that order: the items
+    themselves, for summaries their texts. `among` has for each row of bitext (items first) the rows that it may match;
+    None elsewhere. `judged` is the relevance of the candidates of each item of a search. `left_out` counts items
+    without a score, by reason.
     """
 
     task: HumanTask
@@ -54,13 +54,13 @@ class SampledDataset:
 
     @property
     def name(self) -> str:
-        """What it is called where there are several of a task."""
+        """The name if a task has several."""
         return f"{self.task.task} ({', '.join(filter(None, [self.language, self.subset]))})"
 
 
 @dataclass(frozen=True)
 class _ItemChoice:
-    """Items that are scored with their rows in a table, columns with other cells, and units if not the items."""
+    """The scored items with their rows in a table, changed columns, and the units if they are not the items."""
 
     items: Sequence[_Item]
     rows: Sequence[int] = ()
@@ -72,16 +72,16 @@ class _ItemChoice:
 
     @classmethod
     def of_search(cls, items: Sequence[_Item], judged: Mapping[str, Mapping[str, int]]) -> _ItemChoice:
-        """The queries whose candidates have an order that is better than another."""
+        """Choose the queries whose candidates have a best order."""
         usable = [item for item in items if len({value > 0 for value in judged[item.id].values()}) == 2]
         left_out = _counted(NOTHING_TO_FIND, len(items) - len(usable))
         return cls(usable, judged=[judged[item.id] for item in usable], left_out=left_out)
 
 
 def sampled(dataset: Dataset, task: HumanTask, items: Sequence[HumanItem]) -> list[SampledDataset]:
-    """A task's items as data sets, one for each subset and language, in the items' order.
+    """Return a task's items as data sets, one for each subset and language, in the items' order.
 
-    Raises DataError for items that the data set does not have.
+    Raises DataError for items that the data set lacks.
     """
     groups: dict[tuple[str, str], list[HumanItem]] = {}
     for item in items:
@@ -90,7 +90,7 @@ def sampled(dataset: Dataset, task: HumanTask, items: Sequence[HumanItem]) -> li
         return [_sampled(dataset, task, key, group) for key, group in groups.items()]
     except (KeyError, IndexError, ValueError) as error:
         raise DataError(
-            f"data set {dataset.name!r} lacks an item that people of {task.task!r} saw ({error}); bring back the data"
+            f"data set {dataset.name!r} lacks an item that people of {task.task!r} saw ({error}); restore the data"
             f" of revision {task.revision}"
         ) from None
 
@@ -110,7 +110,7 @@ def _sampled(dataset: Dataset, task: HumanTask, key: tuple[str, str], items: Seq
 
 
 class _Item:
-    """An item's name taken apart: its id without the subset, and the row, column and place of a text in a list."""
+    """An item's name in parts: its id without the subset, and the row, column and position of a text in a list."""
 
     def __init__(self, item: HumanItem, subset: str) -> None:
         self.name, self.candidates = item.item, item.candidates
@@ -144,7 +144,7 @@ def _of_files(dataset: TableDataset, items: Sequence[_Item]) -> tuple[Dataset, _
 
 
 def _reranked(dataset: TableDataset, frame: pd.DataFrame, items: Sequence[_Item]) -> tuple[Dataset, _ItemChoice]:
-    """Rows of a query and lists of passages, with those of its passages that people saw."""
+    """Return rows of a query and its lists of passages, with only the passages that people saw."""
     lists: dict[str, dict[str, list[str]]] = {}
     judged: dict[str, dict[str, int]] = {}
     for item in items:
@@ -165,7 +165,7 @@ def _reranked(dataset: TableDataset, frame: pd.DataFrame, items: Sequence[_Item]
 
 
 def _with_rows(dataset: TableDataset, rows: pd.DataFrame, cells: Mapping[str, list[Any]]) -> TableDataset:
-    """The data set with these rows to be scored, which have other cells in some columns."""
+    """Return the data set with these scored rows, with changed cells in some columns."""
     columns = {name: pd.Series(values, dtype=object) for name, values in cells.items()}
     return dataclasses.replace(
         dataset, splits={**dataset.splits, "test": rows.reset_index(drop=True).assign(**columns)}
@@ -192,7 +192,7 @@ def _of_mteb(dataset: MtebTask, subset: str, items: Sequence[_Item]) -> tuple[Da
     sample = loaded.with_data({subset: type(parts)({**parts, loaded.split: part})})
     sample.task.hf_subsets = [subset]
     if kind in SEARCHES:
-        sample.task.skip_first_result = False  # that is a query's own text, which is not among what people saw
+        sample.task.skip_first_result = False  # the first result is the query's own text, which people did not see
     return dataclasses.replace(dataset, loaded=sample), chosen
 
 
@@ -210,12 +210,12 @@ def _searched(part: Mapping[str, Any], items: Sequence[_Item], judged: Mapping[s
 
 
 def _judged(relevance: Mapping[str, int], item: _Item) -> dict[str, int]:
-    """The relevance of a query's candidates; what nobody judged is irrelevant."""
+    """Return the relevance of a query's candidates; unjudged ones are irrelevant."""
     return {passage: int(relevance.get(passage, 0)) for passage in item.candidates}
 
 
 def _ordered(relevance: Sequence[Sequence[float]], items: Sequence[_Item]) -> tuple[list[_Item], dict[str, int]]:
-    """The summaries of texts that have some of different relevance, and how many texts have none."""
+    """Return the summaries of texts whose summaries differ in relevance, and the number of other texts."""
     values: dict[str, list[float]] = {}
     for item in items:
         values.setdefault(item.row, []).append(float(relevance[int(item.row)][item.place]))
@@ -230,7 +230,7 @@ def _counted(reason: str, number: int) -> dict[str, int]:
 def _chosen(
     kind: str, items: Sequence[_Item], columns: Mapping[str, Sequence[Any]], lists: tuple[str, str]
 ) -> _ItemChoice:
-    """What of a table is kept; `lists` are its columns of texts and of what is known of each, element by element."""
+    """Choose rows of a table; `lists` are its columns of texts and of their gold, element by element."""
     if kind == "summarisation":
         items, left_out = _ordered(columns[lists[1]], items)
         rows = list(dict.fromkeys(int(item.row) for item in items))
@@ -246,7 +246,7 @@ def _chosen(
         return _ItemChoice(items, [int(items[0].row)], cells)
     if kind != "bitext_mining":
         return _ItemChoice(items, [int(item.id) for item in items])
-    matched = [item for item in items if item.name in item.candidates]  # sentences that stand beside their other side
+    matched = [item for item in items if item.name in item.candidates]  # sentences whose translation is a candidate
     left_out = _counted(ABSENT, len(items) - len(matched))
     rows, items = [int(item.id) for item in matched], matched
     sought = [[int(name.removeprefix(item.prefix)) for name in item.candidates] for item in items]
@@ -260,14 +260,14 @@ def _chosen(
 
 
 def _first_level(rows: Any, column: str) -> Any:
-    """Rows with one label each, where a task of mteb's has a list of them: the first is the coarsest level."""
+    """Return rows with one label each, if an mteb task has lists of labels: the first is the coarsest level."""
     if not len(rows) or not isinstance(rows[0][column], list):
         return rows
     return rows.remove_columns(column).add_column(column, [str(levels[0]) for levels in rows[column]])
 
 
 def _with_cells(rows: Any, cells: Mapping[str, list[Any]]) -> Any:
-    """A table of the library datasets with other cells in some columns; the order of its columns stays."""
+    """Return a table of the library datasets with changed cells in some columns; columns keep their order."""
     order = rows.column_names
     for name, values in cells.items():
         feature = rows.features[name]

@@ -1,4 +1,4 @@
-"""People's scores on a task beside the models', all on the same items, and how far they lie apart."""
+"""Scores of people and models on a task, on the same items, and their differences."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from plumbline.statistics.resampled_measures import Counted, mean
 
 OVER_ITEMS = {True: "bootstrap over items", False: "jackknife over items"}
 WITH_RATERS = {True: "bootstrap over items, t over raters", False: "jackknife over items, t over raters"}
-ALIKE = "it is the same in all resamples, so its spread is unknown"
-FEWEST = 3  # raters, from which on they are a sample of people too
+ALIKE = "the value is the same in all resamples, so its spread is unknown"
+FEWEST = 3  # raters, from which on the interval covers raters too
 
 
 @dataclass(frozen=True)
 class ScoreResamples:
-    """A score and what it is in each resample (or without each item), of one scorer or of a mean of scorers.
+    """A score and its values in each resample (or without each item), of one scorer or of a mean of scorers.
 
-    `ends` are the least and the most that it can be.
+    `ends` are its least and greatest possible values.
     """
 
     value: float
@@ -42,7 +42,7 @@ class ScoreResamples:
 
     @property
     def interval(self) -> Estimate:
-        """The score with its 95% interval over items: percentiles of resamples, or the jackknife's t interval."""
+        """The score with its 95% interval over items: percentiles of resamples, or the jackknife's t."""
         if math.isnan(self.value):
             return Estimate.undefined("the metric is undefined: one side does not vary", self.n)
         if self.n < 2:
@@ -60,10 +60,10 @@ class ScoreResamples:
 
     @property
     def p(self) -> float:
-        """Two-sided p of the value's being zero; NaN where there is no interval.
+        """The two-sided p of a value of zero; NaN without an interval.
 
-        Of resamples the share that, with the value taken away, is as far from zero as it or farther; the sample itself
-        counts as one. Of a jackknife Student's t with n - 1 degrees of freedom.
+        With resamples, the share that is, after subtracting the value, at least as far from zero as the value; the
+        sample itself counts as one. With a jackknife, Student's t with n - 1 degrees of freedom.
         """
         if math.isnan(self.interval.low):
             return math.nan
@@ -83,9 +83,9 @@ class ScoreResamples:
 def resampled(
     metric: Metric, gold: Floats, answers: Sequence[Floats], number: int, rng: np.random.Generator
 ) -> list[ScoreResamples]:
-    """Each scorer's score and its value in `number` resamples, all of the same draws of items.
+    """Return each scorer's score and its value in `number` resamples, all from the same draws of items.
 
-    Who has a row for each of several runs is scored by the mean of their scores.
+    A scorer with a row for each of several runs gets the mean of their scores.
     """
     n = len(gold)
     once = np.ones((1, n))
@@ -118,17 +118,17 @@ def _of_runs(metric: Metric, gold: Floats, runs: Floats) -> Counted:
 
 
 def mean_of(scores: list[ScoreResamples]) -> ScoreResamples:
-    """The mean of several scores, in each resample too."""
+    """Return the mean of several scores, and of their resamples."""
     draws, first = np.mean([score.draws for score in scores], axis=0), scores[0]
     return ScoreResamples(float(np.mean([score.value for score in scores])), draws, first.smooth, first.n, first.ends)
 
 
 def over_raters_too(score: ScoreResamples, rater_sums: Floats, rater_counts: Floats) -> Estimate:
-    """A mean of raters with its 95% interval over items and over people who could have been raters.
+    """Return a mean of raters with its 95% interval over items and over possible raters.
 
-    `rater_sums` are each rater's score times the items that it rests on, `rater_counts` these items. The variance over
-    items is added to that over raters, with the quantiles of Student's t of either, as
-    `plumbline.statistics.intervals.over_pairs_and_raters` has it: with three raters the interval is wide.
+    `rater_sums` are each rater's score times the number of its items, `rater_counts` these numbers. The variance over
+    items is added to that over raters, with each one's quantile of Student's t, as in
+    `plumbline.statistics.intervals.over_pairs_and_raters`: with three raters the interval is wide.
     """
     over_items = score.interval
     if (
@@ -148,11 +148,11 @@ def over_raters_too(score: ScoreResamples, rater_sums: Floats, rater_counts: Flo
 
 
 def trivial(task: TaskItems, rng: np.random.Generator) -> list[ScorerAnswers]:
-    """Answers without reading, by the way of asking.
+    """Return answers that need no reading, by the kind of question.
 
-    Labels: any of the labels at random, and the most frequent one (which gold tells). Candidates, and pairs that are
-    alike or not: all tied, which is random order. Clusters: one cluster an item, which the V-measure rewards, and as
-    many clusters as there are, at random. None of scores, of which random ones have a rho of 0.
+    Labels: a random label, and gold's most frequent one. Candidates, and pairs that are alike or not: all tied, which
+    is random order. Clusters: one cluster an item, which the V-measure rewards, and gold's number of clusters at
+    random. Scores: none, as random scores have a rho of 0.
     """
     right = [label for label in task.right if label is not None]
     n = len(task.items)
@@ -184,16 +184,16 @@ COLUMNS = ("task", "task_type", "language", "scorer", "scorer_kind", "metric", "
            "n_items", "n_abstained", "compared", "reason")  # fmt: skip
 DIFFERENCES = ("task", "language", "model", "people", "difference", "low", "high", "p", "n", "reason")
 PEOPLE = ("raters_mean", "aggregate")
-SHARE = 0.9  # of the items, of which a scorer must have answered as many to be compared with others
+SHARE = 0.9  # of the items, which a scorer must have answered to be compared with others
 _Key = tuple[str, str]  # kind and name of a scorer
 _MEAN: _Key = ("raters_mean", "raters_mean")
 _SINGLE = ("rater", "llm", "model")
-_NO_AGGREGATE = "clusterings have no common answer: the numbers of one rater's clusters are not another's"
+_NO_AGGREGATE = "clusterings have no joint answer: cluster numbers of two raters are not comparable"
 
 
 @dataclass(frozen=True)
 class TaskScores:
-    """A task's rows of scores (`COLUMNS`) and of differences (`DIFFERENCES`), and what was left out, a line each."""
+    """A task's rows of scores (`COLUMNS`) and of differences (`DIFFERENCES`), and a line for each omission."""
 
     scores: pd.DataFrame
     differences: pd.DataFrame
@@ -202,7 +202,7 @@ class TaskScores:
 
 @dataclass(frozen=True)
 class _MetricReading:
-    """What one metric reads of all scorers, and on which items they are compared."""
+    """The values of one metric for all scorers, and the items on which they are compared."""
 
     task: TaskItems
     metric: Metric
@@ -215,7 +215,7 @@ class _MetricReading:
 
     @classmethod
     def of(cls, task: TaskItems, metric: Metric, scorers: Sequence[ScorerAnswers]) -> _MetricReading:
-        """Scorers of whom the metric knows something; compared are those that have 90% of what can be scored."""
+        """Read the metric of all scorers; those with 90% of the scorable items are compared."""
         read_of = [(scorer, read(task, scorer, metric)) for scorer in scorers]
         readable = [(scorer, values) for scorer, values in read_of if values is not None]
         gold = right_numbers(task, metric)
@@ -237,7 +237,7 @@ class _MetricReading:
     def row(
         self, scorer: ScorerAnswers, estimate: Estimate, interval: str, reason: str = "", *, compared: bool = True
     ) -> dict[str, object]:
-        """One row of the table; `compared` where the score rests on the common items."""
+        """Return one row of the table; `compared` if the score is on the common items."""
         interval = "" if math.isnan(estimate.low) else interval
         facts = (self.task.name, self.task.task_type, self.task.language, scorer.scorer, scorer.kind, self.metric.name)
         values = (estimate.value, estimate.low, estimate.high, interval, estimate.n, scorer.abstained, compared)
@@ -253,16 +253,16 @@ def score(
     n_resamples: int = 1000,
     rng: np.random.Generator,
 ) -> TaskScores:
-    """Scores of each rater, their mean, what they say together, without each of three or more, and of the others.
+    """Return scores of each rater, their mean, their joint answers, these without each rater, and the others.
 
-    `others` are language models that answered as raters do, and embedding models; trivial ones are added. All scores
-    of a metric rest on the items that every compared scorer has; compared are those that have 90% of the items that
-    can be scored. Who has fewer gets a score on these alone, with the reason, and is compared with nobody; where the
-    score is a mean over items, such answers count in the mean of raters all the same, which is then the mean over
-    items of the mean over an item's raters.
+    `others` are language models that answered as raters do, and embedding models; trivial scorers are added. All scores
+    of a metric are on the items that every compared scorer answered; scorers with 90% of the scorable items are
+    compared. Scorers with fewer get a score on their own items, with the reason, and are not compared; if the score is
+    a mean over items, their answers still count in the mean of raters, which is then the mean over items of the mean
+    over an item's raters.
 
-    Intervals are 95%, over items; of the mean of three raters or more over raters too (`resampled`). A difference is
-    people less model, with the interval and p of the same resamples, raters being as they are.
+    Intervals are 95%, over items; for the mean of three raters or more also over raters (`over_raters_too`). A
+    difference is people's score less the model's, with interval and p from the same resamples, for fixed raters.
     """
     together = [aggregate(people, task.question, ties=ties), *leaving_one_out(people, task.question, ties)]
     scorers = [*people, *(scorer for scorer in together if scorer is not None), *others, *trivial(task, rng)]
@@ -271,7 +271,7 @@ def score(
     notes: list[str] = []
     for metric in task.metrics:
         main = metric is task.metrics[0]
-        all_kinds = main or not metric.smooth  # the lines without reading stand beside AMI and ARI too
+        all_kinds = main or not metric.smooth  # AMI and ARI have trivial scorers too
         some = [scorer for scorer in scorers if all_kinds or scorer.kind not in ("leave_one_out", "trivial")]
         metered = _MetricReading.of(task, metric, some)
         resamples = _on_common(metered, n_resamples, rng)
@@ -283,7 +283,7 @@ def score(
 
 
 def _on_common(metered: _MetricReading, number: int, rng: np.random.Generator) -> dict[_Key, ScoreResamples]:
-    """Each scorer that has all common items, and the mean of raters, resampled together."""
+    """Resample together each scorer that has all common items, and the mean of raters."""
     common = metered.common
     whole = [k for k, values in enumerate(metered.values) if _there(values)[common].all()]
     raters = [k for k, scorer in enumerate(metered.scorers) if scorer.kind == "rater"]
@@ -304,7 +304,7 @@ def _on_common(metered: _MetricReading, number: int, rng: np.random.Generator) -
 
 
 def _rows(metered: _MetricReading, resamples: dict[_Key, ScoreResamples]) -> list[dict[str, object]]:
-    """The rows of scores on the common items, the mean of raters and what they say together too."""
+    """Return the rows of scores on the common items, with the mean of raters and their joint answers."""
     smooth = metered.metric.smooth
     rows = [
         metered.row(scorer, resamples[_key(scorer)].interval, OVER_ITEMS[smooth])
@@ -316,7 +316,9 @@ def _rows(metered: _MetricReading, resamples: dict[_Key, ScoreResamples]) -> lis
     if _MEAN in resamples:
         rows.append(_mean_row(metered, resamples, raters))
     elif raters:
-        why = f"no rater has all of the {n} items that are compared" if n else "no item is everybody's"
+        why = (
+            f"no rater answered all of the {n} compared items" if n else "no item was answered by every compared scorer"
+        )
         undefined = Estimate.undefined(why, n)
         rows.append(metered.row(ScorerAnswers("raters_mean", "raters_mean"), undefined, ""))
     if raters and metered.task.question == "cluster":
@@ -328,7 +330,7 @@ def _rows(metered: _MetricReading, resamples: dict[_Key, ScoreResamples]) -> lis
 def _mean_row(
     metered: _MetricReading, resamples: dict[_Key, ScoreResamples], raters: Sequence[ScorerAnswers]
 ) -> dict[str, object]:
-    """The mean of raters, with an interval over raters too where there are three."""
+    """Return the mean of raters, with an interval over raters too if there are three."""
     values_of = {
         _key(rater): values[..., metered.common] for rater, values in zip(metered.scorers, metered.values, strict=True)
     }
@@ -343,7 +345,7 @@ def _mean_row(
         counts = np.full(len(defined), float(metered.common.sum()))
         sums = np.array([resamples[_key(rater)].value for rater in defined]) * counts
         if len(defined) < len(raters):
-            reason = f"of {len(defined)} of {len(raters)} raters: the others have no score on these items"
+            reason = f"mean of {len(defined)} of {len(raters)} raters: the others have no score on these items"
     value = resamples[_MEAN]
     both = over_raters_too(value, sums, counts)
     words = OVER_ITEMS if both == value.interval else WITH_RATERS
@@ -352,7 +354,7 @@ def _mean_row(
 
 
 def _apart(metered: _MetricReading, number: int, rng: np.random.Generator) -> list[dict[str, object]]:
-    """The rows of who lacks common items: on what they have."""
+    """Return the rows of scorers that lack common items, scored on their own items."""
     rows = []
     items = int(metered.scorable.sum())
     for scorer, values in zip(metered.scorers, metered.values, strict=True):
@@ -360,7 +362,7 @@ def _apart(metered: _MetricReading, number: int, rng: np.random.Generator) -> li
         scored = answered & metered.scorable
         if metered.common.any() and answered[metered.common].all():
             continue
-        why = f"has {scored.sum()} of {items} items: scored on these alone, and compared with nobody"
+        why = f"has {scored.sum()} of {items} items: scored only on these, and not compared"
         if scorer.kind == "rater" and metered.metric.measure is mean:
             why += "; the answers count in the mean of raters"
         if not scored.any():
@@ -373,7 +375,7 @@ def _apart(metered: _MetricReading, number: int, rng: np.random.Generator) -> li
 
 
 def _differences(metered: _MetricReading, resamples: dict[_Key, ScoreResamples]) -> pd.DataFrame:
-    """People less each model, on the common items; NaN with the reason where one side has no score on them."""
+    """Return people's score less each model's, on the common items; NaN with the reason if one has no score."""
     rows = []
     for model in (model for model in metered.scorers if model.kind in ("llm", "model")):
         for people in PEOPLE:
@@ -391,10 +393,10 @@ def _differences(metered: _MetricReading, resamples: dict[_Key, ScoreResamples])
 
 
 def with_holm(differences: pd.DataFrame) -> pd.DataFrame:
-    """Differences of several tasks, with `p_holm`: Holm's correction over tasks, for each model and kind of people.
+    """Return the differences of several tasks with `p_holm`: Holm's correction over tasks, for each model.
 
-    With m tasks the smallest p of B resamples, 1 / (B + 1), becomes m / (B + 1): `enough_resamples` says how many it
-    takes to find anything at 0.05.
+    The correction is separate for each kind of people. With m tasks the smallest p of B resamples, 1 / (B + 1), becomes
+    m / (B + 1): `enough_resamples` returns the B needed to find anything at 0.05.
     """
     whole = differences.copy()
     whole["p_holm"] = math.nan
@@ -405,16 +407,16 @@ def with_holm(differences: pd.DataFrame) -> pd.DataFrame:
 
 
 def enough_resamples(tasks: int) -> int:
-    """Resamples with which Holm's smallest adjusted p over so many tasks can be 0.025, at least 1,000."""
+    """Return the resamples with which Holm's smallest adjusted p over the tasks can be 0.025, at least 1,000."""
     return max(1000, 40 * tasks)
 
 
 def _notes(metered: _MetricReading) -> list[str]:
-    """What was left out of a task, and why: a line each."""
+    """Return a line for each omission of a task."""
     task, lines = metered.task, []
     where = f"{task.name} ({task.language})" if task.language else task.name
     if lost := len(task.items) - int(metered.scorable.sum()):
-        lines.append(f"{where}: {lost} of {len(task.items)} items cannot be scored: no gold, or nothing is relevant")
+        lines.append(f"{where}: {lost} of {len(task.items)} items cannot be scored: no gold, or no relevant candidate")
     n_left_out = int(metered.scorable.sum() - metered.common.sum())
     if n_left_out:
         lacking = [
@@ -422,17 +424,17 @@ def _notes(metered: _MetricReading) -> list[str]:
             for scorer, values, is_in in zip(metered.scorers, metered.values, metered.compared, strict=True)
             if (is_in or scorer.kind == "aggregate") and not np.isfinite(values[metered.scorable]).all()
         ]
-        lines.append(f"{where}: {n_left_out} of {len(task.items)} items are left out, which {', '.join(lacking)} lack")
+        lines.append(f"{where}: {n_left_out} of {len(task.items)} items are left out, missing for {', '.join(lacking)}")
     for scorer in metered.scorers:
         if scorer.kind in ("rater", "llm") and (scorer.abstained or scorer.missing):
-            lacks = [f"cannot tell of {scorer.abstained}"] if scorer.abstained else []
+            lacks = [f"abstained on {scorer.abstained}"] if scorer.abstained else []
             lacks += [f"has no answer to {scorer.missing}"] if scorer.missing else []
             lines.append(f"{where}: {scorer.scorer} {' and '.join(lacks)} of {len(task.items)} items")
     return lines
 
 
 def _item_means(values: Floats) -> Floats:
-    """The mean over raters of each item; NaN where there is no rater."""
+    """Return the mean over raters of each item; NaN without a rater."""
     answered = np.isfinite(values)
     number = answered.sum(axis=0)
     sums = np.where(answered, values, 0).sum(axis=0)
@@ -440,7 +442,7 @@ def _item_means(values: Floats) -> Floats:
 
 
 def _there(values: Floats) -> NDArray[np.bool_]:
-    """Of which items something is known; of several runs by all."""
+    """Return which items have a value; with several runs, in all of them."""
     answered: NDArray[np.bool_] = np.logical_and.reduce(np.isfinite(np.atleast_2d(values)))
     return answered
 

@@ -1,6 +1,6 @@
-"""Where people stand among models: from a table of scores, one for each task, language and scorer.
+"""People's rank among models, from a table of scores by task, language and scorer.
 
-A pair is a task in a language. Every number that compares scorers rests on the pairs that all of them have.
+A pair is a task in a language. Every number that compares scorers uses the pairs that all of them have.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from plumbline.statistics.estimates import Estimate
 from plumbline.statistics.paired import spearman_interval
 
 PAIR = ["task_type", "task", "language"]
-EASY, HARD = 0.7, 0.5  # people's scores from which on a pair is easy, and below which it is hard (HUME, Figure 15)
+EASY, HARD = 0.7, 0.5  # people's scores: easy from the first on, hard below the second (HUME, Figure 15)
 V_MEASURE = "v_measure"
 AGAINST = {"best": "max", "median": "median", "mean": "mean"}
 
 
 def pairs_by_scorer(scores: pd.DataFrame, *, complete: bool = True) -> pd.DataFrame:
-    """Scores with pairs (task_type, task, language) as rows and scorers as columns.
+    """Return scores with pairs (task_type, task, language) as rows and scorers as columns.
 
     `scores` has the columns task_type, task, language, scorer and score, a row for each pair and scorer, of one metric
     each. With `complete` only pairs that every scorer has; `attrs["left_out"]` counts the others. Raises ValueError for
-    a column that is missing, a score that is no number, and a scorer who is twice on a pair.
+    a missing column, a score that is not a number, and a scorer that has two scores on a pair.
     """
     columns = [*PAIR, "scorer"]
     filled(scores, columns, "scores")
@@ -42,7 +42,7 @@ def pairs_by_scorer(scores: pd.DataFrame, *, complete: bool = True) -> pd.DataFr
 
 
 def with_ami(scores: pd.DataFrame, by: str | list[str]) -> Iterator[tuple[Any, pd.DataFrame]]:
-    """(place, its rows of the task's own metric), and of clusterings those of AMI before: it hardly moves with n."""
+    """Yield (place, its rows of the task's own metric); for clusterings AMI comes first, which hardly depends on n."""
     for key, every in scores.groupby(by, sort=False):
         main = every[every["main"]]
         if (main["metric"] == V_MEASURE).any() and len(adjusted := every[every["metric"] == "ami"]):
@@ -52,10 +52,10 @@ def with_ami(scores: pd.DataFrame, by: str | list[str]) -> Iterator[tuple[Any, p
 
 
 def by_group(wide: pd.DataFrame) -> pd.DataFrame:
-    """Each scorer's mean in each group of pairs of one task type and language, and over all pairs (HUME, Table 1).
+    """Return each scorer's mean in each group of pairs of one task type and language, and over all (HUME, Table 1).
 
     Scorers are rows; columns are (task_type, language), the last ("overall", ""): the plain mean over pairs, not over
-    groups. `attrs["pairs"]` has how many pairs each column rests on.
+    groups. `attrs["pairs"]` has the number of pairs behind each column.
     """
     groups = wide.groupby(level=["task_type", "language"])
     table = groups.mean().T
@@ -65,10 +65,10 @@ def by_group(wide: pd.DataFrame) -> pd.DataFrame:
 
 
 def by_type(wide: pd.DataFrame) -> pd.DataFrame:
-    """Each scorer's mean over the pairs of each task type, and over all pairs (HUME, Table 2): scorers by types.
+    """Return each scorer's mean over the pairs of each task type, and over all pairs (HUME, Table 2).
 
-    The last column, "overall", is the plain mean over pairs, as the paper's is. `attrs["pairs"]` has how many pairs
-    each column rests on.
+    Scorers are rows. The last column, "overall", is the plain mean over pairs, as in the paper. `attrs["pairs"]` has
+    the number of pairs behind each column.
     """
     groups = wide.groupby(level="task_type", sort=False)
     table = groups.mean().T.assign(overall=wide.mean())
@@ -77,9 +77,9 @@ def by_type(wide: pd.DataFrame) -> pd.DataFrame:
 
 
 def by_task(wide: pd.DataFrame, task_type: str) -> pd.DataFrame:
-    """Each scorer's mean over the languages of each task of a type (HUME, Tables 4 to 7): scorers by tasks.
+    """Return each scorer's mean over the languages of each task of a type (HUME, Tables 4 to 7), scorers as rows.
 
-    Of `pairs_by_scorer(..., complete=False)` each scorer has the mean over its own languages. So has the paper, whose
+    From `pairs_by_scorer(..., complete=False)` each scorer has the mean over its own languages, as in the paper, whose
     models have French items that nobody rated.
     """
     of_type = wide[wide.index.get_level_values("task_type") == task_type]
@@ -87,17 +87,17 @@ def by_task(wide: pd.DataFrame, task_type: str) -> pd.DataFrame:
 
 
 def rank(wide: pd.DataFrame, people: str, others: Sequence[str] = ()) -> tuple[int, int]:
-    """(people's rank among models by the mean over pairs, of how many): 1 and the number of models with more.
+    """Return (people's rank among models by the mean over pairs, the number of ranks).
 
-    `others` are columns that are no models, such as people by another rule. Raises ValueError for people who are no
-    column.
+    `others` are columns that are not models, such as people by another rule. Raises ValueError if there is no column of
+    people.
     """
     means = _models(wide, people, others).mean()
     return 1 + int((means > wide[people].mean() + 1e-12).sum()), len(means) + 1
 
 
 def wins(wide: pd.DataFrame, people: str, others: Sequence[str] = (), by: str | list[str] = "") -> pd.DataFrame:
-    """On how many pairs people are above the best, the median and the mean model.
+    """Return on how many pairs people are above the best, the median and the mean model.
 
     `by` is "", "task_type", "language", or a group for each pair, such as `in_languages` gives. The frame has the
     columns group ("" for all), against (best, median, mean), wins, ties, n and share (of wins).
@@ -115,10 +115,10 @@ def wins(wide: pd.DataFrame, people: str, others: Sequence[str] = (), by: str | 
 
 
 def in_languages(tasks: Iterable[str], languages: Iterable[str]) -> list[str]:
-    """Of each pair whether its task is "in several languages" or "in one language".
+    """Return for each pair whether its task is "in several languages" or "in one language".
 
-    HUME's 29% of wins on multilingual tasks and 0% on English ones are of this split: the English pairs of tasks in
-    several languages are among the first.
+    HUME's 29% of wins on multilingual tasks and 0% on English ones use this split: English pairs of tasks in several
+    languages count as multilingual.
     """
     both = pd.DataFrame({"task": list(tasks), "language": list(languages)})
     number = both.groupby("task")["language"].transform("nunique")
@@ -126,7 +126,7 @@ def in_languages(tasks: Iterable[str], languages: Iterable[str]) -> list[str]:
 
 
 def gaps(wide: pd.DataFrame, people: str, others: Sequence[str] = ()) -> pd.DataFrame:
-    """Of each pair people's score, the models' range, how far people are above each of `AGAINST`, and how hard it is.
+    """Return for each pair people's score, the models' range, people's lead over each of `AGAINST`, and its difficulty.
 
     Columns: task_type, task, language, people, worst, median, mean, best, best_model, over_best, over_median,
     over_mean, difficulty ("easy" from 0.7 on, "hard" below 0.5, else "moderate"), relative (the best model's score as a
@@ -145,27 +145,28 @@ def gaps(wide: pd.DataFrame, people: str, others: Sequence[str] = ()) -> pd.Data
 
 
 def difficulty(score: float) -> str:
-    """How hard a pair is by people's score; empty where there is none."""
+    """Return how hard a pair is by people's score; empty without one."""
     if math.isnan(score):
         return ""
     return "easy" if score >= EASY else "hard" if score < HARD else "moderate"
 
 
 def relative(score: float, people: float, trivial: float = math.nan) -> tuple[float, float]:
-    """(score / people, the same with a trivial baseline's score taken off both); NaN where people have no more.
+    """Return (score / people, the same after subtracting a trivial score from both); NaN if people are not above it.
 
-    A score that needs no reading is part of both: of a V-measure of .85 beside people's .49, where one cluster an item
-    has .64, the first ratio says 173%, and the second nothing, as people are below it.
+    A trivial score is part of both: for a V-measure of .85 and people's .49, with .64 for one cluster an item, the
+    first ratio is 173%, and the second undefined, as people are below it.
     """
     plain = score / people if people > 0 else math.nan
     return plain, (score - trivial) / (people - trivial) if people > trivial else math.nan
 
 
 def shared_difficulty(wide: pd.DataFrame, people: str, model: str, rng: np.random.Generator) -> tuple[Estimate, float]:
-    """(Spearman's rho of people's and another scorer's scores over pairs, its p): whether the same is hard for both.
+    """Return (Spearman's rho of people's and another scorer's scores over pairs, its p).
 
-    HUME, Table 13, of language models; the interval is a percentile bootstrap over pairs, p is scipy's, of the t
-    distribution. Pairs that one of the two lacks do not count.
+    It shows whether the same pairs are hard for both (HUME, Table 13, for language models). The interval is a
+    percentile bootstrap over pairs, p is scipy's, from the t distribution. Pairs that one of the two lacks do not
+    count.
     """
     from scipy import stats  # noqa: PLC0415 (half a second)
 
@@ -179,7 +180,7 @@ def _models(wide: pd.DataFrame, people: str, others: Sequence[str]) -> pd.DataFr
         raise ValueError(f"scores: no scorer is called {people!r}; there are {', '.join(map(str, wide.columns))}")
     models = wide.drop(columns=[people, *others])
     if models.empty:
-        raise ValueError("scores: there is no model to compare people with, or no pair that all have")
+        raise ValueError("scores: no model to compare people with, or no pair that all scorers have")
     return models
 
 
@@ -187,11 +188,11 @@ Z = 1.96
 TABLE_8 = ("task", "subset", "language", "task_type", "n", "raters", "answers", "people", "low", "high", "interval",
            "measure", "agreement", "best", "best_model", "star", "reason")  # fmt: skip
 _CORRELATED, _CLASSIFIED = ("sts", "str", "summarisation"), ("classification", "multilabel_classification")
-AGGREGATED = (*_CORRELATED, *_CLASSIFIED)  # where HUME's score of people is what they say together
+AGGREGATED = (*_CORRELATED, *_CLASSIFIED)  # where HUME scores people's joint answers
 
 
 def wilson_interval(share: float, n: int, z: float = Z) -> tuple[float, float]:
-    """Wilson's score interval of a share of n items (Wilson 1927, JASA 22, 209-212).
+    """Return Wilson's score interval of a share of n items (Wilson 1927, JASA 22, 209-212).
 
     The centre is (p + z^2 / 2n) / (1 + z^2 / n), the half width z / (1 + z^2 / n) sqrt(p (1 - p) / n + z^2 / 4n^2).
     """
@@ -201,25 +202,26 @@ def wilson_interval(share: float, n: int, z: float = Z) -> tuple[float, float]:
 
 
 def fisher_interval(correlation: float, n: int, z: float = Z) -> tuple[float, float]:
-    """Fisher's interval of a correlation over n items: tanh(atanh r -+ z / sqrt(n - 3)) (Fisher 1915, Biometrika 10).
+    """Return Fisher's interval of a correlation over n items: tanh(atanh r -+ z / sqrt(n - 3)).
 
-    Of Spearman's rho it is approximate, and narrow: its error is some 1.03 / sqrt(n - 3) (Fieller et al. 1957).
+    For Spearman's rho it is approximate, and too narrow: the error is about 1.03 / sqrt(n - 3) (Fieller et al. 1957).
+    Source: Fisher 1915, Biometrika 10.
     """
     middle, reach = math.atanh(correlation), z / math.sqrt(n - 3)
     return math.tanh(middle - reach), math.tanh(middle + reach)
 
 
 def paper_interval(task_type: str, value: float, n: int, raters: Sequence[float]) -> tuple[Estimate, str]:
-    """HUME's 95% interval of people's score, and which it is: "Wilson", "Fisher z" or "range of raters".
+    """Return HUME's 95% interval of people's score, and its kind: "Wilson", "Fisher z" or "range of raters".
 
     `value` is its score of people (`paper_score`), `raters` each rater's. Undefined for a share outside 0 to 1, for a
-    correlation of 1 or -1, and for fewer items than the formula takes.
+    correlation of 1 or -1, and for fewer items than the formula needs.
     """
     kind = "Fisher z" if task_type in _CORRELATED else "Wilson"
     if task_type not in AGGREGATED and len(raters) > 1:
         return Estimate(value=value, low=min(raters), high=max(raters), n=n), "range of raters"
     if kind == "Fisher z":
-        reason = "" if n > 3 and abs(value) < 1 else "Fisher's z needs more than 3 items, and a rho within -1 and 1"
+        reason = "" if n > 3 and abs(value) < 1 else "Fisher's z needs more than 3 items, and a rho between -1 and 1"
     else:
         reason = "" if n > 0 and 0 <= value <= 1 else "Wilson's interval needs items, and a score from 0 to 1"
     if reason:
@@ -229,9 +231,9 @@ def paper_interval(task_type: str, value: float, n: int, raters: Sequence[float]
 
 
 def paper_score(task_type: str, raters: Sequence[float], together: float) -> float:
-    """HUME's score of people: of classification and STS what they say `together`, else the mean of `raters`.
+    """Return HUME's score of people: their joint score for classification and STS, else the mean of `raters`.
 
-    Its votes go to the alphabet where labels tie: `answers.aggregate(..., ties="first")`.
+    Its votes settle ties by the alphabet: `answers.aggregate(..., ties="first")`.
     """
     if task_type in AGGREGATED:
         return together
@@ -239,16 +241,16 @@ def paper_score(task_type: str, raters: Sequence[float], together: float) -> flo
 
 
 def star(interval: Estimate, model: float) -> bool:
-    """Whether a model lies outside people's interval, which HUME calls significant.
+    """Return whether a model lies outside people's interval, which HUME calls significant.
 
-    It is no test: the best of many models is looked at, its own uncertainty is left out, and the items are the same.
+    It is not a test: it looks at the best of many models, ignores the model's uncertainty, and the items are the same.
     `scores.score` has the paired difference.
     """
     return bool(model < interval.low or model > interval.high)
 
 
 def table_8(scores: pd.DataFrame, agreement: pd.DataFrame) -> pd.DataFrame:
-    """People's scores with intervals, agreement and stars, a row a task in a language, exactly as HUME's Table 8.
+    """Return people's scores with intervals, agreement and stars, a row a task in a language, as HUME's Table 8.
 
     `scores` has rows of `HumanScore` (of each task's own metric), `agreement` of `HumanAgreement`, the measure that the
     paper prints first. Columns: task, subset, language, task_type, n (items), raters, answers (of all raters), people,

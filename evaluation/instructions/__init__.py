@@ -1,1 +1,1 @@
-"""Prompt sensitivity: what an instruction embedder's score is worth under other wordings of its instruction."""
+"""Prompt sensitivity: how an instruction embedder's score changes with the wording of its instruction."""

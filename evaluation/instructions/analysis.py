@@ -1,4 +1,4 @@
-"""What a report on wordings is made of: the scores that count, what is taken of them, and what is doubtful."""
+"""The analysis behind a report on wordings: the scores that count, their tables, and doubts about them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from plumbline.errors import DataError, StudyError
 from plumbline.statistics.estimates import Floats, percentiles, stream
 
 SIMULATED = (
-    "SIMULATED LABELS: which wordings are acceptable was made up to show that the flow works, not said by people."
+    "SIMULATED LABELS: a program, not people, decided which wordings are acceptable, to show that the flow works."
 )
 MATCHED, PUBLISHED = "matched", "published"
 SOURCES = ("machine", "human", "all")
@@ -44,7 +44,7 @@ _MOST_NAMED = 4  # tasks, or pairs, named in a note
 
 @dataclass(frozen=True)
 class Settings:
-    """What a command chooses: parts of tasks, whose wordings, which defaults, what a hole in a board does, the seed."""
+    """A command's settings: parts of tasks, source of wordings, defaults, the rule for missing scores, and the seed."""
 
     choice: Choice = field(default_factory=Choice)
     source: str = ""
@@ -55,9 +55,9 @@ class Settings:
 
 @dataclass(frozen=True)
 class Analysis:
-    """Scores with what was marked, all wordings (`whole`), and those that are analysed (`grid`): accepted, of a source.
+    """Marked scores, all wordings (`whole`), and the analysed ones (`grid`): accepted, of one source.
 
-    Tables are made when they are first asked for.
+    Tables are made when they are first used.
     """
 
     marked: pd.DataFrame
@@ -70,27 +70,27 @@ class Analysis:
 
     @cached_property
     def distribution(self) -> pd.DataFrame:
-        """A row for each model and task."""
+        """One row for each model and task."""
         return distribution_table(self.grid)
 
     @cached_property
     def variation(self) -> pd.DataFrame:
-        """A row a model."""
+        """One row for each model."""
         return variation_table(self.grid)
 
     @cached_property
     def inflation(self) -> pd.DataFrame:
-        """A row a model."""
+        """One row for each model."""
         return inflation_table(self.grid, seed=self.settings.seed)
 
     @cached_property
     def boards(self) -> pd.DataFrame:
-        """A row for each board and model."""
+        """One row for each board and model."""
         return chosen_boards(self.grid, self.settings.holes)
 
     @cached_property
     def drawn(self) -> pd.DataFrame:
-        """A row a model, over random wordings."""
+        """One row for each model, over random wordings."""
         return drawn_boards(self.grid, self.settings.holes, rng=stream(self.settings.seed, "boards of random wordings"))
 
     @cached_property
@@ -100,33 +100,33 @@ class Analysis:
 
     @cached_property
     def origins(self) -> pd.DataFrame:
-        """People's wordings against machines', of those that were accepted."""
+        """People's accepted wordings against machines'."""
         return source_tests(self.whole.accepted(), seed=self.settings.seed)
 
     @cached_property
     def halves(self) -> pd.DataFrame:
-        """Best wordings chosen on one half of the items, where there are scores by item."""
+        """Best wordings chosen on one half of the items, if there are scores by item."""
         named = short_names(set(self.marked["model"]))
         return choice_table(self.grid, self.items, seed=self.settings.seed, named=named)
 
     @cached_property
     def gate(self) -> pd.DataFrame:
-        """Accepted wordings beside all."""
+        """Results with accepted wordings, and with all."""
         return gate_table(self.whole.of_source(self.source) if self.source else self.whole)
 
     @cached_property
     def published(self) -> pd.DataFrame:
-        """What published defaults would have one conclude, beside matched ones."""
+        """Conclusions from published defaults, compared with matched ones."""
         return published_table(self.grid) if self.settings.defaults == MATCHED else pd.DataFrame()
 
     @property
     def simulated(self) -> bool:
-        """Whether labels were made up."""
+        """Whether labels are simulated."""
         return self.whole.simulated
 
     @property
     def holes(self) -> int:
-        """Models' missing defaults on the boards' tasks."""
+        """The number of missing defaults on the boards' tasks."""
         return int(np.isnan(self.grid.default).sum())
 
 
@@ -137,13 +137,13 @@ def analyse(
     notes: tuple[str, ...] = (),
     where: Path | str = "scores",
 ) -> Analysis:
-    """The analysis of a long table (`checked_scores`) and of scores by item (empty where there are none).
+    """Return the analysis of a long table (`checked_scores`) and of scores by item (empty without any).
 
-    Machines' wordings are analysed where there are any, as people's are often of some models alone; both are compared
-    in a table of its own. Raises DataError where nothing can be compared, StudyError for a choice that is not there.
+    By default machines' wordings are analysed if there are any, as people's often cover only some models; a separate
+    table compares both. Raises DataError if nothing can be compared, StudyError for an unavailable choice.
     """
     if settings.holes not in HOLES or settings.defaults not in (MATCHED, PUBLISHED):
-        raise StudyError(f"holes are {', '.join(HOLES)}; defaults are {MATCHED}, {PUBLISHED}")
+        raise StudyError(f"holes must be one of {', '.join(HOLES)}; defaults {MATCHED} or {PUBLISHED}")
     named = short_names(set(scores["model"]))
     try:
         marked_scores = marked(scores, settings.choice)
@@ -154,17 +154,17 @@ def analyse(
     source = settings.source or ("machine" if "machine" in sources else "")
     source = "" if source == "all" or not sources else source
     if source and source not in sources:
-        raise StudyError(f"{where}: no wording is by the source {source!r}; there are: {', '.join(sources)}")
+        raise StudyError(f"{where}: no wording has the source {source!r}; sources are: {', '.join(sources)}")
     grid = whole.accepted()
     grid = (grid.of_source(source) if source else grid).with_wordings()
     if settings.defaults == PUBLISHED:
         if np.isnan(grid.reported).all():
-            raise StudyError(f"{where}: no published default (prompt id `reported`) is in it; leave --defaults out")
+            raise StudyError(f"{where}: no published defaults (prompt id `reported`); leave out --defaults")
         grid = replace(grid, default=grid.reported)
     if (~np.isnan(grid.scores)).sum(axis=-1).max(initial=0) < 2:
-        raise StudyError(f"{where}: no task has 2 wordings that people accepted; nothing can be compared")
+        raise StudyError(f"{where}: no task has 2 accepted wordings, so nothing can be compared")
     if settings.holes == "complete" and np.isnan(grid.default).any(axis=0).all() and len(grid.models) > 1:
-        raise StudyError(f"{where}: no task has a default of every model; take another rule than --holes complete")
+        raise StudyError(f"{where}: no task has a default of every model; use another rule than --holes complete")
     return Analysis(
         marked_scores,
         whole,
@@ -177,24 +177,24 @@ def analyse(
 
 
 def _said(scores: pd.DataFrame, whole: Grid, grid: Grid, source: str, settings: Settings) -> list[str]:
-    """What the numbers rest on and lack."""
+    """Return notes on the basis of the numbers, and what they lack."""
     notes = []
     if not whole.gated:
-        notes.append("nobody has said which wordings are acceptable: all of them count")
+        notes.append("nobody has labelled the wordings, so all of them count")
     elif (unsaid := _distinct(whole, whole.facts["label"] == "")) > 0:
-        notes.append(f"{unsaid} wordings have no label: they count nowhere")
+        notes.append(f"{unsaid} wordings have no label, and do not count")
     if source and len([name for name in whole.sources if name]) > 1:
-        notes.append(f"analysed are wordings by {source} alone (--source); the others stand in a table of their own")
+        notes.append(f"only wordings by {source} are analysed (--source); a separate table has the others")
     if source and (unsaid := _distinct(whole, whole.facts["source"] == "")) > 0:
-        notes.append(f"{unsaid} wordings have no source: they count only with --source all")
+        notes.append(f"{unsaid} wordings have no source, and count only with --source all")
     notes += _parts_said(parts_of(scores))
     lacking = sorted({*whole.tasks, *whole.models} - {*grid.tasks, *grid.models})
     if lacking:
         named = f"{', '.join(lacking[:_MOST_NAMED])}{' ...' if len(lacking) > _MOST_NAMED else ''}"
-        notes.append(f"without a wording that counts, and so left out: {named}")
+        notes.append(f"left out, as no wording of theirs counts: {named}")
     if settings.defaults == PUBLISHED:
         notes.append(
-            "defaults are the published ones, which may be of other splits, subsets, revisions and mteb versions"
+            "defaults are the published ones, which may have other splits, subsets, revisions and mteb versions"
         )
     elif missing := int(np.isnan(grid.default).sum()):
         notes.append(
@@ -203,46 +203,46 @@ def _said(scores: pd.DataFrame, whole: Grid, grid: Grid, source: str, settings: 
     scored = ~np.isnan(grid.scores)
     if lacking_some := int((scored.any(axis=-1) & (scored != scored.any(axis=0)).any(axis=-1)).sum()):
         notes.append(
-            f"{lacking_some} of {grid.default.size} models' tasks lack wordings that other models have: their means"
-            " rest on fewer"
+            f"{lacking_some} of {grid.default.size} models' tasks lack wordings that other models have, so their means"
+            " are over fewer"
         )
     if few := int(((~np.isnan(grid.scores)).sum(axis=-1) < 2).sum()):
-        notes.append(f"{few} of {grid.default.size} models' tasks have fewer than 2 wordings: nothing is said of them")
+        notes.append(f"{few} of {grid.default.size} models' tasks have fewer than 2 wordings, and are not analysed")
     if empty := empty_prompts(scores):
-        notes.append(f"{empty} wordings have no text although others have: one may be no prompt under another name")
+        notes.append(f"{empty} wordings have no text, unlike others: one may be the empty prompt under another name")
     for first, second in sharing_folders(scores)[:_MOST_NAMED]:
         notes.append(f"{first!r} and {second!r} share mteb's folder and have equal scores: one may have the other's")
     notes += [
-        f"{row.n} scores stand aside: {row.reason} ({row.example})" for row in reasons(scores).head(3).itertuples()
+        f"{row.n} scores do not count: {row.reason} ({row.example})" for row in reasons(scores).head(3).itertuples()
     ]
     return notes
 
 
 def _parts_said(parts: pd.DataFrame) -> list[str]:
-    """Which part is analysed of tasks with several."""
+    """Return a note on the analysed parts of tasks with several."""
     several = parts[parts.groupby("task")["task"].transform("size") > 1]
     taken = [
         f"{task}: {split}/{subset}" for task, split, subset, _, chosen in several.itertuples(index=False) if chosen
     ]
     more = f" and {len(taken) - _MOST_NAMED} more" if len(taken) > _MOST_NAMED else ""
     named = "; ".join(taken[:_MOST_NAMED])
-    return [f"of tasks with several parts one is analysed ({named}{more}); --part takes another"] if taken else []
+    return [f"one part is analysed of tasks with several ({named}{more}); --part chooses another"] if taken else []
 
 
 def _distinct(grid: Grid, which: np.ndarray) -> int:
     return int((which & (grid.prompts != "") & (~np.isnan(grid.scores)).any(axis=0)).sum())
 
 
-#: The verdicts of `distribution_table`, and the rule that gives them (no threshold is in the paper).
+#: The rule for the verdicts of `distribution_table` (the paper has no threshold).
 RULE = "inflated: the default is above the wordings' upper quartile; deflated: below the lower one; else typical"
 
 
 def distribution_table(grid: Grid) -> pd.DataFrame:
-    """A row for each model and task with wordings: how they score, and where the default lies among them.
+    """Return a row for each model and task with wordings: their scores, and the default's position.
 
-    n (distinct wordings), mean, median, lower_quartile, upper_quartile, min, max, sd (population), range, cv; default,
-    none, ecdf (share of wordings at most the default), ecdf_with_default (the default counted too), difference (default
-    less median, in points), in_sds (the same in standard deviations), verdict (`RULE`), reason.
+    Columns: n (distinct wordings), mean, median, lower_quartile, upper_quartile, min, max, sd (population), range, cv;
+    default, none, ecdf (share of wordings at most the default), ecdf_with_default (the default counted too), difference
+    (default less median, in points), in_sds (the same in standard deviations), verdict (`RULE`), reason.
     """
     n, mean, sd = spread.moments(grid.scores)
     middle = spread.median(grid.scores)
@@ -270,7 +270,7 @@ def distribution_table(grid: Grid) -> pd.DataFrame:
 
 
 def variation_table(grid: Grid) -> pd.DataFrame:
-    """A row a model: coefficients of variation (median, largest and its task), median sd and range in points."""
+    """Return a row for each model: coefficients of variation (median, largest and its task), sd and range in points."""
     cv, (n, _, sd) = spread.variation(grid.scores), spread.moments(grid.scores)
     some = np.where(n >= spread.LEAST, 100.0, np.nan)
     reach = (spread.quantile(grid.scores, 1.0) - spread.quantile(grid.scores, 0.0)) * some
@@ -295,10 +295,10 @@ def variation_table(grid: Grid) -> pd.DataFrame:
 
 
 def best_worst_table(grid: Grid) -> pd.DataFrame:
-    """The best and the worst wording of each model on each task, its default among them (the paper's Tables 5 to 15).
+    """Return the best and the worst wording of each model on each task, including its default (Tables 5 to 15).
 
-    task, model, best, best_prompt (id), best_text, worst, worst_prompt, worst_text, gap in points. Of equal ones the
-    default is named, then the first.
+    Columns: task, model, best, best_prompt (id), best_text, worst, worst_prompt, worst_text, gap in points. Of equal
+    ones the default is named, then the first.
     """
     rows = []
     for t, task in enumerate(grid.tasks):
@@ -317,13 +317,13 @@ def best_worst_table(grid: Grid) -> pd.DataFrame:
 
 
 def compared_default(grid: Grid) -> Floats:
-    """The defaults on models' tasks with the least number of wordings of which anything is said; NaN elsewhere."""
+    """Return the defaults on models' tasks with enough wordings; NaN elsewhere."""
     n, _, _ = spread.moments(grid.scores)
     return np.where(n >= spread.LEAST, grid.default, np.nan)
 
 
 def inflation_table(grid: Grid, *, seed: int) -> pd.DataFrame:
-    """A row a model: on how many tasks the default is above the median wording, and by how much.
+    """Return a row for each model: on how many tasks the default is above the median wording, and by how much.
 
     share, share_low, share_high (`share_above_median`), figure5, figure5_low, figure5_high (`median_ecdf`), points
     (mean over tasks of default less median), in_sds (median over tasks), above_all (tasks where no wording reaches it),
@@ -349,7 +349,7 @@ def inflation_table(grid: Grid, *, seed: int) -> pd.DataFrame:
 
 
 def _why(of_share: str, of_ecdf: str) -> str:
-    """Why a share above the median, and a median of the ECDF, have no value or interval."""
+    """Return why a share above the median, and a median of the ECDF, have no value or interval."""
     if of_share == of_ecdf:
         return of_share
     reason_of = {"default above median": of_share, "median of its ECDF": of_ecdf}
@@ -357,11 +357,11 @@ def _why(of_share: str, of_ecdf: str) -> str:
 
 
 def gate_table(grid: Grid) -> pd.DataFrame:
-    """What refused wordings would have made of it: each model with accepted wordings alone, and with all.
+    """Return each model's results with accepted wordings only, and with all.
 
-    wordings (scores that count), mean, cv_median, best (mean over tasks of the best wording), share (of tasks whose
-    default is above the median); `all_...` the same with every wording. Both rest on the same models' tasks, those
-    with an accepted wording. Empty where nothing was refused on them.
+    Columns: wordings (scores that count), mean, cv_median, best (mean over tasks of the best wording), share (of tasks
+    whose default is above the median); `all_...` the same with every wording. Both cover the same models' tasks, those
+    with an accepted wording. Empty if nothing was refused on them.
     """
     accepted = grid.accepted()
     scored = ~np.isnan(accepted.scores).all(axis=-1, keepdims=True)
@@ -389,10 +389,10 @@ def gate_table(grid: Grid) -> pd.DataFrame:
 
 
 def context_table(grid: Grid) -> pd.DataFrame:
-    """How wordings of a kind score against the mean of all wordings of their model and task, in points.
+    """Return scores of each kind of wording less the mean of all wordings of their model and task, in points.
 
-    A row for each value of source, context, generator and label that there are several of: kind, value, wordings
-    (distinct, over tasks), mean (points from the mean), low, high (of wordings' own means: 2.5 and 97.5%).
+    A row for each value of source, context, generator and label, if there are several values. Columns: kind, value,
+    wordings (distinct, over tasks), mean (points from the mean), low, high (2.5 and 97.5% of wordings' own means).
     """
     _, mean, _ = spread.moments(grid.scores)
     off = 100 * (grid.scores - mean[..., None])
@@ -407,7 +407,7 @@ def context_table(grid: Grid) -> pd.DataFrame:
             low, high = percentiles(of_value)
             row = {
                 "kind": kind,
-                "value": value or "not said",
+                "value": value or "unknown",
                 "wordings": len(of_value),
                 "mean": float(of_value.mean()),
             }
@@ -416,11 +416,11 @@ def context_table(grid: Grid) -> pd.DataFrame:
 
 
 def published_table(grid: Grid) -> pd.DataFrame:
-    """What becomes of conclusions when the published defaults give way to those of the same run, split and subset.
+    """Compare conclusions from published defaults with those from the same run, split and subset.
 
-    A row a model: n_published, n_matched (tasks), above_published, above_matched (tasks whose default is above the
-    median wording), rank_published, rank_matched (by points averaged over the tasks that a model has, as the paper
-    drew it), best_published, best_matched (its rank with its best wordings against the others' defaults). Empty where
+    A row for each model: n_published, n_matched (tasks), above_published, above_matched (tasks whose default is above
+    the median wording), rank_published, rank_matched (by points averaged over the tasks that a model has, as in the
+    paper), best_published, best_matched (its rank with its best wordings against the others' defaults). Empty if
     nothing was published.
     """
     if np.isnan(grid.reported).all() or np.isnan(grid.default).all():
@@ -441,7 +441,7 @@ def published_table(grid: Grid) -> pd.DataFrame:
 
 
 def coverage_table(grid: Grid) -> pd.DataFrame:
-    """A row for each model and task: wordings scored, and whether default, none and a published default were."""
+    """Return a row for each model and task: wordings scored, and whether default, none and published default were."""
     index = pd.MultiIndex.from_product([grid.models, grid.tasks], names=["model", "task"])
     wanted = (grid.prompts != "").sum(axis=1)
     columns = {"wordings": (~np.isnan(grid.scores)).sum(axis=-1), "of": np.broadcast_to(wanted, grid.default.shape)}

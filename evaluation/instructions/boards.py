@@ -1,6 +1,6 @@
-"""Boards of models under other wordings: the defaults' ranking, and what becomes of it when wordings are chosen.
+"""Boards of models under other wordings: the defaults' ranking, and rankings with chosen wordings.
 
-Points on a task are tournament Borda's (`plumbline.statistics.rankings`); what a missing score does is a rule by name.
+Points on a task are tournament Borda's (`plumbline.statistics.rankings`); a named rule treats missing scores.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from evaluation.tables.comparisons import board
 from plumbline.statistics.estimates import Floats, percentiles
 from plumbline.statistics.rankings import kendall, kendall_rows, points_of, ranks_of
 
-#: What is ranking of a model's missing score on a task, by the name that the command line takes.
+#: The rules for a model's missing score on a task, by their names on the command line.
 HOLES: Mapping[str, str] = {
-    "mteb": "a model without a score on a task gets no point there, and all others have one for it (mteb's rule)",
-    "present": "points are averaged over the tasks that a model has (as the paper's Figure 4 was drawn)",
-    "complete": "tasks that some model has no score on are left out",
+    "mteb": "a model without a score on a task gets no point there, and every other model gets one (mteb's rule)",
+    "present": "points are averaged over the tasks that a model has (as in the paper's Figure 4)",
+    "complete": "tasks on which some model has no score are left out",
 }
 DEFAULTS, AGAINST_DEFAULTS, AGAINST_WORST = "defaults", "best against defaults", "best against worst"
 N_DRAWS = 500
@@ -29,7 +29,7 @@ _DIGITS = 9
 
 
 def ranked(scores: Floats, holes: str) -> tuple[Floats, NDArray[np.int64]]:
-    """Points and ranks of models (rows) over tasks (columns) by a rule of `HOLES`; equal points share the best rank.
+    """Return points and ranks of models (rows) over tasks (columns) by a rule of `HOLES`; ties share the best rank.
 
     mteb's rule and `complete` sum points, `present` averages them. A model without any score has NaN and comes last.
     """
@@ -48,7 +48,7 @@ def ranked(scores: Floats, holes: str) -> tuple[Floats, NDArray[np.int64]]:
 
 
 def best_and_worst(grid: Grid) -> tuple[Floats, Floats]:
-    """The largest and the smallest score over a model's wordings and its default, models by tasks."""
+    """Return the largest and the smallest score over a model's wordings and its default, models by tasks."""
     both = np.concatenate([grid.scores, grid.default[..., None]], axis=-1)
     none = np.isnan(both).all(axis=-1)
     best = np.where(none, np.nan, np.nanmax(np.where(none[..., None], 0, both), axis=-1))
@@ -57,11 +57,11 @@ def best_and_worst(grid: Grid) -> tuple[Floats, Floats]:
 
 
 def chosen_boards(grid: Grid, holes: str = "mteb") -> pd.DataFrame:
-    """Ranks when nobody, or one model alone, takes the best wording on every task.
+    """Return ranks with all defaults, and with one model taking its best wording on every task.
 
     Three scenarios: all models with their defaults; one model (`chosen`) with its best wordings against the others'
     defaults; one with its best against the others' worst. A default counts as a wording of its model in both.
-    Columns: scenario, chosen, model, points, rank, n_tasks (whose scores of the model count).
+    Columns: scenario, chosen, model, points, rank, n_tasks (on which the model's scores count).
 
     Source: arXiv 2605.22544, 3.4 and Figure 4.
     """
@@ -85,17 +85,17 @@ def _board(grid: Grid, scores: Floats, scenario: str, chosen: str, holes: str) -
 
 
 def drawn_boards(grid: Grid, holes: str = "mteb", *, n_draws: int = N_DRAWS, rng: np.random.Generator) -> pd.DataFrame:
-    """How far ranks hang on wordings: each model takes a random one of its wordings on each task, `n_draws` times.
+    """Return how ranks vary if each model takes a random wording on each task, `n_draws` times.
 
-    A row a model: rank (with the defaults), mean_rank (the expected rank under random wordings), rank_low and rank_high
-    (95% of draws), first (share of draws at rank 1). Draws are independent over models and tasks. The attribute `tau`
-    is Kendall's tau-b of a draw's points with those of the defaults: mean, low and high over draws.
+    A row for each model: rank (with the defaults), mean_rank (the expected rank under random wordings), rank_low and
+    rank_high (95% of draws), first (share of draws at rank 1). Draws are independent over models and tasks. The
+    attribute `tau` is Kendall's tau-b of a draw's points with those of the defaults: mean, low and high over draws.
     """
     scored = ~np.isnan(grid.scores)
     positions, n = (
         np.argsort(~scored, axis=-1, kind="stable"),
         scored.sum(axis=-1),
-    )  # places of wordings with a score first
+    )  # positions of scored wordings first
     points = np.empty((n_draws, len(grid.models)))
     for draw in range(n_draws):
         which = np.minimum((rng.random(n.shape) * n).astype(np.int64), np.maximum(n - 1, 0))
@@ -116,7 +116,7 @@ def drawn_boards(grid: Grid, holes: str = "mteb", *, n_draws: int = N_DRAWS, rng
 
 
 def _known(grid: Grid, ranks: NDArray[np.int64]) -> Floats:
-    """Ranks by defaults; NaN where a model has none at all."""
+    """Return ranks by defaults; NaN for a model without any."""
     return np.where(np.isnan(grid.default).all(axis=1), np.nan, ranks)
 
 
@@ -127,10 +127,10 @@ def _taus(points: Floats, at_default: Floats) -> tuple[float, float, float]:
 
 
 def recommended_board(grid: Grid, holes: str = "mteb", *, seed: int) -> pd.DataFrame:
-    """Models ranked by the mean over accepted wordings, best first (`tables.comparisons.board`, mteb's holes).
+    """Return models ranked by the mean over accepted wordings, best first (`tables.comparisons.board`).
 
-    Beside that: the mean's 95% interval over wordings, tasks held fixed (`mean_over_wordings`), the defaults' mean and
-    rank (by the rule `holes`), and Kendall's tau-b of both rankings in the attribute `tau`.
+    Further columns: the mean's 95% interval over wordings for fixed tasks (`mean_over_wordings`), the defaults' mean
+    and rank (by the rule `holes`). The attribute `tau` is Kendall's tau-b of both rankings.
     """
     _, means, _ = moments(grid.scores)
     types = {task: grid.types[task] or "Task" for task in grid.tasks}
@@ -146,11 +146,12 @@ def recommended_board(grid: Grid, holes: str = "mteb", *, seed: int) -> pd.DataF
 
 
 def mean_over_wordings(scores: Floats) -> dict[str, Floats]:
-    """Each model's mean over tasks of the means over wordings, with a 95% interval over wordings: wordings_low, _high.
+    """Return each model's mean over tasks of means over wordings, with a 95% interval over wordings.
 
-    `scores` are models by tasks by wordings. Tasks are held fixed; each task's wordings are taken for a sample of those
-    that could have been accepted. The variance is the sum over tasks of s^2 / n, over the square of their number, the
-    quantile Student's with Satterthwaite's degrees of freedom. NaN where a task has fewer than 2 wordings or no score.
+    `scores` are models by tasks by wordings; the result has wordings_mean, wordings_low and wordings_high. Tasks are
+    fixed; each task's wordings are a sample of possible accepted ones. The variance is the sum over tasks of s^2 / n,
+    divided by the square of their number; the quantile is Student's with Satterthwaite's degrees of freedom. NaN if a
+    task has fewer than 2 wordings or no score.
     """
     from scipy import stats  # noqa: PLC0415 (half a second)
 

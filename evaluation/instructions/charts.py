@@ -1,4 +1,4 @@
-"""Frame in, chart out: distributions, variation, inflation, ranks, people against machines, coverage."""
+"""Charts of a report on wordings: distributions, variation, inflation, ranks, sources, coverage."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from plumbline.exhibits.charts import (
 from plumbline.exhibits.page import Figure
 from plumbline.exhibits.palette import COLOURS, GAIN, LOSS, NEUTRAL
 
-MOST_MODELS, MOST_TASKS = 12, 12  # in figures that have something for each model and task
+MOST_MODELS, MOST_TASKS = 12, 12  # in figures by model and task
 _BLUE, _ORANGE, _GREEN = COLOURS.values()
 _PANEL = 260
 _STEPS = 64  # points of a violin's outline
@@ -37,15 +37,15 @@ _SERIES = ["Share of tasks", "Median of the ECDF (Figure 5)"]
 
 
 def all_figures(analysis: Analysis) -> dict[str, Figure]:
-    """The figures by name, in the page's order; those that would show nothing are left away."""
+    """Return the figures by name, in the page's order, without empty ones."""
     models, tasks, few = shown(analysis)
     figures = {}
     if len(analysis.grid.models) > 1:
-        figures["ranks"] = figure(
-            bumps(analysis, models), f"Ranks by four ways to take the wording; 1 is the best{few}"
-        )
+        figures["ranks"] = figure(bumps(analysis, models), f"Ranks by four ways to choose wordings; 1 is the best{few}")
     if analysis.inflation["share"].notna().any():
-        caption = "Tasks whose default is above the median wording, and the default's median ECDF, with 95% over tasks"
+        caption = (
+            "Share of tasks whose default is above the median wording, and the default's median ECDF, 95% over tasks"
+        )
         figures["inflation"] = figure(
             inflation(analysis.inflation[analysis.inflation["model"].isin(models)]), caption + few
         )
@@ -53,7 +53,7 @@ def all_figures(analysis: Analysis) -> dict[str, Figure]:
     figures["distribution"] = figure(distributions(analysis, models, tasks), caption + few)
     cells = analysis.distribution[analysis.distribution["cv"].notna() & analysis.distribution["model"].isin(models)]
     if len(cells):
-        caption = "Coefficients of variation over wordings, a point a task; outline: their density, line: the median"
+        caption = "Coefficients of variation over wordings, one point a task; outline: their density, line: the median"
         figures["variation"] = figure(violins(cells), caption + few)
     if len(analysis.origins):
         rows = analysis.origins[analysis.origins["model"].isin(models)]
@@ -65,7 +65,7 @@ def all_figures(analysis: Analysis) -> dict[str, Figure]:
 
 
 def shown(analysis: Analysis) -> tuple[list[str], list[str], str]:
-    """Models and tasks in figures, those with the largest variation first taken, and what to say where some lack."""
+    """Return the models and tasks of figures, those with the largest variation, and a note if some are left out."""
     table = analysis.distribution
     models = _most(table, "model", MOST_MODELS, analysis.grid.models)
     tasks = _most(table[table["model"].isin(models)], "task", MOST_TASKS, analysis.grid.tasks)
@@ -80,14 +80,14 @@ def _most(table: pd.DataFrame, by: str, number: int, names: tuple[str, ...]) -> 
 
 
 def distributions(analysis: Analysis, models: list[str], tasks: list[str]) -> alt.FacetChart:
-    """A panel a model, a row a task: a tick for each wording, the default in its own shape."""
+    """Return a chart with a panel a model and a row a task: a tick for each wording, a mark for the default."""
     panel = panel_of(analysis, models, tasks)
     chart: alt.FacetChart = panel.facet(alt.Facet("model:N", sort=models, title=None), columns=2)
     return chart
 
 
 def panel_of(analysis: Analysis, models: list[str], tasks: list[str]) -> alt.LayerChart:
-    """One panel of these, with the rows of all these models."""
+    """Return one panel of `distributions`, with the rows of all these models."""
     records = []
     for m, model in enumerate(analysis.grid.models):
         for t, task in enumerate(analysis.grid.tasks):
@@ -115,7 +115,7 @@ def panel_of(analysis: Analysis, models: list[str], tasks: list[str]) -> alt.Lay
 
 
 def variation_dots(cells: pd.DataFrame) -> alt.LayerChart:
-    """A row a model: a point for each task's coefficient of variation in percent, a line at their median."""
+    """Return a chart with a row a model: a point for each task's coefficient of variation, a line at the median."""
     frame = cells.assign(percent=100 * cells["cv"])
     row, base = rows("model", cells["model"].unique()), alt.Chart(frame)
     across = alt.X("percent:Q", title="Coefficient of variation (%)").scale(domainMin=0)
@@ -126,7 +126,7 @@ def variation_dots(cells: pd.DataFrame) -> alt.LayerChart:
 
 
 def violins(cells: pd.DataFrame) -> alt.FacetChart:
-    """A row a model: the density of its tasks' coefficients of variation, in percent, with each task as a point."""
+    """Return a chart with a row a model: the density of its tasks' coefficients of variation, with points."""
     records = []
     for model, of_model in cells.groupby("model", sort=False):
         values = 100 * of_model["cv"].to_numpy(np.float64)
@@ -160,7 +160,7 @@ def violins(cells: pd.DataFrame) -> alt.FacetChart:
 
 
 def _density(values: np.ndarray) -> list[tuple[float, float]]:
-    """A violin's outline, largest 1; none for fewer than 3 tasks, or where nothing varies."""
+    """Return a violin's outline, scaled to 1; none for fewer than 3 tasks, or without variation."""
     if len(values) < 3 or np.ptp(values) == 0:
         return []
     from scipy import stats  # noqa: PLC0415 (half a second)
@@ -171,7 +171,7 @@ def _density(values: np.ndarray) -> list[tuple[float, float]]:
 
 
 def inflation(table: pd.DataFrame) -> alt.LayerChart:
-    """Two points a model with their intervals: the share of tasks, and the paper's quantity."""
+    """Return a chart with two points a model and their intervals: the share of tasks, and the paper's quantity."""
     parts = [
         table[["model"]].assign(series=series, **{end: 100 * table[name] for end, name in columns.items()})
         for series, columns in zip(
@@ -198,7 +198,7 @@ def inflation(table: pd.DataFrame) -> alt.LayerChart:
 
 
 def bumps(analysis: Analysis, models: list[str]) -> alt.LayerChart:
-    """A line a model over four rankings: defaults, means over wordings, its own best against defaults, and worst."""
+    """Return a chart with a line a model over four rankings: defaults, means, its best against defaults and worst."""
     ranks: dict[str, Mapping[str, float]] = {
         "Defaults": dict(zip(analysis.drawn["model"], analysis.drawn["rank"], strict=True))
     }
@@ -230,13 +230,13 @@ def bumps(analysis: Analysis, models: list[str]) -> alt.LayerChart:
 
 
 def _whole_ranks(n: int) -> list[int]:
-    """Ticks from 1 to n, at most a dozen."""
+    """Return ticks from 1 to n, at most a dozen."""
     step = -(-n // 12)
     return [1, *range(step if step > 1 else 2, n + 1, step)]
 
 
 def origins(table: pd.DataFrame) -> alt.LayerChart:
-    """A point for each model and task: the difference of medians; what Holm leaves significant is coloured."""
+    """Return a chart with a point for each model and task: the difference of medians, coloured if significant."""
     names = ["Significant (Holm)", "Not significant"]
     frame = table.assign(verdict=np.where(table["p_holm"] < SIGNIFICANT, *names))
     inks, forms = (
@@ -260,7 +260,7 @@ def origins(table: pd.DataFrame) -> alt.LayerChart:
 
 
 def coverage(analysis: Analysis, models: list[str], tasks: list[str]) -> alt.LayerChart:
-    """A cell for each model and task with its number of wordings; red where the default is missing."""
+    """Return a chart with a cell for each model and task: its number of wordings, red without a default."""
     frame = coverage_table(analysis.grid)
     frame = frame[frame["model"].isin(models) & frame["task"].isin(tasks)]
     grid = alt.Chart(frame).encode(

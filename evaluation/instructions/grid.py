@@ -1,6 +1,6 @@
-"""Which scores may stand beside each other, and these as arrays: models by tasks by wordings, and their defaults.
+"""Select comparable scores, and arrange them as arrays: models by tasks by wordings, and their defaults.
 
-A default says something about wordings only where it was measured on the same items with the same program.
+A default can be compared with wordings only if it was measured on the same items with the same program.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from evaluation.instructions.scores import ACCEPTABLE, DEFAULT, NONE, REPORTED, 
 from plumbline.errors import DataError, StudyError, nearest
 from plumbline.statistics.estimates import Floats
 
-#: The column of `marked` that says why a row stands aside, and that of how many parts a task's wordings were scored on.
+#: The column of `marked` with the reason why a row does not count.
 WHY = "why"
 _PART = ("split", "subset")
 _BY_TASK = (*_PART, "metric", "dataset_revision")
@@ -26,12 +26,12 @@ _BY_MODEL = ("run", "revision")
 _BY_CELL = ("mteb_version", "seed")
 _NAMES = {"dataset_revision": "data set revision", "mteb_version": "mteb"}
 _CALLED = "|".join(_NAMES.get(name, name) for name in (*_BY_TASK, *_BY_MODEL, *_BY_CELL))
-_DIFFERS = rf"^({_CALLED}) .*, and the wordings that count are of .*$"
+_DIFFERS = rf"^({_CALLED}) .*, but the wordings that count have .*$"
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What is taken: `tasks` (all where empty), and of tasks with several parts the `parts` (split, subset) by task."""
+    """The selection: `tasks` (all if empty), and by task the `parts` (split, subset) of tasks with several."""
 
     tasks: tuple[str, ...] = ()
     parts: Mapping[str, tuple[str, str]] = field(default_factory=dict)
@@ -41,23 +41,23 @@ _ALL = Choice()
 
 
 def marked(scores: pd.DataFrame, choice: Choice = _ALL) -> pd.DataFrame:
-    """The scores (`evaluation.instructions.scores.checked_scores`) with the column `why`: empty where a row counts.
+    """Return the scores (`checked_scores`) with the column `why`: empty for rows that count.
 
-    Of a task one part is taken, a split and a subset of one metric and data set revision: the one that most wordings
-    were scored on, of equal ones the test split, then the first by name. Of a model one run and revision, and of a
-    model on a task one mteb and seed, by the same rule. Everything else is marked with what differs. Published
-    defaults (prompt id `reported`) are of no run and are never matched: they count as such. Raises StudyError for a
-    task or part that is not there.
+    One part of a task counts, a split and a subset of one metric and data set revision: the one with most scored
+    wordings, of equal ones the test split, then the first by name. One run and revision of a model counts, and one mteb
+    and seed of a model on a task, by the same rule. Other rows are marked with the difference. Published defaults
+    (prompt id `reported`) belong to no run and are never matched: they count as such. Raises StudyError for an unknown
+    task or part.
     """
     _refuse_unknown(scores, choice)
     marked_scores = scores.copy()
     marked_scores[WHY] = ""
     if choice.tasks:
-        marked_scores.loc[~marked_scores["task"].isin(choice.tasks), WHY] = "the task was not asked for"
+        marked_scores.loc[~marked_scores["task"].isin(choice.tasks), WHY] = "the task was not selected"
     _mark(
         marked_scores,
         marked_scores["score"].isna(),
-        marked_scores["reason"].where(marked_scores["reason"] != "", "there is no score"),
+        marked_scores["reason"].where(marked_scores["reason"] != "", "no score"),
     )
     for task, (split, subset) in choice.parts.items():
         elsewhere = (marked_scores["task"] == task) & ~(
@@ -66,7 +66,7 @@ def marked(scores: pd.DataFrame, choice: Choice = _ALL) -> pd.DataFrame:
         _mark(
             marked_scores,
             elsewhere & (marked_scores["prompt_id"] != REPORTED),
-            f"another part than {split}/{subset}, which was asked for",
+            f"another part than the selected {split}/{subset}",
         )
     for group, fields in ((["task"], _BY_TASK), (["model"], _BY_MODEL), (["model", "task"], _BY_CELL)):
         _mark_others(marked_scores, group, fields)
@@ -76,13 +76,13 @@ def marked(scores: pd.DataFrame, choice: Choice = _ALL) -> pd.DataFrame:
     _mark(
         marked_scores,
         marked_scores.index.isin(others),
-        "another published default of this model and task stands before it",
+        "an earlier published default of this model and task counts",
     )
     return marked_scores
 
 
 def parts_of(scores: pd.DataFrame) -> pd.DataFrame:
-    """The parts of tasks that wordings were scored on: task, split, subset, n (scores), taken."""
+    """Return the parts of tasks with scored wordings: task, split, subset, n (scores), taken."""
     worded = scores[is_wording(scores["prompt_id"]) & scores["score"].notna()]
     parts = worded.groupby(["task", *_PART], sort=False).agg(
         n=("score", "size"), taken=(WHY, lambda why: (why == "").any())
@@ -94,13 +94,13 @@ def _refuse_unknown(scores: pd.DataFrame, choice: Choice) -> None:
     tasks = sorted(scores["task"].unique())
     for name in (*choice.tasks, *choice.parts):
         if name not in tasks:
-            raise StudyError(f"there are no scores on task {name!r}; {nearest(name, tasks)[:400]}")
+            raise StudyError(f"no scores on task {name!r}; {nearest(name, tasks)[:400]}")
     for task, (split, subset) in choice.parts.items():
         of_task = scores[(scores["task"] == task) & is_wording(scores["prompt_id"])]
         parts = sorted({f"{row.split}/{row.subset}" for row in of_task.itertuples()})
         if f"{split}/{subset}" not in parts:
             raise StudyError(
-                f"no wording was scored on {split}/{subset} of {task}; known are: {', '.join(parts)[:400]}"
+                f"no wording was scored on {split}/{subset} of {task}; scored parts are: {', '.join(parts)[:400]}"
             )
     if not is_wording(scores["prompt_id"]).any():
         raise DataError("no wording has a score, only defaults; prompt sensitivity needs at least 2 wordings a task")
@@ -113,7 +113,7 @@ def _mark(scores: pd.DataFrame, which: Any, why: pd.Series | str) -> None:
 
 
 def _mark_others(scores: pd.DataFrame, group: list[str], fields: tuple[str, ...]) -> None:
-    """Of each group keep the fields' values that most wordings have, and mark the rest with the first that differs."""
+    """Keep the most frequent values of the fields in each group, and mark other rows with the first difference."""
     counting = scores[(scores[WHY] == "") & is_wording(scores["prompt_id"])]
     if counting.empty:
         return
@@ -135,13 +135,13 @@ def _mark_others(scores: pd.DataFrame, group: list[str], fields: tuple[str, ...]
         if rows.any():
             called = _NAMES.get(name, name)
             scores.loc[rows, WHY] = [
-                f"{called} {mine if mine != '' else 'unknown'}, and the wordings that count are of {most or 'unknown'}"
+                f"{called} {mine if mine != '' else 'unknown'}, but the wordings that count have {most or 'unknown'}"
                 for mine, most in zip(stated_values[rows], values[rows], strict=True)
             ]
 
 
 def _mark_same_texts(scores: pd.DataFrame) -> None:
-    """Equal texts of one task are one wording: the first counts."""
+    """Mark equal texts of one task after the first: they are one wording."""
     texts = scores.loc[is_wording(scores["prompt_id"]) & (scores["text"] != ""), ["task", "prompt_id", "text"]]
     once = texts.drop_duplicates(["task", "prompt_id"])
     twice = once[once.duplicated(["task", "text"])]
@@ -160,7 +160,7 @@ def _mark_same_texts(scores: pd.DataFrame) -> None:
 
 
 def empty_prompts(scores: pd.DataFrame) -> int:
-    """Wordings without a text in a table that says the texts of others: they may be `none` under another name."""
+    """Count wordings without a text in a table with texts: they may be `none` under another name."""
     worded = scores[is_wording(scores["prompt_id"])]
     if not (worded["text"] != "").any():
         return 0
@@ -168,7 +168,7 @@ def empty_prompts(scores: pd.DataFrame) -> int:
 
 
 def reasons(scores: pd.DataFrame) -> pd.DataFrame:
-    """Rows that stand aside: reason (without the values that differ), n, an example (model, task, prompt)."""
+    """Return the reasons of rows that do not count (without values), n, and an example (model, task, prompt)."""
     aside = scores[scores[WHY] != ""]
     why = aside[WHY].str.replace(_DIFFERS, r"another \1 than that of the wordings that count", regex=True)
     example = aside["model"] + ", " + aside["task"] + ", " + aside["prompt_id"]
@@ -178,9 +178,9 @@ def reasons(scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def sharing_folders(scores: pd.DataFrame) -> list[tuple[str, str]]:
-    """Pairs of texts that mteb's names of experiments do not tell apart, and whose scores are all the same.
+    """Return pairs of texts with one name of mteb's experiments whose scores are all equal.
 
-    mteb would have answered for the second with the first one's scores.
+    mteb would have returned the first one's scores for the second.
     """
     rows = scores[(scores[WHY] == "") & is_wording(scores["prompt_id"]) & (scores["text"] != "")]
     texts = pd.Series(rows["text"].unique())
@@ -199,12 +199,12 @@ Words = NDArray[Any]
 
 @dataclass(frozen=True)
 class Grid:
-    """What is analysed.
+    """The analysed scores.
 
-    `scores` are models by tasks by wordings, NaN where one was not scored (tasks with fewer wordings are filled up so).
-    `prompts` (tasks by wordings) are their ids, empty where a task has no more; `facts` by name say of each wording its
-    source, label, context, generator and text. `default`, `none` and `reported` are models by tasks: the model's own
-    prompt in the same run, no prompt, and the default as somebody published it. `types` are the tasks' types.
+    `scores` are models by tasks by wordings, NaN without a score (also to pad tasks with fewer wordings). `prompts`
+    (tasks by wordings) are their ids, empty for padding; `facts` have each wording's source, label, context, generator
+    and text, by name. `default`, `none` and `reported` are models by tasks: the model's own prompt in the same run, no
+    prompt, and the published default. `types` are the tasks' types.
     """
 
     models: tuple[str, ...]
@@ -221,23 +221,23 @@ class Grid:
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """Who worded what there is."""
+        """The sources of the wordings."""
         return tuple(sorted({str(source) for source in self.facts["source"][self.prompts != ""]}))
 
     def only(self, wanted: NDArray[np.bool_]) -> Grid:
-        """With the scores of these wordings (tasks by wordings) alone."""
+        """Return the grid with only the scores of these wordings (tasks by wordings)."""
         return replace(self, scores=np.where(wanted[None], self.scores, np.nan))
 
     def accepted(self) -> Grid:
-        """With the wordings alone that the gate lets in; all where nobody was asked."""
+        """Return the grid with only accepted wordings; with all if nobody labelled them."""
         return self.only(self.facts["label"] == ACCEPTABLE) if self.gated else self
 
     def of_source(self, source: str) -> Grid:
-        """With wordings of one source alone."""
+        """Return the grid with only wordings of one source."""
         return self.only(self.facts["source"] == source)
 
     def with_wordings(self) -> Grid:
-        """Without models and tasks that have no wording left."""
+        """Return the grid without models and tasks that have no wording left."""
         scored = ~np.isnan(self.scores)
         models, tasks = scored.any(axis=(1, 2)), scored.any(axis=(0, 2))
         if models.all() and tasks.all():
@@ -254,14 +254,14 @@ class Grid:
         )
 
     def frame(self, values: Floats) -> pd.DataFrame:
-        """Models by tasks as a frame."""
+        """Return models by tasks as a frame."""
         return pd.DataFrame(values, index=list(self.models), columns=list(self.tasks))
 
 
 def grid_of(marked_scores: pd.DataFrame, named: Callable[[str], str] = str) -> Grid:
-    """The grid of scores that count (`evaluation.instructions.grid.marked`); `named` shortens models' names.
+    """Return the grid of scores that count (`evaluation.instructions.grid.marked`); `named` shortens models' names.
 
-    Raises DataError where no task has two wordings.
+    Raises DataError if no task has two wordings.
     """
     rows = marked_scores[marked_scores[WHY] == ""]
     worded = rows[is_wording(rows["prompt_id"])]

@@ -1,4 +1,4 @@
-"""The report on wordings: one page that opens with the answer, each table and figure as files."""
+"""The report on wordings: one page that opens with the answer, with tables and figures as files."""
 
 from __future__ import annotations
 
@@ -55,14 +55,12 @@ _SCENARIOS = {
     AGAINST_DEFAULTS: "{} with its best, others with defaults",
     AGAINST_WORST: "{} with its best, others with their worst",
 }
-_OWN_TABLES = (
-    "The best and the worst of so many wordings are chosen and scored on the same items: noise alone spreads them"
-)
-_SHARED = "Tasks of one type may share wordings: intervals over tasks take tasks for independent"
+_OWN_TABLES = "The best and the worst wordings are chosen and scored on the same items, so noise alone spreads them"
+_SHARED = "Intervals over tasks treat tasks as independent, although tasks of one type may share wordings"
 
 
 def all_exhibits(analysis: Analysis) -> dict[str, Exhibit]:
-    """The tables by name, in the page's order; those without rows are left away."""
+    """Return the tables by name, in the page's order, without empty ones."""
     tables = (
         recommended, inflation, published, distribution, variation, boards, drawn,
         best_worst, halves, origins, contexts, gate, coverage, aside,
@@ -72,7 +70,7 @@ def all_exhibits(analysis: Analysis) -> dict[str, Exhibit]:
 
 
 def recommended(analysis: Analysis) -> Exhibit:
-    """The board by means over wordings, beside the defaults'."""
+    """Return the board by means over wordings, with the defaults' means and ranks."""
     frame = analysis.recommended
     columns: dict[str, Cell] = {
         "Model": "model", "Rank": "rank",
@@ -83,18 +81,18 @@ def recommended(analysis: Analysis) -> Exhibit:
         "Default": cell("default_mean", hundred), "Default's rank": _number("default_rank", 0),
     }  # fmt: skip
     notes = [
-        "Recommended: the mean over accepted wordings, then over tasks. Its interval is over wordings, tasks held fixed"
-        " (Student's, Satterthwaite's degrees of freedom); limits of ranks are over tasks",
+        "Recommended: the mean over accepted wordings, then over tasks. Its interval is over wordings, for fixed tasks"
+        " (Student's t, Satterthwaite's degrees of freedom); limits of ranks are over tasks",
         f"Kendall's tau-b with the defaults' board: {shown(float(frame.attrs['tau']), 2)}",
-        f"Defaults are missing; in their ranks {HOLES[analysis.settings.holes]}" if analysis.holes else "",
+        f"Some defaults are missing; in their ranks {HOLES[analysis.settings.holes]}" if analysis.holes else "",
         _SHARED,
     ]
-    caption = "Models by the mean over accepted wordings, scores times 100, beside their defaults"
+    caption = "Models by the mean over accepted wordings, with their defaults, scores times 100"
     return _exhibit(analysis, "recommended", caption, frame, columns, notes)
 
 
 def inflation(analysis: Analysis) -> Exhibit:
-    """How often defaults are above the median wording."""
+    """Return how often defaults are above the median wording."""
     frame = analysis.inflation
     columns: dict[str, Cell] = {
         "Model": "model", "Tasks": "n_tasks",
@@ -105,16 +103,16 @@ def inflation(analysis: Analysis) -> Exhibit:
     }  # fmt: skip
     notes = [
         "Default above median: the share of tasks whose default scores more than the median wording. Median of its"
-        " ECDF: what the paper's Figure 5 shows as P(reported > median), the default counted among the wordings",
+        " ECDF: the quantity that the paper's Figure 5 calls P(reported > median); it counts the default as a wording",
         "Intervals are percentile bootstraps over tasks (10,000 resamples); points are means over tasks, SDs medians",
         *reasons(frame["model"], frame["reason"]),
     ]
-    caption = "Where defaults lie among wordings, in percent of tasks"
+    caption = "Position of defaults among wordings, in percent of tasks"
     return _exhibit(analysis, "inflation", caption, frame, columns, notes)
 
 
 def distribution(analysis: Analysis) -> Exhibit:
-    """Each model and task."""
+    """Return the scores of each model and task."""
     frame = analysis.distribution
     columns: dict[str, Cell] = {
         "Model": "model", "Task": "task", "n": "n", "Median": cell("median", hundred), "Min": cell("min", hundred),
@@ -122,18 +120,18 @@ def distribution(analysis: Analysis) -> Exhibit:
         "Default": cell("default", hundred),
         **({"No prompt": cell("none", hundred)} if frame["none"].notna().any() else {}),
         "ECDF": lambda row: f"{_percent(row['ecdf'])} ({_percent(row['ecdf_with_default'])})",
-        "Points": cell("difference", points), "SDs": cell("in_sds", points), "Is": _word("verdict"),
+        "Points": cell("difference", points), "SDs": cell("in_sds", points), "Verdict": _word("verdict"),
     }  # fmt: skip
     notes = [
-        f"Is: {RULE}. ECDF: the share of wordings that score at most as it does, in brackets with"
-        " the default as one of them; Points, SDs: default less median",
+        f"Verdict: {RULE}. ECDF: the share of wordings that score at most as the default, in brackets counting the"
+        " default as a wording; Points, SDs: default less median",
         *reasons(frame["model"] + ", " + frame["task"], frame["reason"]),
     ]
     return _exhibit(analysis, "distribution", "Scores times 100 over distinct wordings", frame, columns, notes)
 
 
 def variation(analysis: Analysis) -> Exhibit:
-    """Coefficients of variation by model."""
+    """Return coefficients of variation by model."""
     frame = analysis.variation
     columns: dict[str, Cell] = {
         "Model": "model", "Tasks": "n_tasks", "Median CV": cell("cv_median", _percent),
@@ -141,14 +139,14 @@ def variation(analysis: Analysis) -> Exhibit:
         "Median range": _number("range_median", 2),
     }  # fmt: skip
     notes = [
-        "CV: the population's standard deviation over wordings as a share of their mean, the default not among them. It"
-        " hangs on where the metric has its zero: SD and range (points) do not",
+        "CV: the population standard deviation over wordings as a share of their mean, without the default. It depends"
+        " on the metric's zero; SD and range (points) do not",
         *reasons(frame["model"], frame["reason"]),
     ]
     return _exhibit(
         analysis,
         "variation",
-        "How far scores move with the wording (arXiv 2605.22544, Figure 3)",
+        "How far scores vary with the wording (arXiv 2605.22544, Figure 3)",
         frame,
         columns,
         notes,
@@ -156,7 +154,7 @@ def variation(analysis: Analysis) -> Exhibit:
 
 
 def boards(analysis: Analysis) -> Exhibit:
-    """Ranks on each board."""
+    """Return ranks on each board."""
     rows = []
     for (scenario, chosen), board in analysis.boards.groupby(["scenario", "chosen"], sort=False):
         ranks = dict(zip(board["model"], map(str, board["rank"]), strict=True))
@@ -173,7 +171,7 @@ def boards(analysis: Analysis) -> Exhibit:
 
 
 def drawn(analysis: Analysis) -> Exhibit:
-    """Ranks under random wordings."""
+    """Return ranks under random wordings."""
     columns: dict[str, Cell] = {
         "Model": "model", "Default's rank": _number("rank", 0), "Expected rank": _number("mean_rank", 2),
         "Rank in 95%": lambda row: f"{row['rank_low']} to {row['rank_high']}", "First in": cell("first", _percent),
@@ -188,7 +186,7 @@ def drawn(analysis: Analysis) -> Exhibit:
 
 
 def best_worst(analysis: Analysis) -> Exhibit:
-    """Best and worst wordings."""
+    """Return the best and worst wordings."""
     columns: dict[str, Cell] = {
         "Task": "task", "Model": "model", "Best": _number("best", 3),
         "Best wording": lambda row: row["best_text"] or row["best_prompt"], "Worst": _number("worst", 3),
@@ -199,7 +197,7 @@ def best_worst(analysis: Analysis) -> Exhibit:
 
 
 def halves(analysis: Analysis) -> Exhibit:
-    """Split-half choice."""
+    """Return best wordings chosen on one half of the items and scored on the other."""
     frame = analysis.halves
     columns: dict[str, Cell] = {
         "Model": "model", "Task": "task", "Wordings": "n_wordings", "Items": "n_items",
@@ -216,7 +214,7 @@ def halves(analysis: Analysis) -> Exhibit:
 
 
 def origins(analysis: Analysis) -> Exhibit:
-    """People's wordings against machines'."""
+    """Return people's wordings against machines'."""
     frame = analysis.origins
     columns: dict[str, Cell] = {
         "Model": "model", "Task": "task", "Human": cell("human", hundred), "Machine": cell("machine", hundred),
@@ -235,18 +233,18 @@ def origins(analysis: Analysis) -> Exhibit:
 
 
 def contexts(analysis: Analysis) -> Exhibit:
-    """Kinds of wordings."""
+    """Return scores by kind of wording."""
     columns: dict[str, Cell] = {
-        "Of": "kind", "Is": "value", "Wordings": "wordings", "Mean": cell("mean", points),
+        "Kind": "kind", "Value": "value", "Wordings": "wordings", "Mean": cell("mean", points),
         "95% of wordings": lambda row: f"{points(row['low'])} to {points(row['high'])}",
     }  # fmt: skip
-    notes = ["All wordings are in this table, accepted or not"]
+    notes = ["This table has all wordings, accepted or not"]
     caption = "Kinds of wordings against the mean of all wordings of the same model and task, in points"
     return _exhibit(analysis, "contexts", caption, context_table(analysis.whole), columns, notes)
 
 
 def gate(analysis: Analysis) -> Exhibit:
-    """What unacceptable wordings would have made of it."""
+    """Return results with accepted wordings, and with all."""
 
     def both(name: str, form: Callable[[float], str]) -> Cell:
         return lambda row: f"{form(row[name])} ({form(row[f'all_{name}'])})"
@@ -256,12 +254,12 @@ def gate(analysis: Analysis) -> Exhibit:
         "Mean": both("mean", hundred), "Best wordings": both("best", hundred),
         "Median CV": both("cv_median", _percent), "Default above median": both("share", _percent),
     }  # fmt: skip
-    caption = "Accepted wordings alone, and in brackets what all wordings would have made of it, scores times 100"
+    caption = "Results with accepted wordings only, and in brackets with all wordings, scores times 100"
     return _exhibit(analysis, "gate", caption, analysis.gate, columns, [])
 
 
 def published(analysis: Analysis) -> Exhibit:
-    """What the published defaults would have one conclude."""
+    """Return conclusions from published defaults, compared with matched ones."""
 
     def both(name: str) -> Cell:
         return lambda row: f"{row[f'{name}_published']} → {row[f'{name}_matched']}"
@@ -271,39 +269,39 @@ def published(analysis: Analysis) -> Exhibit:
         "Rank with its best wordings": both("best"),
     }  # fmt: skip
     notes = [
-        "Left of the arrow by published defaults, right of it by those of the same run, split and subset; points"
-        " are averaged over the tasks that a model has, as the paper drew it"
+        "Left of the arrow: by published defaults; right of it: by defaults of the same run, split and subset. Points"
+        " are averaged over the tasks that a model has, as in the paper"
     ]
-    caption = "What becomes of conclusions when published defaults give way to matched ones"
+    caption = "Conclusions by published defaults, and by matched ones"
     return _exhibit(analysis, "published", caption, analysis.published, columns, notes)
 
 
 def coverage(analysis: Analysis) -> Exhibit:
-    """What was scored."""
+    """Return which wordings and defaults were scored."""
     yes = {True: "yes", False: "–"}
     columns: dict[str, Cell] = {
         "Model": "model", "Task": "task", "Wordings": lambda row: f"{row['wordings']} of {row['of']}",
         "Default": cell("default", yes.__getitem__), "No prompt": cell("none", yes.__getitem__),
         "Published": cell("reported", yes.__getitem__),
     }  # fmt: skip
-    notes = ["Wordings: how many count, of all that the task has; refused ones, and another source's, do not count"]
-    caption = "What was scored and counts"
+    notes = ["Wordings: the number that count, of all of the task; refused ones and another source's do not count"]
+    caption = "Scores that count"
     return _exhibit(analysis, "coverage", caption, coverage_table(analysis.grid), columns, notes)
 
 
 def aside(analysis: Analysis) -> Exhibit:
-    """Rows that do not count, by reason; the file has each of them."""
+    """Return the rows that do not count, by reason; the file has each of them."""
     columns: dict[str, Cell] = {"Reason": "reason", "Scores": "n", "Such as": "example"}
     rows = printed(aside_reasons(analysis.marked), columns)
     frame = analysis.marked[analysis.marked["why"] != ""].drop(columns=["text", "effective"])
-    return _exhibit(analysis, "aside", "Scores that stand aside, and why (the file has each)", frame, rows, [])
+    return _exhibit(analysis, "aside", "Scores that do not count, with reasons (the file has each)", frame, rows, [])
 
 
 def _exhibit(
     analysis: Analysis, name: str, caption: str, frame: pd.DataFrame, columns: Mapping[str, Cell] | pd.DataFrame,
     notes: Iterable[str],
 ) -> Exhibit:  # fmt: skip
-    """`frame` with all digits, and as printed."""
+    """Return the table with all digits and as printed."""
     simulated = [SIMULATED] if analysis.simulated else []
     rows = columns if isinstance(columns, pd.DataFrame) else printed(frame, columns)
     return Exhibit(name, caption, frame, rows, (*simulated, *filter(None, notes)))
@@ -318,7 +316,7 @@ def _word(name: str) -> Cell:
 
 
 def _with_ends(form: Callable[[float], str], name: str, low: str, high: str) -> Cell:
-    """A value with its interval, where there is one."""
+    """Return a column of values with their intervals, if any."""
     return lambda row: form(row[name]) + ("" if pd.isna(row[low]) else f" [{form(row[low])}, {form(row[high])}]")
 
 
@@ -334,7 +332,7 @@ _FEW_WORDINGS, _FEW_TASKS = 10, 5
 
 
 def headline(analysis: Analysis) -> tuple[str, ...]:
-    """How far scores move, where the defaults lie, and what ranks are worth."""
+    """Return sentences on the variation of scores, the defaults' positions, and the ranks."""
     return _moves(analysis), _defaults(analysis), _ranks(analysis)
 
 
@@ -345,7 +343,7 @@ def _moves(analysis: Analysis) -> str:
     of = f"{count(len(grid.models), 'model')} on {count(len(grid.tasks), 'task')}"
     cells = table[table["cv"].notna()]
     if cells.empty:
-        return f"Of {of}, with {each} wordings each, no coefficient of variation is defined."
+        return f"No coefficient of variation of {of}, with {each} wordings each, is defined."
     most = cells.iloc[int(cells["range"].argmax())]
     cv, sd = (100 * float(cells[name].median()) for name in ("cv", "sd"))
     return (
@@ -358,7 +356,7 @@ def _moves(analysis: Analysis) -> str:
 def _defaults(analysis: Analysis) -> str:
     compared = analysis.distribution[analysis.distribution["difference"].notna() & (analysis.distribution["n"] > 1)]
     if compared.empty:
-        return "Where the defaults lie is not known: none was scored in the same run on the same part of a task."
+        return "The defaults' positions are unknown: none was scored in the same run on the same part of a task."
     whose = "published default" if analysis.settings.defaults == PUBLISHED else "default"
     above = int(np.nansum(above_median(analysis.grid.scores, compared_default(analysis.grid))))
     counts = compared["verdict"].value_counts()
@@ -377,7 +375,7 @@ def _ranks(analysis: Analysis) -> str:
     accepted = "accepted wordings" if analysis.whole.gated else "all wordings"
     sentence = f"By the recommended score, the mean over {accepted}, {best['model']} has {mean}{ends}"
     if len(board) < 2:
-        return f"{sentence}; of one model there is no rank."
+        return f"{sentence}; a single model has no rank."
     of_model = analysis.boards[
         (analysis.boards["scenario"] == AGAINST_WORST) & (analysis.boards["chosen"] == analysis.boards["model"])
     ]
@@ -396,24 +394,24 @@ def _ranks(analysis: Analysis) -> str:
 
 
 def doubts(analysis: Analysis) -> list[str]:
-    """A line for each thing that is doubtful."""
+    """Return a line for each reason to doubt the numbers."""
     lines = [SIMULATED.rstrip(".")] if analysis.simulated else []
     lines += list(analysis.notes)
     n = analysis.distribution["n"]
     if n[n > 0].min() < _FEW_WORDINGS:
-        lines.append(f"some models' tasks have only {n[n > 0].min()} wordings: their spread is uncertain")
+        lines.append(f"some models' tasks have only {n[n > 0].min()} wordings, so their spread is uncertain")
     if len(analysis.grid.tasks) < _FEW_TASKS:
         lines.append(
-            f"with {count(len(analysis.grid.tasks), 'task')} no interval over tasks says much; ranks have none below"
+            f"with {count(len(analysis.grid.tasks), 'task')} intervals over tasks say little; ranks have none below"
             f" {_FEW_TASKS} tasks"
         )
     if not analysis.gate.empty:
-        lines.append("wordings that were not accepted count only in the tables of the gate and of kinds of wordings")
+        lines.append("unaccepted wordings count only in the tables of the gate and of kinds of wordings")
     return lines + fallen(analysis.published)
 
 
 def fallen(table: pd.DataFrame) -> list[str]:
-    """Which conclusions from published defaults fall once these are of the same run, split and subset."""
+    """Return the conclusions from published defaults that fail with defaults of the same run, split and subset."""
     if table.empty:
         return []
     above = {name: int(table[f"above_{name}"].sum()) for name in ("published", "matched")}
@@ -430,23 +428,23 @@ def fallen(table: pd.DataFrame) -> list[str]:
         )
     if moves["published"] != moves["matched"]:
         lines.append(
-            "with its best wordings against the others' defaults a model moves in rank by published defaults"
-            f" ({moves['published'] or 'none'}) otherwise than by matched ones ({moves['matched'] or 'none'})"
+            "with their best wordings against the others' defaults, models change rank by published defaults"
+            f" ({moves['published'] or 'none'}) differently than by matched ones ({moves['matched'] or 'none'})"
         )
     fewer = np.flatnonzero(table["n_published"] < table["n_matched"])
     if len(fewer):
         names = ", ".join(table["model"].iloc[fewer])
-        lines.append(f"published defaults are missing on some tasks of {names}: ranks by them rest on fewer tasks")
+        lines.append(f"published defaults are missing on some tasks of {names}: their ranks use fewer tasks")
     return lines
 
 
 FOLDER = "report_instructions"
-#: Headings, and what stands below them by name: figures first.
+#: Headings with the names of their figures and tables.
 OUTLINE = {
     "The recommended score": ("recommended", "ranks"),
-    "Where defaults lie": ("inflation", "published"),
+    "Defaults among wordings": ("inflation", "published"),
     "Scores over wordings": ("distribution",),
-    "How far scores move": ("variation",),
+    "Variation of scores": ("variation",),
     "Boards": ("boards", "random_wordings"),
     "Best and worst wordings": ("best_worst", "split_halves"),
     "People against machines": ("sources",),
@@ -454,25 +452,25 @@ OUTLINE = {
     "Coverage": ("coverage", "aside"),
 }
 _ABOUT = (
-    "How far scores of instruction embedders hang on the wording of the instruction, after arXiv 2605.22544. A wording"
-    " counts where people found it acceptable; scores stand beside each other where run, revision, split, subset, data"
-    " and mteb are the same. Each table is a file in tables/ (CSV with all digits, Markdown, LaTeX), each figure one in"
-    " figures/ (SVG, PNG)."
+    "How scores of instruction embedders depend on the wording of the instruction, after arXiv 2605.22544. A wording"
+    " counts if people found it acceptable; scores are compared if run, revision, split, subset, data and mteb are the"
+    " same. Each table is also a file in tables/ (CSV with all digits, Markdown, LaTeX), each figure one in figures/"
+    " (SVG, PNG)."
 )
 
 
 def write_report(folder: Path, analysis: Analysis, title: str) -> Path:
-    """Write the report into a folder, each file atomically; returns its page. Those of the report before go."""
+    """Write the report into a folder, each file atomically; return its page. Deletes an earlier report."""
     words = PageWords(title, SIMULATED if analysis.simulated else "", headline(analysis), doubts(analysis), _ABOUT)
     return write_outlined(folder, words, OUTLINE, all_exhibits(analysis), all_figures(analysis))
 
 
 def report_wordings(options: argparse.Namespace) -> int:
-    """The command `report`: write the report of a study, or of scores that somebody published, and say the answer."""
+    """Run `report`: write the report on a study or on published scores, and print the headline."""
     if options.items and options.study:
-        raise StudyError("--items goes with --scores; a study has its own, leave it out")
+        raise StudyError("--items belongs to --scores; leave it out with --study")
     if twice := [task for task, number in Counter(task for task, _ in options.part).items() if number > 1]:
-        raise StudyError(f"--part names two parts of {twice[0]}; of a task one is analysed, leave the other out")
+        raise StudyError(f"--part names two parts of {twice[0]}; only one can be analysed, so name one")
     if not options.study:
         return _report_scores(options)
     study = load_study(options.study, options.exports)
@@ -507,7 +505,7 @@ def _write(analysis: Analysis, folder: Path, title: str) -> int:
     try:
         page = write_report(folder, analysis, title)
     except FileNotFoundError as error:
-        raise StudyError(f"{folder}: no file can be written there ({error.filename}); name another folder") from None
+        raise StudyError(f"{folder}: files cannot be written there ({error.filename}); name another folder") from None
     print("\n".join([*([SIMULATED] if analysis.simulated else []), *headline(analysis)]))
     print(f"-> {page}")
     return 0

@@ -1,7 +1,7 @@
 """Score models under wordings of an instruction: each data set under the model's own prompt, none, and all accepted.
 
-The default is scored in the same run, on the same data, as everything that is compared with it. Models that have
-nothing left to do are not loaded; one that fails is reported, and the others go on.
+The default is scored in the same run, on the same data, as the wordings compared with it. Only models with work left
+are loaded; one that fails is reported, and the others go on.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ DOCUMENT = "document"
 
 
 class PromptedEncoder:
-    """An encoder whose queries, and texts without a role, stand under an instruction; documents stay as they are.
+    """An encoder that puts an instruction before queries and texts without a role, but not before documents.
 
     So the documents of a search are encoded once for all instructions. `text` None is the model's own prompt, an empty
-    one none at all. Nothing of the model is changed: others may use the encoder at the same time.
+    one no prompt. The model is not changed: others may use the encoder at the same time.
     """
 
     def __init__(self, encoder: Encoder, text: str | None, template: str = "") -> None:
         self._encoder, self._text, self._template = encoder, text, template
         self.similarity, self.similarity_pairwise = encoder.similarity, encoder.similarity_pairwise
         self.effective = ""
-        """What stood before the texts that were asked for last, documents aside."""
+        """The text before the last encoded texts, except documents."""
 
     @property
     def mteb_model_meta(self) -> ModelMeta:
@@ -72,7 +72,7 @@ class PromptedEncoder:
         prompt_type: Any = None,
         **_: Any,
     ) -> Embeddings:
-        """Embeddings of mteb's batches, in their order."""
+        """Return embeddings of mteb's batches, in order."""
         role = str(prompt_type.value) if prompt_type is not None else ""
         call = {
             "task_metadata": task_metadata, "hf_split": hf_split, "hf_subset": hf_subset, "prompt_type": prompt_type,
@@ -88,14 +88,14 @@ class PromptedEncoder:
 
 @dataclass
 class PromptRunOutcome(JobOutcome):
-    """What a run did, and the units that it was about: those that are not scored say why."""
+    """The outcome of a run, with its units: those not scored have a reason."""
 
     units: Sequence[PromptUnit] = ()
 
 
 @dataclass(frozen=True)
 class UnitResult:
-    """What a model made of a unit: mteb's result, the items, what really stood before texts; or why it refuses."""
+    """A model's result on a unit: mteb's result, the items, the effective prompt; or the reason for a refusal."""
 
     key: tuple[str, str]
     items: Items
@@ -114,12 +114,12 @@ def evaluate_instructions(
     cluster: str = "",
     load: Loader = ModelHost.load,
 ) -> PromptRunOutcome:
-    """Write `instructions/scores.parquet` and `instructions/item_scores.parquet`; `models` names some of the study's.
+    """Write `instructions/scores.parquet` and `instructions/item_scores.parquet`; `models` names some.
 
-    `cluster` is the address of a Ray cluster that does the work (docs/cluster.md); without one it is done here.
-    `include_unaccepted` scores what people did not accept, too, to show what the gate keeps out; rows carry the label.
-    Raises DataError without wordings or verdicts, StudyError for a model that the study does not have. What a model
-    does wrong is in the outcome's `failures`. Scores that are there already are kept, and texts encoded once.
+    `cluster` is the address of a Ray cluster (docs/howto/ray.md); empty for this machine. `include_unaccepted` also
+    scores wordings that people did not accept, to show the gate's effect; rows carry the label. Raises DataError
+    without wordings or verdicts, StudyError for a model that the study lacks. Errors of models are in the outcome's
+    `failures`. Existing scores are kept, and each text is encoded once.
 
     Source: arXiv 2605.22544, section 2; the default is scored anew instead of taken from a leaderboard.
     """
@@ -153,7 +153,7 @@ def evaluate_instructions(
 
 
 def _take(results: PromptResults, stream: Iterator[tuple[ModelJob, Any]], outcome: PromptRunOutcome, bar: Any) -> None:
-    """Save what is made, in whatever order it comes."""
+    """Save results in the order in which they come."""
     units = {unit.place: unit for unit in results.units}
     for job, result in stream:
         model = job.model
@@ -173,7 +173,7 @@ def _take(results: PromptResults, stream: Iterator[tuple[ModelJob, Any]], outcom
 
 
 def _score(evaluation: EvaluationSpec, unit: PromptUnit, template: str, model: Encoder) -> UnitResult:
-    """A piece of `evaluation.work`: a data set under a prompt."""
+    """Score a data set under a prompt: a piece of `evaluation.work`."""
     refused = model.refuses() if unit.wanted.text is not None else ""
     if refused:
         return UnitResult(unit.place, Items(reason=refused), refused=refused)
@@ -183,7 +183,7 @@ def _score(evaluation: EvaluationSpec, unit: PromptUnit, template: str, model: E
 
 
 def _rows(results: PromptResults, model: Model, unit: PromptUnit, result: UnitResult) -> Iterator[InstructionScore]:
-    """A row for each subset that mteb scored."""
+    """Yield a row for each subset that mteb scored."""
     ((split, subsets),) = result.result.scores.items()
     for subset in subsets:
         value = subset[METRICS[unit.dataset.task]]
@@ -204,9 +204,9 @@ def _rows(results: PromptResults, model: Model, unit: PromptUnit, result: UnitRe
 
 
 def forecast(study: Study, *, models: Sequence[str] = (), include_unaccepted: bool = False) -> str:
-    """For each model and data set: prompts, scores that are left, texts that these encode at most, and characters.
+    """Return for each model and data set the prompts, scores left, and the texts and characters to encode at most.
 
-    Documents of searches are counted once, other texts once a prompt. What is encoded already is not taken off.
+    Documents of searches are counted once, other texts once a prompt. Texts encoded already are counted too.
     """
     host = ModelHost.of(study)
     chosen = [Model.of(host, spec) for spec in host.chosen(models)]
@@ -228,7 +228,7 @@ def forecast(study: Study, *, models: Sequence[str] = (), include_unaccepted: bo
 
 
 def _cost(units: Sequence[PromptUnit]) -> tuple[int, int]:
-    """Texts and characters that these units of one data set encode."""
+    """Return the texts and characters that these units of one data set encode."""
     if not units:
         return 0, 0
     dataset = units[0].dataset
@@ -243,7 +243,7 @@ def _cost(units: Sequence[PromptUnit]) -> tuple[int, int]:
 
 
 def _documents(dataset: Dataset) -> set[str]:
-    """The distinct passages that are searched."""
+    """Return the distinct searched passages."""
     if isinstance(dataset, TableDataset) and dataset.task == "retrieval":
         return set(dataset.corpus.values())
     if isinstance(dataset, MtebTask) and dataset.task in SEARCHES:
@@ -253,7 +253,7 @@ def _documents(dataset: Dataset) -> set[str]:
 
 
 def score_wordings(options: argparse.Namespace) -> int:
-    """The command: score a study's models under wordings, and say what was done."""
+    """Run the command: score a study's models under wordings, and print the result."""
     study = cli.study_of(options)
     chosen = {"models": options.models, "include_unaccepted": options.include_unaccepted}
     inputs = [study.folder / name for name in ("verdicts.json", "pairs.parquet", "ratings.parquet", INSTRUCTIONS)]
@@ -268,7 +268,7 @@ def score_wordings(options: argparse.Namespace) -> int:
     for line in _about_wordings(outcome, include_unaccepted=options.include_unaccepted):
         print(f"  {line}")
     if study.acceptance.min_raters < 2 and not unlabelled(study.folder):
-        print("  a single pass: one rater's label decides, and there is no agreement to be told")
+        print("  one rater's label decides each wording, so there is no agreement to report")
     outcome.refuse_failures(len(models))
     return 0
 
@@ -280,6 +280,6 @@ def _about_wordings(outcome: PromptRunOutcome, *, include_unaccepted: bool) -> I
     yield from (f"  {number} {reason}" for reason, number in reasons.most_common())
     if include_unaccepted:
         unaccepted = sum(unit.wanted.label != "acceptable" for unit in wordings.values())
-        yield f"{unaccepted} that people did not accept are among them, with their labels"
+        yield f"{unaccepted} unaccepted wordings are among them, with their labels"
     if any(unit.wanted.simulated for unit in wordings.values()):
-        yield "labels are simulated: they say nothing of the wordings"
+        yield "labels are simulated, and say nothing about the wordings"

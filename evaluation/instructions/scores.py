@@ -1,4 +1,4 @@
-"""Scores by prompt: the long table's columns, its checked reader, the table by item, and a folder of mteb's results.
+"""Scores by prompt: the long table's columns and checked reader, the table by item, and mteb's result folders.
 
 results/MODEL/REVISION/TASK.json                        the model's own prompt
 results/MODEL/REVISION/experiments/NAME/TASK.json       with what NAME's model_meta.json sets
@@ -27,11 +27,11 @@ from plumbline.records import Number, Record
 
 SCORES, ITEMS = "instructions/scores.parquet", "instructions/item_scores.parquet"  # in a study's folder
 DEFAULT, NONE, REPORTED = "default", "none", "reported"
-NO_WORDINGS = (DEFAULT, NONE, REPORTED)  # prompt ids of what nobody worded for the comparison
+NO_WORDINGS = (DEFAULT, NONE, REPORTED)  # prompt ids that are not wordings
 ACCEPTABLE = "acceptable"
 Label = Literal["acceptable", "irrelevant", "unnatural", ""]
 _MOST_SEED = 10**15
-_ROUNDING = 1e-9  # by which a score may be off the scale
+_ROUNDING = 1e-9  # tolerance of the scale's limits
 _OTHER_NAMES = {"model_revision": "revision", "prompt_source": "source", "prompt": "text"}
 
 
@@ -42,32 +42,32 @@ class PromptScore(Record):
     NEEDED: ClassVar[tuple[str, ...]] = ("model", "task", "prompt_id", "score")
     model: str = Field(description="the embedding model")
     revision: str = Field(default="", description="its revision")
-    task: str = Field(description="the task, by mteb's name where it has one")
+    task: str = Field(description="the task, by mteb's name if it has one")
     task_type: str = Field(default="", description="the task's type, whose prompts its tasks may share")
     split: str = Field(default="", description="the split that was scored")
-    subset: str = Field(default="", description="the subset that was scored; empty where it is the mean over several")
+    subset: str = Field(default="", description="the subset that was scored; empty for the mean over several")
     metric: str = Field(default="", description="mteb's name of the main metric")
     prompt_id: str = Field(
-        description="default: the model's own prompt; none: no prompt at all; reported: the default's score as somebody"
-        " published it; else the wording's id"
+        description="default: the model's own prompt; none: no prompt at all; reported: the published score of the"
+        " default; else the wording's id"
     )
-    text: str = Field(default="", description="the exact prompt; empty for none, and where a table does not say it")
-    effective: str = Field(default="", description="what stands before a text after the model's template")
+    text: str = Field(default="", description="the exact prompt; empty for none, and if a table lacks it")
+    effective: str = Field(default="", description="the text before each input, after the model's template")
     source: Literal["machine", "human", ""] = Field(default="", description="who worded it; empty for the model's own")
     generator: str = Field(default="", description="the model that worded it")
-    context: str = Field(default="", description="what that was told: task_type, description or language")
-    label: Label = Field(default="", description="what people decided about it; empty where nobody was asked")
+    context: str = Field(default="", description="the generator's context: task_type, description or language")
+    label: Label = Field(default="", description="people's label; empty if nobody was asked")
     simulated: bool = Field(default=False, description="true if a program labelled it, not people")
-    score: Number = Field(description="the metric's value from -1 or 0 to 1; NaN where there is none")
+    score: Number = Field(description="the metric's value from -1 or 0 to 1; NaN without one")
     reason: str = Field(default="", description="why there is none; empty otherwise")
     mteb_version: str = Field(default="", description="the mteb that scored it")
     dataset_revision: str = Field(default="", description="the data set's revision")
     seed: int = Field(default=0, description="of the evaluation's own draws, the same for all prompts of a run")
-    run: str = Field(default="", description="what was scored together: a default of another run is not matched")
+    run: str = Field(default="", description="identity of the run: a default of another run is not matched")
 
 
 class PromptItemScore(Record):
-    """The same by item, where the task's score is the mean over its items (`instructions/item_scores.parquet`)."""
+    """A score by item, if the task's score is the mean over its items (`instructions/item_scores.parquet`)."""
 
     KEY = ("model", "task", "prompt_id", "item")
     model: str = Field(description="the embedding model")
@@ -78,28 +78,28 @@ class PromptItemScore(Record):
 
 
 def read_scores(path: Path) -> pd.DataFrame:
-    """The table of `PromptScore` in a file (CSV, TSV, JSONL, Parquet). Raises DataError as `checked_scores`."""
+    """Read the table of `PromptScore` in a file (CSV, TSV, JSONL, Parquet). Raises DataError as `checked_scores`."""
     return checked_scores(read_table(path), path)
 
 
 def study_scores(records: StudyRecords) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """A study's scores by prompt, and those by item where its run wrote them. Raises DataError before there are any."""
+    """Return a study's scores by prompt, and those by item if there are any. Raises DataError before its run."""
     made_by, folder = records.study.command("evaluation.instructions"), records.study.folder
     scores = checked_scores(records.noted.frame(SCORES, PromptScore, made_by), folder / SCORES)
     return scores, records.noted.frame(ITEMS, PromptItemScore, made_by) if (folder / ITEMS).exists() else no_items()
 
 
 def no_items() -> pd.DataFrame:
-    """A table by item without rows."""
+    """Return a table by item without rows."""
     return pd.DataFrame(columns=list(PromptItemScore.model_fields))
 
 
 def checked_scores(frame: pd.DataFrame, where: Path) -> pd.DataFrame:
-    """A long table with all columns of `PromptScore` in their order, in the types that these have; `where` names it.
+    """Return a long table with all columns of `PromptScore` in order and type; `where` names it in errors.
 
-    model, task, score and prompt_id (or the prompt itself: prompt or text) must be there; what else lacks is empty.
-    Other columns go. Raises DataError for what is no score, for unknown sources and labels, for a row that stands there
-    twice, and for one prompt id with two texts. A row of the source `default` is one of the default.
+    model, task, score and prompt_id (or the prompt itself: prompt or text) are required; other missing columns are
+    empty. Unknown columns are dropped. Raises DataError for cells that are not scores, unknown sources and labels,
+    duplicate rows, and a prompt id with two texts. A row of the source `default` is one of the default.
     """
     frame = _named(frame, where)
     fields = PromptScore.model_fields
@@ -112,7 +112,7 @@ def checked_scores(frame: pd.DataFrame, where: Path) -> pd.DataFrame:
     columns["seed"] = _seeds(frame, where) if "seed" in frame else 0
     columns["simulated"] = _truths(frame, where)
     checked = pd.DataFrame(columns, index=frame.index)[list(fields)].reset_index(drop=True)
-    defaults = checked["source"].isin(NO_WORDINGS)  # so tables of others say that nobody worded it
+    defaults = checked["source"].isin(NO_WORDINGS)  # other tables mark non-wordings in this way
     checked.loc[defaults & is_wording(checked["prompt_id"]), "prompt_id"] = DEFAULT
     checked.loc[defaults, "source"] = ""
     for name in ("source", "label"):
@@ -127,21 +127,24 @@ def checked_scores(frame: pd.DataFrame, where: Path) -> pd.DataFrame:
 
 
 def checked_items(frame: pd.DataFrame, where: Path) -> pd.DataFrame:
-    """A table with the columns of `PromptItemScore`. Raises DataError for what is no score or stands there twice."""
+    """Return a table with the columns of `PromptItemScore`. Raises DataError for bad scores and duplicates."""
     names = list(PromptItemScore.model_fields)
     if missing := [name for name in names if name not in frame]:
-        raise DataError(f"{where}: no column {missing[0]!r}; needed are {', '.join(names)}")
+        raise DataError(f"{where}: no column {missing[0]!r}; it needs {', '.join(names)}")
     columns = {name: _words(frame[name]) for name in names[:-1]} | {"score": numbers_of(frame, "score", where)}
     checked = pd.DataFrame(columns, index=frame.index).reset_index(drop=True)
     twice = checked.duplicated(list(PromptItemScore.KEY))
     if twice.any():
         row = checked.loc[twice].iloc[0]
-        raise DataError(f"{where}: item {row['item']!r} of {row['model']}, {row['task']}, {row['prompt_id']} twice")
+        raise DataError(
+            f"{where}: item {row['item']!r} of {row['model']}, {row['task']}, {row['prompt_id']} is there twice; keep"
+            " one"
+        )
     return checked
 
 
 def _named(frame: pd.DataFrame, where: Path) -> pd.DataFrame:
-    """The table under our names of columns."""
+    """Return the table with our names of columns."""
     frame = frame.rename(columns={old: new for old, new in _OTHER_NAMES.items() if new not in frame})
     if "prompt_id" not in frame and "text" in frame:
         texts = _words(frame["text"])
@@ -153,16 +156,16 @@ def _named(frame: pd.DataFrame, where: Path) -> pd.DataFrame:
     if missing := [name for name in PromptScore.NEEDED if name not in frame]:
         present = ", ".join(map(str, frame.columns))[:300]
         raise DataError(
-            f"{where}: no column {missing[0]!r}; needed are {', '.join(PromptScore.NEEDED)}, it has {present}"
+            f"{where}: no column {missing[0]!r}; it needs {', '.join(PromptScore.NEEDED)}, but has {present}"
         )
     if frame.empty:
-        raise DataError(f"{where}: there is no row in it")
+        raise DataError(f"{where}: no rows")
     return frame
 
 
 def _words(column: pd.Series) -> pd.Series:
-    """A column of texts, the empty one where nothing stands."""
-    codes, words = pd.factorize(column)  # few texts stand in many rows; -1, the last, is a missing one
+    """Return a column of texts, with empty ones for missing cells."""
+    codes, words = pd.factorize(column)  # few texts fill many rows; -1, the last, is a missing one
     texts = np.array([*map(str, words), ""], dtype=object)
     return pd.Series(texts[codes], index=column.index, name=column.name, dtype=object)
 
@@ -172,7 +175,7 @@ def _on_scale(frame: pd.DataFrame, where: Path) -> np.ndarray[Any, np.dtype[np.f
     if (off := np.abs(scores) > 1 + _ROUNDING).any():
         row = int(off.argmax())
         raise DataError(
-            f"{where}: row {row_number(row)}: {scores[row]:g} is no score from -1 to 1; divide percentages by 100"
+            f"{where}: row {row_number(row)}: {scores[row]:g} is not between -1 and 1; divide percentages by 100"
         )
     return scores
 
@@ -190,12 +193,14 @@ def _seeds(frame: pd.DataFrame, where: Path) -> np.ndarray[Any, np.dtype[np.int6
     seeds = np.nan_to_num(numbers_of(frame, "seed", where))
     if (wrong := (seeds != np.floor(seeds)) | (np.abs(seeds) > _MOST_SEED)).any():
         row = int(wrong.argmax())
-        raise DataError(f"{where}: row {row_number(row)}: seed {seeds[row]:g} is no whole number of at most 15 digits")
+        raise DataError(
+            f"{where}: row {row_number(row)}: seed {seeds[row]:g} is not a whole number of at most 15 digits"
+        )
     return seeds.astype(np.int64)
 
 
 def _refuse_nearly_named(prompt_ids: pd.Series, where: Path) -> None:
-    """Refuse `Default` and the like: it would count as a wording."""
+    """Raise DataError for `Default` and the like, which would count as a wording."""
     for name in prompt_ids.unique():
         if (meant := name.strip().lower()) in NO_WORDINGS and name != meant:
             row = row_number((prompt_ids == name).to_numpy().argmax())
@@ -219,7 +224,7 @@ def _refuse_twice(frame: pd.DataFrame, where: Path) -> None:
 
 
 def _refuse_two_texts(frame: pd.DataFrame, where: Path) -> None:
-    """A wording's id stands for one text; a default's text is the model's."""
+    """Raise DataError for a wording's id with two texts, sources or labels."""
     worded = frame.loc[~frame["prompt_id"].isin(NO_WORDINGS), ["task", "prompt_id", "text", "source", "label"]]
     once = worded.drop_duplicates()
     twice = once.duplicated(["task", "prompt_id"])
@@ -229,44 +234,43 @@ def _refuse_two_texts(frame: pd.DataFrame, where: Path) -> None:
         what = next(name for name in ("text", "source", "label") if of_prompt[name].nunique() > 1)
         values = " and ".join(repr(text) for text in of_prompt[what].unique()[:2])
         raise DataError(
-            f"{where}: prompt {row['prompt_id']!r} of task {row['task']} has two {what}s ({values}); give each its id"
+            f"{where}: prompt {row['prompt_id']!r} of task {row['task']} has two {what}s ({values}); give each its own"
+            " id"
         )
 
 
 def is_wording(prompt_ids: pd.Series) -> pd.Series:
-    """Which rows are of wordings, and not of the model's own prompt or none."""
+    """Return which rows are wordings, and not the model's own prompt or none."""
     return ~prompt_ids.isin(NO_WORDINGS)
 
 
 EXPERIMENTS = "experiments"
 _SETTERS = ("model_prompts", "prompts_dict", "prompts")
-#: Signs that mteb's names of experiments have one and the same sign for.
+#: Characters that mteb's names of experiments replace by one.
 _LOST = re.compile(r'[<>:"|?*\\/]')
 
 
 def folder_name(text: str) -> str:
-    """A prompt as names of mteb's experiments have it: prompts of one such name share a folder, and its scores."""
+    """Return a prompt as in mteb's names of experiments: prompts of one such name share a folder and its scores."""
     return _LOST.sub("_", text)
 
 
 def of_folder(folder: Path, progress: Callable[[], object] = lambda: None) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """The long table (`evaluation.instructions.scores.PromptScore`) of a folder of mteb's result files, and notes.
+    """Return the long table (`PromptScore`) of a folder of mteb's result files, and notes.
 
-    A row for each split and subset of each file, nothing averaged. What an experiment sets for its task is the prompt
-    (`model_prompts`, `prompts_dict` or `prompts`; keys are looked up as the classes of mteb's models do); an experiment
-    that sets none for the task, or sets something else besides, is left out and counted in a note. Raises DataError
-    for a folder without such results, and for damaged files.
+    There is a row for each split and subset of each file, without averaging. The prompt is what an experiment sets for
+    its task (`model_prompts`, `prompts_dict` or `prompts`, with keys as in mteb's models); experiments that set none
+    for the task, or set anything else, are left out and counted in a note. Raises DataError for a folder without such
+    results, and for damaged files.
     """
     home = folder if (folder / "results").is_dir() else folder.parent
     if not (home / "results").is_dir():
-        raise DataError(f"{folder}: no folder 'results' in it, as mteb's cache has one (results/MODEL/REVISION)")
+        raise DataError(f"{folder}: no folder 'results', which mteb's cache has (results/MODEL/REVISION)")
     files = sorted(path for path in (home / "results").glob("*/*/*.json") if path.name != "model_meta.json")
     runs = sorted((home / "results").glob(f"*/*/{EXPERIMENTS}/*/*.json"))
     experiments = [path for path in runs if path.name != "model_meta.json"]
     if not experiments:
-        raise DataError(
-            f"{folder}: no result of an experiment in it (results/MODEL/REVISION/{EXPERIMENTS}/NAME/TASK.json)"
-        )
+        raise DataError(f"{folder}: no results of experiments (results/MODEL/REVISION/{EXPERIMENTS}/NAME/TASK.json)")
     names = sorted({path.stem for path in (*files, *experiments)})
     about = {task.metadata.name: task.metadata for task in mteb_tasks(names)}
     rows, skipped = list[dict[str, Any]](), list[str]()
@@ -280,7 +284,7 @@ def of_folder(folder: Path, progress: Callable[[], object] = lambda: None) -> tu
             continue
         rows += _rows(path, meta, DEFAULT if is_default else prompt, is_default, about.get(path.stem))
     if not rows:
-        raise DataError(f"{folder}: none of {len(experiments)} results of experiments sets a prompt for its task")
+        raise DataError(f"{folder}: none of its {len(experiments)} experiments sets a prompt for its task")
     return checked_scores(pd.DataFrame(rows), folder), tuple(_notes(rows, skipped))
 
 
@@ -303,11 +307,13 @@ def _rows(path: Path, meta: Mapping[str, Any], prompt: str, is_default: bool, ab
                 row = {"split": split, "subset": str(subset["hf_subset"]), "score": subset["main_score"]}
                 yield shared | row | {"mteb_version": version}
     except (KeyError, TypeError, AttributeError) as error:
-        raise DataError(f"{path}: no result of mteb's ({type(error).__name__}: {error}); run that task again") from None
+        raise DataError(
+            f"{path} is not an mteb result ({type(error).__name__}: {error}); run that task again"
+        ) from None
 
 
 def _prompt(kwargs: Any, task: str, task_type: str) -> str | None:
-    """The prompt that an experiment sets for a task; None where it sets none, or something else besides."""
+    """Return the prompt that an experiment sets for a task; None if it sets none, or anything else."""
     if not isinstance(kwargs, Mapping) or set(kwargs) - set(_SETTERS) or len(kwargs) != 1:
         return None
     (value,) = kwargs.values()
@@ -332,9 +338,9 @@ def _json(path: Path) -> dict[str, Any]:
     try:
         content = read_json(path)
     except FileNotFoundError:
-        raise DataError(f"{path} is not there any more") from None
+        raise DataError(f"{path} has disappeared; run again") from None
     if not isinstance(content, dict):
-        raise DataError(f"{path}: no result of mteb's; run that task again")
+        raise DataError(f"{path} is not an mteb result; run that task again")
     return content
 
 
@@ -345,13 +351,13 @@ def _type(about: Mapping[str, Any], task: str) -> str:
 def _notes(rows: list[dict[str, Any]], skipped: list[str]) -> Iterator[str]:
     if skipped:
         yield (
-            f"left out: {len(skipped)} results of experiments that set no prompt for their task, or something else"
-            f" besides ({skipped[0]}{', ...' if len(skipped) > 1 else ''})"
+            f"left out: {len(skipped)} results of experiments that set no prompt for their task, or set something"
+            f" else ({skipped[0]}{', ...' if len(skipped) > 1 else ''})"
         )
     texts = {row["text"] for row in rows if row.get("text")}
     if lost := sorted(text for text in texts if _LOST.search(text)):
         yield (
-            f"{len(lost)} of {len(texts)} prompts hold signs that mteb's folders do not tell apart, as in"
-            f" {json.dumps(lost[0], ensure_ascii=False)}: one that differs in these alone would have been given its"
-            " scores from the cache, and none of its own"
+            f"{len(lost)} of {len(texts)} prompts have characters that mteb's folder names replace, as in"
+            f" {json.dumps(lost[0], ensure_ascii=False)}: a prompt that differs only in these would have received its"
+            " scores from the cache instead of its own"
         )

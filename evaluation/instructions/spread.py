@@ -1,6 +1,6 @@
-"""How far scores move with the wording, where the default lies, whether people's and machines' wordings differ.
+"""The variation of scores with the wording, the default's position, and people's against machines' wordings.
 
-`scores` are the wordings' (the default is not among them), NaN where one was not scored; the last axis is theirs.
+`scores` are the wordings' (without the default), NaN without a score; the last axis is the wordings.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from plumbline.statistics.estimates import Bootstrap, Estimate, Floats, Value, p
 from plumbline.statistics.paired import holm
 
 LEAST = 2  # distinct wordings, below which nothing varies
-_DIGITS = 12  # scores that agree so far are equal
+_DIGITS = 12  # scores equal to this precision are ties
 
 
 def coefficient_of_variation(scores: Sequence[float] | Floats) -> Value:
-    """The standard deviation of one model's scores on a task over the wordings, as a share of their mean.
+    """Return the standard deviation of one model's scores on a task as a share of their mean.
 
-    The standard deviation is the population's (divisor n). NaN with a reason for fewer than 2 scores, and where the
-    mean is not above 0: then a share of it says nothing. It hangs on the metric's zero: look at the standard deviation
-    and the range too.
+    The standard deviation over the wordings is the population's (divisor n). NaN with a reason for fewer than 2 scores,
+    and if the mean is not above 0: then a share of it has no meaning. It depends on the metric's zero: see the standard
+    deviation and the range too.
 
     Source: arXiv 2605.22544, Figure 3 (the default is not among the scores).
 
@@ -48,7 +48,7 @@ def coefficient_of_variation(scores: Sequence[float] | Floats) -> Value:
 
 
 def variation(scores: Floats) -> Floats:
-    """`coefficient_of_variation` along the last axis; NaN where it is undefined."""
+    """Return `coefficient_of_variation` along the last axis; NaN if undefined."""
     n, mean, sd = moments(scores)
     cv = np.full(n.shape, np.nan)
     np.divide(sd, mean, out=cv, where=(n >= LEAST) & (mean > 0))
@@ -56,14 +56,14 @@ def variation(scores: Floats) -> Floats:
 
 
 def variation_reason(n: int, mean: float) -> str:
-    """Why there is no coefficient of variation; empty where there is one."""
+    """Return why there is no coefficient of variation; empty if there is one."""
     if n < LEAST:
-        return f"{n} distinct wording{'s' * (n != 1)}: it takes {LEAST}"
-    return "" if mean > 0 else "the mean is not above 0: no share of it says anything"
+        return f"{n} distinct wording{'s' * (n != 1)}, but it needs {LEAST}"
+    return "" if mean > 0 else "the mean is not above 0, so a share of it has no meaning"
 
 
 def moments(scores: Floats) -> tuple[Floats, Floats, Floats]:
-    """Number, mean and population standard deviation along the last axis."""
+    """Return number, mean and population standard deviation along the last axis."""
     scored = ~np.isnan(scores)
     n = scored.sum(axis=-1)
     some = np.maximum(n, 1)
@@ -73,10 +73,10 @@ def moments(scores: Floats) -> tuple[Floats, Floats, Floats]:
 
 
 def default_ecdf(scores: Sequence[float] | Floats, default: float | Floats, *, with_itself: bool = False) -> Floats:
-    """The share of wordings that score at most what the default does, along the last axis.
+    """Return the share of wordings that score at most as the default, along the last axis.
 
-    `with_itself` counts the default as one more, which is how the paper has it: then it is at least 1 / (n + 1). Ties
-    count as at most. NaN without wordings or default.
+    `with_itself` counts the default as a wording, as the paper does: then the share is at least 1 / (n + 1). Ties count
+    as at most. NaN without wordings or default.
 
     Source: arXiv 2605.22544, 3.3 and Figure 5 (with the default itself).
 
@@ -93,19 +93,19 @@ def default_ecdf(scores: Sequence[float] | Floats, default: float | Floats, *, w
 
 
 def above_median(scores: Floats, default: Floats) -> Floats:
-    """1 where the default scores more than the wordings' median, 0 where not, NaN where either is missing."""
+    """Return 1 if the default scores more than the wordings' median, 0 if not, NaN if either is missing."""
     middle = median(scores)
     more = np.round(default, _DIGITS) > np.round(middle, _DIGITS)
     return np.where(np.isnan(middle) | np.isnan(default), np.nan, more.astype(np.float64))
 
 
 def median(scores: Floats) -> Floats:
-    """The median along the last axis; NaN where there are no scores."""
+    """Return the median along the last axis; NaN without scores."""
     return quantile(scores, 0.5)
 
 
 def quantile(scores: Floats, share: float) -> Floats:
-    """A quantile along the last axis, linear between scores, of those that are there."""
+    """Return a quantile along the last axis, linear between the existing scores."""
     ordered = np.sort(scores, axis=-1)  # NaN come last
     n = (~np.isnan(scores)).sum(axis=-1)
     position = np.maximum(n - 1, 0) * share
@@ -120,10 +120,10 @@ def quantile(scores: Floats, share: float) -> Floats:
 def share_above_median(
     scores: Floats, default: Floats, *, n_resamples: int = 10_000, rng: np.random.Generator
 ) -> Estimate:
-    """On what share of tasks a model's default scores more than the median of its wordings, with a 95% interval.
+    """Return the share of tasks whose default scores more than the median wording, with a 95% interval.
 
     `scores` are tasks by wordings, `default` is by task. The interval is the percentile bootstrap's over tasks; there
-    is none where the default is on the same side of every median: resamples would all be alike.
+    is none if the default is on the same side of every median, as all resamples would be equal.
 
     >>> import numpy as np
     >>> from evaluation import share_above_median
@@ -138,10 +138,10 @@ def share_above_median(
 
 
 def median_ecdf(scores: Floats, default: Floats, *, n_resamples: int = 10_000, rng: np.random.Generator) -> Estimate:
-    """The median over tasks of the default's ECDF, the default counted as one of the wordings, with a 95% interval.
+    """Return the median over tasks of the default's ECDF, counting it as a wording, with a 95% interval.
 
-    This is what the paper's Figure 5 shows under the name P(reported > median), and is not that probability
-    (`share_above_median` is). The interval is the percentile bootstrap's over tasks.
+    The paper's Figure 5 shows this as P(reported > median), but it is not that probability (`share_above_median` is).
+    The interval is the percentile bootstrap's over tasks.
 
     Source: arXiv 2605.22544, 3.3 and Figure 5, in percent there.
 
@@ -161,7 +161,7 @@ def _by_task(scores: Floats, default: Floats) -> tuple[Floats, Floats]:
     grid, defaults = np.asarray(scores, dtype=np.float64), np.asarray(default, dtype=np.float64)
     if grid.ndim != 2 or defaults.shape != grid.shape[:1]:
         raise ValueError(
-            f"tasks by wordings and a default a task are needed, not of shapes {grid.shape}, {defaults.shape}"
+            f"scores must be tasks by wordings, with a default a task, not of shapes {grid.shape}, {defaults.shape}"
         )
     return grid, defaults
 
@@ -173,24 +173,24 @@ def _over_tasks(
     n_resamples: int,
     rng: np.random.Generator,
 ) -> Estimate:
-    """A mean or median over tasks with the percentile bootstrap's interval."""
+    """Return a mean or median over tasks with the percentile bootstrap's interval."""
     n = len(values)
     if not n:
         return Estimate.undefined("no task has both wordings and a default")
     value = float(reduce(values))
     if n < LEAST or np.ptp(values) == 0:
-        why = "one task has no interval over tasks" if n < LEAST else "the same on every task: resamples are all alike"
+        why = "one task has no interval over tasks" if n < LEAST else "the same on every task, so resamples are equal"
         return Estimate.alone(value, why, n)
     return Bootstrap(value, n, resampled(values, n_resamples, rng)).percentile()
 
 
 def _means(values: Floats, number: int, rng: np.random.Generator) -> Floats:
-    """Means of resamples of noughts and ones: how many ones are drawn is binomial."""
+    """Return means of resamples of zeros and ones: the number of ones drawn is binomial."""
     return rng.binomial(len(values), float(values.mean()), number) / len(values)
 
 
 def _medians(values: Floats, number: int, rng: np.random.Generator) -> Floats:
-    """Medians of resamples, by the places that the middle ones of as many uniform numbers have among sorted values.
+    """Return medians of resamples, from the positions of the middle uniform numbers among sorted values.
 
     The k-th smallest of n uniform numbers is Beta(k, n - k + 1); the next is the smallest of n - k above it.
     """
@@ -205,15 +205,15 @@ def _medians(values: Floats, number: int, rng: np.random.Generator) -> Floats:
 
 
 N_RESAMPLES = 100_000
-_EXACT = 40  # scores of both sides, up to which every way to share them out is counted
+_EXACT = 40  # scores of both sides, up to which every split is counted
 
 
 @dataclass(frozen=True)
 class MedianTest:
     """The difference of medians and its two-sided p.
 
-    `difference` is median(first) - median(second); `method` is "exact" or the number of resamples; what is undefined is
-    NaN, and `reason` says why.
+    `difference` is median(first) - median(second); `method` is "exact" or the number of resamples; undefined values are
+    NaN, with the `reason`.
     """
 
     difference: float
@@ -226,12 +226,12 @@ class MedianTest:
 def median_permutation_test(
     first: Sequence[float] | Floats, second: Sequence[float] | Floats, *, rng: np.random.Generator
 ) -> MedianTest:
-    """Whether two groups of scores differ by more than chance in their medians, by sharing them out anew.
+    """Test whether the medians of two groups of scores differ by more than chance, by permutation.
 
-    p is twice the smaller tail, ties counted in both, at most 1. Up to 40 scores it is exact: medians rest on places in
-    the sorted scores alone, and how often each places occur over all ways to share them out is counted. Beyond, 100,000
-    random ways are drawn, and the found one counts as one of them. NaN for fewer than 2 scores on a side, or where all
-    scores are equal.
+    p is twice the smaller tail, with ties in both, at most 1. Up to 40 scores it is exact: medians depend only on
+    positions in the sorted scores, whose frequencies over all splits are counted. Beyond, 100,000 random splits are
+    drawn, and the observed one counts as one of them. NaN for fewer than 2 scores on a side, or if all scores are
+    equal.
 
     Source: arXiv 2605.22544, Figures 7 and 8 (scipy's permutation_test, 10,000 resamples). The exact count is ours.
 
@@ -247,7 +247,7 @@ def median_permutation_test(
     both = np.sort(np.concatenate([x, y]))
     reason = ""
     if min(sizes) < 2:
-        reason = f"a test needs at least 2 wordings on each side, there are {sizes[0]} and {sizes[1]}"
+        reason = f"a test needs at least 2 wordings on each side, not {sizes[0]} and {sizes[1]}"
     elif np.ptp(both) == 0:
         reason = "all wordings score the same"
     if reason:
@@ -266,7 +266,7 @@ def median_permutation_test(
 
 
 def source_tests(grid: Grid, *, seed: int) -> pd.DataFrame:
-    """People's wordings against machines', for each model and task that has both.
+    """Test people's wordings against machines', for each model and task that has both.
 
     Columns: model, task, n_human, n_machine, human, machine (medians), difference (in points), p, p_holm (over all rows
     with a p), method, reason.
@@ -293,7 +293,7 @@ def source_tests(grid: Grid, *, seed: int) -> pd.DataFrame:
 
 
 def _drawn_gaps(both: Floats, n: int, rng: np.random.Generator) -> Floats:
-    """Differences of medians when the sorted scores are shared out at random."""
+    """Return differences of medians for random splits of the sorted scores."""
     gaps = []
     rows = max(1, 2**21 // len(both))
     for start in range(0, N_RESAMPLES, rows):
@@ -304,10 +304,10 @@ def _drawn_gaps(both: Floats, n: int, rng: np.random.Generator) -> Floats:
 
 @lru_cache(maxsize=64)
 def _median_places(n: int, m: int) -> tuple[NDArray[np.int64], Floats]:
-    """Places (from 0) of both middle scores of each group among all sorted ones, and how many ways have them there.
+    """Return positions of both middle scores of each group among all sorted ones, and the number of splits with them.
 
-    `n` and `m` are the groups' sizes; a group of an odd size has its one middle score twice. Sorted scores are given to
-    the groups one after another; a way is known by how many the first group has so far and which places were middles.
+    `n` and `m` are the groups' sizes; a group of an odd size has its one middle score twice. Sorted scores go to the
+    groups one after another; a split's state is the number in the first group and the positions of middles so far.
     """
     of_first, of_second = {(n - 1) // 2, n // 2}, {(m - 1) // 2, m // 2}
     ways: dict[tuple[int, tuple[int, ...], tuple[int, ...]], int] = {(0, (), ()): 1}
@@ -327,14 +327,15 @@ def _median_places(n: int, m: int) -> tuple[NDArray[np.int64], Floats]:
 
 N_SPLITS = 1000
 _LEAST = 2  # items of a half
-_SAME = 1e-3  # by which the mean over items may be off the task's score: mteb rounds what it measures of queries
+_SAME = 1e-3  # tolerance between the mean over items and the task's score: mteb rounds scores of queries
 
 
 @dataclass(frozen=True)
 class HalfSplitScore:
-    """A best wording's score where it was chosen (`naive`) and on the other half (`other_half`), over random halves.
+    """A best wording's score on the items that chose it (`naive`) and on the other half (`other_half`).
 
-    `low` and `high` hold 95% of the splits' scores on the other half; `n_items` and `n_wordings` are what it rests on.
+    `low` and `high` cover 95% of the random splits' scores on the other half; `n_items` and `n_wordings` are the
+    numbers behind it.
     """
 
     naive: float
@@ -347,11 +348,12 @@ class HalfSplitScore:
 
 
 def split_half_choice(items: Floats, *, n_splits: int = N_SPLITS, rng: np.random.Generator) -> HalfSplitScore:
-    """The best of several wordings, chosen on a random half of the items and scored on the other, `n_splits` times.
+    """Score the best of several wordings, chosen on a random half of the items, on the other half.
 
-    `items` are wordings by items, each cell what an item adds to the score, whose mean is the score; all wordings have
-    all items. Both halves choose and score in turn; the odd item goes to either. `naive` is the largest mean over all
-    items, which chooses and scores on the same ones. NaN with a reason for fewer than 2 wordings or 4 items.
+    `items` are wordings by items, each cell an item's score, whose mean is the task's score; all wordings have all
+    items. Both halves choose and score in turn, in `n_splits` splits; the odd item goes to either. `naive` is the
+    largest mean over all items, which chooses and scores on the same ones. NaN with a reason for fewer than 2 wordings
+    or 4 items.
 
     >>> import numpy as np
     >>> from evaluation import split_half_choice
@@ -362,13 +364,13 @@ def split_half_choice(items: Floats, *, n_splits: int = N_SPLITS, rng: np.random
     """
     scores = np.asarray(items, dtype=np.float64)
     if scores.ndim != 2:
-        raise ValueError(f"wordings by items are needed, not an array of shape {scores.shape}")
+        raise ValueError(f"scores must be wordings by items, not of shape {scores.shape}")
     n_wordings, n_items = scores.shape
     reason = ""
     if n_wordings < 2:
         reason = "a choice needs at least 2 wordings"
     elif n_items < 2 * _LEAST:
-        reason = f"halves need at least {2 * _LEAST} items, there are {n_items}"
+        reason = f"halves need at least {2 * _LEAST} items, not {n_items}"
     elif not np.isfinite(scores).all():
         reason = "not every wording has every item"
     if reason:
@@ -387,11 +389,12 @@ def split_half_choice(items: Floats, *, n_splits: int = N_SPLITS, rng: np.random
 
 
 def choice_table(grid: Grid, items: pd.DataFrame, *, seed: int, named: dict[str, str]) -> pd.DataFrame:
-    """`split_half_choice` for each model and task with scores by item (`PromptItemScore`), beside the default's score.
+    """Return `split_half_choice` for each model and task with scores by item (`PromptItemScore`), and the default.
 
     Columns: model, task, n_wordings, n_items, default, naive, other_half, low, high, lost (naive less other_half, in
     points), gain (other_half less default, in points), reason. Wordings are those that count in the grid. A task whose
-    score is not the mean over its items is not halved, and the reason says so. `named` gives models their names there.
+    score is not the mean over its items is not split, and the reason says so. `named` maps models to their displayed
+    names.
     """
     rows = []
     for (model, task), of_task in items.groupby(

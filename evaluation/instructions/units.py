@@ -1,4 +1,4 @@
-"""What is scored: each data set under the model's own prompt, under none, and every wording that people accept."""
+"""Units of scoring: each data set under the model's own prompt, under none, and every accepted wording."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from plumbline.study.evaluation import EvaluationSpec
 
 @dataclass(frozen=True)
 class WordingLabel:
-    """What raters said of a wording: the label of most, `reason` where it is not acceptable."""
+    """Raters' decision on a wording: the majority label, and the `reason` if it is not acceptable."""
 
     label: Label = ""
     n_raters: int = 0
@@ -56,12 +56,12 @@ class WordingLabel:
 
     @property
     def accepted(self) -> bool:
-        """Whether it may be evaluated."""
+        """Whether the wording may be evaluated."""
         return self.label == ACCEPTABLE
 
 
 def decide(answers: Sequence[str], min_raters: int) -> WordingLabel:
-    """The label that more than half of raters gave.
+    """Return the label that more than half of the raters gave.
 
     >>> decide(["acceptable", "acceptable", "unnatural"], 2).label
     'acceptable'
@@ -71,20 +71,22 @@ def decide(answers: Sequence[str], min_raters: int) -> WordingLabel:
     n = len(answers)
     if n < min_raters:
         return (
-            WordingLabel(n_raters=n, reason=f"labelled by {n} raters, {min_raters} are needed") if n else WordingLabel()
+            WordingLabel(n_raters=n, reason=f"labelled by {n} raters, but {min_raters} are needed")
+            if n
+            else WordingLabel()
         )
     for label in LABELS:
         if 2 * answers.count(label) > n:
-            why = "" if label == ACCEPTABLE else f"{label}, say {answers.count(label)} of {n} raters"
+            why = "" if label == ACCEPTABLE else f"{label}, by {answers.count(label)} of {n} raters"
             return WordingLabel(label, n, why)
     return WordingLabel(n_raters=n, reason=f"no label has more than half of its {n} raters")
 
 
 def labelled(evidence: Evidence, wordings: Sequence[Instruction]) -> Mapping[str, WordingLabel]:
-    """What was decided about each wording, by prompt_id.
+    """Return the decision on each wording, by prompt_id.
 
-    Raises DataError without verdicts, and where they do not follow from the ratings; StudyError for a rubric that does
-    not ask for these labels.
+    Raises DataError without verdicts, and if they do not follow from the ratings; StudyError for a rubric that does not
+    ask for these labels.
     """
     verdicts, study = evidence.verdicts, evidence.study
     evidence.read_all()
@@ -111,19 +113,19 @@ def labelled(evidence: Evidence, wordings: Sequence[Instruction]) -> Mapping[str
 
 
 def unlabelled(folder: Path) -> bool:
-    """Whether nobody has decided anything about the wordings of a study's folder yet."""
+    """Return whether nobody has decided on the wordings of a study's folder yet."""
     return not (folder / "verdicts.json").exists()
 
 
 def _label_question(rubric: Rubric) -> str:
-    """The question whose labels say which wordings are acceptable; empty where there is none."""
+    """Return the question whose labels decide on wordings; empty without one."""
     questions = (question for question in rubric.asked() if question.kind == "label")
     return next((question.name for question in questions if set(LABELS) <= set(question.labels)), "")
 
 
 @dataclass(frozen=True)
 class PromptChoice:
-    """A prompt as it is to be evaluated. `text` is None for the model's own, empty for none at all."""
+    """A prompt to evaluate. `text` is None for the model's own, empty for none."""
 
     prompt_id: str
     text: str | None
@@ -140,7 +142,7 @@ NOTHING = PromptChoice(NONE, "")
 
 @dataclass(frozen=True)
 class PromptUnit:
-    """One data set under one prompt; `reason` says why it is not scored, and is empty where it is."""
+    """One data set under one prompt; `reason` says why it is not scored, else it is empty."""
 
     dataset: Dataset
     content_id: str
@@ -149,18 +151,18 @@ class PromptUnit:
 
     @property
     def place(self) -> tuple[str, str]:
-        """Where it stands among a model's: data set and prompt."""
+        """Its key among a model's units: data set and prompt."""
         return self.dataset.name, self.wanted.prompt_id
 
     @property
     def parts(self) -> list[tuple[str, str]]:
-        """The splits and subsets that are scored, as mteb names them."""
+        """The scored splits and subsets, as mteb names them."""
         if isinstance(self.dataset, MtebTask):
             return [(self.dataset.loaded.split, subset) for subset in self.dataset.loaded.task.dataset]
         return [("test", "default")]
 
     def unit_id(self, protocol: Protocol, model: Model) -> str:
-        """Identity of its scores: the data, the model, the exact prompt and template, protocol and libraries."""
+        """Return the identity of its scores: the data, the model, the prompt and template, protocol and libraries."""
         text = self.wanted.text
         prompt = DEFAULT if text is None else hashlib.sha256(text.encode()).hexdigest()
         template = "" if text is None else model.spec.instruction_template
@@ -169,19 +171,19 @@ class PromptUnit:
 
 
 def run_id(evaluation: EvaluationSpec) -> str:
-    """What makes scores comparable beside model and data, whenever they were made: libraries, protocol, precision."""
+    """Return the identity of a run: the libraries, protocol and precision that make scores comparable."""
     return identity("prompt-run-v1", _versions(), evaluation.protocol, evaluation.precision)[:12]
 
 
 def plan(study: Study, *, include_unaccepted: bool = False) -> list[PromptUnit]:
-    """Every unit of a study, data set by data set: the default, none, then the wordings in their order.
+    """Return every unit of a study, data set by data set: the default, none, then the wordings in their order.
 
-    Wordings that people did not accept have the reason why, but where they are included. Raises DataError where there
-    are no wordings, or no verdicts yet, and for data sets that cannot be read.
+    Unaccepted wordings have a reason, unless they are included. Raises DataError without wordings or verdicts, and for
+    data sets that cannot be read.
     """
     asked_of(study)
     if not study.evaluation.models:
-        raise StudyError(f"{study.file}: the study has no `evaluation`, so that nothing is scored; add its `models`")
+        raise StudyError(f"{study.file}: no models to score; add `evaluation` with `models`")
     wordings = read_wordings(study)
     decisions = {} if include_unaccepted and unlabelled(study.folder) else labelled(Evidence.open(study), wordings)
     return [
@@ -227,7 +229,7 @@ def _units(
 
 @functools.cache
 def _versions() -> str:
-    """The libraries that make scores, without our own version: what of it counts is in the identities."""
+    """Return the libraries that make scores, without our version: its relevant parts are in the identities."""
     return ", ".join(part for part in versions().split(", ") if not part.startswith("plumbline "))
 
 
@@ -236,21 +238,21 @@ WRITE_SECONDS = 10.0
 
 
 class InstructionScore(PromptScore):
-    """A row of the table, with what tells whether it still holds."""
+    """A row of the table, with the identity that tells whether it is still valid."""
 
-    unit_id: str = Field(default="", description="identity of all that makes the score: equal ones are reused")
+    unit_id: str = Field(default="", description="identity of everything behind the score: equal ones are reused")
     versions: str = Field(default="", description="packages that made the score, and their versions")
 
 
 class UnitRows(Record):
-    """All rows of a unit, as the journal has them."""
+    """All rows of a unit, as in the journal."""
 
     unit_id: str = Field(description="the unit's identity")
     rows: tuple[InstructionScore, ...] = Field(description="one for each subset")
 
 
 class PromptResults:
-    """The rows of a run: what holds from earlier ones, and what is still to be made (`todo`)."""
+    """The rows of a run: the valid ones of earlier runs, and the units left to score (`todo`)."""
 
     def __init__(self, records: StudyRecords, units: Sequence[PromptUnit], models: Sequence[Model]) -> None:
         self.study, self.units, self.models = records.study, units, models
@@ -262,15 +264,15 @@ class PromptResults:
         self.kept = len(self._rows)
 
     def unit_id(self, unit: PromptUnit, model: Model) -> str:
-        """Identity of a unit's scores by a model of this study."""
+        """Return the identity of a unit's scores by a model of this study."""
         return unit.unit_id(self.study.evaluation.protocol, model)
 
     def todo(self, model: Model) -> list[PromptUnit]:
-        """The units that a model has left; those with a reason are none."""
+        """Return the units that a model has left, without those that have a reason."""
         return [unit for unit in self.units if not unit.reason and self.unit_id(unit, model) not in self._rows]
 
     def save(self, model: Model, unit: PromptUnit, rows: Sequence[InstructionScore], items: Items) -> None:
-        """Note what was made of a unit; it is on the disk when this returns."""
+        """Store a unit's rows; they are on disk when this returns."""
         unit_id = self.unit_id(unit, model)
         if items.measure is mean:
             write_table(self._items(unit_id, unit), list(_item_rows(model, unit, items)), PromptItemScore)
@@ -281,7 +283,7 @@ class PromptResults:
             self.write()
 
     def fail(self, model: Model, reason: str) -> None:
-        """Note why a model could not be evaluated; what it had made before stays."""
+        """Record why a model could not be evaluated; its earlier scores stay."""
         self._failed[model.name] = reason
 
     def write(self) -> None:
@@ -293,11 +295,11 @@ class PromptResults:
         self._written = time.monotonic()
 
     def close(self) -> None:
-        """Close the journal; what it holds stays."""
+        """Close the journal, which stays on disk."""
         self._journal.close()
 
     def write_items(self) -> None:
-        """Write the table of all items of the units that are scored, once all are there."""
+        """Write the table of all items of the scored units, once all are there."""
         parts = [
             self._items(unit_id, unit)
             for model in self.models
@@ -309,7 +311,7 @@ class PromptResults:
         self._records.noted.write_table(ITEMS, joined(tables, PromptItemScore), PromptItemScore)
 
     def row(self, model: Model, unit: PromptUnit, **fields: Any) -> InstructionScore:
-        """A row of a unit."""
+        """Return a row of a unit."""
         wanted = unit.wanted
         return InstructionScore.model_validate(
             {
@@ -322,14 +324,14 @@ class PromptResults:
         )  # fmt: skip
 
     def unscored(self, model: Model, unit: PromptUnit, reason: str, **fields: Any) -> list[InstructionScore]:
-        """The rows of a unit without a score, and why."""
+        """Return the rows of a unit without a score, with the reason."""
         return [
             self.row(model, unit, split=split, subset=subset, score=math.nan, reason=reason, **fields)
             for split, subset in unit.parts
         ]
 
     def _of(self, model: Model, unit: PromptUnit) -> Iterator[InstructionScore]:
-        """What the table says of a unit: its scores with what the gate says now, or why there is none."""
+        """Yield a unit's rows for the table: its scores with the present label, or the reason for none."""
         rows = [] if unit.reason else self._rows.get(self.unit_id(unit, model), [])
         says = self.row(model, unit, score=math.nan)
         now = {name: getattr(says, name) for name in ("model", "source", "generator", "context", "label", "simulated")}

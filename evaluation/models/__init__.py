@@ -1,1 +1,1 @@
-"""What runs an embedding model, wherever it comes from, and keeps what it made of each text."""
+"""Run embedding models of all kinds, and store the embedding of each text."""

@@ -1,15 +1,15 @@
-"""Embeddings on disk: each text of each model is encoded once in a study, whatever asks for it and in whatever run.
+"""Embeddings on disk: in a study each model encodes each text once, across all uses and runs.
 
-A model's rows stand one after the other in `vectors.f32`, and `keys.sqlite` says which row is whose. Rows are on the
-disk itself before their keys are, so a killed process leaves rows that nobody points to, and never a key without its
-row. Nothing of it is held in memory.
+A model's rows are stored one after the other in `vectors.f32`, and `keys.sqlite` maps keys to rows. Rows are synced to
+disk before their keys, so a killed process may leave rows without keys, but never a key without its row. Nothing of it
+is held in memory.
 
-Rows that another engine than torch's own made (oneDNN) stand under keys of that engine. They are read where a text
-has no row of torch's.
+Rows made by another engine than torch's own (oneDNN) have keys of that engine. They are read if a text has no row of
+torch's.
 
-`keys.sqlite` has a checksum of each row too, of its numbers, its key, its model and its length, which is verified
-whenever the row is read: a row that is damaged, another text's or another model's is encoded again, and so is a store
-from before there were checksums, of which nothing can be verified.
+`keys.sqlite` also has a checksum of each row, over its numbers, its key, its model and its length, which is verified
+whenever the row is read. A row that is damaged, or belongs to another text or model, is encoded again, and so is a
+store from before there were checksums, which cannot be verified.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ from plumbline.store import make_folder, to_disk, writing
 Embeddings = NDArray[np.float32]
 
 _ASK = 500  # keys in one query; SQLite's limit on variables was 999 for long
-_RUN = 4096  # rows that are read at once
-_ENGINE = "engine "  # begins the names of facts that say which engines made rows
-_WIDEST = 1 << 20  # numbers that a row may have; more is damage
+_RUN = 4096  # rows read at once
+_ENGINE = "engine "  # prefix of the facts that name engines of rows
+_WIDEST = 1 << 20  # most numbers in a row; more means damage
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS keys (key BLOB PRIMARY KEY, place INTEGER NOT NULL, digest INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value INTEGER NOT NULL);
@@ -52,7 +52,7 @@ CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value INTEGER NOT NULL)
 
 
 class _Row(NamedTuple):
-    """Which row of the file it is, its checksum, the key it is stored under, and the engine that made it."""
+    """A row: its position in the file, its checksum, its stored key, and its engine."""
 
     row: int
     digest: int
@@ -60,31 +60,31 @@ class _Row(NamedTuple):
     engine: str
 
 
-class RowsLost(DataError):  # noqa: N818 (who asks encodes them again)
-    """Rows that were asked for are not there, or not as they were written; they are missing from now on."""
+class RowsLost(DataError):  # noqa: N818 (the caller encodes them again)
+    """Requested rows are missing, or not as they were written; they count as missing from now on."""
 
 
 class EmbeddingStore:
-    """One model's rows in a folder (its model's id is the folder's name), or, without one, for as long as this lives.
+    """One model's rows in a folder (named by the model's id), or, without one, for the life of this object.
 
-    `limit` is in bytes, for all models that have folders beside this one: of those the one that was used least recently
-    goes first, and when there is no other, this one begins anew. It begins anew too, and says so, where its index is
-    damaged or verifies nothing. Raises DataError for a folder that cannot be read.
+    `limit` is in bytes, for the folders of all models beside this one: the least recently used one is deleted first,
+    and if there is no other, this one starts again from empty. It also starts again, with a message, if its index is
+    damaged or cannot be verified. Raises DataError for a folder that cannot be read.
     """
 
     def __init__(self, folder: Path | None = None, limit: float = float("inf")) -> None:
         self.folder, self._limit = folder, limit
         self._lost = self._first_lost = 0
         self.engines: set[str] = set()
-        """Engines other than torch's own that made some of the rows that were read."""
+        """Engines other than torch's own that made some of the rows read."""
         self._open()
 
     def missing(self, keys: Sequence[bytes]) -> set[bytes]:
-        """Those keys that have no row yet."""
+        """Return the keys that have no row yet."""
         return set(keys) - self._places(keys).keys()
 
     def add(self, keys: Sequence[bytes], rows: Embeddings, engine: str = "") -> None:
-        """Keep rows (keys by dimensions) under keys that have none; `engine` made them, if not torch's own."""
+        """Store rows (keys by dimensions) of new keys; `engine` made them, if not torch's own."""
         keys = _of_engine(engine, keys)
         with writing(self.folder or tempfile.gettempdir()):
             try:
@@ -104,7 +104,9 @@ class EmbeddingStore:
             facts = [("dimensions", width), ("checksum", fingerprint(self._model, width))]
             self._keys.executemany("INSERT OR REPLACE INTO facts VALUES (?, ?)", facts)
         if rows.shape != (len(keys), width):
-            raise DataError(f"{self.folder}: rows of {rows.shape[1]} dimensions, it has {width}; delete it, run again")
+            raise DataError(
+                f"{self.folder}: rows have {rows.shape[1]} dimensions, but it has {width}; delete it, run again"
+            )
         first, rows = self._end, np.ascontiguousarray(rows, np.float32)
         self._file.seek(first * width * 4)
         self._file.write(rows.tobytes())
@@ -118,9 +120,9 @@ class EmbeddingStore:
         self._end += len(keys)
 
     def rows(self, keys: Sequence[bytes]) -> Embeddings:
-        """The rows of keys that have one, in the keys' order (keys by dimensions), each verified by its checksum.
+        """Return the rows of keys (keys by dimensions), in order, each verified by its checksum.
 
-        Raises RowsLost for a key without a row, or whose row is not the one that was written; its row is forgotten.
+        Raises RowsLost for a key without a row, or with a row that is not the one written; such a row is dropped.
         """
         stored = self._places(keys)
         if not stored.keys() >= set(keys):
@@ -132,7 +134,7 @@ class EmbeddingStore:
         wrong = np.flatnonzero(digests(self._model, stored_keys, rows) != written)
         if len(wrong):
             self._forget([stored_keys[index] for index in wrong])
-            raise RowsLost(f"{self.folder}: embeddings change on the disk between writing and reading; check the disk")
+            raise RowsLost(f"{self.folder}: embeddings changed on disk after they were written; check the disk")
         self.engines.update(row.engine for row in stored.values() if row.engine)
         if distinct == list(keys):
             return rows
@@ -140,7 +142,7 @@ class EmbeddingStore:
         return np.asarray(rows[[order[key] for key in keys]])
 
     def _read(self, places: NDArray[np.int64]) -> Embeddings:
-        """What stands at places of the file; zeros where it is cut off."""
+        """Return the rows at positions of the file; zeros after its end."""
         width = self._fact("dimensions") or 0
         vectors = np.empty((len(places), width), np.float32)
         order = np.argsort(places, kind="stable")
@@ -153,7 +155,7 @@ class EmbeddingStore:
         return vectors
 
     def _forget(self, keys: Sequence[bytes]) -> None:
-        """Have rows encoded again, and say so; of many times the first is said at once, and all when this closes."""
+        """Drop rows, so that they are encoded again; report the first time now, and the total at closing."""
         try:
             self._keys.executemany("DELETE FROM keys WHERE key = ?", [(key,) for key in keys])
             self._keys.commit()
@@ -164,8 +166,8 @@ class EmbeddingStore:
             return
         if not self._lost:
             _say(
-                f"{self.folder}: checksums do not match for {count(len(keys), 'embedding')} (damaged, or another"
-                " text's or model's); every such text is encoded again"
+                f"{self.folder}: checksums do not match for {count(len(keys), 'embedding')} (damaged, or of another"
+                " text or model); these texts are encoded again"
             )
             self._first_lost = len(keys)
         self._lost += len(keys)
@@ -176,24 +178,24 @@ class EmbeddingStore:
 
     @property
     def width(self) -> int | None:
-        """How long rows are; None before the first."""
+        """The length of rows; None before the first."""
         return self._fact("dimensions")
 
     def fits(self, rows: int, width: int) -> bool:
-        """Whether so many rows may stand here at once."""
+        """Return whether this many rows are within the limit."""
         return self.folder is None or rows * width * 4 <= self._limit
 
     def make_room(self, rows: int, width: int) -> bool:
-        """See that so many more rows fit within the limit; true where this store had to begin anew for it.
+        """Make room for this many more rows within the limit; return whether this store was emptied for it.
 
-        Raises StudyError for rows that never fit.
+        Raises StudyError for more rows than the limit allows.
         """
         wanted = rows * width * 4
         if self.folder is None:
             return False
         if not self.fits(rows, width):
             raise StudyError(
-                f"evaluation.embeddings_gb is too small: one data set takes {wanted / 1e9:.1f} GB; raise it"
+                f"evaluation.embeddings_gb is too small: one data set needs {wanted / 1e9:.1f} GB; raise it"
             )
         others = [path for path in self.folder.parent.iterdir() if path.is_dir() and path != self.folder]
         others.sort(key=lambda path: path.stat().st_mtime)
@@ -211,7 +213,7 @@ class EmbeddingStore:
         self._open()
 
     def close(self) -> None:
-        """Close the files; what they hold stays in the folder."""
+        """Close the files, which stay in the folder."""
         if self._lost and self._lost > self._first_lost:
             _say(f"{self.folder}: in all, checksums did not match for {count(self._lost, 'embedding')}")
         self._lost = 0
@@ -223,10 +225,10 @@ class EmbeddingStore:
             self._file, keys = tempfile.TemporaryFile(), ""  # noqa: SIM115 (closed below)
         else:
             make_folder(self.folder)
-            os.utime(self.folder)  # when it was used last
+            os.utime(self.folder)  # the time of last use
             vectors, keys = self.folder / "vectors.f32", str(self.folder / "keys.sqlite")
             self._file = _opened(vectors)
-            fcntl.flock(self._file, fcntl.LOCK_SH)  # nobody makes room by what is in use (`_remove`)
+            fcntl.flock(self._file, fcntl.LOCK_SH)  # others must not delete it while it is used (`_remove`)
         self._keys = _connected(keys, self._file)
         self._closed = weakref.finalize(self, _close, self._file, self._keys)
         try:
@@ -234,25 +236,27 @@ class EmbeddingStore:
                 self._keys.executescript(_SCHEMA)
             doubt = self._doubt()
             self._end = 0 if doubt else self._drop_cut_off()
-        except sqlite3.OperationalError as error:  # locked, or a disk that cannot be read: nothing is wrong with it
+        except sqlite3.OperationalError as error:  # locked, or an unreadable disk: the store itself may be intact
             self.close()
-            raise DataError(f"{self.folder} cannot be read ({error}); mend that, or delete it, and run again") from None
+            raise DataError(
+                f"{self.folder} cannot be read ({error}); correct that, or delete it, and run again"
+            ) from None
         except sqlite3.DatabaseError as error:
             doubt = f"its index is damaged ({error})"
         if doubt:
             self._doubted(doubt)
 
     def _doubted(self, why: str) -> None:
-        """Begin anew, and say why."""
+        """Empty the store, and say why."""
         _say(f"{self.folder}: {why}; it is deleted, and its texts are encoded again")
         self._begin_anew()
 
     def _doubt(self) -> str:
-        """Why none of the rows can be verified; empty where they can, or where there are none."""
+        """Return why the rows cannot be verified; empty if they can, or if there are none."""
         (rows,) = self._keys.execute("SELECT count(*) FROM keys").fetchone()
-        whose = f"what is stored ({count(rows, 'embedding')})"
+        whose = f"its content ({count(rows, 'embedding')})"
         if "digest" not in {column for _, column, *_ in self._keys.execute("PRAGMA table_info(keys)")}:
-            return f"{whose} is from a version without checksums and cannot be verified"
+            return f"{whose} is from a version without checksums, and cannot be verified"
         width = self._fact("dimensions")
         if not rows and width is None:
             return ""
@@ -261,7 +265,7 @@ class EmbeddingStore:
         return ""
 
     def _drop_cut_off(self) -> int:
-        """Forget rows of which the file has not all; the place after the last one."""
+        """Drop rows beyond the end of the file; return the position after the last row."""
         whole = os.fstat(self._file.fileno()).st_size // (4 * (self._fact("dimensions") or 1))
         cut = (
             "FROM keys WHERE typeof(place) <> 'integer' OR typeof(digest) <> 'integer'"
@@ -281,7 +285,7 @@ class EmbeddingStore:
         return None if row is None else int(row[0])
 
     def _places(self, keys: Sequence[bytes]) -> dict[bytes, _Row]:
-        """Where the row of each key is that has one: torch's own before another engine's."""
+        """Return the rows of the keys that have one: torch's own before another engine's."""
         wanted = list(dict.fromkeys(keys))
         try:
             names = self._keys.execute("SELECT name FROM facts WHERE name LIKE ? ORDER BY name", (_ENGINE + "%",))
@@ -299,7 +303,7 @@ class EmbeddingStore:
         return {key: rows_by_key[key] for key in wanted if key in rows_by_key}
 
     def _stored(self, keys: Sequence[bytes]) -> Iterator[tuple[bytes, int, int]]:
-        """Those of the keys that stand in the index, with place and checksum."""
+        """Yield the keys in the index, with position and checksum."""
         for start in range(0, len(keys), _ASK):
             some = keys[start : start + _ASK]
             marks = ",".join("?" * len(some))
@@ -308,7 +312,7 @@ class EmbeddingStore:
 
 
 def _of_engine(engine: str, keys: Sequence[bytes]) -> list[bytes]:
-    """The keys under which an engine's rows stand: for torch's own as they are, for others with a mask."""
+    """Return the stored keys of an engine's rows: unchanged for torch's own, masked for others."""
     if not engine or not keys:
         return list(keys)
     mask = np.frombuffer(hashlib.sha256(engine.encode()).digest()[:16], np.uint8)
@@ -320,12 +324,12 @@ def _opened(vectors: Path) -> IO[bytes]:
     try:
         vectors.touch()
         return vectors.open("r+b")
-    except FileNotFoundError:  # a link to what is gone
-        raise DataError(f"{vectors} links to what is not there; bring that back, or delete the link") from None
+    except FileNotFoundError:  # a broken link
+        raise DataError(f"{vectors} is a broken link; restore its target, or delete the link") from None
 
 
 def _connected(keys: str, file: IO[bytes]) -> sqlite3.Connection:
-    """The index, which stands beside a file of vectors."""
+    """Open the index beside a file of vectors."""
     try:
         # The garbage collector may close it, in whatever thread it runs.
         opened = sqlite3.connect(keys, check_same_thread=False)
@@ -337,12 +341,12 @@ def _connected(keys: str, file: IO[bytes]) -> sqlite3.Connection:
 
 
 def _say(line: str) -> None:
-    """One line to who runs it, beside a progress bar."""
+    """Print one line on standard error, beside a progress bar."""
     tqdm.write(line, file=sys.stderr)
 
 
 def _runs(places: NDArray[np.int64]) -> Iterator[slice]:
-    """Slices of sorted places that lie close together, to be read at once."""
+    """Yield slices of sorted positions that are close together, to be read at once."""
     gaps = np.flatnonzero(np.diff(places) > 1) + 1
     for first, end in pairwise([0, *gaps.tolist(), len(places)]):
         for start in range(first, end, _RUN):
@@ -350,7 +354,7 @@ def _runs(places: NDArray[np.int64]) -> Iterator[slice]:
 
 
 def _remove(folder: Path) -> None:
-    """Remove another model's store, unless a process uses it."""
+    """Delete another model's store, unless a process uses it."""
     with contextlib.suppress(OSError), (folder / "vectors.f32").open("rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         shutil.rmtree(folder, ignore_errors=True)
@@ -367,7 +371,7 @@ def _size(folder: Path) -> int:
 
 
 def keys_of(texts: Iterable[str], prompt: str, role: str) -> list[bytes]:
-    """The key of each text in the store: 16 bytes of a hash, with its prompt, and its role where that counts."""
+    """Return the store's key of each text: 16 bytes of a hash over prompt, text, and role if that counts."""
     start, keys = hashlib.sha256(f"{prompt}\0{role}\0".encode()), []
     for text in texts:
         whole = start.copy()
@@ -377,14 +381,14 @@ def keys_of(texts: Iterable[str], prompt: str, role: str) -> list[bytes]:
 
 
 def fingerprint(model: str, width: int) -> int:
-    """What an index says of itself that has checksums of this model's rows, of this length."""
+    """Return the mark of an index with checksums of this model's rows, of this length."""
     return int(_coefficients(model, width)[0].view(np.int64))
 
 
 def digests(model: str, keys: Sequence[bytes], rows: NDArray[np.float32]) -> NDArray[np.int64]:
-    """The checksum of each row with its key: the sum of its 32-bit words times fixed random numbers, modulo 2^64.
+    """Return the checksum of each row with its key: its 32-bit words times fixed random numbers, modulo 2^64.
 
-    Two rows that differ have one checksum with a probability of 2^-32 at most.
+    Two different rows have equal checksums with a probability of at most 2^-32.
 
     Source: Lemire and Kaser 2014, "Strongly Universal String Hashing is Fast" (Multilinear).
     """
@@ -397,17 +401,17 @@ def digests(model: str, keys: Sequence[bytes], rows: NDArray[np.float32]) -> NDA
 
 @functools.lru_cache(maxsize=16)
 def _coefficients(model: str, width: int) -> NDArray[np.uint64]:
-    """Fixed random numbers of a model and a length of rows: of the length itself, of a key (four), of a row."""
+    """Return fixed random numbers for a model and a length of rows: for the length, a key (four), and a row."""
     drawn = hashlib.shake_256(f"embeddings-v1\0{model}\0{width}".encode()).digest(8 * (width + 5))
     return np.frombuffer(drawn, "<u8").astype(np.uint64)
 
 
 def drift(originals: ArrayLike, transformed: ArrayLike) -> Floats:
-    """1 - cos of each original's embedding and its transformation's: 0 for one direction, 2 for the opposite one.
+    """Return 1 - cos of each original's and its transformation's embedding: 0 for one direction, 2 for opposite ones.
 
-    Both are texts by dimensions, a row each, in the same order; the result has a number for each row. Raises ValueError
-    where they are not of one such shape, are frames with different indexes, hold what is no finite number, or a row has
-    length 0 and so no direction.
+    Both tables have a text a row, in the same order; the result has a number for each row. Raises ValueError if their
+    shapes differ, if they are frames with different indexes, if a number is not finite, or if a row has length 0 and so
+    no direction.
 
     Source: HTEB, Figure 3.
 
@@ -418,12 +422,12 @@ def drift(originals: ArrayLike, transformed: ArrayLike) -> Floats:
     same_index(originals, transformed, "tables")
     first, second = (np.asarray(embeddings, dtype=np.float64) for embeddings in (originals, transformed))
     if first.shape != second.shape or first.ndim != 2:
-        raise ValueError(f"two tables of one shape are needed, texts by dimensions, not {first.shape}, {second.shape}")
+        raise ValueError(f"both tables must have one shape, texts by dimensions, not {first.shape} and {second.shape}")
     lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
     if not np.isfinite(lengths).all():
         raise ValueError(f"the embeddings of row {int(np.isfinite(lengths).argmin())} are not finite")
     if (lengths == 0).any():
         raise ValueError(f"an embedding of row {int(lengths.argmin())} has length 0, so its cosine is undefined")
-    # Rounding can leave the cosine of equal texts a hair above 1.
+    # Rounding can leave the cosine of equal texts slightly above 1.
     distances: Floats = 1.0 - np.clip((first * second).sum(axis=1) / lengths, -1.0, 1.0)
     return distances

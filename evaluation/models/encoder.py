@@ -1,7 +1,7 @@
-"""An embedding model that encodes every distinct (prompt, text) once, whatever asks for it.
+"""An embedding model that encodes every distinct (prompt, text) once, for all uses.
 
-mteb asks for the same texts again for each copy of a data set (the corpus, the untouched candidates, equal
-texts), and drift asks for pairs that tasks hold too; all of them, of all runs, share the embeddings on disk.
+mteb requests the same texts again for each copy of a data set (the corpus, the untouched candidates, equal texts), and
+drift requests texts that tasks have too; all runs share the embeddings on disk.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ if TYPE_CHECKING:
     from mteb.models.model_meta import ModelMeta
 
 
-# As torch says it on processors and GPUs, cuBLAS among them; "an illegal memory access" is another thing.
+# Messages of torch on processors and GPUs, including cuBLAS; "an illegal memory access" is a different error.
 _LACKS_MEMORY = re.compile("out of memory|t allocate memory|not enough memory|ALLOC_FAILED", re.IGNORECASE)
-_PIECE = 1 << 16  # texts that are looked up at a time
-_TRIES = 3  # to read rows that do not match their checksums and were encoded again
-_MANY = 1000  # texts for which it pays to look for the fastest engine
-_CHUNK = 2048  # texts that are encoded and kept at a time: what a killed run has to encode again
+_PIECE = 1 << 16  # texts looked up at a time
+_TRIES = 3  # reads of rows whose checksums do not match and that were encoded again
+_MANY = 1000  # texts from which choosing the fastest engine pays
+_CHUNK = 2048  # texts encoded and stored at a time: at most these are lost by a killed run
 
 
 class Encoder:
-    """A model as mteb's EncoderProtocol wants it, with its store in front. `name` and `revision` name it."""
+    """A model with mteb's EncoderProtocol and a store. `name` and `revision` identify it."""
 
     def __init__(
         self, model: TextModel, name: str, revision: str, batch_size: int = 32, store: EmbeddingStore | None = None
@@ -55,18 +55,18 @@ class Encoder:
         self._batch_size = batch_size
         self._store = store or EmbeddingStore()
         self.asked = 0
-        """Texts that were asked for."""
+        """Texts requested."""
         self.encoded = 0
-        """Texts that the model was given."""
+        """Texts given to the model."""
         self._engine_chosen = False
         self.watch = Stopwatch()
         """Time that the model spent on texts."""
         self.only_stored = False
-        """Whether texts that are not in the store are refused (DataError) rather than encoded."""
+        """Whether texts that are not in the store are refused (DataError) instead of encoded."""
 
     @functools.cached_property
     def mteb_model_meta(self) -> ModelMeta:
-        """Name and revision for mteb, which calls every model without them the same."""
+        """Name and revision for mteb, which otherwise gives all models one name."""
         from mteb.models.model_meta import ModelMeta  # noqa: PLC0415
 
         return ModelMeta.create_empty({"name": self._name, "revision": self.revision or "unknown"})
@@ -81,13 +81,13 @@ class Encoder:
         prompt_type: Any = None,
         **_: Any,
     ) -> Embeddings:
-        """Embeddings of mteb's batches, in their order, with the prompt that the model has for the task."""
+        """Return embeddings of mteb's batches, in order, with the model's prompt for the task."""
         texts = [text for batch in inputs for text in batch["text"]]
         role = str(prompt_type.value) if prompt_type is not None else ""
         return self.embed(texts, prompt=self.prompt_for(task_metadata, hf_split, hf_subset, prompt_type), role=role)
 
     def prompt_for(self, task_metadata: Any, hf_split: str, hf_subset: str, prompt_type: Any) -> str:
-        """The prompt that the model has for a call of mteb's, as `embed` takes it."""
+        """Return the model's prompt for a call of mteb, as `embed` takes it."""
         from mteb.models.abs_encoder import get_prompt_name  # noqa: PLC0415
 
         if isinstance(self._model, PromptingModel):
@@ -97,21 +97,21 @@ class Encoder:
         return self._model.prompts[name] if name else self._fallback(role)
 
     def prompt_under(self, text: str, template: str, call: Mapping[str, Any]) -> str:
-        """The same under an instruction, in the study's `template` if any; an empty `text` is no prompt at all."""
+        """Return the prompt with an instruction, in the study's `template` if any; an empty `text` means no prompt."""
         if isinstance(self._model, PromptingModel):
             return self._model.way_under(text, template, call)
         return in_template(text, template)
 
     def before(self, prompt: str) -> str:
-        """What stands before a text under a prompt of `prompt_for` or `prompt_under`."""
+        """Return the text put before each text by a prompt of `prompt_for` or `prompt_under`."""
         return self._model.before(prompt) if isinstance(self._model, PromptingModel) else prompt
 
     def refuses(self) -> str:
-        """Why the model can be given no instruction; empty where it can."""
+        """Return why the model accepts no instruction; empty if it does."""
         return self._model.refuses() if isinstance(self._model, PromptingModel) else ""
 
     def embed(self, texts: Sequence[str], *, prompt: str | None = None, role: str = "") -> Embeddings:
-        """Embeddings (texts by dimensions), each distinct text encoded once; `prompt` None is the model's default.
+        """Return embeddings (texts by dimensions), encoding each distinct text once; `prompt` None is the default.
 
         Raises DataError for an embedding that is not finite, ServiceError for a model that fails.
         """
@@ -119,14 +119,14 @@ class Encoder:
         self.asked += len(texts)
         role = role if self._model.routed() else ""
         if not self._complete(texts, prompt, role):
-            self._complete(texts, prompt, role)  # the store had to begin anew to make room
+            self._complete(texts, prompt, role)  # the store was emptied to make room
         vectors = np.empty((len(texts), self._store.width or 0), np.float32)
         for first in range(0, len(texts), _PIECE):
             vectors[first : first + _PIECE] = self._stored(texts[first : first + _PIECE], prompt, role)
         return vectors
 
     def _stored(self, texts: Sequence[str], prompt: str, role: str) -> Embeddings:
-        """The store's rows; what it has lost, or what is not as it was written, is encoded again."""
+        """Return the store's rows; lost or damaged ones are encoded again."""
         keys = keys_of(texts, prompt, role)
         for _ in range(_TRIES - 1):
             with contextlib.suppress(RowsLost):
@@ -135,7 +135,7 @@ class Encoder:
         return self._store.rows(keys)
 
     def close(self) -> None:
-        """Let go of the model, and of the memory that torch keeps for it on a GPU; and of the store, which stays."""
+        """Release the model, torch's memory for it on a GPU, and the store, which stays on disk."""
         self._store.close()
         torch_has_it = isinstance(vars(self).pop("_model", None), (SentenceTransformerModel, MtebModel))
         if torch_has_it:
@@ -146,7 +146,7 @@ class Encoder:
                 torch.cuda.empty_cache()
 
     def _complete(self, texts: Sequence[str], prompt: str, role: str) -> bool:
-        """Encode what the store lacks; False where it lost what it had, to make room."""
+        """Encode the texts missing in the store; return False if the store was emptied to make room."""
         lacking, had = dict[str, None](), False
         for first in range(0, len(texts), _PIECE):
             some = texts[first : first + _PIECE]
@@ -165,7 +165,7 @@ class Encoder:
         return True
 
     def _choose_engine(self, texts: Sequence[str], prompt: str, role: str) -> None:
-        """Have the model run by the fastest engine that agrees with torch, and say so; once, where texts are many."""
+        """Choose the fastest engine that agrees with torch, and print it; once, if there are many texts."""
         if self._engine_chosen or len(texts) < _MANY or not isinstance(self._model, SentenceTransformerModel):
             return
         self._engine_chosen = True  # of two encoders with one model the first chooses
@@ -177,24 +177,24 @@ class Encoder:
 
     @property
     def _engine(self) -> str:
-        """What runs the model, if not torch's own operators."""
+        """The engine that runs the model; empty for torch's own operators."""
         return self._model.engine if isinstance(self._model, SentenceTransformerModel) else ""
 
     @property
     def engines(self) -> str:
-        """Engines other than torch's own that made embeddings which were asked for, for `versions`."""
+        """Engines other than torch's own that made requested embeddings, for `versions`."""
         return ", ".join(sorted(self._store.engines))
 
     def similarity(self, embeddings1: Any, embeddings2: Any) -> Any:
-        """The model's own similarity, for rankings."""
+        """Return the model's own similarity, for rankings."""
         return self._model.similarity(embeddings1, embeddings2)
 
     def similarity_pairwise(self, embeddings1: Any, embeddings2: Any) -> Any:
-        """The model's own similarity, row by row."""
+        """Return the model's own similarity, row by row."""
         return self._model.similarity_pairwise(embeddings1, embeddings2)
 
     def encode_new(self, texts: list[str], prompt: str, role: str) -> Embeddings:
-        """Embeddings of texts, whatever the store holds, and none of them kept; raises as `embed`."""
+        """Return newly encoded embeddings of texts, without storing them. Raises as `embed`."""
         if self.only_stored:
             raise DataError(f"model {self._name!r} has no stored embeddings of {len(texts)} texts; evaluate the study")
         self.watch.start()
@@ -206,7 +206,7 @@ class Encoder:
                 what = str(error).strip().splitlines() or [type(error).__name__]
                 lacks = lacks_memory(what[0])
                 if lacks and self._batch_size > 1:
-                    self._batch_size //= 2  # and it stays so: later texts would not fit either
+                    self._batch_size //= 2  # for all later texts too, which would not fit either
                     continue
                 raise ServiceError(
                     f"model {self._name!r} cannot encode: {what[0]}"
@@ -218,13 +218,13 @@ class Encoder:
         if not finite.all():
             text = texts[int(np.argmin(finite))]
             raise DataError(
-                f"model {self._name!r} gives an embedding that is not finite for {text[:60]!r}"
+                f"model {self._name!r} returns an embedding that is not finite for {text[:60]!r}"
                 f" ({int((~finite).sum())} of {len(texts)} texts); check the model's files and precision"
             )
         return vectors
 
     def _fallback(self, role: str) -> str:
-        """The prompt where mteb names none: the role's under the names that models use, or the model's default."""
+        """Return the prompt if mteb names none: the role's by its usual names, or the model's default."""
         if role == "document":
             for name in ("document", "passage", "corpus"):
                 if name in self._model.prompts:
@@ -234,9 +234,9 @@ class Encoder:
 
 @dataclass(frozen=True)
 class ModelHost:
-    """What a study's models are loaded with: its settings of them, its data sets, and folders.
+    """The settings, data sets and folders that a study's models are loaded with.
 
-    `file` is the study's, beside which local models are; `folder` has its records, `scratch` what its models encoded.
+    `file` is the study file, which local paths are relative to; `folder` has its records, `scratch` its embeddings.
     """
 
     file: Path
@@ -247,21 +247,21 @@ class ModelHost:
 
     @classmethod
     def of(cls, study: Study) -> ModelHost:
-        """A study's; nothing is read."""
+        """Return the host of a study, without reading anything."""
         return cls(study.file, study.folder, study.scratch, study.evaluation, tuple(study.datasets))
 
     def label(self, spec: ModelSpec) -> str:
-        """The model's name in records and tables; with its revision where the study has two of one name."""
+        """Return the model's name in records and tables, with its revision if the study has two of one name."""
         same = [model for model in self.evaluation.models if model.name == spec.name]
         return spec.name if len(same) == 1 else f"{spec.name}@{spec.revision}"
 
     @property
     def labels(self) -> list[str]:
-        """What the study's models are called in records, in its order."""
+        """The names of the study's models in records, in its order."""
         return [self.label(spec) for spec in self.evaluation.models]
 
     def chosen(self, names: Sequence[str] = ()) -> list[ModelSpec]:
-        """The study's models, or those that are named (by name or label). StudyError for one that cannot be."""
+        """Return the study's models, or the named ones (by name or label). Raises StudyError for an unknown one."""
         specs = {self.label(spec): spec for spec in self.evaluation.models}
         chosen = []
         for name in [names] if isinstance(names, str) else names:
@@ -276,9 +276,9 @@ class ModelHost:
         return chosen
 
     def model_id(self, spec: ModelSpec) -> str:
-        """Identity of a model: kind, name, revision, precision, prompts, parameters, a local one's files, read for it.
+        """Return the identity of a model: kind, name, revision, precision, prompts, parameters, and local files.
 
-        How mteb's models are loaded and prompted is mteb's, so its version is part of them.
+        mteb loads and prompts its own models, so its version is part of their identity.
         """
         parts = ["model-v1", spec.name, spec.revision, fingerprint(spec, self.file.parent)]
         precision = self.evaluation.precision
@@ -293,18 +293,18 @@ class ModelHost:
         return identity(*parts, *([settings] if settings else []))
 
     def load(self, spec: ModelSpec) -> Encoder:
-        """The encoder of a model, with what the study's earlier runs encoded; raises as `load_model`."""
+        """Return the encoder of a model, with the embeddings of earlier runs. Raises as `load_model`."""
         model, revision = self.load_model(spec)
         return Encoder(model, spec.name, revision, self.evaluation.batch_size, self.store(self.model_id(spec)))
 
     def store(self, model: str) -> EmbeddingStore:
-        """What the study's runs encoded with a model (its id). Raises DataError for a folder that is damaged."""
+        """Return the stored embeddings of a model (its id). Raises DataError for a damaged folder."""
         return EmbeddingStore(self.scratch / "embeddings" / model, self.evaluation.embeddings_gb * 1e9)
 
     def load_model(self, spec: ModelSpec) -> tuple[TextModel, str]:
-        """A model, and what it calls its revision.
+        """Return a model, and its revision by its own account.
 
-        Raises StudyError for what the study says wrongly of it, ServiceError for a model that cannot be had.
+        Raises StudyError for wrong settings in the study, ServiceError for a model that cannot be loaded.
         """
         if spec.prompts:
             self._refuse_unknown_prompts(spec)
@@ -321,7 +321,7 @@ class ModelHost:
         return SentenceTransformerModel(spec, base, self.evaluation.device, self.evaluation.precision), spec.revision
 
     def _refuse_unknown_prompts(self, spec: ModelSpec) -> None:
-        """Raise StudyError for a prompt that no task would ever look up: the model would be scored without it."""
+        """Raise StudyError for a prompt that no task looks up: the model would be scored without it."""
         from mteb.abstasks.task_metadata import TaskType  # noqa: PLC0415
 
         roles = ("query", "document")
@@ -337,17 +337,17 @@ class ModelHost:
 
 
 def lacks_memory(complaint: str) -> bool:
-    """Whether torch, or what it computes with, says that memory does not suffice."""
+    """Return whether a message of torch, or of its libraries, means a lack of memory."""
     return _LACKS_MEMORY.search(complaint) is not None
 
 
 def longest_first(texts: Iterable[str]) -> list[str]:
-    """Texts in the order in which they are encoded: batches hold like lengths, and a lack of memory shows at once."""
+    """Return texts in encoding order: batches have similar lengths, and a lack of memory shows at once."""
     return sorted(texts, key=lambda text: (-len(text), text))
 
 
 def drift_of_texts(encoder: Encoder, originals: Sequence[str], transformed: Sequence[str]) -> NDArray[np.float64]:
-    """The `drift` of each original and its transformation. Raises DataError for an embedding of length 0."""
+    """Return the `drift` of each original and its transformation. Raises DataError for an embedding of length 0."""
     first, second = encoder.embed(originals), encoder.embed(transformed)
     nothing = ~(first.any(axis=1) & second.any(axis=1))
     if nothing.any():
@@ -357,46 +357,46 @@ def drift_of_texts(encoder: Encoder, originals: Sequence[str], transformed: Sequ
 
 
 class TextModel(Protocol):
-    """What `Encoder` needs of a model."""
+    """The interface of a model for `Encoder`."""
 
     prompts: dict[str, str]
-    """Prompts by the names that mteb looks them up by."""
+    """Prompts by the names under which mteb looks them up."""
     default_prompt: str
-    """The prompt where no name fits; empty for none."""
+    """The prompt if no name fits; empty for none."""
 
     def embed(self, texts: Sequence[str], *, prompt: str, role: str, batch_size: int) -> Embeddings:
-        """One row for each text. `role` is `query`, `document` or empty, for models with a way for each."""
+        """Return one row for each text. `role` is `query`, `document` or empty, for models that distinguish them."""
         ...
 
     def routed(self) -> bool:
-        """Whether `role` changes the embedding."""
+        """Return whether `role` changes the embedding."""
         ...
 
     def similarity(self, first: Any, second: Any) -> Any:
-        """The model's own similarity of all of `first` with all of `second`."""
+        """Return the model's own similarity of all of `first` with all of `second`."""
         ...
 
     def similarity_pairwise(self, first: Any, second: Any) -> Any:
-        """The model's own similarity row by row."""
+        """Return the model's own similarity row by row."""
         ...
 
 
 @runtime_checkable
 class PromptingModel(Protocol):
-    """A model that picks its prompts itself."""
+    """A model that chooses its prompts itself."""
 
     def way(self, task_metadata: Any, hf_split: str, hf_subset: str, prompt_type: Any) -> str:
-        """What to give `TextModel.embed` for a prompt; calls that get the same name get the same embeddings."""
+        """Return the `prompt` for `TextModel.embed`; calls with equal names get equal embeddings."""
         ...
 
     def way_under(self, text: str, template: str, call: Mapping[str, Any]) -> str:
-        """The same under an instruction, put into `template` or into the model's own; `call` is what `way` is given."""
+        """Return the same with an instruction, in `template` or the model's own; `call` has the arguments of `way`."""
         ...
 
     def before(self, way: str) -> str:
-        """What stands before a text, that way."""
+        """Return the text put before each text under this name."""
         ...
 
     def refuses(self) -> str:
-        """Why it can be given no instruction; empty where it can."""
+        """Return why it accepts no instruction; empty if it does."""
         ...

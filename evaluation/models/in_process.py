@@ -1,12 +1,12 @@
-"""Models that sentence-transformers loads, from the hub or from a folder, and how fast they encode.
+"""Models loaded by sentence-transformers, from the hub or a folder, and their speed.
 
-On a CPU their linear layers may run by oneDNN, which torch carries, with weights that are packed once, and in smaller
-batches. Torch's own way for 32-bit floats packs a layer's weights again at each call. oneDNN adds in another order, so
-that embeddings differ in their last bits: `agreement` says by how much. Batches of few tokens stay in a core's cache,
-and texts in them are of like lengths (`runs`).
+On a CPU oneDNN, which torch includes, can run linear layers with weights packed once, in smaller batches; torch's own
+operators for 32-bit floats pack a layer's weights at each call. oneDNN adds in another order, so embeddings differ in
+their last bits: `agreement` measures by how much. Batches of few tokens stay in a core's cache, and their texts have
+similar lengths (`runs`).
 
-Only torch's private operators take packed weights (its compiler uses them). Where a version of torch lacks them, or has
-them for another processor, the layers stay as they are.
+Only private operators of torch accept packed weights (its compiler uses them). If a version of torch lacks them for
+this processor, the layers stay as they are.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ if TYPE_CHECKING:
     import torch
 
 
-_PROBE = 32  # texts on which engines are compared
-_PATIENCE = 5.0  # seconds for the hub to answer at all
+_PROBE = 32  # texts to compare engines on
+_PATIENCE = 5.0  # seconds to wait for the hub
 
 
 def fingerprint(spec: ModelSpec, base: Path) -> str:
-    """Identity of a local model's files, or of a lexical one's parameters; empty for others, whose revision says it.
+    """Return the identity of a local model's files, or of a lexical one's parameters; empty for others.
 
-    Names, sizes and bytes of all files: a retrained model under an old name and revision is another model, wherever its
-    weights differ. Large files are read again only where they have changed (`file_hashes`). A missing folder is
-    `missing`, for loading to complain about.
+    It covers names, sizes and bytes of all files: a retrained model with an old name and revision is another model.
+    Large files are read again only if they changed (`file_hashes`). A missing folder gives `missing`; loading reports
+    it.
     """
     if spec.kind == "lexical":
         return identity("lexical-v1", list(spec.lexical.ngrams), spec.lexical.dimensions)
@@ -61,10 +61,10 @@ def fingerprint(spec: ModelSpec, base: Path) -> str:
 
 
 class SentenceTransformerModel:
-    """A model of sentence-transformers; code that it brings along runs only where the study allows it."""
+    """A model of sentence-transformers; its own code runs only if the study allows it."""
 
     def __init__(self, spec: ModelSpec, base: Path, device: str = "", precision: str = "float32") -> None:
-        """Load it; `base` is the study file's folder.
+        """Load the model; `base` is the study file's folder.
 
         Raises StudyError for a missing folder and for code that is not allowed, ServiceError otherwise.
         """
@@ -85,21 +85,21 @@ class SentenceTransformerModel:
         except Exception as error:
             if "trust_remote_code" in str(error) and not spec.remote_code:
                 raise code_not_allowed(spec) from None
-            # Whatever a broken or unreachable model raises (OSError, ValueError, hub and safetensors errors) is one
-            # thing to the user: this model cannot be loaded.
+            # Whatever a broken or unreachable model raises (OSError, ValueError, hub and safetensors errors) means
+            # one thing: this model cannot be loaded.
             hint = "correct its `path`" if local else "check name and revision, connect to the hub, or give it a `path`"
             line = f"model {spec.name!r} cannot be loaded from {location}: {first_line(error)}; {hint}"
             raise ServiceError(line) from error
         prompts = {name: text for name, text in (self._model.prompts or {}).items() if text is not None}
         self.prompts = prompts | spec.prompts
         self._precision, self.engine = precision, ""
-        """What runs its linear layers (`packed.ENGINE`); empty for torch's own operators."""
+        """The engine of its linear layers (`ENGINE`); empty for torch's own operators."""
         default = self._model.default_prompt_name
         self.default_prompt = self.prompts.get(default, "") if default else ""
 
     def embed(self, texts: Sequence[str], *, prompt: str, role: str, batch_size: int) -> Embeddings:
-        """Rows in the texts' order; the prompt is put before each text."""
-        if not self.engine or self._precision != "float32":  # with fewer bits a batch changes its rows
+        """Return rows in the texts' order; the prompt is put before each text."""
+        if not self.engine or self._precision != "float32":  # with lower precision the batch changes its rows
             return self._encoded(texts, prompt, role, batch_size)
         import torch  # noqa: PLC0415 (there already)
 
@@ -115,7 +115,7 @@ class SentenceTransformerModel:
     def _encoded(self, texts: Sequence[str], prompt: str, role: str, batch_size: int) -> Embeddings:
         vectors = self._model.encode(
             list(texts),
-            prompt=prompt,  # also when empty: nothing else would keep the model's default prompt away
+            prompt=prompt,  # also if empty, to override the model's default prompt
             task=role or None,
             batch_size=batch_size,
             show_progress_bar=False,
@@ -124,16 +124,16 @@ class SentenceTransformerModel:
         return np.asarray(vectors, dtype=np.float32)
 
     def choose_engine(self, texts: Sequence[str], *, prompt: str, role: str, batch_size: int) -> str:
-        """Have linear layers run by oneDNN if, on some of the texts, it agrees with torch's own way and is faster.
+        """Use oneDNN for linear layers if on some texts it agrees with torch and is faster.
 
-        Returns what was chosen and why, in a line; empty where there was no choice, or the probe failed.
+        Returns a line with the choice and the reason; empty if there was no choice, or the comparison failed.
         """
         if not packable(self._model):
             return ""
         some = texts[:: max(1, len(texts) // _PROBE)][:_PROBE]
 
         def timed() -> tuple[Embeddings, float]:
-            begun = time.process_time()  # of this process: what else the machine does counts for neither
+            begun = time.process_time()  # of this process only, whatever else the machine does
             rows = self.embed(some, prompt=prompt, role=role, batch_size=batch_size)
             return rows, time.process_time() - begun
 
@@ -149,16 +149,16 @@ class SentenceTransformerModel:
             RuntimeError,
             ValueError,
             IndexError,
-        ):  # torch's errors: encoding without the engine tells what is wrong
+        ):  # torch's errors: encoding without the engine reports them
             self._unpacked()
             return ""
         apart, faster = agreement(plain, rows), min(packed_seconds) < min(seconds)
         if not (apart.holds and faster):
             self._unpacked()
         return (
-            f"linear layers are {'' if self.engine else 'not '}run by {ENGINE}: on {len(some)} texts it is"
-            f" {'' if faster else 'not '}faster than torch alone, cosines of embeddings are 1 - {apart.cosine:.0e} or"
-            f" more, similarities differ by {apart.similarity:.0e} at most"
+            f"linear layers {'' if self.engine else 'do not '}run on {ENGINE}: on {len(some)} texts it is"
+            f" {'' if faster else 'not '}faster than torch, cosines of embeddings are at least 1 - {apart.cosine:.0e},"
+            f" similarities differ by at most {apart.similarity:.0e}"
         )
 
     def _unpacked(self) -> None:
@@ -166,26 +166,26 @@ class SentenceTransformerModel:
         self.engine = ""
 
     def routed(self) -> bool:
-        """Models with a Router send queries and documents through different modules."""
+        """Return whether the model has a Router, which treats queries and documents differently."""
         return routed(self._model)
 
     def similarities(self) -> tuple[Any, Any] | None:
-        """Both as functions that need no model."""
+        """Return both similarities as functions that need no model."""
         return similarities(self._model)
 
     def similarity(self, first: Any, second: Any) -> Any:
-        """As the model's card says, cosine by default."""
+        """Return the similarity that the model's card names, cosine by default."""
         return self._model.similarity(first, second)
 
     def similarity_pairwise(self, first: Any, second: Any) -> Any:
-        """As `similarity`, row by row."""
+        """Return the same as `similarity`, row by row."""
         return self._model.similarity_pairwise(first, second)
 
 
 def refuse_no_hub(name: str) -> None:
-    """Raise ServiceError where a model is not on this machine and the hub does not answer.
+    """Raise ServiceError if a model is not on this machine and the hub does not answer.
 
-    The libraries would try for more than a minute. Whatever the hub answers, they are left to make sense of.
+    The libraries would try for more than a minute. Any answer of the hub is left to them.
     """
     from huggingface_hub import constants, get_session, try_to_load_from_cache  # noqa: PLC0415 (takes a while)
 
@@ -203,20 +203,20 @@ def refuse_no_hub(name: str) -> None:
 
 
 def in_template(text: str, template: str = "") -> str:
-    """What stands before a text under an instruction: nothing for an empty one, without a template it and a blank.
+    """Return the text before each text for an instruction: nothing for an empty one, by default it and a space.
 
-    Whatever an instruction holds stands there as it is, braces too.
+    The instruction is inserted unchanged, including braces.
     """
     return (template or f"{INSTRUCTION} ").replace(INSTRUCTION, text) if text else ""
 
 
 def routed(model: Any) -> bool:
-    """Whether a SentenceTransformer has a Router, which sends queries and documents through different modules."""
+    """Return whether a SentenceTransformer has a Router, which sends queries and documents to different modules."""
     return any(type(module).__name__ == "Router" for module in model)
 
 
 def similarities(model: Any) -> tuple[Any, Any]:
-    """What a SentenceTransformer compares embeddings with, all with all and row by row, as functions without it."""
+    """Return a SentenceTransformer's similarities, all with all and row by row, as functions without it."""
     from sentence_transformers import SimilarityFunction  # noqa: PLC0415 (takes seconds)
 
     name = model.similarity_fn_name
@@ -224,27 +224,27 @@ def similarities(model: Any) -> tuple[Any, Any]:
 
 
 def code_not_allowed(spec: ModelSpec) -> StudyError:
-    """The error for a model that brings along code which the study does not allow."""
+    """Return the error for a model with code of its own that the study does not allow."""
     return StudyError(
-        f"model {spec.name!r} brings Python code of its own, which would run on this machine with your rights;"
+        f"model {spec.name!r} contains Python code, which would run on this machine with your rights;"
         " read it, then write `settings: {remote_code: true}` beside its name, or leave the model out"
     )
 
 
 def first_line(error: Exception) -> str:
-    """What an error says, as far as its first line goes."""
+    """Return the first line of an error's message."""
     lines = str(error).strip().splitlines()
     return lines[0] if lines else type(error).__name__
 
 
 ENGINE = "oneDNN"
 _LARGEST = 4 << 30  # bytes of weights: the packed ones are a second copy
-_BYTES = 2048  # of texts in a batch, for each thread
-_COSINE, _SIMILARITY = 1e-6, 1e-4  # how far embeddings, and what is computed from them, may be from torch's own
+_BYTES = 2048  # bytes of texts in a batch, for each thread
+_COSINE, _SIMILARITY = 1e-6, 1e-4  # largest differences of embeddings and similarities from torch's own
 
 
 class Agreement(NamedTuple):
-    """How far embeddings of the same texts by two ways are from each other, at most."""
+    """The largest differences between embeddings of the same texts by two engines."""
 
     cosine: float
     """1 - cosine of a text's two embeddings."""
@@ -253,14 +253,14 @@ class Agreement(NamedTuple):
 
     @property
     def holds(self) -> bool:
-        """Whether one way may stand for the other."""
+        """Whether one engine may replace the other."""
         return self.cosine <= _COSINE and self.similarity <= _SIMILARITY
 
 
 def agreement(plain: Embeddings, others: Embeddings) -> Agreement:
-    """How far two tables of embeddings (the same texts by dimensions) are from each other.
+    """Return how far two tables of embeddings (the same texts by dimensions) are from each other.
 
-    Infinitely far where an embedding is not finite, or has no length.
+    The distance is infinite if an embedding is not finite, or has length 0.
 
     >>> import numpy as np
     >>> agreement(np.eye(2, dtype=np.float32), np.eye(2, dtype=np.float32)).holds
@@ -277,7 +277,7 @@ def agreement(plain: Embeddings, others: Embeddings) -> Agreement:
 
 
 def runs(sizes: Sequence[int], threads: int, most: int) -> list[tuple[list[int], int]]:
-    """Texts in runs, the longest first: (their indices, how many of them to put in a batch), `most` at most.
+    """Group texts by batch size, the longest first: (their indices, texts in a batch, `most` at most).
 
     `sizes` are bytes in UTF-8, of which a token has about four in any script. A batch has some 512 tokens for each
     thread; how many texts these are is rounded down to a power of two, so that there are few runs.
@@ -293,7 +293,7 @@ def runs(sizes: Sequence[int], threads: int, most: int) -> list[tuple[list[int],
 
 
 def packable(model: torch.nn.Module) -> bool:
-    """Whether a model has linear layers that oneDNN can run here: on an x86 CPU, and small enough for a second copy."""
+    """Return whether oneDNN can run a model's linear layers here: on an x86 CPU, with room for a second copy."""
     import torch  # noqa: PLC0415 (takes seconds)
 
     layers = _linear_layers(model)
@@ -305,7 +305,7 @@ def packable(model: torch.nn.Module) -> bool:
 
 
 def pack(model: torch.nn.Module) -> bool:
-    """Have a model's linear layers run by oneDNN; False, and nothing is changed, where they cannot."""
+    """Make oneDNN run a model's linear layers; return False, without a change, if it cannot."""
     if not packable(model):
         return False
     import torch  # noqa: PLC0415 (there already)
@@ -323,7 +323,7 @@ def pack(model: torch.nn.Module) -> bool:
 
 
 def unpack(model: torch.nn.Module) -> None:
-    """Have the layers run as torch does."""
+    """Make torch run the layers again."""
     for layer in _linear_layers(model):
         vars(layer).pop("forward", None)
 
@@ -339,13 +339,13 @@ def _forward(run: object, weight: torch.Tensor, bias: torch.Tensor | None, rows:
     return result
 
 
-IN_TORCH = ("sentence_transformers", "mteb")  # kinds that torch runs in this process, where it has one on a GPU
+IN_TORCH = ("sentence_transformers", "mteb")  # kinds that torch runs in this process
 
 
 def keep_speed(folder: Path, spec: ModelSpec, model_id: str, watch: Stopwatch, gpu: str) -> None:
-    """Note in a study's folder what a model took for the texts that it was given; nothing where it was given none.
+    """Record a model's speed on its texts in a study's folder; nothing if it had none.
 
-    `gpu` is what kind of GPU it was on, empty for none.
+    `gpu` is the kind of GPU, empty for none.
     """
     rate = watch.rate("encoding", spec.name, spec.name, model_id)
     if rate and gpu:
@@ -354,7 +354,7 @@ def keep_speed(folder: Path, spec: ModelSpec, model_id: str, watch: Stopwatch, g
 
 
 def gpu_of(spec: ModelSpec, device: str) -> str:
-    """What kind of GPU a model that was loaded here is on; empty where it is on none."""
+    """Return the kind of GPU of a model loaded here; empty without one."""
     if spec.kind not in IN_TORCH or device.startswith("cpu"):
         return ""
     import torch  # noqa: PLC0415 (takes seconds)

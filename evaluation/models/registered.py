@@ -1,8 +1,8 @@
-"""mteb's registered models, with the prompts and the loading code that mteb has for each.
+"""mteb's registered models, with mteb's prompts and loading code for each.
 
-Such a model picks its prompt itself, from the task that it is asked for. So that a text which several tasks hold is
-still encoded once, `way` names what decides the embedding: the prompt itself for the two classes of mteb that load
-most models, and the task, its type, subset and role for all others.
+Such a model chooses its prompt itself, by the task. So that a text of several tasks is still encoded once, `way` names
+what decides the embedding: the prompt itself for the two classes of mteb that load most models, and the task, its type,
+subset and role for all others.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ from plumbline.study.evaluation import ModelSpec
 
 @dataclass(frozen=True)
 class Way:
-    """What decides the embeddings of a call beside the texts: what mteb says with it, and what an instruction adds."""
+    """Everything except the texts that decides a call's embeddings: mteb's arguments, and an instruction's text."""
 
     call: Mapping[str, Any]
     before: str | None = None
 
 
 class MtebModel:
-    """A registered model; the `prompt` of `embed` is what `way` called the call."""
+    """A registered model; the `prompt` of `embed` is a name from `way`."""
 
     def __init__(self, spec: ModelSpec, device: str = "") -> None:
-        """Load it, in the precision that mteb gives it.
+        """Load the model, in mteb's precision for it.
 
-        Raises StudyError for a name, a revision or a kind of model that cannot be, and for code that is not allowed;
+        Raises StudyError for an unknown name or revision, an unsupported kind of model, and code that is not allowed;
         ServiceError for a model that cannot be loaded.
         """
         from mteb.models import EncoderProtocol  # noqa: PLC0415 (takes seconds)
 
         meta = _registered(spec)
         try:
-            with warnings.catch_warnings(action="ignore", category=UserWarning):  # that it has prompts of its own
+            with warnings.catch_warnings(action="ignore", category=UserWarning):  # about prompts of its own
                 self._model: Any = meta.load_model(device=device or None)
-        except Exception as error:  # loaders are mteb's, the hub's and the companies': each has errors of its own
+        except Exception as error:  # loaders of mteb, the hub and companies each raise their own errors
             line = f"model {spec.name!r} cannot be loaded by mteb: {first_line(error)}"
             raise ServiceError(f"{line}; connect to the hub, or install and set what it names") from error
         if not isinstance(self._model, EncoderProtocol):
@@ -58,7 +58,7 @@ class MtebModel:
         self.default_prompt = self.way(_similarity_task(), "test", "default", None)
 
     def way(self, task_metadata: Any, hf_split: str, hf_subset: str, prompt_type: Any) -> str:
-        """A name for what decides the embeddings of a call beside the texts; calls of one name give the same."""
+        """Return a name for what decides the embeddings of a call besides the texts."""
         role = "" if prompt_type is None else str(prompt_type.value)
         prompt = self._prompt(task_metadata, prompt_type)
         parts = [task_metadata.name, task_metadata.type, hf_subset, role] if prompt is None else [prompt]
@@ -68,9 +68,9 @@ class MtebModel:
         return name
 
     def way_under(self, text: str, template: str, call: Mapping[str, Any]) -> str:
-        """A name for the same under an instruction, in a template of the study's or in that of the model's class.
+        """Return a name for the same with an instruction, in the study's template or the model class's.
 
-        Without `text` nothing stands before texts, no empty template either.
+        An empty `text` means no prompt, not an empty template.
         """
         prompt_type, model_template = call["prompt_type"], getattr(self._model, "instruction_template", None)
         if text and not template and model_template is not None and self._instructed:
@@ -83,32 +83,32 @@ class MtebModel:
         return name
 
     def how(self, way: str) -> Way:
-        """What stands behind a name, for another process that has this model (`learn`)."""
+        """Return the `Way` of a name, for another process that has this model (`learn`)."""
         return self._ways[way]
 
     def learn(self, name: str, way: Way) -> None:
-        """Take over a name."""
+        """Add a name with its `Way`."""
         self._ways.setdefault(name, way)
 
     def before(self, way: str) -> str:
-        """What stands before a text, that way; for classes that pick it themselves, that they do."""
+        """Return the text put before each text under a name; a note for classes that choose it themselves."""
         parts: list[str] = json.loads(way)
         return parts[0] if len(parts) < 3 else f"(what mteb's class {type(self._model).__name__} picks)"
 
     def refuses(self) -> str:
-        """Why the model takes no instruction: its class in mteb is none of the two that are told one."""
+        """Return why the model accepts no instruction: its class in mteb is not one of the two that do."""
         from mteb.models.sentence_transformer_wrapper import SentenceTransformerEncoderWrapper  # noqa: PLC0415
 
         if self._instructed or type(self._model) is SentenceTransformerEncoderWrapper:
             return ""
-        return f"mteb's class {type(self._model).__name__} of this model picks its prompts itself"
+        return f"mteb's class {type(self._model).__name__} of this model chooses its prompts itself"
 
     def _encode(self, way: Way, batches: Any, **options: Any) -> Any:
-        """Encode that way, and leave the model as it was."""
+        """Encode by a `Way`, and leave the model unchanged."""
         model, call, before = self._model, way.call, way.before
         if before is None:
             return model.encode(batches, **call, **options)
-        if self._instructed:  # `prompts_dict` cannot say that there is nothing: the task's own prompt would stand in
+        if self._instructed:  # `prompts_dict` cannot express no prompt: the task's own would be used
             model.get_task_instruction = lambda *_: before
             try:
                 return model.encode(batches, **call, **options)
@@ -122,41 +122,41 @@ class MtebModel:
 
     @property
     def _instructed(self) -> bool:
-        """Whether mteb loads it with its class for instructions."""
+        """Whether mteb loads it by its class for instructions."""
         from mteb.models.instruct_wrapper import InstructSentenceTransformerModel  # noqa: PLC0415
 
         return type(self._model) is InstructSentenceTransformerModel
 
     def embed(self, texts: Sequence[str], *, prompt: str, role: str, batch_size: int) -> Embeddings:
-        """Rows in the texts' order, by the way called `prompt`, which has the role in it. ServiceError if it fails."""
+        """Return rows in the texts' order, by the `Way` named `prompt`. Raises ServiceError if it fails."""
         from torch.utils.data import DataLoader  # noqa: PLC0415
 
         batches: Any = DataLoader(in_memory({"text": list(texts)}), batch_size=batch_size)
         try:
             vectors = self._encode(self._ways[prompt], batches, batch_size=batch_size, show_progress_bar=False)
-        except (RuntimeError, ValueError, IndexError):  # torch's errors, a lack of memory among them
+        except (RuntimeError, ValueError, IndexError):  # torch's errors, such as a lack of memory
             raise
         except Exception as error:
             raise ServiceError(f"model {self._name!r} cannot encode: {first_line(error)}") from error
         rows = np.asarray(vectors.detach().cpu().float() if hasattr(vectors, "detach") else vectors, dtype=np.float32)
         if rows.ndim != 2 or len(rows) != len(texts):
-            raise ServiceError(f"model {self._name!r} gives an array of {rows.shape} for {len(texts)} texts")
+            raise ServiceError(f"model {self._name!r} returns an array of {rows.shape} for {len(texts)} texts")
         return rows
 
     def routed(self) -> bool:
-        """Never: `way` has the role in it where that counts."""
+        """Return False: `way` includes the role if it counts."""
         return False
 
     def similarity(self, first: Any, second: Any) -> Any:
-        """The model's own, as mteb has it."""
+        """Return the model's own similarity, as in mteb."""
         return self._model.similarity(first, second)
 
     def similarity_pairwise(self, first: Any, second: Any) -> Any:
-        """As `similarity`, row by row."""
+        """Return the same as `similarity`, row by row."""
         return self._model.similarity_pairwise(first, second)
 
     def similarities(self) -> tuple[Any, Any] | None:
-        """Both as functions that need no model; None where its class computes them in a way of its own."""
+        """Return both similarities as functions that need no model; None if its class computes its own."""
         from mteb import similarity_functions as own  # noqa: PLC0415
         from mteb.models.abs_encoder import AbsEncoder  # noqa: PLC0415
         from mteb.models.sentence_transformer_wrapper import SentenceTransformerEncoderWrapper  # noqa: PLC0415
@@ -174,13 +174,13 @@ class MtebModel:
         return (getattr(own, name), getattr(own, f"pairwise_{name}")) if name else None
 
     def _prompt(self, task_metadata: Any, prompt_type: Any) -> str | None:
-        """What is put before each text, where the model's class says that nothing else counts; None for others."""
+        """Return the text put before each text, if for the model's class nothing else counts; None for others."""
         from mteb.models.abs_encoder import get_prompt  # noqa: PLC0415
         from mteb.models.instruct_wrapper import InstructSentenceTransformerModel  # noqa: PLC0415
         from mteb.models.sentence_transformer_wrapper import SentenceTransformerEncoderWrapper  # noqa: PLC0415
 
         model, role = self._model, "" if prompt_type is None else str(prompt_type.value)
-        kind = type(model)  # a class that is derived from one of them may have ways of its own
+        kind = type(model)  # a derived class may behave differently
         if kind is InstructSentenceTransformerModel and (role != "document" or model.apply_instruction_to_passages):
             return str(model.get_task_instruction(task_metadata, prompt_type))
         if kind is InstructSentenceTransformerModel:
@@ -192,7 +192,7 @@ class MtebModel:
 
 
 def _default(model: Any, role: str = "") -> str:
-    """What a SentenceTransformer puts before texts of a role where it is given no prompt."""
+    """Return the text that a SentenceTransformer puts before texts of a role without a prompt."""
     names = {"query": ("query",), "document": ("document", "passage", "corpus")}.get(role, ())
     for name in (*names, model.default_prompt_name):
         if name is not None and model.prompts.get(name) is not None:
@@ -201,16 +201,18 @@ def _default(model: Any, role: str = "") -> str:
 
 
 def _registered(spec: ModelSpec) -> Any:
-    """What mteb knows of a model. Raises StudyError for one that it does not have, or that cannot be used here."""
+    """Return mteb's metadata of a model. Raises StudyError for an unknown or unsupported model."""
     from mteb.models.model_implementations import MODEL_REGISTRY  # noqa: PLC0415
 
     meta = MODEL_REGISTRY.get(spec.name)
     if meta is None or meta.loader is None:
-        hint = nearest(spec.name, list(MODEL_REGISTRY)) if meta is None else "mteb has its results alone"
-        hint = hint if len(hint) < 200 else "`mteb.get_model_metas()` lists what it has"
-        raise StudyError(f"mteb has no model {spec.name!r}; {hint}; any other is loaded without `kind: mteb`")
+        hint = nearest(spec.name, list(MODEL_REGISTRY)) if meta is None else "mteb has only its results"
+        hint = hint if len(hint) < 200 else "`mteb.get_model_metas()` lists its models"
+        raise StudyError(f"mteb cannot load a model {spec.name!r}; {hint}; for other models remove `kind: mteb`")
     if spec.revision and spec.revision != meta.revision:
-        raise StudyError(f"model {spec.name!r}: mteb has revision {meta.revision!r}; write this one, or none")
+        raise StudyError(
+            f"model {spec.name!r}: mteb has revision {meta.revision!r}; write this one, or remove `revision`"
+        )
     if "dense" not in meta.model_type or "text" not in (meta.modalities or ["text"]):
         raise _no_vectors(spec)
     source = inspect.getsource(meta.loader)
@@ -221,11 +223,13 @@ def _registered(spec: ModelSpec) -> Any:
 
 
 def _no_vectors(spec: ModelSpec) -> StudyError:
-    return StudyError(f"model {spec.name!r} does not give one vector a text, which drift and all tasks need; leave it")
+    return StudyError(
+        f"model {spec.name!r} does not return one vector a text, which drift and all tasks need; remove it"
+    )
 
 
 def _similarity_task() -> Any:
-    """The task that texts are embedded for where none asks for them (drift): semantic similarity."""
+    """Return the task of embeddings without a task (for drift): semantic similarity."""
     from mteb.abstasks.sts import AbsTaskSTS  # noqa: PLC0415
     from mteb.abstasks.task_metadata import TaskMetadata  # noqa: PLC0415
 

@@ -1,7 +1,7 @@
-"""Models behind an OpenAI-compatible `/v1/embeddings` (vLLM, TEI, Ollama, llama.cpp, and companies').
+"""Models behind an OpenAI-compatible `/v1/embeddings` (vLLM, TEI, Ollama, llama.cpp, companies), and baselines.
 
-urllib3 keeps the connections and asks again after a passing fault (429, 5xx, a broken connection, a time-out), when the
-server says so (Retry-After) or with backoff and jitter.
+urllib3 keeps connections and retries after a passing fault (429, 5xx, a broken connection, a time-out), when the server
+says so (Retry-After) or with backoff and jitter.
 """
 
 from __future__ import annotations
@@ -25,43 +25,43 @@ from plumbline.addresses import key_in, proxy_for
 from plumbline.errors import ServiceError, StudyError
 from plumbline.study.evaluation import ModelSpec
 
-#: Words, contractions split as in the Penn Treebank (do n't, it 's), and signs, each of which GloVe has vectors for.
+#: Words, contractions split as in the Penn Treebank (do n't, it 's), and punctuation: GloVe has vectors for them.
 _WORDS = re.compile(r"\w+(?=n't\b)|n't\b|'\w+|\w+|[^\w\s]")
 
 
 class CosineModel:
-    """What models have in common that know neither roles nor prompts, and are compared by cosine."""
+    """Base of models that know neither roles nor prompts, and are compared by cosine."""
 
     def __init__(self, prompts: dict[str, str] | None = None) -> None:
         self.prompts = prompts or {}
         self.default_prompt = ""
 
     def routed(self) -> bool:
-        """Never: there are no roles."""
+        """Return False: there are no roles."""
         return False
 
     def similarities(self) -> tuple[Any, Any] | None:
-        """Both as functions that need no model."""
+        """Return both similarities as functions that need no model."""
         return cosines, pairwise_cosines
 
     def similarity(self, first: Any, second: Any) -> Any:
-        """Cosine."""
+        """Return the cosines of all with all."""
         return cosines(first, second)
 
     def similarity_pairwise(self, first: Any, second: Any) -> Any:
-        """Cosine, row by row."""
+        """Return the cosines, row by row."""
         return pairwise_cosines(first, second)
 
 
 def cosines(first: Any, second: Any) -> Any:
-    """The cosines of all of `first` with all of `second`, as mteb has them."""
+    """Return the cosines of all of `first` with all of `second`, as mteb computes them."""
     from mteb.similarity_functions import cos_sim  # noqa: PLC0415 (takes seconds)
 
     return cos_sim(first, second)
 
 
 def pairwise_cosines(first: Any, second: Any) -> Any:
-    """The cosines of `first` and `second` row by row, as mteb has them."""
+    """Return the cosines of `first` and `second` row by row, as mteb computes them."""
     from mteb.similarity_functions import pairwise_cos_sim  # noqa: PLC0415 (takes seconds)
 
     return pairwise_cos_sim(first, second)
@@ -70,11 +70,11 @@ def pairwise_cosines(first: Any, second: Any) -> Any:
 class WordVectors(CosineModel):
     """The mean of the vectors of a text's words, in lower case; words without a vector are left out.
 
-    A text without any known word gets the mean of all vectors, which GloVe's authors give for an unknown word.
+    A text without any known word gets the mean of all vectors, which GloVe's authors recommend for an unknown word.
     """
 
     def __init__(self, spec: ModelSpec, base: Path) -> None:
-        """Read it. Raises StudyError for a missing folder, ServiceError for files that are no word vectors."""
+        """Read the vectors. Raises StudyError for a missing folder, ServiceError for files that are no word vectors."""
         super().__init__()
         folder = Path(spec.location(base))
         try:
@@ -83,13 +83,13 @@ class WordVectors(CosineModel):
             if self._vectors.ndim != 2 or len(self._vectors) != len(words) or not len(words):
                 raise ValueError(f"an array of {self._vectors.shape} for {len(words)} words")
             self._unknown = self._vectors.mean(axis=0, dtype=np.float64).astype(np.float32)
-        except Exception as error:  # whatever numpy and pyarrow raise for a file that is none of theirs
+        except Exception as error:  # whatever numpy and pyarrow raise for other files
             line = f"model {spec.name!r} cannot be loaded from {folder}: {first_line(error)}"
             raise ServiceError(f"{line}; correct its `path`, `vectors` and `words`") from error
-        self._rows = {word: row for row, word in reversed(list(enumerate(words)))}  # of equal words the first
+        self._rows = {word: row for row, word in reversed(list(enumerate(words)))}  # the first of equal words counts
 
     def embed(self, texts: Sequence[str], *, prompt: str, role: str, batch_size: int) -> Embeddings:
-        """Rows in the texts' order."""
+        """Return rows in the texts' order."""
         return np.stack([self._mean(prompt + text) for text in texts])
 
     def _mean(self, text: str) -> Embeddings:
@@ -100,12 +100,12 @@ class WordVectors(CosineModel):
 class CharacterNgrams(CosineModel):
     """Counts of the n-grams of characters within a text's words, hashed (scikit-learn's HashingVectorizer).
 
-    Nothing is fitted: an embedding depends on its text and the parameters alone, in any script. A text that has no
-    n-grams, being empty, lies on an axis of its own: as near as can be to another such text, and to no other.
+    Nothing is fitted: an embedding depends only on its text and the parameters, in any script. An empty text, without
+    n-grams, has an axis of its own: it is equal to other such texts, and similar to no others.
     """
 
     def __init__(self, spec: ModelSpec) -> None:
-        """Nothing is loaded."""
+        """Take the parameters; nothing is loaded."""
         super().__init__()
         self._settings = spec.lexical
 
@@ -117,7 +117,7 @@ class CharacterNgrams(CosineModel):
         return HashingVectorizer(analyzer="char_wb", ngram_range=settings.ngrams, n_features=settings.dimensions)
 
     def embed(self, texts: Sequence[str], *, prompt: str, role: str, batch_size: int) -> Embeddings:
-        """Rows of length 1 in the texts' order, of one number more than `dimensions`."""
+        """Return rows of length 1 in the texts' order, with one number more than `dimensions`."""
         vectors = np.zeros((len(texts), self._settings.dimensions + 1), dtype=np.float32)
         vectors[:, :-1] = self._vectorizer.transform([prompt + text for text in texts]).toarray()
         vectors[~vectors.any(axis=1), -1] = 1.0
@@ -125,22 +125,22 @@ class CharacterNgrams(CosineModel):
 
 
 def _words(file: Path) -> list[str]:
-    """The words of the rows: the first column of a Parquet file, or the lines of a text file."""
+    """Return the words of the rows: the first column of a Parquet file, or the lines of a text file."""
     if file.suffix == ".parquet":
         return list(pd.read_parquet(file).iloc[:, 0].astype(str))
     return file.read_text(encoding="utf-8").splitlines()
 
 
 PASSING = (408, 409, 425, 429, 500, 502, 503, 504, 529)
-FIRST_DELAY, LAST_DELAY = 0.5, 30.0  # seconds before another try; the delay doubles from try to try
-LONGEST_WAIT = 120  # seconds that a server may make us wait, whatever its Retry-After says
+FIRST_DELAY, LAST_DELAY = 0.5, 30.0  # seconds before a retry; the delay doubles each time
+LONGEST_WAIT = 120  # most seconds to wait, whatever the server's Retry-After says
 
 
 class ServerModel(CosineModel):
     """A model of an embedding server; the key is sent to it and shown nowhere."""
 
     def __init__(self, spec: ModelSpec, first_delay: float = FIRST_DELAY) -> None:
-        """Nothing is asked yet. Raises StudyError for a key that cannot be one."""
+        """Prepare the connection, without a request. Raises StudyError for an invalid key."""
         import urllib3  # noqa: PLC0415
 
         super().__init__(dict(spec.prompts))
@@ -154,7 +154,7 @@ class ServerModel(CosineModel):
             raise StudyError(f"model {spec.name!r}: {error}") from None
         retries = urllib3.Retry(
             total=spec.http.retries,
-            allowed_methods=None,  # asking for an embedding twice does no harm
+            allowed_methods=None,  # requests for embeddings can be repeated
             status_forcelist=PASSING,
             raise_on_status=False,
             backoff_factor=first_delay,
@@ -171,9 +171,9 @@ class ServerModel(CosineModel):
         self._width = 0
 
     def embed(self, texts: Sequence[str], *, prompt: str, role: str, batch_size: int) -> Embeddings:
-        """Rows in the texts' order; `batch_size` texts a request, and as many requests at once as the study says.
+        """Return rows in the texts' order, with `batch_size` texts a request and the study's concurrency.
 
-        Raises ServiceError for a server that fails, refuses, or answers with something else than it was asked for.
+        Raises ServiceError for a server that fails, refuses, or returns something else.
         """
         batches = [[prompt + text for text in texts[at : at + batch_size]] for at in range(0, len(texts), batch_size)]
         with ThreadPoolExecutor(self._spec.http.concurrency) as workers:
@@ -181,17 +181,17 @@ class ServerModel(CosineModel):
         for width in (part.shape[1] for part in parts):
             self._width = self._width or width
             if width != self._width:
-                raise self._error(f"an embedding has {width} dimensions, an earlier one {self._width}")
+                raise self._error(f"an embedding has {width} dimensions, but an earlier one has {self._width}")
         return np.concatenate(parts)
 
     def _ask(self, texts: list[str]) -> Embeddings:
-        """One request."""
+        """Send one request."""
         import urllib3  # noqa: PLC0415
 
-        # base64 is a fifth of the bytes of decimal numbers; servers that do not know it send numbers.
+        # base64 takes a fifth of the bytes of decimal numbers; servers that do not support it send numbers.
         request = {"model": self._spec.name, "input": texts, "encoding_format": "base64"}
         headers = {"Authorization": f"Bearer {self._key}", "Content-Type": "application/json"}
-        body = json.dumps(request).encode()  # ASCII: a text may hold half a character, which UTF-8 cannot say
+        body = json.dumps(request).encode()  # ASCII: a text may have an unpaired surrogate, which UTF-8 cannot encode
         try:
             answer = self._pool.request("POST", self._url, body=body, headers=headers, redirect=False)
         except urllib3.exceptions.HTTPError as error:
@@ -203,7 +203,7 @@ class ServerModel(CosineModel):
         return self._rows(answer.data, len(texts))
 
     def _rows(self, content: bytes, wanted: int) -> Embeddings:
-        """The embeddings of an answer, in the order of the texts, whatever order the server has them in."""
+        """Return the embeddings of an answer in the texts' order, whatever order the server uses."""
         try:
             data = json.loads(content)["data"]
             vectors = {int(row["index"]): _vector(row["embedding"]) for row in data}
@@ -212,21 +212,21 @@ class ServerModel(CosineModel):
                 "an answer that is not one of an embedding server; is base_url right (ends in /v1)?"
             ) from None
         if len(data) != wanted or vectors.keys() != set(range(wanted)):
-            raise self._error(f"{len(data)} embeddings for {wanted} texts, numbers {sorted(vectors)[:5]}")
+            raise self._error(f"it returned {len(data)} embeddings for {wanted} texts, numbers {sorted(vectors)[:5]}")
         widths = sorted({len(vector) for vector in vectors.values()})
         if len(widths) > 1 or not widths[0]:
-            raise self._error(f"embeddings of different lengths for texts of one request: {widths}")
+            raise self._error(f"it returned embeddings of different lengths in one request: {widths}")
         return np.stack([vectors[number] for number in range(wanted)])
 
     def _trouble(self, status: int, content: bytes) -> ServiceError:
-        """What a status other than 200 means."""
+        """Return the error for a status other than 200."""
         complaint = _complaint(content, self._key)
         if status in (401, 403):
             return self._error(f"the key is not accepted; set {self._spec.http.api_key_env}")
         if status == 404:
             return self._error(f"no such model there, or base_url lacks its /v1: {complaint}")
         tries = f", asked {self._spec.http.retries + 1} times" if status in PASSING else ""
-        hint = "; is a text too long, or evaluation.batch_size too large?" if status in (400, 413, 422) else ""
+        hint = "; a text may be too long, or evaluation.batch_size too large" if status in (400, 413, 422) else ""
         return self._error(f"status {status}{tries}: {complaint}{hint}")
 
     def _error(self, what: str) -> ServiceError:
@@ -234,17 +234,17 @@ class ServerModel(CosineModel):
 
 
 def _vector(value: Any) -> np.ndarray[Any, np.dtype[np.float32]]:
-    """One embedding: little-endian floats in base64, or a list of numbers (null is NaN)."""
+    """Return one embedding from little-endian floats in base64, or a list of numbers (null is NaN)."""
     if isinstance(value, str):
         return np.frombuffer(base64.b64decode(value, validate=True), "<f4")
     vector = np.asarray(value, dtype=np.float32)
     if vector.ndim != 1:
-        raise ValueError("no list of numbers")
+        raise ValueError("not a list of numbers")
     return vector
 
 
 def _complaint(content: bytes, key: str) -> str:
-    """The message in a server's error, in the ways in which servers write it, or all of it."""
+    """Return the message in a server's error, in the usual forms, or the whole of it."""
     try:
         body: Any = json.loads(content)
     except (ValueError, RecursionError):
@@ -252,5 +252,5 @@ def _complaint(content: bytes, key: str) -> str:
     for name in ("error", "message", "detail"):
         body = body[name] if isinstance(body, dict) and name in body else body
     text = body if isinstance(body, str) else json.dumps(body)
-    # The key goes before the text is cut off, which could leave a part of it.
+    # Remove the key before cutting the text, which could leave a part of it.
     return " ".join(text.replace(key, "(the key)").split())[:300]

@@ -1,7 +1,7 @@
-"""Which texts of a model others are still to encode: cut into shards, each text once, whoever asks for it.
+"""A model's texts left to encode, cut into shards, each text once for all requests.
 
-Several ask at the same time, and what one of them waits for may be in another's shard. Rows are kept as soon as a shard
-comes back, so that what stops a run, or what ends who encodes, costs the shards that were in work.
+Several scoring workers request texts at the same time, and one may wait for texts in another's shard. Rows are stored
+as soon as a shard is encoded, so that a stopped run or a dead worker costs only the shards in work.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from dataclasses import dataclass, field
 from evaluation.models.embeddings import Embeddings, EmbeddingStore, RowsLost, keys_of
 from evaluation.models.encoder import longest_first
 
-LARGEST = 2048  # texts of a shard: what has to be encoded again after a death
-READS = 3  # of rows that do not match their checksums and were encoded again
-PARTS = 2  # of what is left, for each who encodes: shards become smaller, so that all end at about the same time
+LARGEST = 2048  # most texts of a shard, which are encoded again after a death
+READS = 3  # reads of rows whose checksums do not match and that were encoded again
+PARTS = 2  # shards of the rest for each worker: shards shrink, so that all workers end at about the same time
 
 
 @dataclass(eq=False)
 class TextQueue:
-    """Texts, each once, that somebody waits for, in the order in which the rows are wanted."""
+    """Requested texts, each once, in the order of the wanted rows."""
 
     texts: Sequence[str]
     prompt: str
     role: str
     keys: list[bytes] = field(init=False)
     missing: set[bytes] = field(init=False, default_factory=set)
-    reads: int = 0  # that found rows not as they were written
+    reads: int = 0  # reads that found damaged rows
 
     def __post_init__(self) -> None:
         self.keys = keys_of(self.texts, self.prompt, self.role)
@@ -35,7 +35,7 @@ class TextQueue:
 
 @dataclass(eq=False)
 class TextShard:
-    """Texts that are encoded in one go. `tries` counts who died or failed over them, `reason` is of who failed last."""
+    """Texts to encode in one go. `tries` counts workers that died or failed on them, `reason` is the last failure's."""
 
     texts: list[str]
     keys: list[bytes]
@@ -46,21 +46,21 @@ class TextShard:
 
 
 class Shards:
-    """A model's texts between those who ask and those who encode, with the store of what came back.
+    """A model's texts between those who request and those who encode, with the store of embeddings.
 
-    `batch` is how many texts are given to the model at a time: shards hold whole batches, which are then those of an
-    encoder that has all texts. What is asked waits while the store's limit leaves no room beside what was asked before.
+    `batch` is the model's number of texts at a time: shards have whole batches, equal to those of one encoder with all
+    texts. A request waits while the store's limit leaves no room beside earlier ones.
     """
 
     def __init__(self, store: EmbeddingStore, batch: int) -> None:
         self._store, self._batch = store, batch
         self._waiting: deque[TextQueue] = deque()
         self._open: list[TextQueue] = []
-        self._texts: deque[tuple[TextQueue, list[tuple[str, bytes]]]] = deque()  # to be cut
+        self._texts: deque[tuple[TextQueue, list[tuple[str, bytes]]]] = deque()  # not cut into shards yet
         self._again: deque[TextShard] = deque()
-        self._pending: set[bytes] = set()  # keys in `_texts`, in `_again` and with those who encode
+        self._pending: set[bytes] = set()  # keys in `_texts`, in `_again` and with workers
         self.encoded = 0
-        """Texts that came back."""
+        """Texts encoded."""
 
     @property
     def fresh(self) -> bool:
@@ -69,16 +69,16 @@ class Shards:
 
     @property
     def unassigned(self) -> int:
-        """How many shards could be made of the texts that no worker has."""
+        """The number of shards in the texts that no worker has."""
         return len(self._again) + -(-self._left // self._batch)
 
     def ask(self, texts: TextQueue) -> None:
-        """Have texts encoded. Raises StudyError for more than the store's limit lets stand."""
+        """Request texts. Raises StudyError for more than the store's limit allows."""
         self._waiting.append(texts)
         self._admit()
 
     def next(self, workers: int) -> TextShard | None:
-        """What to encode next, where so many workers encode; None where there is nothing."""
+        """Return the next shard for one of this many workers; None if there is none."""
         if self._again:
             return self._again.popleft()
         if not self._texts:
@@ -92,7 +92,7 @@ class Shards:
         return TextShard([text for text, _ in some], [key for _, key in some], queue.prompt, queue.role)
 
     def add(self, shard: TextShard, rows: Embeddings) -> None:
-        """Keep what came back. Raises DataError for rows of another length, StudyError as `ask`."""
+        """Store an encoded shard. Raises DataError for rows of another length, StudyError as `ask`."""
         if self.fresh:
             self._room(rows.shape[1])
         self._store.add(shard.keys, rows)
@@ -103,13 +103,13 @@ class Shards:
         self._admit()
 
     def put_back(self, shard: TextShard) -> None:
-        """Have a shard encoded by another."""
+        """Give a shard to another worker."""
         self._again.append(shard)
 
     def done(self) -> Iterator[tuple[TextQueue, Embeddings]]:
-        """What is answered now, with its rows; what is not as it was written is encoded again.
+        """Yield the requests that are complete, with their rows; damaged rows are encoded again.
 
-        Raises RowsLost for rows that never are.
+        Raises RowsLost for rows that stay damaged.
         """
         while ready := [queue for queue in self._open if not queue.missing]:
             for queue in ready:
@@ -120,8 +120,8 @@ class Shards:
             self._admit()
 
     def _verified(self, texts: TextQueue) -> Embeddings | None:
-        """The rows; None where some have to be encoded again."""
-        if texts.missing:  # what was read before it has had the store begin anew
+        """Return the rows; None if some must be encoded again."""
+        if texts.missing:  # an earlier read emptied the store
             return None
         try:
             return self._store.rows(texts.keys)
@@ -135,7 +135,7 @@ class Shards:
         return None
 
     def drop(self) -> None:
-        """Forget what is asked: the model has failed."""
+        """Drop all requests: the model has failed."""
         self._waiting.clear()
         self._open.clear()
         self._texts.clear()
@@ -143,16 +143,16 @@ class Shards:
         self._pending.clear()
 
     def close(self) -> None:
-        """Let go of the store; what it holds stays."""
+        """Close the store, which stays on disk."""
         self._store.close()
 
     @property
     def _left(self) -> int:
-        """Texts that are to be cut."""
+        """The number of texts not cut into shards yet."""
         return sum(len(pairs) for _, pairs in self._texts)
 
     def _admit(self) -> None:
-        """Take in what fits beside what is open; the first alone, as long as the rows' length is not known."""
+        """Admit requests that fit beside the open ones; only the first while the rows' length is unknown."""
         while self._waiting:
             width = self._store.width
             if self._open:
@@ -165,7 +165,7 @@ class Shards:
                 self._room(width)
 
     def _count(self, texts: TextQueue) -> None:
-        """See what of it is missing, and have encoded what nobody encodes yet."""
+        """Find the missing texts of a request, and queue those that nobody encodes yet."""
         texts.missing = self._store.missing(texts.keys)
         new = texts.missing - self._pending
         wanted = {text: key for text, key in zip(texts.texts, texts.keys, strict=True) if key in new}
@@ -174,7 +174,7 @@ class Shards:
             self._texts.append((texts, [(text, wanted[text]) for text in longest_first(wanted)]))
 
     def _room(self, width: int) -> None:
-        """Make room for all that is missing; where the store begins anew for it, what was there is missing too."""
+        """Make room for all missing rows; if that empties the store, its rows are missing too."""
         if self._missing() and self._store.make_room(self._missing(), width):
             for queue in self._open:
                 self._count(queue)

@@ -1,4 +1,4 @@
-"""What runs models and makes scores with them in processes of their own: Ray's actors of an evaluation."""
+"""Ray's actors of an evaluation: run models and compute scores in separate processes."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from plumbline.versions import installed_versions
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of a model without it. `picks` says that it picks its prompts itself (`PromptingModel`).
+    """Facts about a model that are known without it. `picks` says that it chooses its prompts (`PromptingModel`).
 
-    `similarities` compare all with all and row by row; None where the model does that in a way of its own. `gpu` is
-    what kind of GPU it is on; empty for none.
+    `similarities` compare all with all and row by row; None if the model computes its own. `gpu` is the kind of GPU;
+    empty for none.
     """
 
     prompts: dict[str, str]
@@ -40,7 +40,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Rows:
-    """Embeddings that are wanted, of texts of which each stands there once."""
+    """A request for embeddings of distinct texts."""
 
     texts: list[str]
     prompt: str
@@ -49,24 +49,24 @@ class Rows:
 
 @dataclass(frozen=True)
 class MethodCall:
-    """A method of the model that is to be called, where it is."""
+    """A method of the model to call where the model is."""
 
     method: str
     values: tuple[Any, ...]
 
     @property
     def key(self) -> bytes:
-        """The same for the same question."""
+        """An equal key for equal calls."""
         return pickle.dumps(self)
 
     @property
     def repeats(self) -> bool:
-        """Whether it may be asked again: not of embeddings, which are many."""
+        """Whether the answer may be cached: not for similarities of embeddings, which are many."""
         return not self.method.startswith("similarity")
 
     @property
     def of_way(self) -> bool:
-        """Whether the answer names a way of encoding, which every process with the model has to know."""
+        """Whether the answer is a name of a `Way`, which every process with the model must know."""
         return self.method in ("way", "way_under")
 
 
@@ -74,28 +74,28 @@ Ask = Callable[[Rows | MethodCall], Any]
 
 
 class DistantModel:
-    """A model of which the facts are known, and that everything else is asked of."""
+    """A model with known facts, which requests everything else from its process."""
 
     def __init__(self, facts: Facts, ask: Ask) -> None:
         self.prompts, self.default_prompt = facts.prompts, facts.default_prompt
         self._facts, self._ask = facts, ask
 
     def embed(self, texts: Sequence[str], *, prompt: str, role: str, batch_size: int) -> Embeddings:
-        """One row for each text."""
+        """Return one row for each text."""
         rows: Embeddings = self._ask(Rows(list(texts), prompt, role))
         return rows
 
     def routed(self) -> bool:
-        """Whether roles count."""
+        """Return whether roles count."""
         return self._facts.routed
 
     def similarity(self, first: Any, second: Any) -> Any:
-        """The model's own, all with all."""
+        """Return the model's own similarity, all with all."""
         similarities = self._facts.similarities
         return similarities[0](first, second) if similarities else self._ask(MethodCall("similarity", (first, second)))
 
     def similarity_pairwise(self, first: Any, second: Any) -> Any:
-        """The model's own, row by row."""
+        """Return the model's own similarity, row by row."""
         similarities = self._facts.similarities
         return (
             similarities[1](first, second)
@@ -105,34 +105,34 @@ class DistantModel:
 
 
 class DistantPromptingModel(DistantModel):
-    """One that picks its prompts itself."""
+    """A distant model that chooses its prompts itself."""
 
     def way(self, task_metadata: Any, hf_split: str, hf_subset: str, prompt_type: Any) -> str:
-        """As `PromptingModel.way`."""
+        """Return the answer of `PromptingModel.way`."""
         return str(self._ask(MethodCall("way", (task_metadata, hf_split, hf_subset, prompt_type))))
 
     def way_under(self, text: str, template: str, call: Mapping[str, Any]) -> str:
-        """As `PromptingModel.way_under`."""
+        """Return the answer of `PromptingModel.way_under`."""
         return str(self._ask(MethodCall("way_under", (text, template, dict(call)))))
 
     def before(self, way: str) -> str:
-        """As `PromptingModel.before`."""
+        """Return the answer of `PromptingModel.before`."""
         return str(self._ask(MethodCall("before", (way,))))
 
     def refuses(self) -> str:
-        """As `PromptingModel.refuses`."""
+        """Return the answer of `PromptingModel.refuses`."""
         return str(self._ask(MethodCall("refuses", ())))
 
 
 class DistantEncoder(Encoder):
-    """An encoder without a store: rows come from where they are kept."""
+    """An encoder without a store: rows come from the command."""
 
     def __init__(self, facts: Facts, name: str, batch_size: int, ask: Ask) -> None:
         self._distant = (DistantPromptingModel if facts.picks else DistantModel)(facts, ask)
         super().__init__(self._distant, name, facts.revision, batch_size)
 
     def embed(self, texts: Sequence[str], *, prompt: str | None = None, role: str = "") -> Embeddings:
-        """As `Encoder.embed`."""
+        """Return embeddings as `Encoder.embed` does."""
         prompt = self._fallback("") if prompt is None else prompt
         self.asked += len(texts)
         places = {text: index for index, text in enumerate(dict.fromkeys(texts))}
@@ -141,7 +141,7 @@ class DistantEncoder(Encoder):
         return np.asarray(vectors[[places[text] for text in texts]])
 
     def close(self) -> None:
-        """Let go of what an encoder has on disk; there is no model here."""
+        """Close the encoder's files on disk; there is no model here."""
         self._store.close()
 
 
@@ -150,46 +150,46 @@ _RUN = ("sentence-transformers", "transformers", "torch")  # packages that run m
 
 @dataclass(frozen=True)
 class Due:
-    """What must be the same wherever a model runs: its id, and the versions of the packages that run it."""
+    """Facts that must be equal wherever a model runs: its id, and the versions of its packages."""
 
     model_id: str
     versions: Mapping[str, str]
 
 
 def due_of(host: ModelHost, spec: ModelSpec) -> Due:
-    """What this machine has. What is built for (`+cpu`, `+cu128`) is none of a version: machines differ in that."""
+    """Return these facts for this machine. Builds (`+cpu`, `+cu128`) are not compared, as machines differ in them."""
     return Due(host.model_id(spec), installed_versions(_RUN if spec.kind in IN_TORCH else (), builds=False))
 
 
 class EncodingWorker:
-    """Runs a model on a node, in a process of its own: loads it once, and keeps nothing."""
+    """Runs a model on a node, in a process of its own: loads it once, and stores nothing."""
 
     def __init__(self, host: ModelHost, spec: ModelSpec, due: Due, quiet: Callable[..., Any]) -> None:
-        """Nothing is loaded yet. `due` is what the command's machine has (`due_of`).
+        """Prepare the worker without loading. `due` has the facts of the command's machine (`due_of`).
 
         `quiet` has the settings that libraries read when they are imported.
         """
         self._host, self._spec, self._due = host, spec, due
         self._open = contextlib.ExitStack()
         self._open.enter_context(quiet(host.datasets, [spec]))
-        self._lock = threading.Lock()  # questions are asked while texts are encoded, which may change the model
+        self._lock = threading.Lock()  # calls may come while texts are encoded, which may change the model
 
     def facts(self) -> Facts:
-        """Load the model.
+        """Load the model and return its facts.
 
-        Raises StudyError for other files or versions than the command's machine has, and as `ModelHost.load_model`.
+        Raises StudyError for other files or versions than on the command's machine, and as `ModelHost.load_model`.
         """
         here = due_of(self._host, self._spec)
         if here.model_id != self._due.model_id:
             self._spec.location(self._host.file.parent)
             raise StudyError(
-                f"the files of model {self._spec.name!r}, or mteb, are not those of the command's machine;"
-                " have the same everywhere"
+                f"the files of model {self._spec.name!r}, or mteb's version, differ from the command's machine;"
+                " install the same everywhere"
             )
         for package, version in self._due.versions.items():
             if here.versions.get(package) != version:
                 raise StudyError(
-                    f"{package} {here.versions.get(package, 'none')} runs model {self._spec.name!r} there, and"
+                    f"{package} {here.versions.get(package, 'none')} runs model {self._spec.name!r} there, but"
                     f" {version} on the command's machine; install the same everywhere"
                 )
         self._model, revision = self._host.load_model(self._spec)
@@ -201,7 +201,7 @@ class EncodingWorker:
         return Facts(model.prompts, model.default_prompt, model.routed(), picks, revision, similarities, gpu)
 
     def encode(self, texts: list[str], prompt: str, role: str, how: Any = None) -> tuple[Embeddings, float]:
-        """Rows of texts, and the seconds that they took; `how` stands behind the prompt of a model that picks it.
+        """Return rows of texts and the seconds they took; `how` is the `Way` of the prompt's name, if any.
 
         Raises as `Encoder.embed`.
         """
@@ -213,19 +213,19 @@ class EncodingWorker:
             return rows, time.monotonic() - begun
 
     def answer(self, question: MethodCall) -> tuple[Any, Any]:
-        """What the model says, and what stands behind the name of a way of encoding."""
+        """Return the model's answer, and the `Way` of a name if it is one."""
         with self._lock:
             answer = getattr(self._model, question.method)(*question.values)
             return answer, self._model.how(answer) if question.of_way else None  # type: ignore[attr-defined]
 
     def close(self) -> None:
-        """Leave nothing behind."""
+        """Restore the environment."""
         self._open.close()
 
 
 @dataclass(frozen=True)
 class ModelResult:
-    """What was made with an encoder, and how many texts it asked for."""
+    """A result made with an encoder, and the number of texts it requested."""
 
     result: Any
     texts: int
@@ -234,18 +234,18 @@ class ModelResult:
 Step = Rows | MethodCall | ModelResult
 
 
-class GivenUp(Exception):  # noqa: N818 (an answer, and no error of anybody's)
-    """The answer to what is not wanted any more."""
+class GivenUp(Exception):  # noqa: N818 (an answer, not an error)
+    """The answer to a request that is no longer wanted."""
 
 
 class ScoringWorker:
-    """Makes scores, in a process of its own: one thing at a time, and all that this asks goes out and comes back.
+    """Computes scores in a process of its own, one piece at a time; its requests are answered from outside.
 
-    `begin` and `go_on` return with the next that is asked, or with what was made; what it raises, they raise.
+    `begin` and `go_on` return the next request, or the result; they raise its errors.
     """
 
     def __init__(self, host: ModelHost, specs: Sequence[ModelSpec], quiet: Callable[..., Any]) -> None:
-        """`quiet` has the settings that libraries read when they are imported."""
+        """Prepare the worker; `quiet` has the settings that libraries read at import."""
         self._open = contextlib.ExitStack()
         self._open.enter_context(quiet(host.datasets, specs))
         self._steps: queue.SimpleQueue[Step | BaseException] = queue.SimpleQueue()
@@ -253,19 +253,19 @@ class ScoringWorker:
         self._batch_size = host.evaluation.batch_size
 
     def begin(self, make: Callable[[Encoder], Any], facts: Facts, name: str) -> Step:
-        """Begin to make something with a model, of which these are the facts and the name."""
-        self._made = make  # kept for the next one: it may share what was read for this
+        """Begin a piece of work with a model of these facts and this name."""
+        self._made = make  # kept, as the next piece may share its data
         encoder = DistantEncoder(facts, name, self._batch_size, self._ask)
         threading.Thread(target=self._make, args=(make, encoder), daemon=True).start()
         return self._step()
 
     def go_on(self, answer: Any) -> Step:
-        """Give the answer to what was asked last."""
+        """Pass on the answer to the last request."""
         self._answers.put(answer)
         return self._step()
 
     def close(self) -> None:
-        """Leave nothing behind."""
+        """Restore the environment."""
         self._open.close()
 
     def _step(self) -> Step:
@@ -284,7 +284,7 @@ class ScoringWorker:
     def _make(self, make: Callable[[Encoder], Any], encoder: Encoder) -> None:
         try:
             step: Step | BaseException = ModelResult(make(encoder), encoder.asked)
-        except BaseException as error:  # raised where somebody waits for it
+        except BaseException as error:  # raised in `_step`
             step = error
         encoder.close()
         self._steps.put(step)

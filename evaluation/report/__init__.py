@@ -1,1 +1,1 @@
-"""The report of an evaluated study, for readers: tables and figures of the papers, and one page."""
+"""The report on an evaluated study: the papers' tables and figures, and one page."""

@@ -6,7 +6,7 @@ from plumbline import cli
 
 
 def main() -> int:
-    """The command line."""
+    """Parse the command line and write the report."""
     parser = cli.Parser(
         prog="plumbline scores-report",
         description="Write an evaluated study's tables (CSV, Markdown, LaTeX), figures (SVG, PNG) and one HTML page.",
@@ -14,23 +14,29 @@ def main() -> int:
     )
     cli.add_study_options(parser)
     parser.add_argument(
-        "--baseline", metavar="MODEL", default="", help="the model to compare others with (default: the first)"
+        "--baseline", metavar="MODEL", default="", help="the model that others are compared with (default: the first)"
     )
     parser.add_argument(
-        "--compare", metavar="FILE", help="an evaluated study with another generator (HTEB, Tables 22 and 23)"
+        "--compare",
+        metavar="FILE",
+        help="an evaluated study with another generator, to compare with (HTEB, Tables 22 and 23)",
     )
     parser.add_argument(
         "--prompts",
         nargs="+",
         metavar="FILE",
         default=[],
-        help="evaluated studies with the same generator under other `prompts` (PTEB, Table 12)",
+        help="evaluated studies with the same generator and other `prompts` (PTEB, Table 12)",
     )
     parser.add_argument(
         "--translation", nargs=2, metavar="NAME", help="a data set and its translation (HTEB, Table 16)"
     )
     parser.add_argument(
-        "--multilingual", nargs="+", metavar="MODEL", default=[], help="models for the second group of that table"
+        "--multilingual",
+        nargs="+",
+        metavar="MODEL",
+        default=[],
+        help="models in the second group of --translation's table",
     )
     return cli.handler("evaluation.report.page:report_study")(parser.parse_args())
 

@@ -1,4 +1,4 @@
-"""The figures of HTEB and of the other papers, from the tables of `evaluation.tables`, in the kit's forms."""
+"""Figures of HTEB and the other papers, drawn from the tables of `evaluation.tables`."""
 
 from __future__ import annotations
 
@@ -32,13 +32,15 @@ from plumbline.exhibits.palette import COLOURS, GAIN, LOSS, NEUTRAL, colours, sh
 from plumbline.transformations import HTEB_TOTAL, ORIGINAL, OWN_TOTAL, Axes, axes_in_order, in_order
 
 TOTAL_COLOUR = "#CC79A7"
-_SAME = 1e-9  # scores that differ by less differ by rounding alone
+_SAME = 1e-9  # scores that differ by less differ only by rounding
 
 
 def score_shifts(table: pd.DataFrame) -> alt.LayerChart:
-    """Original against transformed score for each transformation of one model (a dumbbell a row).
+    """Return a dumbbell chart of one model's original and transformed scores, a row a transformation.
 
-    `table` are one model's rows of `evaluation.tables.transformation_table`. What the gate refused is hollow.
+    `table` has one model's rows of `evaluation.tables.transformation_table`. Transformations that no verdict
+    accepts are hollow.
+
     """
     refused = table["included_rejected"].astype(bool)
     shown = table.assign(
@@ -88,10 +90,11 @@ def score_shifts(table: pd.DataFrame) -> alt.LayerChart:
 
 
 def axis_shifts(table: pd.DataFrame, names: int = NAMES) -> alt.LayerChart:
-    """HTEB's Figure 4: original, axes and total of each model on one line, from `evaluation.tables.axis_table`.
+    """Return HTEB's Figure 4: each model's original, axes and total on one line, from `evaluation.tables.axis_table`.
 
-    A tick in an axis's colour is the original of the data sets and items that it rests on, where these are not all.
-    `names` are the pixels for models' names; a longer one is cut, and the tooltip has it whole.
+    A tick in an axis's colour marks the original of the axis's data sets and items, where these are not all.
+    Models' names longer than `names` pixels are cut; tooltips have them whole.
+
     """
     axes = Axes.of_columns(table)
     series, row = _series(table, axes, "model"), rows("model", table["model"], names)
@@ -115,7 +118,7 @@ def axis_shifts(table: pd.DataFrame, names: int = NAMES) -> alt.LayerChart:
 
 
 def size_lines(table: pd.DataFrame) -> alt.FacetChart:
-    """HTEB's Figure 5: scores by model size, a panel a family, from `evaluation.tables.size_table`."""
+    """Return HTEB's Figure 5: scores by model size, a panel a family, from `evaluation.tables.size_table`."""
     axes = Axes.of_columns(table)
     series = _series(table, axes, "family", "parameters", "model")
     chart = lines(
@@ -131,10 +134,11 @@ def size_lines(table: pd.DataFrame) -> alt.FacetChart:
 
 
 def delta_map(table: pd.DataFrame, names: int = NAMES) -> alt.LayerChart:
-    """HTEB's Figure 6: mean difference by model and transformation, from `evaluation.tables.transformation_table`.
+    """Return HTEB's Figure 6: mean differences by model and transformation, from `transformation_table`.
 
-    Blue gains, red loses, white is no change; the number stands in each cell, with a star where the gate refused it.
-    `names` are the pixels for models' names, as in `axis_shifts`.
+    Blue is a gain, red a loss, white no change. Each cell has its number, with a star where no verdict accepts the
+    transformation. Models' names longer than `names` pixels are cut, as in `axis_shifts`.
+
     """
     shown = table.assign(
         name=table["transformation"].map(_named),
@@ -161,9 +165,10 @@ def delta_map(table: pd.DataFrame, names: int = NAMES) -> alt.LayerChart:
 
 
 def shift_intervals(table: pd.DataFrame) -> alt.LayerChart:
-    """HTEB's Figure 7: Hodges-Lehmann shifts with 95% intervals, from `evaluation.tables.shift_table`.
+    """Return HTEB's Figure 7: Hodges-Lehmann shifts with 95% intervals, from `evaluation.tables.shift_table`.
 
-    What is not significant at 5% after Holm's correction is grey. Rows without a shift are not in it.
+    Shifts that are not significant at 5% after Holm's correction are grey. Rows without a shift are left out.
+
     """
     table = table[table["shift"].notna()]
     shown = table.assign(
@@ -189,9 +194,10 @@ def shift_intervals(table: pd.DataFrame) -> alt.LayerChart:
 
 
 def drops(table: pd.DataFrame) -> alt.LayerChart:
-    """HTEB's Figure 9: a point a data set, model and transformation, from `evaluation.tables.drop_table`.
+    """Return HTEB's Figure 9: a point a data set, model and transformation, from `evaluation.tables.drop_table`.
 
-    The lines are each setting's mean drop.
+    Lines are the mean drops of the settings.
+
     """
     kinds = Kinds(
         "setting",
@@ -211,10 +217,10 @@ def drops(table: pd.DataFrame) -> alt.LayerChart:
 
 
 def axis_sizes(table: pd.DataFrame) -> alt.FacetChart:
-    """HTEB's Figures 10 and 11: what each axis moves, a bar a model, from `evaluation.tables.profile_table`.
+    """Return HTEB's Figures 10 and 11: the axes' effects, a bar a model, from `evaluation.tables.profile_table`.
 
-    The parts of a bar stand from the axis that moves the model most to the one that moves it least; models with the
-    same order are a panel.
+    Parts of a bar go from the model's largest effect to its smallest. Models with the same order share a panel.
+
     """
     ordering = table["ordering"].map(lambda names: " > ".join(map(display, names.split(" > "))))
     shown = table.assign(name=table["axis"].map(display), ordering=ordering)
@@ -239,9 +245,10 @@ def axis_sizes(table: pd.DataFrame) -> alt.FacetChart:
 
 
 def text_drifts(table: pd.DataFrame) -> alt.ConcatChart:
-    """The drift of all texts by transformation, a panel a model, from `evaluation.tables.text_drift_table`.
+    """Return the drift of all texts by transformation, a panel a model, from `evaluation.tables.text_drift_table`.
 
-    A thin line goes from 5% to 95% of the texts, a thick one over the middle half, a point is the median.
+    A thin line covers 5% to 95% of the texts, a thick one the middle half; a point is the median.
+
     """
     shown = table.assign(name=table["transformation"].map(_named))
     names = [_named(name) for name in in_order(table["transformation"].unique())]
@@ -259,9 +266,10 @@ def text_drifts(table: pd.DataFrame) -> alt.ConcatChart:
 
 
 def threshold_decisions(table: pd.DataFrame, threshold: float) -> alt.LayerChart:
-    """What would be accepted at each threshold: a row a scope, from `evaluation.tables.threshold_decisions`.
+    """Return the decision at each threshold, a row a scope, from `evaluation.tables.threshold_decisions`.
 
-    The broken line is the study's own threshold.
+    The dashed line is the study's own threshold.
+
     """
     shown = table.assign(name=list(map(scoped, table["transformation"], table["language"], table["task_type"])))
     order = {name: position for position, name in enumerate(in_order(table["transformation"].unique()))}
@@ -279,9 +287,10 @@ def threshold_decisions(table: pd.DataFrame, threshold: float) -> alt.LayerChart
 
 
 def threshold_scores(table: pd.DataFrame, threshold: float) -> alt.ConcatChart:
-    """Scores at each threshold, a panel a model, from `evaluation.tables.threshold_table`.
+    """Return scores at each threshold, a panel a model, from `evaluation.tables.threshold_table`.
 
-    Lines end where a score is not known or nothing counts. The broken line is the study's own threshold.
+    Lines end where a score is unknown or nothing is accepted. The dashed line is the study's own threshold.
+
     """
     axes, across = Axes.of_columns(table), _thresholds(table, threshold)
     long = table.melt(["threshold", "model"], [ORIGINAL, *axes.names], var_name="series", value_name="score")
@@ -299,7 +308,7 @@ def threshold_scores(table: pd.DataFrame, threshold: float) -> alt.ConcatChart:
 
 
 def total_intervals(table: pd.DataFrame) -> alt.LayerChart:
-    """The total of each model with the interval that shaky verdicts give it, from `uncertainty_table`."""
+    """Return each model's total with its interval from uncertain verdicts, from `uncertainty_table`."""
     shown = table[table["name"].isin((HTEB_TOTAL, OWN_TOTAL)) & table["value"].notna()]
     total = "HTEB total" if HTEB_TOTAL in set(table["name"]) else "Total"
     shown = shown.assign(**{name: 100 * shown[name] for name in ("value", "low", "high")})
@@ -310,9 +319,10 @@ def total_intervals(table: pd.DataFrame) -> alt.LayerChart:
 
 
 def rank_limits(table: pd.DataFrame) -> alt.LayerChart:
-    """A row a model, best first: its rank as a point, its limits as a line, from `evaluation.tables.comparisons.board`.
+    """Return models' ranks (points) with their limits (lines), best first, from `evaluation.tables.comparisons.board`.
 
-    A model without limits has its point alone.
+    A model without limits has only its point.
+
     """
     shown = table[["model", "rank", "rank_low", "rank_high", "borda", "group"]]
     across = alt.X("rank:Q", title="Rank").scale(domain=[0.5, len(shown) + 0.5], nice=False)
@@ -324,9 +334,11 @@ def rank_limits(table: pd.DataFrame) -> alt.LayerChart:
 
 
 def abstention_curves(table: pd.DataFrame, axes: Axes, confidence: str) -> alt.ConcatChart:
-    """Scores by share of answers for one confidence, a panel a model, from `evaluation.tables.abstention_curves`.
+    """Return scores by share of answers for one confidence, a panel a model, from `abstention_curves`.
 
-    The broken line is the best possible, the dotted one the mean of all queries, both of the original texts.
+    The dashed line is the best possible order, the dotted line the mean of all queries, both for the original
+    texts.
+
     """
     curves = table[table["confidence"] == confidence]
     shown = curves.assign(
@@ -355,12 +367,12 @@ _PANEL: dict[str, Any] = {"width": PANEL_WIDTH, "height": PANEL_WIDTH * 3 // 4}
 
 
 def series_name(name: str) -> str:
-    """Original, an axis or the total as people read it."""
+    """Return a readable name of the original, an axis or the total."""
     return "HTEB total" if name == HTEB_TOTAL else display(name)
 
 
 def series_kinds(axes: Axes) -> Kinds:
-    """The colour and the shape of each series, the same in all figures."""
+    """Return the series' colours and shapes, which all figures share."""
     names = list(map(series_name, (ORIGINAL, *axes.names)))
     inks = [NEUTRAL, *colours(axes.shown).values(), TOTAL_COLOUR]
     forms = ["cross", *shapes(axes.shown).values(), "diamond"]
@@ -368,13 +380,13 @@ def series_kinds(axes: Axes) -> Kinds:
 
 
 def _series(table: pd.DataFrame, axes: Axes, *keys: str) -> pd.DataFrame:
-    """A row for each of a model's series (original, axes, total): its name and its score times 100."""
+    """Return a row for each of a model's series (original, axes, total): its name and its score times 100."""
     long = table.melt(id_vars=list(keys), value_vars=[ORIGINAL, *axes.names], var_name="series", value_name="score")
     return long[long["score"].notna()].assign(score=100 * long["score"], series=long["series"].map(series_name))
 
 
 def _own_originals(table: pd.DataFrame, axes: Axes) -> pd.DataFrame:
-    """The originals that an axis's, or the total's, difference is from, where it is not the one that all share."""
+    """Return the originals on which axes' and totals' differences rest, where they differ from the common original."""
     parts = [
         table[["model"]].assign(series=series_name(name), original=100 * table[f"{name}_original"])[
             (table[f"{name}_original"] - table["original"]).abs() > _SAME
@@ -385,7 +397,7 @@ def _own_originals(table: pd.DataFrame, axes: Axes) -> pd.DataFrame:
 
 
 def _thresholds(table: pd.DataFrame, threshold: float) -> alt.X:
-    """The thresholds that were tried: the whole scale of the rubric, with room for points at its ends."""
+    """Return the axis of thresholds: the rubric's whole scale, with margins for points at its ends."""
     tried = sorted({*table["threshold"], threshold})
     room = (tried[-1] - tried[0]) / 50
     every = 1 + (len(tried) - 1) // 10  # more labels than ten would run into one another

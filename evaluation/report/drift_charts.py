@@ -1,4 +1,4 @@
-"""Drift against ratings, drawn: HTEB, Figure 3."""
+"""Charts of drift against ratings (HTEB, Figure 3)."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from plumbline.transformations import axes_in_order, in_order
 
 PANEL_HEIGHT = 340  # with title and axes
 LETTERS = "#31333F"  # on a light page
-_SUBTITLE = 44  # letters that fit under the title of a third of a laptop's page
+_SUBTITLE = 44  # characters that fit under a panel's title, on a third of a laptop's page
 _MOST_STEPS = 10  # on the axis of ratings
-POINTS = 4000  # drawn at once, of all panels: more take a browser seconds, and half a kilobyte each
+POINTS = 4000  # most in all panels: more take a browser seconds, and half a kilobyte each
 
 OVERVIEW = 1000  # in one panel
 
 
 @dataclass(frozen=True)
 class DriftScales:
-    """What panels of drift share: the question, the ends of its scale, the end of the axis of drift, the axes' looks.
+    """Settings that panels of drift share: the question, its scale's ends, the maximum of the drift axis, the axes.
 
-    Without `axes` a panel's own axis has the first look.
+    Without `axes` a panel has the look of the first axis.
     """
 
     question: str
@@ -47,11 +47,12 @@ def drift_panel(
     letters: str = LETTERS,
     chosen: alt.Parameter | None = None,
 ) -> alt.Chart:
-    """One panel of Figure 3: a point a pair, mean rating against drift. Hovering shows both texts.
+    """Return one panel of Figure 3: a point a pair, mean rating against drift. Tooltips have both texts.
 
     `points` and `correlation` are a transformation's rows of `evaluation.tables.drift_by_quality` and
-    `drift_correlations` for one model. `letters` colours the subtitle, the one thing that a page's theme does not. With
-    a selection (`chosen`) of points the others fade, and the caller adds it to the chart.
+    `drift_correlations` for one model. `letters` is the subtitle's colour, which a page's theme does not set.
+    `chosen` is a selection of points, which the caller adds to the chart; other points fade.
+
     """
     axis = str(correlation["axis"])
     axes = scales.axes or (axis,)
@@ -146,7 +147,7 @@ def _across_and_up(scales: DriftScales) -> tuple[alt.X, alt.Y]:
 
 
 def ranked(table: pd.DataFrame) -> list[dict[Any, Any]]:
-    """The rows of a table in the method's order of transformations."""
+    """Return a table's rows in the method's order of transformations."""
     order = {name: position for position, name in enumerate(in_order(table["transformation"].unique()))}
     return sorted(table.to_dict(orient="records"), key=lambda row: order[row["transformation"]])
 
@@ -154,7 +155,7 @@ def ranked(table: pd.DataFrame) -> list[dict[Any, Any]]:
 def drift_figure(
     frame: pd.DataFrame, correlations: pd.DataFrame, *, question: str, scale: tuple[float, float]
 ) -> alt.ConcatChart:
-    """HTEB's Figure 3 for one model: small multiples, a panel a transformation, all with the same scales."""
+    """Return HTEB's Figure 3 for one model: a panel a transformation, all with the same scales."""
     frame = drawn_points(frame)
     scales = DriftScales(question, scale, float(frame["drift"].max()), tuple(axes_in_order(correlations["axis"])))
     panels = [
@@ -182,7 +183,7 @@ def left_undrawn(frame: pd.DataFrame, most: int | None = None) -> str:
 
 
 def caption(correlation: Mapping[Any, Any]) -> list[str]:
-    """What a panel says under its title: rho with its interval and n, or why there is none."""
+    """Return a panel's subtitle: rho with its interval and n, or why there is none."""
     n, reason = f"n = {correlation['n']} pairs", str(correlation["reason"])
     if pd.isna(correlation["rho"]):
         lines = [f"no ρ: {reason}", n]

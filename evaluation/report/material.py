@@ -1,4 +1,4 @@
-"""What the report is made of: an evaluated study's records, and those of studies that are set beside it."""
+"""The report's material: the records of an evaluated study, and of studies to compare with."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from plumbline.study import Study
 from plumbline.transformations import ORIGINAL
 
 SAME_ITEMS = "Items whose outputs failed were dropped; differences are from the original texts of the same items."
-_DECISIONS = ("rejected", "undecided", "accepted")  # the strictest first, as the gate takes it
+_DECISIONS = ("rejected", "undecided", "accepted")  # the strictest first, as in the gate
 _SETTINGS = ("protocol", "precision", "failed")
 _OF_JUDGEMENTS = ["pair_id", "judge_hash", "prompt_hash", "order", "question", "score"]
 _OF_PAIRS = ["pair_id", "transformation", "seed", "original", "language", "output_language"]
@@ -38,7 +38,7 @@ _OF_PAIRS = ["pair_id", "transformation", "seed", "original", "language", "outpu
 
 @dataclass(frozen=True)
 class StudyEvaluation:
-    """A study with its verdicts, its scores (models by the report's names) and what stands below its tables."""
+    """A study with its verdicts, its scores (models by the report's names) and the notes below its tables."""
 
     study: Study
     verdicts: Sequence[Verdict]
@@ -48,7 +48,7 @@ class StudyEvaluation:
 
 @dataclass(frozen=True)
 class GeneratorComparison:
-    """A study with another generator: its scores, both generators' names, what is left out there, and Table 23."""
+    """A study with another generator: its scores, both generators' names, its notes, and Table 23."""
 
     scores: pd.DataFrame
     labels: tuple[str, str]
@@ -58,7 +58,7 @@ class GeneratorComparison:
 
 @dataclass(frozen=True)
 class PromptComparison:
-    """What `tables.prompt_table` takes of studies under several prompts, the report's first, and its notes."""
+    """Arguments of `tables.prompt_table`, from studies under several prompts (the report's first), and notes."""
 
     scores: Mapping[str, pd.DataFrame]
     lengths: pd.DataFrame
@@ -68,12 +68,12 @@ class PromptComparison:
 
 @dataclass(frozen=True)
 class ReportMaterial:
-    """What tables and figures are made of, models by the names that they have there.
+    """The material of tables and figures, models by their short names.
 
-    `rated` (with a column accepted) and `correlations` are the drift of rated pairs against
+    `rated` (with a column `accepted`) and `correlations` are the drift of rated pairs against
     `question` (on `scale`), `resampled` what resampled ratings accept (`evaluation.tables.sensitivity`), `accepted` and
     `moved` the rows of `accepted_scores.parquet` and `text_drift.parquet`, `abstaining` those of `abstention.parquet`.
-    Frames are empty where the records have nothing.
+    Frames are empty where there are no records.
     """
 
     results: PaperResults
@@ -90,7 +90,7 @@ class ReportMaterial:
 
 
 def read_evaluation(records: EvaluationRecords) -> tuple[list[Verdict], pd.DataFrame, tuple[str, ...]]:
-    """(verdicts, scores, notes) of a study, refused where one has outrun the other; what is included needs none."""
+    """Return a study's (verdicts, scores, notes). Raises DataError if scores and verdicts do not match."""
     study, scores = records.study, records.scores
     unrated = (scores["status"] == "included_rejected").any() and not records.has(VERDICTS)
     verdicts = [] if unrated else records.verified
@@ -105,7 +105,7 @@ def read_material(
     compared: EvaluationRecords | None = None,
     prompts: Sequence[EvaluationRecords] = (),
 ) -> tuple[ReportMaterial, dict[str, str], list[Verdict]]:
-    """(All that the report is made of, its models' short names by their names, the verdicts of all studies).
+    """Return (the report's material, models' short names by their names, the verdicts of all studies).
 
     Raises as `evaluation.report.page.write_report`.
     """
@@ -133,8 +133,8 @@ def read_material(
 
 
 def _material(records: EvaluationRecords, results: PaperResults, short: Mapping[str, str]) -> ReportMaterial:
-    """What the study's own records hold."""
-    if results.verdicts:  # else nobody rated anything yet
+    """Return the material from the study's own records."""
+    if results.verdicts:  # else there are no ratings yet
         records.need(PAIRS)
     pairs, rated, design = records.sample, records.collected.plain_ratings, records.design
     question, per_pair = next(iter(records.rubric.rating_names()), ""), design.per_pair
@@ -142,7 +142,7 @@ def _material(records: EvaluationRecords, results: PaperResults, short: Mapping[
     def shortened(frame: pd.DataFrame) -> pd.DataFrame:
         return frame.assign(model=frame["model"].map(lambda name: short.get(name, name)))
 
-    scale = records.rubric.scale_of(question) if question else (0, 0)  # without a question nothing is drawn on it
+    scale = records.rubric.scale_of(question) if question else (0, 0)  # without a question nothing is drawn
     frame = tables.drift_by_quality(pairs, rated, shortened(records.drift), per_pair=per_pair, question=question)
     counting = counting_ratings(rated[rated["pair_id"].isin(pairs["pair_id"])], per_pair)
     good = accepted_pairs(pair_means(counting, design), design.questions)
@@ -165,14 +165,15 @@ def _material(records: EvaluationRecords, results: PaperResults, short: Mapping[
 
 
 def warnings(verdicts: Sequence[Verdict]) -> list[str]:
-    """What stands above all that rests on these verdicts: simulated ratings, and rules that were fixed late."""
+    """Return the warnings about these verdicts: simulated ratings, and rules fixed late."""
     return [*([SIMULATED] if any(verdict.simulated for verdict in verdicts) else []), *late_lines(verdicts)]
 
 
 def notes_of(scores: pd.DataFrame, verdicts: Sequence[Verdict], models: Sequence[str], command: str) -> tuple[str, ...]:
-    """What stands below every table: simulated ratings, models without scores, and what was left out and why.
+    """Return the notes below every table: simulated ratings, models without scores, what was left out and why.
 
-    `models` are all that were to be scored, by their labels; `command` scores them.
+    `models` are the labels of all models to score; `command` scores them.
+
     """
     notes = [*warnings(verdicts), *missing_scores(scores, models, command)]
     if ((scores["n_failed"] > 0) & (scores["failed_policy"] == "drop") & scores["score"].notna()).any():
@@ -186,24 +187,24 @@ def notes_of(scores: pd.DataFrame, verdicts: Sequence[Verdict], models: Sequence
 
 
 def missing_scores(scores: pd.DataFrame, models: Iterable[str], command: str) -> list[str]:
-    """Which of these models have no scores, or fewer than others; `command` makes them."""
+    """Return sentences on models without scores, or with fewer than others; `command` scores them."""
     absent = [name for name in models if name not in set(scores["model"])]
-    lines = [f"Without scores, as they failed or were not run: {', '.join(absent)}."] if absent else []
+    lines = [f"Without scores (failed or not run): {', '.join(absent)}."] if absent else []
     counts = scores.groupby("model", sort=False).size()
     fewer = [f"{model} ({counts.max() - count})" for model, count in counts.items() if count < counts.max()]
     if fewer:
-        lines.append(f"Scores not made yet: {', '.join(fewer)}; run `{command}` again.")
+        lines.append(f"Scores still missing: {', '.join(fewer)}; run `{command}` again.")
     return lines
 
 
 def failed_models(scores: pd.DataFrame) -> list[str]:
-    """Models that failed, each with its reason."""
+    """Return a sentence on each model that failed, with its reason."""
     failed = scores[scores["status"] == "failed"].drop_duplicates(["model", "reason"])
     return [f"{row.model} failed: {row.reason}" for row in failed.itertuples()]
 
 
 def refuse_outrun(study: Study, scores: pd.DataFrame, verdicts: Sequence[Verdict]) -> None:
-    """Raise DataError where scores were let through, or left out, by verdicts or settings that are others now."""
+    """Raise DataError if scores rest on verdicts or settings that have changed since."""
     settings = {"protocol": study.evaluation.protocol, "precision": study.evaluation.precision}
     makers = {name: maker.hash for name, maker in makers_of(study.generator, study.transforming).items()}
     if why := _other_settings(scores, settings, makers) or _other_verdicts(scores, verdicts):
@@ -211,7 +212,7 @@ def refuse_outrun(study: Study, scores: pd.DataFrame, verdicts: Sequence[Verdict
 
 
 def _other_verdicts(scores: pd.DataFrame, verdicts: Sequence[Verdict]) -> str:
-    """What was let through, or left out, by other verdicts than these; empty where nothing was."""
+    """Return a clause on a transformation whose verdict changed since it was scored; "" if there is none."""
     keys = ["transformation", "language", "task_type", "status", "reason"]
     for row in scores[keys].drop_duplicates().to_dict(orient="records"):
         decisions = [
@@ -225,26 +226,27 @@ def _other_verdicts(scores: pd.DataFrame, verdicts: Sequence[Verdict]) -> str:
         was = "accepted" if row["status"] == "evaluated" else row["reason"].split(":")[0]
         if row["transformation"] == ORIGINAL or was not in _DECISIONS or (was == "accepted") == (now == "accepted"):
             continue
-        return f"{row['transformation']} ({row['language']}) was {was} when it was written and is {now} now"
+        return f"{row['transformation']} ({row['language']}) was {was} when the file was written and is {now} now"
     return ""
 
 
 def _other_settings(scores: pd.DataFrame, settings: Mapping[str, str], makers: Mapping[str, str]) -> str:
-    """Which protocol, precision or generator scores were made with that is another now; empty where none is.
+    """Return a clause on a protocol, precision or generator that changed since scoring; "" if none did.
 
-    Scores of versions that did not note these pass.
+    Scores of versions that did not record these pass.
+
     """
     noted: list[tuple[str, pd.Series[str], str]] = [(name, scores[name], value) for name, value in settings.items()]
     hashes = scores.groupby("transformation", sort=False)["generator_hash"]
     noted += [("generator", values, makers[str(name)]) for name, values in hashes if name in makers]
     for name, values, value in noted:
         if others := sorted(set(values) - {"", value}):
-            return f"made with {name} {others[0][:8]!r}, and the study now has {value[:8]!r}"
+            return f"made with {name} {others[0][:8]!r}, but the study now has {value[:8]!r}"
     return ""
 
 
 def other_generator(evaluation: StudyEvaluation, compared: StudyEvaluation) -> GeneratorComparison:
-    """The study to compare with. Raises StudyError for scores of another protocol."""
+    """Return the comparison with a study of another generator. Raises StudyError for scores of another protocol."""
     first, second = labels([evaluation.study, compared.study])
     notes = (*_notes(second, compared), *_different_settings(evaluation, compared, (first, second), "--compare"))
     lengths, different = _lengths([evaluation, compared])
@@ -252,15 +254,15 @@ def other_generator(evaluation: StudyEvaluation, compared: StudyEvaluation) -> G
 
 
 def other_prompts(evaluation: StudyEvaluation, others: Sequence[StudyEvaluation]) -> PromptComparison:
-    """Studies of one generator under several prompts. Raises StudyError for other generators and protocols."""
+    """Return the comparison of studies under several prompts. Raises StudyError if generators or protocols differ."""
     every = [evaluation, *others]
     names = _by_prompts([of_study.study for of_study in every])
     notes: list[str] = []
     for name, compared in zip(names[1:], others, strict=True):
         if compared.study.generator.identity() != evaluation.study.generator.identity():
             raise StudyError(
-                f"--prompts: {compared.study.file} has another generator than {evaluation.study.file}, or other"
-                " settings of it; name studies alike but for `prompts`"
+                f"--prompts: {compared.study.file} and {evaluation.study.file} have different generators"
+                " or settings; name studies that differ only in `prompts`"
             )
         notes += [*_notes(name, compared), *_different_settings(evaluation, compared, (names[0], name), "--prompts")]
     lengths, different = _lengths(every)
@@ -273,7 +275,7 @@ def other_prompts(evaluation: StudyEvaluation, others: Sequence[StudyEvaluation]
 
 
 def _by_prompts(studies: Sequence[Study]) -> list[str]:
-    """A name for each study: its prompts', and where two have the same its own too."""
+    """Return a name for each study: its prompts' name, with the study's own where two are the same."""
     names = [study.prompts or "default" for study in studies]
     return [
         name if names.count(name) == 1 else f"{name} ({study.name})" for name, study in zip(names, studies, strict=True)
@@ -287,7 +289,7 @@ def _notes(name: str, evaluation: StudyEvaluation) -> list[str]:
 def _different_settings(
     evaluation: StudyEvaluation, compared: StudyEvaluation, names: tuple[str, str], option: str
 ) -> list[str]:
-    """How the two were evaluated otherwise."""
+    """Return sentences on settings of evaluation that differ. Raises StudyError for different protocols."""
     first, second = names
     here, beside = evaluation.study.evaluation, compared.study.evaluation
     lines = {
@@ -302,7 +304,7 @@ def _different_settings(
 
 
 def _lengths(evaluations: Sequence[StudyEvaluation]) -> tuple[pd.DataFrame, str]:
-    """(Table 23, a line if the studies hold other texts); of studies without texts here nothing."""
+    """Return (Table 23, a sentence if the studies have different texts); nothing for studies without texts here."""
     studies = [evaluation.study for evaluation in evaluations]
     if not all((study.folder / "texts.parquet").exists() for study in studies):
         return pd.DataFrame(), ""
@@ -310,7 +312,7 @@ def _lengths(evaluations: Sequence[StudyEvaluation]) -> tuple[pd.DataFrame, str]
 
 
 def _judgements(study: Study) -> pd.DataFrame:
-    """What judges said of a study's outputs on the first question that they were asked, with the original of each."""
+    """Return judgements of a study's outputs on the first question judged, with each output's original."""
     from annotation.judges.pool import COMMAND as JUDGE  # noqa: PLC0415 (few studies have judges)
     from annotation.judges.pool import FILE  # noqa: PLC0415
     from annotation.judges.run import read_judgements  # noqa: PLC0415

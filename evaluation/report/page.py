@@ -1,7 +1,7 @@
-"""The papers' tables and figures of an evaluated study, as files and as one page that opens with the answer.
+"""Write the report on an evaluated study: the papers' tables and figures as files, and one page with a summary.
 
 Into `<study.folder>/report_evaluation/`: `index.html`, each table as CSV (all digits), Markdown and LaTeX in `tables/`,
-each figure as SVG and PNG in `figures/`. Nothing is computed here; what the records cannot carry is refused or said.
+each figure as SVG and PNG in `figures/`. Tables come from `evaluation.tables`.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ from plumbline.transformations import AXES, in_order, total_axes
 
 FOLDER = "report_evaluation"
 _INPUTS = (SCORES, DRIFT, ACCEPTED_SCORES, TEXT_DRIFT, ABSTENTION, VERDICTS, PAIRS, RATINGS)
-_RANKED = 3  # models, from which the order that they keep is told
-_NOTHING = "Nothing that people accepted has a score: there is no change to speak of"
+_RANKED = 3  # fewest models for a sentence on their order
+_NOTHING = "No transformation that people accepted has a score, so no change is known"
 
 
 @dataclass(frozen=True)
 class Choices:
-    """What the command line chooses: the baseline (default: the first model), and Table 16's sides and models."""
+    """Choices of the command line: the baseline (default: the first model), and Table 16's data sets and models."""
 
     baseline: str = ""
     translation: tuple[str, str] | None = None
@@ -56,16 +56,17 @@ _DEFAULT = Choices()
 
 
 def headline(results: PaperResults, status: Status, doubts: Sequence[str], missing: Sequence[str]) -> tuple[str, ...]:
-    """Three sentences on scores that hold. `missing` says which scores are not there, which come first then."""
+    """Return three sentences: the change of scores, doubts, the next step (the missing scores, if there are any)."""
     study = status.study
-    step = f"{study.command(COMMAND)}, for the scores that are missing" if missing else ""
+    step = f"{study.command(COMMAND)}, for the missing scores" if missing else ""
     return in_short(f"{answer(results)}.", doubts, step or next_step(status, study.arguments))
 
 
 def answer(results: PaperResults) -> str:
-    """How far scores change on what people accepted: over all models, of which most and least, by which axis most.
+    """Return a sentence on how scores change on accepted transformations: the mean, its ends, the main axis, the order.
 
-    Each mean is over the models that have the total's difference, or, where none has, a difference on the axis.
+    Each mean is over the models that have the total's difference, or, if none has, a difference on the axis.
+
     """
     frame, axes = tables.axis_table(results.scores, results.verdicts), results.axes
     scored = frame[frame[f"{axes.total}_difference"].notna()]
@@ -76,7 +77,7 @@ def answer(results: PaperResults) -> str:
     by_axis = {axis: float(scored[f"{axis}_difference"].mean()) for axis in axes.of_total}
     most = max(by_axis, key=lambda axis: abs(by_axis[axis]))
     whose = f"{len(change)} models'" if len(change) > 1 else f"{change.index[0]}'s"
-    ends = f" in the mean, from {_of(change, 0)} to {_of(change, -1)}" if len(change) > 1 else ""
+    ends = f" on average, from {_of(change, 0)} to {_of(change, -1)}" if len(change) > 1 else ""
     sentence = f"On accepted transformations {whose} scores change by {points(change.mean())} points{ends}"
     if len(by_axis) > 1:
         sentence += f"; most by {display(most)}, {points(by_axis[most])}"
@@ -84,10 +85,10 @@ def answer(results: PaperResults) -> str:
 
 
 def doubts_of(results: PaperResults, missing: Sequence[str], campaign: Sequence[str]) -> tuple[str, ...]:
-    """A line for each thing that is doubtful about the numbers; `campaign` are the doubts about the verdicts."""
+    """Return a sentence for each doubt about the numbers; `campaign` are the doubts about the verdicts."""
     simulated = any(verdict.simulated for verdict in results.verdicts)
     return (
-        *(["the ratings that decided what counts are SIMULATED: these numbers measure nothing"] if simulated else []),
+        *(["the ratings behind the verdicts are SIMULATED: these numbers measure nothing"] if simulated else []),
         *(line.rstrip(".") for line in (*late_lines(results.verdicts), *missing)),
         *_left_out(results.scores),
         *_chance(results),
@@ -96,7 +97,7 @@ def doubts_of(results: PaperResults, missing: Sequence[str], campaign: Sequence[
 
 
 def _left_out(scores: pd.DataFrame) -> list[str]:
-    """Transformations that no verdict accepts, of all data sets or of some."""
+    """Return a sentence on transformations that no verdict accepts, on all data sets or some."""
     refused = scores[scores["status"].isin(("left_out", "included_rejected"))]
     lines = []
     for name in in_order(refused["transformation"].unique()):
@@ -105,11 +106,11 @@ def _left_out(scores: pd.DataFrame) -> list[str]:
         )
         where = "" if n_refused == all_of_it else f" on {n_refused} of {count(all_of_it, 'data set')}"
         lines.append(f"{display(name, pooled=False)}{where}")
-    return [f"left out of all totals, as no verdict accepts it: {', '.join(lines)}"] if lines else []
+    return [f"left out of all totals, for lack of an accepting verdict: {', '.join(lines)}"] if lines else []
 
 
 def _chance(results: PaperResults) -> list[str]:
-    """The transformations whose shift is not told from chance."""
+    """Return sentences on transformations whose shift is not significant."""
     frame = tables.shift_table(results.scores)
     shifts = frame[frame["shift"].notna()]
     lines = []
@@ -122,12 +123,12 @@ def _chance(results: PaperResults) -> list[str]:
 
 
 def _order(results: PaperResults) -> str:
-    """How far models keep their order, where there are enough of them."""
+    """Return a clause on how well models keep their order, or "" if there are too few models."""
     frame = tables.kendall_table(results.scores)
     row = frame[frame["name"] == results.axes.total].iloc[0]
     if row["n_models"] < _RANKED or pd.isna(row["tau"]):
         return ""
-    return f"; their order stays with Kendall's tau {row['tau']:.2f} (1: the same order)"
+    return f"; Kendall's tau between the rankings is {row['tau']:.2f} (1: the same order)"
 
 
 def _of_axis(frame: pd.DataFrame, axis: str) -> str:
@@ -146,13 +147,15 @@ def _of(change: pd.Series[float], position: int) -> str:
 def write_report(
     study: Study, choices: Choices = _DEFAULT, compared: Study | None = None, prompts: Sequence[Study] = ()
 ) -> Path:
-    """Write the report; returns its page. `compared` is a study with another generator, for HTEB's Table 22.
+    """Write the report and return its page's path.
 
-    `prompts` are studies with the same generator under other prompts, for PTEB's Table 12.
+    `compared` is a study with another generator, for HTEB's Table 22; `prompts` are studies with the same generator
+    under other prompts, for PTEB's Table 12.
 
-    Raises DataError before there are scores and verdicts and where one has outrun the other (in either study),
-    StudyError for a choice that the study does not have. What nobody rated yet needs no verdicts where its scores were
-    included all the same: no table takes them for accepted.
+    Raises DataError if scores or verdicts are missing or do not match (in any study), StudyError for a choice that
+    the study does not have. Verdicts are not needed for scores that were included without them: no table treats
+    them as accepted.
+
     """
     records, beside = EvaluationRecords.open(study), EvaluationRecords.open(compared) if compared else None
     material, models, verdicts = read_material(records, beside, [*map(EvaluationRecords.open, prompts)])
@@ -172,39 +175,40 @@ def write_report(
 
 
 def _opening(status: Status, results: PaperResults, missing: Sequence[str]) -> list[Section]:
-    """The answer, and all that is doubtful about it."""
+    """Return the first sections: the answer, and the doubts about it."""
     doubts = doubts_of(results, missing, status.doubts)
     sentences = list(headline(results, status, doubts, missing))
-    doubtful = "\n".join(f"– {line}." for line in doubts) if doubts else "Nothing that was looked at."
+    doubtful = "\n".join(f"– {line}." for line in doubts) if doubts else "No doubts were found."
     return [Section("In short", sentences), Section("What is doubtful", [doubtful])]
 
 
 def about(study: Study) -> list[str]:
-    """What the report is of, and what its numbers rest on."""
+    """Return sentences on the study and on the method of its numbers."""
     lines = [
         study.description,
         f"Protocol {study.evaluation.protocol!r}. Seeds are averaged first; an axis is the mean over its"
-        f" transformations, the total the mean of {axes_of_total(study.kinds)}. Only what people accepted counts. Each"
-        " table is a file in tables/ (CSV with all digits, Markdown, LaTeX), each figure one in figures/ (SVG, PNG).",
+        f" transformations, the total the mean of {axes_of_total(study.kinds)}. Only accepted transformations count."
+        " Each table is a file in tables/ (CSV with all digits, Markdown, LaTeX), each figure one in figures/ (SVG,"
+        " PNG).",
     ]
     if study.acceptance.rules:
         lines.append(
-            "The study has rules of its own (acceptance.rules). What another threshold, or other ratings and raters,"
-            " would make of verdicts is told of one threshold alone, and is left out."
+            "The study has its own rules (acceptance.rules). Sensitivity to the threshold and to raters is defined"
+            " only for a single threshold, so it is left out."
         )
     return [line for line in lines if line]
 
 
 def axes_of_total(kinds: Mapping[str, VerdictUnit]) -> str:
-    """The axes of these transformations whose mean is the total, in words, and those that stand beside it."""
+    """Return, in words, the axes whose mean is the total, and those reported beside it."""
     axes = total_axes(kinds, (kind.axis for kind in kinds.values()))
     others = [kind.axis for kind in kinds.values() if kind.axis not in axes]
-    beside = f", beside which stands {' and '.join(map(display, dict.fromkeys(others)))}" if others else ""
+    beside = f", with {' and '.join(map(display, dict.fromkeys(others)))} reported separately" if others else ""
     return f"{'the three axes' if axes == AXES else ', '.join(map(display, axes))}{beside}"
 
 
 def _known(choices: Choices, scores: pd.DataFrame, short: Mapping[str, str]) -> Choices:
-    """The choices with models by their names in the tables. Raises StudyError for what the scores do not have."""
+    """Return the choices with models' short names. Raises StudyError for models and data sets without scores."""
     models, datasets = list(short.values()), list(scores["dataset"].unique())
 
     def model(name: str) -> str:
@@ -221,22 +225,22 @@ def _known(choices: Choices, scores: pd.DataFrame, short: Mapping[str, str]) -> 
 
 
 def report_study(options: argparse.Namespace) -> int:
-    """`evaluation.report`, whose options these are."""
+    """Run `evaluation.report` with its options."""
     study = cli.study_of(options)
     if study.judging.does_tasks:
         raise StudyError(
-            f"{study.file}: people do tasks here; the report on them is `{study.command('evaluation.human')}`"
+            f"{study.file}: people do tasks in this study; for its report run `{study.command('evaluation.human')}`"
         )
     compared = load_study(options.compare, options.exports) if options.compare else None
     prompts = [load_study(file, options.exports) for file in options.prompts]
     if compared and compared.folder == study.folder:
-        raise StudyError(f"--compare: {options.compare} is the study itself; name one with another generator")
+        raise StudyError(f"--compare: {options.compare} is the study itself; name a study with another generator")
     folders = [named.folder for named in (study, *prompts)]
     if twice := [named for position, named in enumerate(prompts, 1) if named.folder in folders[:position]]:
-        raise StudyError(f"--prompts: {twice[0].file} is named twice; name each study once, and not {study.file}")
+        raise StudyError(f"--prompts: {twice[0].file} is named twice; name each study once, without {study.file}")
     pair = tuple(options.translation) if options.translation else None
     if options.multilingual and not pair:
-        raise StudyError("--multilingual goes with --translation: name the data set and its translation, too")
+        raise StudyError("--multilingual goes with --translation; name a data set and its translation, too")
     if pair and pair[0] == pair[1]:
         raise StudyError(f"--translation: {pair[0]!r} is named twice; name a data set and its translation")
     inputs = [named.folder / file.name for named in (study, compared, *prompts) if named for file in _INPUTS]
@@ -246,11 +250,11 @@ def report_study(options: argparse.Namespace) -> int:
     return 0
 
 
-TICKS = "; ticks: originals of the data sets and items of an axis, where these are not all"
+TICKS = "; ticks: originals of an axis's own data sets and items, where these are not all"
 
 
 def all_exhibits(material: ReportMaterial, rule: AcceptanceSpec, choices: Choices) -> dict[str, Exhibit]:
-    """The tables by name, in the page's order; those that have no rows are left away."""
+    """Return the tables by name, in the page's order, without empty ones."""
     results = material.results
     exhibits = [
         paper_tables.axes(results),
@@ -279,12 +283,12 @@ def all_exhibits(material: ReportMaterial, rule: AcceptanceSpec, choices: Choice
         exhibits.append(paper_tables.translated(results, *choices.translation, groups))
     exhibits += _sensitivity(material, rule)
     noted = [paper_tables.with_notes(exhibit, results.notes) for exhibit in exhibits]
-    # What was left out stands in the notes of all others.
+    # The notes of all other tables name what was left out.
     return {exhibit.name: exhibit for exhibit in (*noted, paper_tables.left_out(results)) if len(exhibit.frame)}
 
 
 def _sensitivity(material: ReportMaterial, rule: AcceptanceSpec) -> list[Exhibit]:
-    """The tables that ask how far the others hang on thresholds, ratings, pairs, models and generators."""
+    """Return tables of sensitivity to thresholds, ratings, pairs, models and generators."""
     results = material.results
     exhibits = []
     if results.verdicts and not rule.rules:
@@ -314,10 +318,7 @@ def _sensitivity(material: ReportMaterial, rule: AcceptanceSpec) -> list[Exhibit
 
 
 def all_figures(material: ReportMaterial, threshold: float, exhibits: Mapping[str, Exhibit]) -> dict[str, Figure]:
-    """The figures by name, in the page's order, of the numbers in the tables; those that would show nothing are none.
-
-    `exhibits` are those of `all_exhibits`.
-    """
+    """Return the figures by name, in the page's order, from the tables of `all_exhibits`, without empty ones."""
     frames = {name: exhibit.frame for name, exhibit in exhibits.items()}
     figures = {**_papers(frames), **_drifts(material, frames), **_thresholds(material, threshold, frames)}
     if "sizes" in frames:
@@ -333,7 +334,7 @@ def all_figures(material: ReportMaterial, threshold: float, exhibits: Mapping[st
 
 
 def _boards(material: ReportMaterial, frames: Mapping[str, pd.DataFrame]) -> dict[str, Figure]:
-    """Ranks with their limits, and when models should not answer."""
+    """Return figures of ranks with their limits, and of abstention."""
     results, figures = material.results, {}
     for name in ("original", "transformed"):
         ranked = frames.get(f"ranking_{name}", pd.DataFrame())
@@ -348,9 +349,9 @@ def _boards(material: ReportMaterial, frames: Mapping[str, pd.DataFrame]) -> dic
 
 
 def _papers(frames: Mapping[str, pd.DataFrame]) -> dict[str, Figure]:
-    """HTEB's Figures 4, 6 and 7, and the scores of each model."""
+    """Return HTEB's Figures 4, 6 and 7, and each model's scores."""
     figures: dict[str, Figure] = {}
-    for end, says in ("", ""), ("_with_refused", "; WITH WHAT NO VERDICT ACCEPTS"):
+    for end, says in ("", ""), ("_with_refused", "; INCLUDING TRANSFORMATIONS THAT NO VERDICT ACCEPTS"):
         if f"transformations{end}" not in frames:
             continue
         axes, moved = frames[f"axes{end}"], frames[f"transformations{end}"]
@@ -358,7 +359,8 @@ def _papers(frames: Mapping[str, pd.DataFrame]) -> dict[str, Figure]:
             charts.axis_shifts(axes), f"Scores of each model by axis (HTEB, Figure 4{TICKS}){says}"
         )
         figures[f"transformations{end}"] = figure(
-            charts.delta_map(moved), f"Mean difference from the original in points (HTEB, Figure 6; *: refused){says}"
+            charts.delta_map(moved),
+            f"Mean difference from the original in points (HTEB, Figure 6; *: not accepted){says}",
         )
         for number, (model, part) in enumerate(moved.groupby("model", sort=False), 1):
             chart = charts.score_shifts(part).properties(width=420)
@@ -372,7 +374,7 @@ def _papers(frames: Mapping[str, pd.DataFrame]) -> dict[str, Figure]:
 
 
 def _drifts(material: ReportMaterial, frames: Mapping[str, pd.DataFrame]) -> dict[str, Figure]:
-    """HTEB's Figure 3 for each model, and the drift of all texts."""
+    """Return HTEB's Figure 3 for each model, and the drift of all texts."""
     figures: dict[str, Figure] = {}
     for number, (model, part) in enumerate(material.rated.groupby("model", sort=False), 1):
         of_model = material.correlations[material.correlations["model"] == model]
@@ -389,19 +391,20 @@ def _drifts(material: ReportMaterial, frames: Mapping[str, pd.DataFrame]) -> dic
 
 
 def _thresholds(material: ReportMaterial, threshold: float, frames: Mapping[str, pd.DataFrame]) -> dict[str, Figure]:
-    """What other thresholds and other ratings would make of verdicts and totals."""
+    """Return figures of verdicts at other thresholds and of totals under resampled ratings."""
     figures: dict[str, Figure] = {}
     says = "; SIMULATED ratings" if any(verdict.simulated for verdict in material.results.verdicts) else ""
     says += "".join(f"; {line.rstrip('.')}" for line in late_lines(material.results.verdicts))
     if "threshold_decisions" in frames:
         chart = charts.threshold_decisions(frames["threshold_decisions"], threshold)
-        figures["threshold_decisions"] = figure(chart, f"What the rule decides at each threshold{says}")
+        figures["threshold_decisions"] = figure(chart, f"Decisions at each threshold{says}")
     if "thresholds" in frames and frames["thresholds"]["original"].notna().any():
         chart_of_scores = charts.threshold_scores(frames["thresholds"], threshold)
-        figures["thresholds"] = figure(chart_of_scores, f"Scores of what each threshold lets in{says}")
+        caption = f"Scores of the transformations accepted at each threshold{says}"
+        figures["thresholds"] = figure(chart_of_scores, caption)
     if "uncertainty" in frames and (frames["uncertainty"]["low"] < frames["uncertainty"]["high"]).any():
         chart = charts.total_intervals(frames["uncertainty"])
-        figures["uncertainty"] = figure(chart, f"Totals with the 95% interval that uncertain verdicts give them{says}")
+        figures["uncertainty"] = figure(chart, f"Totals with 95% intervals from uncertain verdicts{says}")
     return figures
 
 
@@ -410,7 +413,7 @@ _FOLDED = ("Sensitivity", "What disrupts", "Models against", "Data sets")
 
 
 def sections(about: Sequence[str], exhibits: Mapping[str, Exhibit], figures: Mapping[str, Figure]) -> list[Section]:
-    """What the page says, in order: what it is `about`, and each figure under the heading of its tables."""
+    """Return the page's sections in order: the text of `about`, then each figure under its tables' heading."""
     outline = {
         "Scores by axis": ("axes",),
         "Scores by transformation": ("transformations", "model_"),
@@ -419,14 +422,14 @@ def sections(about: Sequence[str], exhibits: Mapping[str, Exhibit], figures: Map
         "Drift of all texts": ("text_drift",),
         "Sensitivity: the threshold": ("threshold_decisions", "thresholds"),
         "Sensitivity: the raters": ("acceptance", "uncertainty"),
-        "Sensitivity: accepted pairs alone": ("accepted_",),
+        "Sensitivity: accepted pairs only": ("accepted_",),
         "Sensitivity: the generator": ("generators", "lengths"),
         "Sensitivity: the generator's prompts": ("prompts",),
-        "What disrupts models": ("profiles", "drops"),
+        "Sizes of the axes' effects": ("profiles", "drops"),
         "When models should not answer": ("abstention",),
         "Rankings": ("kendall", "split_half", "ranking"),
-        "Models against each other": ("differences", "baseline"),
-        "Size of models": ("sizes",),
+        "Differences between models": ("differences", "baseline"),
+        "Sizes of models": ("sizes",),
         "Data sets": ("datasets", "translation"),
         "Left out": ("left_out",),
     }

@@ -1,4 +1,4 @@
-"""The papers' tables as exhibits of a report: `evaluation.tables` in the form that HTEB, PTEB and MMTEB print."""
+"""The papers' tables as a report's exhibits: `evaluation.tables` in the form that HTEB, PTEB and MMTEB print."""
 
 from __future__ import annotations
 
@@ -20,21 +20,19 @@ REFUSED = " [not accepted]"
 SIGNIFICANT = 0.05
 _ARROW = " → "
 _OWN_ORIGINALS = (
-    "a → b: a is the original's score on the data sets and items that b rests on, where it is not Original, which is"
-    " that of whole data sets, as the papers print it"
+    "a → b: a is the original's score on the data sets and items of b, where it differs from Original, which is for"
+    " whole data sets, as in the papers"
 )
 _TAU_HEADS = dict.fromkeys((HTEB_TOTAL, OWN_TOTAL), "Total (mean of the axes)")
-_AVERAGED = (
-    "Each data set counts once: the split that the study names, the mean over its subsets (languages) and over seeds."
-)
+_AVERAGED = "Each data set counts once: the mean over seeds and over the subsets (languages) of the study's split."
 _TAU_HEADS |= {"overall": "Overall (mean of all transformations)"}
 
 
 @dataclass(frozen=True)
 class PaperResults:
-    """What the tables are made of.
+    """Input of the tables.
 
-    `notes` are for all tables of a report (simulated ratings; what was left out, why); `seed` is that of resampling.
+    `notes` are for all tables of a report (simulated ratings, what was left out and why); `seed` is for resampling.
     """
 
     scores: pd.DataFrame
@@ -49,17 +47,17 @@ class PaperResults:
 
     @property
     def heads(self) -> dict[str, str]:
-        """What the axes and the total are called."""
+        """Readable names of the axes and the total, by name."""
         return {axis: display(axis) for axis in self.axes.shown} | {self.axes.total: "Total"}
 
     @property
     def of_total(self) -> list[str]:
-        """What the total rests on, where there are others than HTEB's axes."""
+        """Notes on the axes that the total rests on, if they are not HTEB's."""
         return [note.replace(self.axes.total, "Total", 1) for note in total_notes(self.axes)]
 
 
 def axes(results: PaperResults, *, include_rejected: bool = False) -> Exhibit:
-    """HTEB, Tables 14 and 15: original, axes and total by model, and their averages."""
+    """Return HTEB's Tables 14 and 15: original, axes and total by model, and their averages."""
     frame = tables.axis_table(results.scores, results.verdicts, include_rejected=include_rejected)
     rows = []
     ends = ("", "_original", "_difference")
@@ -73,13 +71,13 @@ def axes(results: PaperResults, *, include_rejected: bool = False) -> Exhibit:
         of_axis = {name: (row[name], row[f"{name}_difference"]) for name in heads}
         cells |= {head: moved(*of_axis[name], row["original"]) for name, head in heads.items()}
         rows.append(cells)
-    caption = "Scores times 100 by axis, in brackets the difference from the original of the same items in points"
+    caption = "Scores times 100 by axis; in brackets the difference in points from the original on the same items"
     table = exhibit("axes", caption, frame, rows, why)
     return _with_refused(table) if include_rejected else table
 
 
 def transformations(results: PaperResults, *, include_rejected: bool = False) -> Exhibit:
-    """HTEB, Figure 6 as a table: differences by model and transformation."""
+    """Return HTEB's Figure 6 as a table: differences by model and transformation."""
     frame = tables.transformation_table(results.scores, include_rejected=include_rejected)
     names = in_order(frame["transformation"].unique())
     rows = []
@@ -90,14 +88,14 @@ def transformations(results: PaperResults, *, include_rejected: bool = False) ->
             mark = REFUSED if name in cells and cells[name]["included_rejected"] else ""
             row[named(name)] = (points(cells[name]["difference"]) if name in cells else "–") + mark
         rows.append(row)
-    caption = "Difference from the original of the same items in points by transformation"
+    caption = "Difference in points from the original on the same items, by transformation"
     why = reasons(map(named, frame["transformation"]), frame["reason"])
     table = exhibit("transformations", caption, frame, rows, why)
     return _with_refused(table) if include_rejected else table
 
 
 def split_half(results: PaperResults) -> Exhibit:
-    """HTEB, Table 3."""
+    """Return HTEB's Table 3."""
     frame = tables.split_half_table(results.scores, results.seed)
     rows = [
         {"Axis": display(row["axis"]), "rho": decimal(row["rho"]), "Splits": str(row["n_splits"])}
@@ -109,7 +107,7 @@ def split_half(results: PaperResults) -> Exhibit:
 
 
 def kendall(results: PaperResults) -> Exhibit:
-    """HTEB, Table 4."""
+    """Return HTEB's Table 4."""
     frame = tables.kendall_table(results.scores)
     heads = [_TAU_HEADS.get(name) or named(name) for name in frame["name"]]
     rows = [
@@ -119,15 +117,15 @@ def kendall(results: PaperResults) -> Exhibit:
     ]
     caption = "Kendall's tau between rankings of models by original and transformed scores: mean and SD over data sets"
     how = (
-        "On each data set models are ranked by their transformed score, of an axis by the mean of its transformations';"
-        " SD: the sample's, over data sets"
+        "On each data set models are ranked by transformed scores; an axis's score is the mean over its"
+        " transformations. SD: of the sample, over data sets"
     )
     why = (how, *results.of_total, *reasons(heads, frame["reason"]))
     return exhibit("kendall", caption, frame, rows, why)
 
 
 def shifts(results: PaperResults) -> Exhibit:
-    """HTEB, Figure 7 as a table."""
+    """Return HTEB's Figure 7 as a table."""
     frame = tables.shift_table(results.scores)
     rows = [
         {"Of": named(row["name"]), **_shift(row), "Median absolute": number(row["median_absolute"])}
@@ -142,20 +140,20 @@ def shifts(results: PaperResults) -> Exhibit:
 
 
 def against_baseline(results: PaperResults, baseline: str, *, pooled: bool) -> Exhibit:
-    """PTEB, Table 7 (runs pooled) or 14 (runs averaged)."""
+    """Return PTEB's Table 7 (runs pooled) or 14 (runs averaged)."""
     frame = tables.baseline_table(results.scores, baseline, seed=results.seed if pooled else None)
     rows = [
         {"Model": row["model"], **_shift(row), "n": str(row["n"]), "Test": row["method"] or "–"}
         for row in frame.to_dict(orient="records")
     ]
-    unit = "pairs of data set and run, bootstrap interval" if pooled else "data sets, runs averaged first"
-    caption = f"{baseline} against each model: Hodges-Lehmann shift in points (negative favours the model); {unit}"
+    unit = "over pairs of data set and run, bootstrap interval" if pooled else "over data sets, runs averaged first"
+    caption = f"{baseline} against each model: Hodges-Lehmann shift in points (negative favours the model) {unit}"
     name = "baseline_runs" if pooled else "baseline_averages"
     return exhibit(name, caption, frame, rows, reasons(frame["model"], frame["reason"]))
 
 
 def ranking(results: PaperResults, *, transformed: bool) -> Exhibit:
-    """MMTEB, Table 2: Borda ranks and means, with intervals over data sets."""
+    """Return MMTEB's Table 2: Borda ranks and means, with intervals over data sets."""
     frame = tables.ranking_table(results.scores, transformed=transformed, seed=results.seed)
     tasks = [name for name in results.scores["task_type"].unique() if name in frame.columns]
     rows = board_rows(frame, tasks, named)
@@ -168,7 +166,7 @@ def ranking(results: PaperResults, *, transformed: bool) -> Exhibit:
 
 
 def sizes(results: PaperResults) -> Exhibit:
-    """HTEB, Figure 5 as a table; empty where no family has two sizes."""
+    """Return HTEB's Figure 5 as a table; empty if no family has two sizes."""
     frame = tables.size_table(results.scores)
     rows = [
         {"Model": row["model"], "Million parameters": f"{row['parameters']:g}", "Original": hundred(row["original"])}
@@ -179,7 +177,7 @@ def sizes(results: PaperResults) -> Exhibit:
 
 
 def drift(correlations: pd.DataFrame) -> Exhibit:
-    """HTEB, Figure 3 as a table."""
+    """Return HTEB's Figure 3 as a table."""
     rows = [
         {"Transformation": named(row["transformation"]), "Model": row["model"]}
         | {"rho [95%]": interval(row["rho"], row["low"], row["high"]), "Pairs": str(row["n"])}
@@ -192,7 +190,7 @@ def drift(correlations: pd.DataFrame) -> Exhibit:
 
 
 def left_out(results: PaperResults) -> Exhibit:
-    """What is in no table, or was included against the verdict, and why."""
+    """Return a table of what was left out, failed, or was included despite the verdict, with reasons."""
     frame = tables.left_out(results.scores)
     rows = [
         {"Transformation": named(row["transformation"]), "Status": row["status"].replace("_", " ")}
@@ -200,25 +198,25 @@ def left_out(results: PaperResults) -> Exhibit:
         for row in frame.to_dict(orient="records")
     ]
     heads = ["Transformation", "Status", "Reason", "Data sets", "Seeds"]
-    return Exhibit("left_out", "Left out, failed, or included against the verdict", frame, _words(rows, heads))
+    return Exhibit("left_out", "Left out, failed, or included despite the verdict", frame, _words(rows, heads))
 
 
 def exhibit(
     name: str, caption: str, frame: pd.DataFrame, rows: Sequence[Mapping[str, str]], why: Sequence[str] = ()
 ) -> Exhibit:
-    """A table with what it lacks (`why`)."""
+    """Return an exhibit of printed rows, with notes on what it lacks (`why`)."""
     printed = _words(rows)
     compared = [_OWN_ORIGINALS] if any(_ARROW in cell for _, cells in printed.items() for cell in cells) else []
     return Exhibit(name, caption, frame, printed, tuple(map(worded, (*why, *compared))))
 
 
 def with_notes(table: Exhibit, notes: Sequence[str]) -> Exhibit:
-    """The table with what all tables of its report lack, too."""
+    """Return the table with the report's notes added to its own."""
     return replace(table, notes=(*table.notes, *map(worded, notes)))
 
 
 def _with_refused(table: Exhibit) -> Exhibit:
-    caption = f"{table.caption}; WITH WHAT NO VERDICT ACCEPTS"
+    caption = f"{table.caption}; INCLUDING TRANSFORMATIONS THAT NO VERDICT ACCEPTS"
     return replace(table, name=f"{table.name}_with_refused", caption=caption)
 
 
@@ -232,25 +230,25 @@ def _shift(row: Mapping[Any, Any]) -> dict[str, str]:
 
 
 def p_value(p: float) -> str:
-    """A p-value in words as papers print it."""
+    """Return a p-value in words, as papers print it."""
     if math.isnan(p):
         return "no p"
     return "p < .001" if p < 0.001 else f"p = {p:.3f}".replace("0.", ".", 1)
 
 
 def interval(value: float, low: float, high: float) -> str:
-    """A signed number with its interval, where there is one."""
+    """Return a signed number with its interval, if it has one."""
     return decimal(value) if math.isnan(low) else f"{decimal(value)} [{decimal(low)}, {decimal(high)}]"
 
 
 def moved(value: float, difference: float, original: float) -> str:
-    """A score times 100 (`changed`) with its difference in points, where there is one."""
+    """Return a score times 100 (`changed`) with its difference in points, if it has one."""
     shown = changed(value, difference, original)
     return shown if math.isnan(difference) else f"{shown} ({points(difference)})"
 
 
 def changed(value: float, difference: float, original: float) -> str:
-    """A score times 100, behind the original's that its difference is from where that is not the one beside it."""
+    """Return a score times 100, after the original's of the same items if that differs from the given original."""
     rescaled = hundred(value - difference / 100)
     return (
         hundred(value)
@@ -260,21 +258,21 @@ def changed(value: float, difference: float, original: float) -> str:
 
 
 def _three(value: float, sd: float) -> str:
-    """A mean with three digits, and its SD where there is one."""
+    """Return a mean with three decimals, and its SD if it has one."""
     spread = "" if math.isnan(sd) else f" ± {sd:.3f}"
     return "–" if math.isnan(value) else f"{value:.3f}{spread}"
 
 
 def named(name: str) -> str:
-    """A transformation, axis or task as people read it."""
+    """Return a readable name of a transformation, axis or task."""
     return name.upper() if name in ("sts", "str") else display(name, pooled=False)
 
 
-MODELS_BESIDE = 4  # in a table of data sets, as in the paper
+MODELS_BESIDE = 4  # models a table of data sets, as in the paper
 
 
 def datasets(results: PaperResults) -> list[Exhibit]:
-    """HTEB, Tables 17 to 21, some models a table; where no axis-balanced total exists, PTEB's Tables 6, 9 and 10."""
+    """Return HTEB's Tables 17 to 21, a few models a table; without an axis-balanced total PTEB's Tables 6, 9 and 10."""
     totals = tables.dataset_totals(results.scores)
     if totals["score"].notna().any():
         head = "HTEB" if results.axes.total == HTEB_TOTAL else "Total"
@@ -294,7 +292,7 @@ def datasets(results: PaperResults) -> list[Exhibit]:
 
 
 def translated(results: PaperResults, original: str, translation: str, groups: Mapping[str, Sequence[str]]) -> Exhibit:
-    """HTEB, Table 16: a data set and its translation, by groups of models."""
+    """Return HTEB's Table 16: a data set and its translation, by groups of models."""
     frame = tables.translation_table(tables.dataset_totals(results.scores), original, translation, groups)
     rows = []
     for row in frame.to_dict(orient="records"):
@@ -310,7 +308,7 @@ def translated(results: PaperResults, original: str, translation: str, groups: M
 
 
 def _dataset_parts(results: PaperResults, totals: pd.DataFrame, name: str, head: str, what: str) -> list[Exhibit]:
-    """A table for every few models; the last has the mean difference over all models (PTEB's column Average)."""
+    """Return a table for every few models; the last has the mean difference over all models (PTEB's column Average)."""
     averages = tables.dataset_averages(totals).assign(dataset="Average", task_type="")
     both = pd.concat([totals, averages], ignore_index=True)
     models = list(totals["model"].drop_duplicates())
@@ -340,7 +338,7 @@ def _dataset_parts(results: PaperResults, totals: pd.DataFrame, name: str, head:
 
 
 def _beside(row: pd.Series | None, model: str, head: str) -> dict[str, str]:
-    """Two cells: the original score, and the other with its SD."""
+    """Return two cells: the original score, and the other with its SD."""
     if row is None:
         return {f"{model} Orig.": "–", f"{model} {head}": "–"}
     spread = "" if math.isnan(row["sd"]) else f" ± {hundred(row['sd'])}"

@@ -1,4 +1,4 @@
-"""How far scores hang on thresholds, ratings, pairs and generators, and whether models know when they are wrong."""
+"""Exhibits on sensitivity to thresholds, ratings, pairs, models and generators, and on abstention."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from plumbline.statistics.abstention import CONFIDENCES
 from plumbline.study.campaign import AcceptanceSpec
 from plumbline.transformations import ORIGINAL
 
-SHARE = 0.8  # of original queries answered, for which thresholds are printed; the file has every tenth
-_FEW = 100  # queries of a data set, below which it is said
-#: What the confidences are called.
+SHARE = 0.8  # of original queries answered, for the printed thresholds; the file has all shares
+_FEW = 100  # queries; a note names data sets with fewer
+#: Readable names of the confidences.
 CALLED = {
     "max": "the largest similarity",
     "std": "the similarities' standard deviation",
@@ -29,24 +29,24 @@ CALLED = {
 }
 _NAUC = (
     "nAUC: the area between the curve of scores by share of answers and the flat line, as a share of the best possible;"
-    " 1: the queries that score worst go first, 0: confidence says nothing, below 0: it misleads (MMTEB, F.1)."
+    " 1: the worst queries are left out first, 0: confidence is uninformative, below 0: it misleads (MMTEB, F.1)."
     f" max: {CALLED['max']} of a query; std: {CALLED['std']}; diff1: {CALLED['diff1']}. In square brackets: a 95%"
-    " interval over queries (bootstrap; in simulations of 50 to 300 queries 93% to 95% held the truth). In round"
-    " ones: nAUC of the original texts of the same queries."
+    " interval over queries (bootstrap; in simulations of 50 to 300 queries 93% to 95% covered the true value). In"
+    " round brackets: nAUC of the same queries' original texts."
 )
 _THRESHOLDS = (
-    "The threshold is set on the original texts and held. A model that knows when a transformation has lost it answers"
-    " fewer of the transformed queries, and those it answers score as the originals do."
+    "The threshold is set on the original texts and kept. A model whose confidence falls with its score answers fewer"
+    " of the transformed queries, and these score as the originals do."
 )
 _SPREAD = (
-    "An item counts where people rated and accepted each of its texts, both sentences of a pair, in that run: a sample"
-    " that is spread over many data sets and runs leaves few. The drift of accepted and of other pairs"
-    " (accepted_drift) needs no whole items"
+    "An item counts if people rated and accepted all its texts (both sentences of a pair) in that run: a sample"
+    " over many data sets and runs leaves few. The drift of accepted and of other pairs (accepted_drift) does not"
+    " need whole items"
 )
 
 
 def decisions(results: PaperResults, rule: AcceptanceSpec, scale: Sequence[float]) -> Exhibit:
-    """What would be accepted at which threshold: a row a scope, with the thresholds of each decision."""
+    """Return each scope's decisions at other thresholds: a row a scope, a column of thresholds for each decision."""
     frame = tables.threshold_decisions(results.verdicts, rule, tables.thresholds_of(scale))
     scope = ["transformation", "language", "task_type"]
     rows = []
@@ -55,12 +55,12 @@ def decisions(results: PaperResults, rule: AcceptanceSpec, scale: Sequence[float
         for decision in ("accepted", "undecided", "rejected"):
             cells[decision.capitalize()] = _range(part.loc[part["decision"] == decision, "threshold"])
         rows.append(cells)
-    caption = f"Thresholds at which the rule decides so (the study's own: {rule.threshold:g})"
+    caption = f"Thresholds at which the rule reaches each decision (the study's own: {rule.threshold:g})"
     return exhibit("threshold_decisions", caption, frame, rows)
 
 
 def thresholds(results: PaperResults, rule: AcceptanceSpec, scale: Sequence[float]) -> Exhibit:
-    """Axes and totals at other thresholds; thresholds that let in the same are one row."""
+    """Return axes and totals at other thresholds; thresholds that accept the same share a row."""
     frame = tables.threshold_table(results.scores, results.verdicts, rule, tables.thresholds_of(scale))
     once = frame.drop_duplicates("threshold").set_index("threshold")[["accepted", "n_scopes"]]
     block = (once != once.shift()).any(axis=1).cumsum()
@@ -68,21 +68,21 @@ def thresholds(results: PaperResults, rule: AcceptanceSpec, scale: Sequence[floa
     for _, part in frame.groupby([frame["threshold"].map(block), "model"], sort=False):
         row = part.iloc[0]
         names = ", ".join(map(named, row["accepted"].split(", "))) if row["accepted"] else "nothing"
-        cells = {"Threshold": _range(part["threshold"]), "Model": row["model"], "What counts": names}
+        cells = {"Threshold": _range(part["threshold"]), "Model": row["model"], "Accepted": names}
         cells |= {head: hundred(row[name]) for name, head in {"original": "Original", **results.heads}.items()}
         difference = row[f"{results.axes.total}_difference"]
         cells["Total"] = changed(row[results.axes.total], difference, row["original"])
         rows.append({**cells, "Difference": points(difference)})
     where = [f"{threshold:g}" for threshold in frame["threshold"]]
     caption = (
-        f"Scores times 100 at other thresholds than the study's, {rule.threshold:g}; the total's difference in points"
+        f"Scores times 100 at thresholds other than the study's, {rule.threshold:g}; the total's difference in points"
     )
     why = (*results.of_total, *reasons(where, frame["reason"]))
     return exhibit("thresholds", caption, frame, rows, why)
 
 
 def acceptance(results: PaperResults, accepted: pd.DataFrame) -> Exhibit:
-    """How sure each verdict is."""
+    """Return the share of resamples in which each verdict accepts."""
     frame = tables.acceptance_table(results.verdicts, accepted)
     rows = [
         {**_scope(row), "Verdict": row["decision"], "Accepted in": f"{row['share']:.1%}"}
@@ -93,22 +93,19 @@ def acceptance(results: PaperResults, accepted: pd.DataFrame) -> Exhibit:
 
 
 def uncertainty(results: PaperResults, accepted: pd.DataFrame) -> Exhibit:
-    """Axes and totals with the interval that uncertain verdicts give them."""
+    """Return axes and totals with their intervals from uncertain verdicts."""
     frame = tables.uncertainty_table(results.scores, results.verdicts, accepted)
     rows = [
         {"Model": str(model)} | {results.heads[row["name"]]: _ends(row) for row in part.to_dict(orient="records")}
         for model, part in frame.groupby("model", sort=False)
     ]
-    caption = (
-        "Scores times 100, with the 95% interval of what verdicts from resampled ratings would let in; the scores"
-        " themselves are held fixed"
-    )
+    caption = "Scores times 100, with 95% intervals from verdicts on resampled ratings; the scores themselves are fixed"
     names = [results.heads[name] for name in frame["name"]]
     return exhibit("uncertainty", caption, frame, rows, reasons(names, frame["reason"]))
 
 
 def accepted_alone(results: PaperResults, rows_of: pd.DataFrame) -> Exhibit:
-    """Scores on the items of accepted pairs alone."""
+    """Return scores on the items of accepted pairs only."""
     frame = tables.accepted_table(rows_of, results.scores)
     rows = [
         {"Model": row["model"], "Transformation": named(row["transformation"]), "Data sets": str(row["n_datasets"])}
@@ -117,7 +114,7 @@ def accepted_alone(results: PaperResults, rows_of: pd.DataFrame) -> Exhibit:
         for row in frame.to_dict(orient="records")
     ]
     caption = (
-        "Scores times 100 on items of accepted pairs alone, and the difference in points beside that of all items of"
+        "Scores times 100 on items of accepted pairs only, and the difference in points beside that of all items of"
         " the same data sets"
     )
     why = reasons(map(named, frame["transformation"]), frame["reason"])
@@ -125,7 +122,7 @@ def accepted_alone(results: PaperResults, rows_of: pd.DataFrame) -> Exhibit:
 
 
 def accepted_drift(rated: pd.DataFrame) -> Exhibit:
-    """The drift of accepted pairs beside that of the others."""
+    """Return the drift of accepted pairs beside that of the others."""
     frame = tables.accepted_drift_table(rated)
     rows = [
         {"Transformation": named(row["transformation"]), "Model": row["model"]}
@@ -139,7 +136,7 @@ def accepted_drift(rated: pd.DataFrame) -> Exhibit:
 
 
 def text_drift(rows_of: pd.DataFrame) -> Exhibit:
-    """The drift of all texts by transformation."""
+    """Return the drift of all texts by transformation."""
     frame = tables.text_drift_table(rows_of)
     rows = [
         {"Transformation": named(row["transformation"]), "Model": row["model"], "Mean": shown(row["mean"], 3)}
@@ -152,7 +149,7 @@ def text_drift(rows_of: pd.DataFrame) -> Exhibit:
 
 
 def differences(results: PaperResults) -> Exhibit:
-    """Which models differ, by the paired bootstrap."""
+    """Return the differences between models, by the paired bootstrap."""
     frame = tables.difference_table(results.scores, results.seed)
     rows = [
         {"Model": row["first"], "Against": row["second"]}
@@ -166,7 +163,7 @@ def differences(results: PaperResults) -> Exhibit:
 
 
 def drops(results: PaperResults) -> Exhibit:
-    """HTEB, Figure 9 as a table: mean drops by setting; the file has every point."""
+    """Return HTEB's Figure 9 as a table: mean drops by setting; the file has all points."""
     frame = tables.drop_table(results.scores)
     rows = [
         {"Texts": str(setting), "Mean drop": points(float(part["drop"].mean())), "Points": str(len(part))}
@@ -177,12 +174,12 @@ def drops(results: PaperResults) -> Exhibit:
 
 
 def profiles(results: PaperResults) -> Exhibit:
-    """HTEB, Figures 10 and 11 as a table."""
+    """Return HTEB's Figures 10 and 11 as a table."""
     frame = tables.profile_table(results.scores)
     rows = [
         {"Model": str(model), **{display(axis): "–" for axis in results.axes.of_total}}
         | {display(row["axis"]): shown(row["size"], 2) for row in part.to_dict(orient="records")}
-        | {"From most to least": " > ".join(map(display, part["ordering"].iloc[0].split(" > ")))}
+        | {"From largest to smallest": " > ".join(map(display, part["ordering"].iloc[0].split(" > ")))}
         for model, part in frame.groupby("model", sort=False)
     ]
     return exhibit("profiles", "Sizes of the axes' differences from the original in points", frame, rows)
@@ -191,7 +188,7 @@ def profiles(results: PaperResults) -> Exhibit:
 def generators(
     results: PaperResults, second_scores: pd.DataFrame, labels: tuple[str, str], notes: Sequence[str]
 ) -> Exhibit:
-    """HTEB, Table 22: this study's scores beside those of one with another generator."""
+    """Return HTEB's Table 22: this study's scores beside those with another generator."""
     frame = tables.generator_table(results.scores, second_scores)
     first, second = labels
     if len(frame) and frame["included_rejected"].any():
@@ -207,7 +204,7 @@ def generators(
         for row in frame.to_dict(orient="records")
     ]
     caption = (
-        "Scores times 100 under two generators, in brackets the difference from the original in points; change:"
+        "Scores times 100 under two generators; in brackets the difference from the original in points; change:"
         f" {second} minus {first}"
     )
     why = [*results.of_total, *reasons(map(named, frame["name"]), frame["reason"]), *notes]
@@ -215,7 +212,7 @@ def generators(
 
 
 def lengths(frame: pd.DataFrame) -> Exhibit:
-    """HTEB, Table 23, from `generation.output_tables.length_table`."""
+    """Return HTEB's Table 23, from `generation.output_tables.length_table`."""
     rows = [
         {"Of": named(row["name"]), "Generator": row["generator"], "Original": shown(row["original"])}
         | {"Words": shown(row["words"]), "Ratio": shown(row["ratio"], 2), "% failed": shown(row["failed"])}
@@ -234,7 +231,7 @@ def prompts(
     judgements: Mapping[str, pd.DataFrame],
     notes: Sequence[str],
 ) -> Exhibit:
-    """PTEB, Table 12: similarity, edits and scores under several prompts of one generator."""
+    """Return PTEB's Table 12: similarity, edits and scores under several prompts of one generator."""
     frame = tables.prompt_table(scores, lengths_of, judgements)
     rows = [
         {"Transformation": named(row["name"]), "Prompts": f"{row['prompts']}{REFUSED * row['included_rejected']}"}
@@ -246,8 +243,8 @@ def prompts(
     ]
     caption = (
         "One generator under several prompts (PTEB, Table 12): judges' mean similarity, of outputs that the same judges"
-        " rated under all of them; edits on words, 0 to 1; scores times 100, in brackets the difference from the"
-        f" original in points; change: that difference less the one under {next(iter(scores))}"
+        " rated under all prompts; edit distance in words, 0 to 1; scores times 100, in brackets the difference from"
+        f" the original in points; change: that difference minus the one under {next(iter(scores))}"
     )
     why = reasons(
         (f"{named(name)}, {by}" for name, by in zip(frame["name"], frame["prompts"], strict=True)), frame["reason"]
@@ -256,7 +253,7 @@ def prompts(
 
 
 def nauc(rows: pd.DataFrame) -> Exhibit:
-    """NAUC by model and transformation, the originals' beside it."""
+    """Return nAUC by model and transformation, beside the originals'."""
     frame = tables.abstention_table(rows)
     cells_of = []
     for row in frame.to_dict(orient="records"):
@@ -270,18 +267,20 @@ def nauc(rows: pd.DataFrame) -> Exhibit:
         cells_of.append(cells | {"Data sets": str(row["n_datasets"]), "Queries": f"{row['n_queries']:,}"})
     others = tables.not_searches(rows)
     least = min((int(n) for n in rows["n"] if n), default=_FEW)
-    few = [f"Few queries ({least} in a data set): nAUC moves with each of them"] if least < _FEW else []
+    few = [f"Few queries ({least} in a data set): nAUC is sensitive to each query"] if least < _FEW else []
     why = [
         _NAUC,
         *few,
         *(f"{', '.join(n for n in others if others[n] == why)}: {why}" for why in dict.fromkeys(others.values())),
         *reasons(map(named, frame["transformation"]), frame["reason"]),
     ]
-    return exhibit("abstention", "Whether models know which queries to leave unanswered", frame, cells_of, why)
+    return exhibit(
+        "abstention", "How well models' confidence finds the queries to leave unanswered", frame, cells_of, why
+    )
 
 
 def abstention_thresholds(rows: pd.DataFrame) -> Exhibit:
-    """What a threshold on the largest similarity does before and after; the file has all confidences and shares."""
+    """Return the shares answered at thresholds on the largest similarity; the file has all confidences and shares."""
     frame = tables.threshold_shares(rows)
     shown = frame[(frame["share"] == SHARE) & (frame["confidence"] == CONFIDENCES[0])]
     printed = [
@@ -291,28 +290,28 @@ def abstention_thresholds(rows: pd.DataFrame) -> Exhibit:
         for row in shown.to_dict(orient="records")
     ]
     caption = (
-        f"Answering where {CALLED['max']} reaches what {SHARE:.0%} of the original queries reach: share that is"
-        " answered, and scores times 100"
+        f"Share of queries answered where {CALLED['max']} reaches the threshold, which {SHARE:.0%} of the original"
+        " queries reach, and scores times 100"
     )
     return exhibit("abstention_thresholds", caption, frame, printed, [_THRESHOLDS])
 
 
 def curve_caption(confidence: str) -> str:
-    """What such a figure shows."""
+    """Return the caption of a figure of abstention."""
     return (
-        f"Scores of the queries that are answered first by {CALLED[confidence]} ({confidence}); broken line: the best"
+        f"Scores of queries answered in the order of {CALLED[confidence]} ({confidence}); dashed line: the best"
         " possible order of the original queries, dotted: no order"
     )
 
 
 def _scope(row: Mapping[Any, Any]) -> dict[str, str]:
-    """The cells that name a scope."""
+    """Return the cells that name a scope."""
     task = named(row["task_type"]) if row["task_type"] else "all"
     return {"Transformation": named(row["transformation"]), "Language": language_name(row["language"]), "Task": task}
 
 
 def _range(values: pd.Series[float]) -> str:
-    """The first and the last of neighbouring thresholds."""
+    """Return the first and last of neighbouring thresholds, in words."""
     if values.empty:
         return "–"
     first, last = values.min(), values.max()
@@ -320,6 +319,6 @@ def _range(values: pd.Series[float]) -> str:
 
 
 def _ends(row: Mapping[Any, Any]) -> str:
-    """A score times 100 with its interval, where there is one."""
+    """Return a score times 100 with its interval, if it has one."""
     ends = "" if pd.isna(row["low"]) else f" [{hundred(row['low'])}, {hundred(row['high'])}]"
     return f"{hundred(row['value'])}{ends}"

@@ -1,10 +1,10 @@
-"""From the records' frames to the tables that commands print, reports hold and the dashboard shows.
+"""Tables that commands print, reports contain and the dashboard shows, from frames of records.
 
-Each is a function of the scores' frame (`plumbline.records.Score` rows). Scores and their standard deviations stay in
+Each is a function of the frame of scores (`plumbline.records.Score` rows). Scores and their standard deviations stay in
 their own units (0 to 1) in every frame; differences and shifts are in points (hundredths). Seeds are averaged first,
-as they are runs of one thing (HTEB, 2.3). What is undefined is NaN with a reason beside it. Only what the gate let
-through counts; with `include_rejected` what it refused but the user included counts too. Frames name such
-transformations, and say `simulated` where any rating behind them is.
+because they are repeated runs (HTEB, 2.3). Undefined values are NaN with a reason. Only accepted transformations
+count; with `include_rejected` rejected ones that the user included count too. Frames name such transformations, and
+have `simulated` where a rating behind them is simulated.
 """
 
 from __future__ import annotations

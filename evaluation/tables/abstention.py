@@ -1,4 +1,4 @@
-"""Whether models know when they are wrong: nAUC by transformation, scores by share of answers, thresholds."""
+"""Tables of abstention: nAUC by transformation, scores by share of answers, thresholds."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _NORMAL = 1.959964  # the normal distribution's 97.5% quantile
 
 
 def abstention_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """A row for each model x transformation, originals among them: how well confidence tells which queries to answer.
+    """Return nAUC for each model x transformation, including originals: how well confidence tells which to answer.
 
     `rows` are those of `evaluation.records.AbstentionRow`. Columns: model, axis, transformation,
     n_datasets, n_queries (summed over data sets and seeds), for each confidence nauc_<name> and nauc_original_<name>
-    (of the original texts of the same queries), nauc_low_<name> and nauc_high_<name> (95% interval over queries),
-    reason. Seeds are averaged first, then data sets. Data sets that are no searches are not in it (`not_searches`).
+    (of the same queries' original texts), nauc_low_<name> and nauc_high_<name> (95% interval over queries),
+    reason. Seeds are averaged first, then data sets. Data sets that are not searches are left out (`not_searches`).
 
-    The interval is the mean -/+ 1.96 standard errors, 1 at most. Data sets' queries are drawn each by themselves; seeds
-    share theirs, so that the error of their mean is taken as the mean of their errors, which is the most it can be.
+    The interval is the mean -/+ 1.96 standard errors, at most 1. Data sets have independent queries; seeds share
+    theirs, so the error of their mean is taken as the mean of their errors, its upper bound.
     """
     records = []
     for key, part in _searches(rows).groupby(_KEYS, sort=False):
@@ -52,7 +52,7 @@ def abstention_table(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _ends(means: pd.Series[float], errors: pd.Series[float]) -> dict[str, float]:
-    """The ends of each nAUC's interval."""
+    """Return the ends of each nAUC's interval."""
     ends = {}
     for name in CONFIDENCES:
         half = _NORMAL * float(errors[f"nauc_error_{name}"])
@@ -62,12 +62,12 @@ def _ends(means: pd.Series[float], errors: pd.Series[float]) -> dict[str, float]
 
 
 def threshold_shares(rows: pd.DataFrame) -> pd.DataFrame:
-    """What a threshold does that answers a share of the original queries: a row for each share and confidence.
+    """Return, for each share and confidence, the effect of a threshold that answers this share of the original queries.
 
     Columns: model, dataset, axis, transformation, confidence, share (of original queries), threshold, answered (share
-    of the transformed queries that reach it; of the originals more than `share` where confidences are equal), score
-    (of those), score_all (of all these queries), original_score (of the original queries that are answered at that
-    share), n. Means over seeds.
+    of the transformed queries that reach it; for originals more than `share` if confidences are equal), score
+    (of those), score_all (of all these queries), original_score (of the original queries answered at that share), n.
+    Values are means over seeds.
     """
     keys = ["model", "dataset", "axis", "transformation"]
     long = pd.DataFrame([record for row in _searches(rows).to_dict(orient="records") for record in _at_shares(row)])
@@ -80,9 +80,9 @@ def threshold_shares(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def abstention_curves(rows: pd.DataFrame) -> pd.DataFrame:
-    """Scores by share of answers, a row a model, series (original, or an axis), confidence and share.
+    """Return scores by share of answers: a row a model, series (original, or an axis), confidence and share.
 
-    Columns: model, series, confidence, share, score, oracle (of the queries that score best), flat (of all). Seeds are
+    Columns: model, series, confidence, share, score, oracle (of the best-scoring queries), flat (of all). Seeds are
     averaged first, then data sets, then the transformations of an axis.
     """
     records = [
@@ -103,7 +103,7 @@ def abstention_curves(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def not_searches(rows: pd.DataFrame) -> dict[str, str]:
-    """Data sets that abstention is not measured on, and why."""
+    """Return the data sets without abstention, with reasons."""
     lost = rows[(rows["n"] == 0) & (rows["reason"] != "")].drop_duplicates("dataset")
     return dict(zip(lost["dataset"], lost["reason"], strict=True))
 
@@ -129,7 +129,7 @@ def _at_shares(row: Mapping[Hashable, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _originals_first(table: pd.DataFrame) -> pd.DataFrame:
-    """Rows by model as they came, originals before transformations in their order."""
+    """Return rows by model in the given order, originals first, then transformations in their order."""
     ordered = in_order(table)
     models = {name: number for number, name in enumerate(ordered["model"].drop_duplicates())}
     places = pd.DataFrame({"m": ordered["model"].map(models), "t": ordered["transformation"] != ORIGINAL})

@@ -1,4 +1,4 @@
-"""Shifts with tests (HTEB, Figure 7; PTEB, Tables 7, 14), rankings (MMTEB) and their stability (HTEB, Tables 3, 4)."""
+"""Shifts with tests (HTEB, Figure 7; PTEB, Tables 7, 14), rankings (MMTEB), their stability (HTEB, Tables 3, 4)."""
 
 from __future__ import annotations
 
@@ -42,15 +42,14 @@ _COLUMNS = ["shift", "low", "high", "p", "p_holm", "method", "n", "reason"]
 
 
 def shift_table(scores: pd.DataFrame, *, include_rejected: bool = False) -> pd.DataFrame:
-    """How far each transformation moves scores, over data sets (HTEB, Figure 7 and Table 13).
+    """Return each transformation's shift of scores, over data sets (HTEB, Figure 7 and Table 13).
 
-    An observation is a data set: the difference between means over models (seeds averaged first), in points, of the
-    original and the transformed texts of the same items. Columns:
-    name, axis, shift (Hodges-Lehmann) with low and high (95%, from Walsh averages, not corrected), p (Wilcoxon's signed
-    ranks), p_holm (over the transformations on the total's axes, and over the others), method, median_absolute,
-    n (data sets), reason. Rows of axes have
-    median_absolute alone, pooled over their transformations (n counts data sets x transformations). What not every
-    model has does not count. Transformations that were left out have rows, too.
+    An observation is a data set: the difference in points between the means over models (seeds averaged first) of the
+    original and the transformed texts of the same items. Columns: name, axis, shift (Hodges-Lehmann) with low and high
+    (95%, from Walsh averages, not corrected), p (Wilcoxon's signed ranks), p_holm (over the transformations on the
+    total's axes, and over the others), method, median_absolute, n (data sets), reason. Rows of axes have only
+    median_absolute, pooled over their transformations (n counts data sets x transformations). Scores that some models
+    lack do not count. Transformations that were left out have rows, too.
     """
     shared, note = shared_scores(scores, include_rejected)
     keys = ["axis", "transformation", "dataset"]
@@ -83,11 +82,11 @@ def baseline_table(
     n_resamples: int = 1000,
     include_rejected: bool = False,
 ) -> pd.DataFrame:
-    """Each model against a baseline on transformed data sets (PTEB, Tables 7 and 14).
+    """Return each model's shift against a baseline on transformed data sets (PTEB, Tables 7 and 14).
 
     A score is the mean over the total's axes of the means over their transformations that both have. With `seed` the
     observations are pairs of data set and seed, and the interval is the percentile bootstrap's (Table 7); without it
-    seeds are averaged first and the interval comes from Walsh averages, where the paper has none (Table 14). Columns:
+    seeds are averaged first and the interval comes from Walsh averages; the paper has none (Table 14). Columns:
     model, shift (Hodges-Lehmann, baseline - model, in points: negative values favour the model), low, high, p
     (Wilcoxon's), p_holm (over the models), method, n, reason. Each model has its own random numbers.
     """
@@ -109,7 +108,7 @@ def baseline_table(
             rng = stream(seed, "baseline", baseline, model)
             estimate = hodges_lehmann_bootstrap(first, second, n_resamples=n_resamples, rng=rng)
         lost = len(cells) - len(both)
-        note = f"without {lost} of {len(cells)} scores that not both models have" if lost else ""
+        note = f"without {lost} of {len(cells)} scores, which one of the two models lacks" if lost else ""
         rows.append({"model": model, **_tested(first, second, estimate, note)})
     table = pd.DataFrame(rows, columns=["model", *_COLUMNS])
     table["p_holm"] = holm(table["p"].to_numpy(float))
@@ -119,11 +118,11 @@ def baseline_table(
 def difference_table(
     scores: pd.DataFrame, seed: int, *, n_resamples: int = 10_000, include_rejected: bool = False
 ) -> pd.DataFrame:
-    """Which models differ: a row for each two, by the paired bootstrap over data sets with Holm's correction.
+    """Return the difference of each two models, by the paired bootstrap over data sets with Holm's correction.
 
-    HTEB compares generators so (I, Table 13; Table 6); here the observations are data sets, and a score is the
-    axis-balanced one (`dataset_totals`). A model that lacks a transformation or seed which another has on a data set
-    has no score there: a mean over others is no match for it. Columns: first, second (models), difference (first -
+    HTEB compares generators this way (I, Table 13; Table 6); here observations are data sets, and scores are
+    axis-balanced (`dataset_totals`). A model that lacks a transformation or seed of another model on a data set has no
+    score there, as their means would not be comparable. Columns: first, second (models), difference (first -
     second, mean over the data sets that both have, points), low, high (95%, percentile), p, p_holm (over all rows), n,
     reason. Each row has its own random numbers, by `seed` and the two models.
     """
@@ -153,7 +152,7 @@ def _spread(part: pd.DataFrame) -> dict[str, object]:
 
 
 def _tested(first: np.ndarray, second: np.ndarray, estimate: Estimate, note: str) -> dict[str, object]:
-    """A shift with its test; what either of them has to say."""
+    """Return a shift with its test, and the reasons of both."""
     test = wilcoxon(first, second)
     return {
         "shift": estimate.value,
@@ -171,12 +170,12 @@ ENDS = (*(f"{name}_{end}" for name in _OF for end in ("low", "high")), "group", 
 
 
 def board(grid: pd.DataFrame, types: Mapping[str, str], *, seed: int | None = None) -> pd.DataFrame:
-    """Models (rows of `grid`) ranked by Borda count over tasks (its columns), best rank first.
+    """Return models (rows of `grid`) ranked by Borda count over tasks (its columns), best rank first.
 
-    `types` name each task's type. Columns: model, rank, borda, mean (over tasks), category_mean (over types' means),
-    with a `seed` the ends of 95% intervals over tasks and the groups that cannot be told apart (`ENDS`;
+    `types` has each task's type. Columns: model, rank, borda, mean (over tasks), category_mean (over types' means),
+    with a `seed` the ends of 95% intervals over tasks and the groups not distinguished (`ENDS`;
     `plumbline.statistics.rankings`), n_datasets (tasks with a score), one for each type (the mean over its
-    tasks), reason (what scores a model lacks). As in mteb a model that lacks a score has no means where it lacks it.
+    tasks), reason (which scores a model lacks). As in mteb, means that lack a score are NaN.
 
     Source: MMTEB, 3.1, Tables 2 and 18.
     """
@@ -233,15 +232,15 @@ OVERALL = "overall"
 
 
 def kendall_table(scores: pd.DataFrame, *, include_rejected: bool = False) -> pd.DataFrame:
-    """Kendall's tau-b between models' original and transformed scores, by axis and transformation (HTEB, Table 4).
+    """Return Kendall's tau-b between models' original and transformed scores (HTEB, Table 4).
 
-    tau is taken on each data set: of a transformation's scores (seeds averaged first), of their means over an axis, of
-    the axis-balanced total, and of their means over all transformations on its axes (`overall`). The paper does not
-    say which of the last two its row Overall is. Totals printed in its Tables 17 to 21 give 0.526 (English) and 0.746
-    (multilingual) for its 0.555 and 0.769, so it is not the total; a mean over transformations, in which Language
-    weighs less, fits. Columns: name, axis, tau (mean over data sets), sd (sample SD over them), n_datasets, n_models,
-    reason. What not every model has does not count; transformations that were left out have rows, too, and so has the
-    total where a data set lacks an axis.
+    tau is computed on each data set: of a transformation's scores (seeds averaged first), of their means over an axis,
+    of the axis-balanced total, and of their means over all transformations on its axes (`overall`). The paper does not
+    define its row Overall. Totals printed in its Tables 17 to 21 give 0.526 (English) and 0.746 (multilingual) for its
+    0.555 and 0.769, so it is not the total; a mean over transformations, in which Language weighs less, fits. Columns:
+    name, axis, tau (mean over data sets), sd (sample SD over them), n_datasets, n_models, reason. Scores that some
+    models lack do not count; transformations that were left out have rows, too, and so does the total if a data set
+    lacks an axis.
     """
     shared, note = shared_scores(scores, include_rejected)
     axes, rows = Axes.of(scores), []
@@ -258,11 +257,11 @@ def kendall_table(scores: pd.DataFrame, *, include_rejected: bool = False) -> pd
 def split_half_table(
     scores: pd.DataFrame, seed: int, *, n_splits: int = 1000, include_rejected: bool = False
 ) -> pd.DataFrame:
-    """Split-half reliability of each axis (HTEB, Table 3): median rho over splits of the data sets, by task.
+    """Return each axis's split-half reliability (HTEB, Table 3): median rho over splits of the data sets, by task.
 
     A model's score on a half is the mean over its data sets of the means over the axis's transformations, seeds
-    averaged first. Columns: axis, rho, n_splits (with a rho), n_datasets, n_models, reason. What not every model has
-    does not count. Each axis has its own random numbers.
+    averaged first. Columns: axis, rho, n_splits (with a rho), n_datasets, n_models, reason. Scores that some
+    models lack do not count. Each axis has its own random numbers.
     """
     shared, note = shared_scores(scores, include_rejected)
     rows = []
@@ -288,13 +287,13 @@ def ranking_table(
     include_rejected: bool = False,
     seed: int | None = None,
 ) -> pd.DataFrame:
-    """Models ranked by Borda count over data sets, with means over data sets and over categories (MMTEB, Table 2).
+    """Return models ranked by Borda count, with means over data sets and categories (MMTEB, Table 2).
 
-    The scores are the whole originals', or with `transformed` the axis-balanced ones (`dataset_totals`). `same_items`
-    takes the originals on the data sets and items that the transformed ones rest on, to be laid beside these. The
-    columns are those of `board`, with intervals where there is a `seed`; task types are the
-    categories. A model that lacks a transformation or seed which another has lacks that data set's score; data sets on
-    which no model has a score do not count. Best rank first.
+    The scores are those of whole originals, or with `transformed` the axis-balanced ones (`dataset_totals`);
+    `same_items` takes the originals on the data sets and items of the transformed ones, for comparison. Columns are
+    those of `board`, with intervals if there is a `seed`; categories are task types. A model that lacks a
+    transformation or seed of another model lacks that data set's score; data sets without any score do not count. Best
+    rank first.
     """
     totals = totals_of(whole_data_sets(of_total(counting_scores(scores, include_rejected), scores)), scores)
     value = "score" if transformed else "original_same" if same_items else "original"
@@ -311,7 +310,7 @@ def ranking_table(
 
 
 def _tau_of_total(shared: pd.DataFrame, note: str, axes: Axes) -> dict[str, object]:
-    """The row of the axis-balanced total, from the data sets that have all of its axes."""
+    """Return the axis-balanced total's row, from the data sets that have all its axes."""
     keys = ["dataset", "model", "axis"]
     by_axis = shared.groupby(keys, sort=False, as_index=False)[["score", "original"]].mean()
     balanced = by_axis[by_axis.groupby("dataset")["axis"].transform("nunique") == len(axes.of_total)]
@@ -321,7 +320,7 @@ def _tau_of_total(shared: pd.DataFrame, note: str, axes: Axes) -> dict[str, obje
 
 
 def _tau(name: str, axis: str, part: pd.DataFrame, note: str) -> dict[str, object]:
-    """A row of Table 4: tau on each data set, of the means over the transformations in `part`."""
+    """Return a row of Table 4: tau on each data set, of the means over the transformations in `part`."""
     means = part.groupby(["dataset", "model"], sort=False, as_index=False)[["score", "original"]].mean()
     estimates = [
         kendall(mine["original"].to_numpy(float), mine["score"].to_numpy(float))

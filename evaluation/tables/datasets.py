@@ -29,20 +29,20 @@ _SIZE = re.compile(r"[-_ ]?(\d+(?:\.\d+)?)([mb])(?![a-z0-9])", re.IGNORECASE)
 
 
 def dataset_totals(scores: pd.DataFrame, transformation: str = "", *, include_rejected: bool = False) -> pd.DataFrame:
-    """A row for each data set x model: its original score and its axis-balanced one, with the spread over runs.
+    """Return each data set x model's original score and axis-balanced one, with the spread over runs.
 
-    HTEB, Tables 17 to 21; with a `transformation` that one's scores (PTEB, Tables 6, 9 and 10). Columns: dataset,
-    task_type, model, original (of the whole data set, as the papers print it), score (seeds averaged first), sd (sample
-    SD over the runs in which no transformation is missing; NaN for one run), original_same (balanced as the score is,
-    on the items that it rests on), difference (score - original_same, points), n_runs (those runs), reason (why the
-    score is NaN, or what it rests on), included_rejected. A total needs a score on each of its axes
+    HTEB, Tables 17 to 21; with a `transformation`, its scores (PTEB, Tables 6, 9 and 10). Columns: dataset,
+    task_type, model, original (of the whole data set, as in the papers), score (seeds averaged first), sd (sample
+    SD over complete runs; NaN for one run), original_same (balanced like the score, on the same items), difference
+    (score - original_same, points), n_runs (those runs), reason (why the score is NaN, or what it rests on),
+    included_rejected. A total needs a score on each of its axes
     (`plumbline.transformations.Axes`).
     """
     return totals_of(counting_scores(scores, include_rejected), scores, transformation)
 
 
 def totals_of(counted: pd.DataFrame, scores: pd.DataFrame, transformation: str = "") -> pd.DataFrame:
-    """`dataset_totals` of some rows of `counting_scores`."""
+    """Return `dataset_totals` for some rows of `counting_scores`."""
     if transformation:
         counted = counted[counted["transformation"] == transformation]
         axes = list(scores.loc[scores["transformation"] == transformation, "axis"].unique())
@@ -73,9 +73,9 @@ def totals_of(counted: pd.DataFrame, scores: pd.DataFrame, transformation: str =
 
 
 def dataset_averages(totals: pd.DataFrame) -> pd.DataFrame:
-    """The rows "Average" of Tables 17 to 21: a row a model, from rows of `dataset_totals`.
+    """Return the rows "Average" of Tables 17 to 21: a row a model, from rows of `dataset_totals`.
 
-    Columns: model, original, score, original_same, sd (the mean of the data sets' SDs, as the paper has it), difference
+    Columns: model, original, score, original_same, sd (the mean of the data sets' SDs, as in the paper), difference
     (points), n_datasets (with a score; only these count), reason.
     """
     scored = totals[totals["score"].notna()]
@@ -98,11 +98,11 @@ def dataset_averages(totals: pd.DataFrame) -> pd.DataFrame:
 def translation_table(
     totals: pd.DataFrame, original: str, translated: str, groups: Mapping[str, Sequence[str]]
 ) -> pd.DataFrame:
-    """A data set beside its translation, models grouped (HTEB, Table 16), from rows of `dataset_totals`.
+    """Return a data set beside its translation, models grouped (HTEB, Table 16), from rows of `dataset_totals`.
 
-    `groups` names the models of each group. Columns: group, model, and original, score and difference (points) of the
-    data set and, with `translated_` before them, of its translation. Below each group a row "Subtotal" has its means,
-    and the last row "Total" those of all models. Models without scores on both are not in it.
+    `groups` has the models of each group. Columns: group, model, and original, score and difference (points) of the
+    data set and, prefixed `translated_`, of its translation. After each group a row "Subtotal" has its means; the last
+    row, "Total", has those of all models. Models without scores on both are left out.
     """
     sides = [totals[totals["dataset"] == name].set_index("model")[_NUMBERS] for name in (original, translated)]
     both = sides[0].join(sides[1].add_prefix("translated_"), how="inner").dropna()
@@ -119,10 +119,10 @@ def translation_table(
 
 
 def size_table(scores: pd.DataFrame, *, include_rejected: bool = False) -> pd.DataFrame:
-    """Models of one family by their size (HTEB, Figure 5): a row a model, smallest first.
+    """Return models of one family by size (HTEB, Figure 5): a row a model, smallest first.
 
-    Family and size are read from the model's name ("Qwen3-Embedding-0.6B"); models whose names say no size, and
-    families of one model, are not in it. Columns: family, parameters (millions), model, original, the axes, the total.
+    Family and size are read from the model's name ("Qwen3-Embedding-0.6B"); models without a size in their name, and
+    families of one model, are left out. Columns: family, parameters (millions), model, original, the axes, the total.
     """
     table = axis_table(scores, include_rejected=include_rejected)
     matches = [_SIZE.search(name) for name in table["model"]]
@@ -138,20 +138,20 @@ def size_table(scores: pd.DataFrame, *, include_rejected: bool = False) -> pd.Da
 def _balanced(
     scored: pd.DataFrame, keys: Sequence[str], axes: Sequence[str], column: str = "score"
 ) -> pd.Series[float]:
-    """The mean over axes of the means over their transformations, for each of `keys`; NaN where an axis has none."""
+    """Return the mean over axes of their transformations' means, for each of `keys`; NaN if an axis has none."""
     by_axis = scored.groupby([*keys, "axis"], sort=False)[column].mean(skipna=False).unstack("axis")
     return by_axis.reindex(columns=pd.Index(axes)).mean(axis=1, skipna=False)
 
 
 def _whole(counted: pd.DataFrame) -> pd.DataFrame:
-    """The runs of a data set and model that have every transformation that any of its runs has."""
+    """Return the runs of a data set and model that have every transformation of any of its runs."""
     of_run = counted.groupby([*_CELL, "seed"])["transformation"].transform("nunique")
     return counted[of_run == counted.groupby(_CELL)["transformation"].transform("nunique")]
 
 
 def _reason(undefined: bool, scored: int, wanted: int) -> str:
     if not scored:
-        return "no transformation of it was evaluated"
+        return "none of its transformations was evaluated"
     rests = f"rests on {scored} of {wanted} transformations" if scored < wanted else ""
     return f"an axis has no score: {rests}" if undefined else rests
 
@@ -160,12 +160,12 @@ _KEYS = ["model", "axis", "transformation"]
 
 
 def accepted_table(rows: pd.DataFrame, scores: pd.DataFrame, *, include_rejected: bool = False) -> pd.DataFrame:
-    """A row for each model x transformation: its scores on the items of accepted pairs alone, before and after.
+    """Return each model x transformation's scores on the items of accepted pairs only, before and after.
 
-    `rows` are those of `evaluation.records.AcceptedScore`, `scores` the study's. Columns: model, axis,
+    `rows` are those of `evaluation.records.AcceptedScore`; `scores` are the study's. Columns: model, axis,
     transformation, n_datasets, n_items (summed over data sets and seeds), original, score, difference (points; seeds
-    averaged first, then data sets), difference_all (of all items of the same data sets and seeds), reason (why there is
-    none, or how many data sets and seeds it lacks), included_rejected.
+    averaged first, then data sets), difference_all (of all items of the same data sets and seeds), reason (why it is
+    NaN, or how many data sets and seeds it lacks), included_rejected.
     """
     counted = rows[(rows["status"] == "evaluated") | include_rejected]
     units = ["model", "dataset", "transformation", "seed"]
@@ -185,7 +185,7 @@ def accepted_table(rows: pd.DataFrame, scores: pd.DataFrame, *, include_rejected
 
 
 def _transformation(key: Mapping[str, object], part: pd.DataFrame) -> dict[str, object]:
-    """One row, from those of its data sets and seeds."""
+    """Return a row from the rows of its data sets and seeds."""
     scored = part[part["difference"].notna()]
     numbers = ["original", "score", "difference", "difference_all"]
     means = scored.groupby("dataset", sort=False)[numbers].mean(skipna=False).mean(skipna=False)
@@ -209,11 +209,11 @@ _COLUMNS = ["model", "axis", "size", "rank", "ordering"]
 
 
 def drop_table(scores: pd.DataFrame, *, include_rejected: bool = False) -> pd.DataFrame:
-    """A row for each data set x model x transformation: its original score and what is lost (HTEB, Figure 9).
+    """Return each data set x model x transformation's original score and drop (HTEB, Figure 9).
 
     Columns: setting (`ENGLISH` or `OTHERS`, by the languages of the data set's texts), dataset, model, transformation,
-    axis, original (on the same items), score, drop (original - score, in points; seeds averaged first). What is
-    undefined is not in it, nor what stands on none of the total's axes.
+    axis, original (on the same items), score, drop (original - score, in points; seeds averaged first). Undefined
+    values, and transformations on none of the total's axes, are left out.
     """
     paired = paired_scores(of_total(counting_scores(scores, include_rejected), scores), scores)
     paired = paired[paired["difference"].notna()]
@@ -224,12 +224,11 @@ def drop_table(scores: pd.DataFrame, *, include_rejected: bool = False) -> pd.Da
 
 
 def profile_table(scores: pd.DataFrame, *, include_rejected: bool = False) -> pd.DataFrame:
-    """How much each axis moves each model, whichever way (HTEB, Figures 10 and 11): a row for each model x axis.
+    """Return the size of each axis's effect on each model (HTEB, Figures 10 and 11): a row for each model x axis.
 
-    Columns: model, axis, size (of the axis's difference from the original, in points), rank (1: the axis that moves the
-    model most), ordering (the axes from most to least, by " > "). Models with the same ordering stand together, in
-    the order of the orderings' numbers of models. Models that lack an axis are not in it. The axes are those that the
-    total rests on.
+    Columns: model, axis, size (of the axis's difference from the original, in points), rank (1: the largest effect),
+    ordering (the axes from largest to smallest, by " > "). Models with the same ordering come together, the commonest
+    ordering first. Models that lack an axis are left out. The axes are those of the total.
     """
     table = axis_table(scores, include_rejected=include_rejected)
     axes = list(Axes.of(scores).of_total)
@@ -260,12 +259,12 @@ def drift_by_quality(
     per_pair: int,
     question: str = "quality",
 ) -> pd.DataFrame:
-    """A row for each rated pair x model: how far it moved and how people judged it (HTEB, Figure 3).
+    """Return each rated pair x model's drift and mean rating (HTEB, Figure 3).
 
-    `pairs`, `ratings` and `drift` hold `plumbline.records` rows; `per_pair` is the study's `raters.per_pair`,
-    which says which ratings count. Columns: pair_id, transformation, axis, model, drift (1 - cos), mean_quality
+    `pairs`, `ratings` and `drift` are `plumbline.records` rows; `per_pair` is the study's `raters.per_pair`,
+    which decides which ratings count. Columns: pair_id, transformation, axis, model, drift (1 - cos), mean_quality
     (mean of the counting ratings of `question`), n_ratings, simulated, language, output_language, original,
-    transformed. Pairs without a rating that counts are not in it.
+    transformed. Pairs without a counting rating are left out.
     """
     counting = counting_ratings(ratings, per_pair)
     counting = counting[counting["question"] == question]
@@ -274,10 +273,10 @@ def drift_by_quality(
     )
     means["mean_quality"] = means["mean_quality"].astype(float)
     names = ["pair_id", "transformation", "axis", "language", "output_language", "original", "transformed"]
-    # Each text once in memory: Arrow's words would be copied for every model.
+    # Each text once in memory: Arrow's strings would be copied for every model.
     shown = pairs[names].merge(means, on="pair_id").astype({"original": object, "transformed": object})
     places = pd.Index(shown["pair_id"]).get_indexer(drift["pair_id"])
-    rows = np.argsort(places, kind="stable")[(places < 0).sum() :]  # by pair, then as they come
+    rows = np.argsort(places, kind="stable")[(places < 0).sum() :]  # by pair, then in the given order
     moved = drift.iloc[rows][["model", "drift"]].reset_index(drop=True)
     kinds = shown["transformation"].to_numpy(object)[places[rows]]
     order = in_order(moved[["model"]].assign(transformation=kinds)).index
@@ -293,11 +292,11 @@ def drift_by_quality(
 
 
 def drift_correlations(frame: pd.DataFrame, seed: int, *, n_resamples: int = 1000) -> pd.DataFrame:
-    """Spearman's rho between drift and mean quality, a row for each transformation x model.
+    """Return Spearman's rho between drift and mean quality, a row for each transformation x model.
 
     `frame` is `drift_by_quality`'s. Columns: transformation, axis, model, rho, low, high (95% percentile
-    bootstrap over pairs), n (pairs), reason (why something is NaN), simulated. Each row has random numbers of
-    its own, by `seed`, transformation and model.
+    bootstrap over pairs), n (pairs), reason (why a value is NaN), simulated. Each row has its own
+    random numbers, by `seed`, transformation and model.
     """
     rows = []
     for (transformation, axis, model), part in frame.groupby(["transformation", "axis", "model"], sort=False):
@@ -325,7 +324,7 @@ def drift_correlations(frame: pd.DataFrame, seed: int, *, n_resamples: int = 100
 
 
 def accepted_drift_table(frame: pd.DataFrame) -> pd.DataFrame:
-    """The mean drift of accepted pairs beside that of the other rated ones, a row for each transformation x model.
+    """Return accepted pairs' mean drift beside other rated pairs', a row for each transformation x model.
 
     `frame` is `drift_by_quality`'s with a column accepted (bool). Columns: transformation, axis, model, n_accepted,
     drift_accepted, n_others, drift_others (means of 1 - cos; NaN without a pair), difference (accepted - others),
@@ -345,7 +344,7 @@ def accepted_drift_table(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def text_drift_table(rows: pd.DataFrame, *, include_rejected: bool = False) -> pd.DataFrame:
-    """How far each transformation moves all texts, a row for each transformation x model.
+    """Return each transformation's drift of all texts, a row for each transformation x model.
 
     `rows` are those of `evaluation.records.TextDrift`. Columns: transformation, axis, model, mean and the quantiles
     low (5%), lower_quartile, median, upper_quartile, high (95%) of the drift (1 - cos) over a data set's texts, each

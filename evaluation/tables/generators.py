@@ -1,4 +1,4 @@
-"""Scores under two generators (HTEB, Table 22)."""
+"""Scores under two generators (HTEB, Table 22), and under several prompts of one (PTEB, Table 12)."""
 
 from __future__ import annotations
 
@@ -21,16 +21,15 @@ _COLUMNS = ["name", "axis", *_NUMBERS, "n_datasets", "n_models", "reason", "incl
 
 
 def generator_table(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
-    """The scores of two studies that differ in their generator (HTEB, Table 22): transformations under their axes.
+    """Return scores of two studies with different generators (HTEB, Table 22): transformations under their axes.
 
-    Only models, data sets, transformations and seeds count that both have, so that nothing but the generator differs,
-    and the items that its outputs lost: each difference is from the originals of the items that are left. Of the second
-    study what no verdict accepts counts too where its user included it: HTEB had one generator's outputs rated and took
-    the other for a check of sensitivity (appendix O). Columns: name (transformation, axis or total), axis,
-    original (of whole data sets), first, second, first_difference and second_difference (from each study's own
-    originals, points), change (second_difference - first_difference), n_datasets, n_models, reason, included_rejected
-    (whether any of the second's scores is such a one). Means are over data sets and models, then over transformations,
-    then over axes (METHOD: HTEB, 2.3).
+    Only models, data sets, transformations and seeds of both count, so that only the generator differs, and the items
+    that its outputs lost: each difference is from the originals of the items left. Of the second study, scores included
+    without an accepting verdict count too: HTEB had one generator's outputs rated and used the other as a check of
+    sensitivity (appendix O). Columns: name (transformation, axis or total), axis, original (of whole data sets), first,
+    second, first_difference and second_difference (from each study's own originals, points), change (second_difference
+    - first_difference), n_datasets, n_models, reason, included_rejected (whether any of the second's scores is one of
+    those). Means are over data sets and models, then over transformations, then over axes (METHOD: HTEB, 2.3).
     """
     both, lost = _shared(first, second)
     if both.empty:
@@ -44,7 +43,7 @@ def generator_table(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
         if mine.empty:
             continue
         values = {column: means[axis] for column, means in pooled.items()}
-        undefined = "an axis has no score that both studies have" if total and np.isnan(values["first"]) else ""
+        undefined = "an axis has no score in both studies" if total and np.isnan(values["first"]) else ""
         reason = "; ".join(filter(None, [undefined, lost]))
         rows.append(_row(axis, "" if total else axis, mine, values, reason))
         for name in [] if total else in_order(mine["transformation"].unique()):
@@ -54,7 +53,7 @@ def generator_table(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
 
 
 def _shared(first: pd.DataFrame, second: pd.DataFrame) -> tuple[pd.DataFrame, str]:
-    """The scores that both studies have, side by side, and how many of each that leaves out."""
+    """Return both studies' common scores side by side, and the numbers of scores left out, in words."""
     sources = ((first, False), (second, True))
     paired = [with_originals(counting_scores(scores, include), scores) for scores, include in sources]
     defined = [rows[rows["why"] == ""] for rows in paired]
@@ -67,7 +66,7 @@ def _shared(first: pd.DataFrame, second: pd.DataFrame) -> tuple[pd.DataFrame, st
     both = both.rename(columns=sides)
     lost = [len(rows) - len(common) for rows in paired]
     failed = [int(pair["n_failed"].sum()) for pair in pairs]
-    notes = [f"without {lost[0]} scores of the first study and {lost[1]} of the second that the other lacks"] * any(
+    notes = [f"without {lost[0]} scores of the first study and {lost[1]} of the second, which the other lacks"] * any(
         lost
     )
     notes += [f"{failed[0]} items of the first study and {failed[1]} of the second had failed outputs"] * any(failed)
@@ -86,7 +85,7 @@ def _row(name: str, axis: str, part: pd.DataFrame, values: Mapping[Any, Any], re
 
 
 _PROMPT_RUN = ["model", "dataset", "transformation", "seed"]
-_PLACE = ["transformation", "seed", "original", "language", "output_language"]  # which output of which text
+_PLACE = ["transformation", "seed", "original", "language", "output_language"]  # identifies an output of a text
 _JUDGE = ["judge_hash", "prompt_hash", "order"]
 _SCORED = ["original", "score", "difference"]
 _OF_SCORES = [*_SCORED, "n_datasets", "n_models", "included_rejected"]
@@ -103,25 +102,25 @@ _PROMPT_COLUMNS = [
     *_OF_SCORES[3:],
     "reason",
 ]
-NOT_JUDGED = "no judge was asked alike about outputs of the same texts under all prompts"
-NOT_SCORED = "no model has scores that count under all prompts (of the first study, what people accepted)"
+NOT_JUDGED = "no judge rated outputs of the same texts under all prompts in the same way"
+NOT_SCORED = "no model has counting scores under all prompts (in the first study only accepted ones count)"
 
 
 def prompt_table(
     scores: Mapping[str, pd.DataFrame], lengths: pd.DataFrame, judgements: Mapping[str, pd.DataFrame]
 ) -> pd.DataFrame:
-    """Prompts that a generator was given, beside each other (PTEB, Table 12): a row a transformation and wording.
+    """Return a generator's results under several prompts (PTEB, Table 12): a row a transformation and wording.
 
-    `scores` are those of each wording's study by its name, the first the one that others are compared with;
-    `lengths` is `generation.output_tables.length_table` with these names as generators; `judgements` are those of one
-    question, by the same names, with `original` beside each (empty frames where nobody judged).
+    `scores` are those of each wording's study by its name, the first the one that others are compared with; `lengths`
+    is `generation.output_tables.length_table` with these names as generators; `judgements` are those of one question,
+    by the same names, each with `original` (empty frames if there are none).
 
-    Scores count for models, data sets and seeds that all studies have, judgements for the texts and runs of which each
-    study's output was judged by the same judges, asked alike. Of all studies but the first what no verdict accepts
-    counts too where its user included it. Columns: name (transformation), prompts, similarity (mean judgement, judges
+    Scores count for models, data sets and seeds of all studies; judgements for texts and runs whose outputs in all
+    studies the same judges rated in the same way. Of all studies except the first, scores included without an
+    accepting verdict count too. Columns: name (transformation), prompts, similarity (mean judgement, judges
     averaged first), n_judged (outputs), n_judges, distance (PTEB's edit distance, 3.2.2), failed (% of texts), texts,
     original (score of whole data sets), score, difference (to the originals of the same items, points), change
-    (difference less the first's), n_datasets, n_models, included_rejected, reason.
+    (difference minus the first's), n_datasets, n_models, included_rejected, reason.
     """
     of_transformations = (
         lengths[(lengths["name"] != lengths["axis"]) & (lengths["name"] != OVERALL)] if len(lengths) else lengths
@@ -145,7 +144,7 @@ def prompt_table(
 
 
 def _scores(studies: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Means over models and data sets of what all studies have, by transformation and prompts."""
+    """Return means over the models and data sets of all studies, by transformation and prompts."""
     paired = {
         name: with_originals(counting_scores(scores, include_rejected=number > 0), scores)
         for number, (name, scores) in enumerate(studies.items())
@@ -167,7 +166,7 @@ def _scores(studies: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
 
 def _similarities(judgements: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Mean judgements of outputs that all studies' judges scored alike, by transformation and prompts."""
+    """Return mean judgements of outputs that the same judges scored in all studies, by transformation and prompts."""
     rows = []
     every = pd.concat([frame.assign(prompts=name) for name, frame in judgements.items()], ignore_index=True)
     for name, judged in every.groupby("transformation") if len(every) else ():

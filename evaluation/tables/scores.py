@@ -1,7 +1,7 @@
 """Scores by transformation, axis and data set (HTEB, Tables 14 and 15), beside those of the original texts.
 
-Where failed outputs were dropped, the original's score is that of the items that are left (`Score.original_score`), and
-not the whole data set's: the items whose outputs fail are no random ones. The whole data set's stands beside it for
+Where failed outputs were dropped, the original's score is that of the items left (`Score.original_score`), not of the
+whole data set, because items with failed outputs are not a random sample. The whole data set's is kept beside it for
 the papers' tables, which print the original once.
 """
 
@@ -23,9 +23,7 @@ from plumbline.statistics.paired import sample_sd
 from plumbline.transformations import AXES, HTEB_TOTAL, ORIGINAL, TRANSFORMATIONS, Axes
 from plumbline.transformations import in_order as names_in_order
 
-EARLIER = (
-    "an earlier version did not score the original on the same items, which `evaluation.run` does when it runs again"
-)
+EARLIER = "an earlier version did not score the original on the same items (run `evaluation.run` again)"
 NO_ORIGINAL = "the original has no score"
 NO_SCORE = "there is no score"
 _UNIT = ["model", "dataset", "transformation"]
@@ -33,27 +31,27 @@ _NUMBERS = ["score", "original", "original_all"]
 
 
 def originals(scores: pd.DataFrame) -> pd.DataFrame:
-    """Score of each model on each whole original data set: model, dataset, task_type, original; NaN if undefined."""
+    """Return each model's score on each whole original data set; NaN if undefined."""
     rows = scores[(scores["transformation"] == ORIGINAL) & (scores["status"] == "evaluated")]
     return rows[["model", "dataset", "task_type", "score"]].rename(columns={"score": "original"})
 
 
 def counting_scores(scores: pd.DataFrame, include_rejected: bool) -> pd.DataFrame:
-    """The scores of transformed data sets that count, a row a seed; NaN where the metric is undefined."""
+    """Return the counting scores of transformed data sets, a row a seed; NaN if the metric is undefined."""
     statuses = ("evaluated", "included_rejected") if include_rejected else ("evaluated",)
     return scores[scores["status"].isin(statuses) & (scores["transformation"] != ORIGINAL)]
 
 
 def of_total(counted: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
-    """Rows of `counting_scores` on the axes that a total rests on: of one's own beside HTEB's nothing counts there."""
+    """Return rows of `counting_scores` on the total's axes: of your own axes beside HTEB's, none."""
     return counted[counted["axis"].isin(Axes.of(scores).of_total)]
 
 
 def with_originals(counted: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
-    """Rows of `counting_scores` beside their originals, a row a seed.
+    """Return rows of `counting_scores` with their originals, a row a seed.
 
-    Added columns: original (on the same items), original_all (on the whole data set), why (what is undefined, if
-    anything is).
+    Added columns: original (on the same items), original_all (on the whole data set), why (what is undefined,
+    or "").
     """
     whole = originals(scores).rename(columns={"original": "original_all"})
     rows = counted.merge(whole, on=["model", "dataset", "task_type"], how="left")
@@ -67,19 +65,19 @@ def with_originals(counted: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def paired_scores(counted: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
-    """Model x data set x transformation with its score, averaged over seeds, beside the original's on the same items.
+    """Return each model x data set x transformation's score, averaged over seeds, and its original's on the same items.
 
-    `counted` are rows of `counting_scores`; `scores` has the originals. Columns: model, dataset, transformation, axis,
-    task_type, score, original, original_all (of the whole data set), n_failed, included_rejected, difference (points),
-    why. What is undefined for one of the seeds is NaN, and `why` says so.
+    `counted` are rows of `counting_scores`; `scores` include the originals. Columns: model, dataset, transformation,
+    axis, task_type, score, original, original_all (of the whole data set), n_failed, included_rejected, difference
+    (points), why. Values undefined for one of the seeds are NaN, with the reason in `why`.
     """
     return averaged(with_originals(counted, scores))
 
 
 def shared_scores(scores: pd.DataFrame, include_rejected: bool) -> tuple[pd.DataFrame, str]:
-    """The rows of `paired_scores` for what every model has, and what that leaves out.
+    """Return the rows of `paired_scores` that all models have, and a note on what is left out.
 
-    Comparisons between models, and means over them, need the same ground for all: data sets, transformations, seeds.
+    Comparisons between models, and means over them, need the same data sets, transformations and seeds for all.
     """
     rows = with_originals(counting_scores(scores, include_rejected), scores)
     defined = rows[rows["why"] == ""]
@@ -88,15 +86,15 @@ def shared_scores(scores: pd.DataFrame, include_rejected: bool) -> tuple[pd.Data
     shared = defined[models == defined["model"].nunique()]
     total, shared_n = (len(some.drop_duplicates(keys)) for some in (rows, shared))
     what = "data sets x transformations" + (" x seeds" if rows["seed"].nunique() > 1 else "")
-    return averaged(shared), f"without {total - shared_n} of {total} {what} that not every model has" * (
+    return averaged(shared), f"without {total - shared_n} of {total} {what}, which some models lack" * (
         shared_n < total
     )
 
 
 def whole_data_sets(counted: pd.DataFrame) -> pd.DataFrame:
-    """Rows of those models and data sets that have each transformation and seed that any model has on the data set.
+    """Return rows of models and data sets with each transformation and seed that any model has on the data set.
 
-    A mean over fewer transformations or seeds is no match for another model's.
+    Means over different transformations or seeds are not comparable.
     """
     keys = ["dataset", "transformation", "seed"]
     wanted = counted.drop_duplicates(keys).groupby("dataset").size()
@@ -105,7 +103,7 @@ def whole_data_sets(counted: pd.DataFrame) -> pd.DataFrame:
 
 
 def averaged(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows of `with_originals`, averaged over seeds."""
+    """Return rows of `with_originals`, averaged over seeds."""
     marked = rows.assign(included_rejected=rows["status"] == "included_rejected")
     groups = marked.groupby([*_UNIT, "axis", "task_type"], sort=False)
     means = groups[_NUMBERS].mean(skipna=False)
@@ -118,39 +116,35 @@ def averaged(rows: pd.DataFrame) -> pd.DataFrame:
 
 _UNSAID: dict[str, Any] = {"task_type": "", "seed": 0, "status": "evaluated", "reason": ""}
 _UNSAID |= {"n_failed": 0, "failed_policy": ""}
-_ROUNDING = 1e-9  # by which a score may be off the scale
+_ROUNDING = 1e-9  # a score may be off the scale by this
 Floats = NDArray[np.float64]
 _STATUSES = get_args(Score.model_fields["status"].annotation)
 
 
 def checked_scores(scores: pd.DataFrame) -> pd.DataFrame:
-    """The scores with all columns that tables need. Raises ValueError for what would silently be left out.
+    """Return the scores with all columns that tables need. Raises ValueError for invalid rows.
 
-    model, dataset, transformation and score must be there; who says nothing else says that all was evaluated, no item
-    failed, and the axes are the transformations' own.
+    model, dataset, transformation and score are required. By default all rows are evaluated, no items failed, and axes
+    are those of HTEB's transformations.
     """
     filled(scores, ("model", "dataset", "transformation"), "scores")
     need(scores, ("score",), "scores")
     scores = scores.assign(score=_on_scale(scores["score"]), **_said(scores))
     if "axis" not in scores:
-        _refuse_others(
-            scores["transformation"], (ORIGINAL, *TRANSFORMATIONS), "transformation"
-        )  # whose axis nobody said
+        _refuse_others(scores["transformation"], (ORIGINAL, *TRANSFORMATIONS), "transformation")  # without an axis
         axes = {name: kind.axis for name, kind in TRANSFORMATIONS.items()} | {ORIGINAL: ORIGINAL}
         scores = scores.assign(axis=scores["transformation"].map(axes))
     htebs = scores["transformation"].isin([ORIGINAL, *TRANSFORMATIONS])
     _refuse_others(scores.loc[htebs, "axis"], (ORIGINAL, *AXES), "axis")
     if strange := sorted(set(scores.loc[~htebs, "axis"]) & {ORIGINAL, *AXES, *TRANSFORMATIONS}):
-        raise ValueError(
-            f"scores: axis {strange[0]!r} has HTEB's transformations alone; give others an axis of their own"
-        )
+        raise ValueError(f"scores: axis {strange[0]!r} is only for HTEB's transformations; give others their own axis")
     _refuse_others(scores["status"], _STATUSES, "status")
     once(scores, Score.KEY, "scores")
     return scores
 
 
 def _said(scores: pd.DataFrame) -> dict[str, Any]:
-    """What rows may leave unsaid, as a whole column or in some rows: a frame read from CSV has nothing for empty."""
+    """Return optional columns with their defaults, in columns or single rows: CSV has nothing for empty strings."""
     columns = {name: scores.get(name, value) for name, value in _UNSAID.items()}
     for name in ("task_type", "reason", "failed_policy"):
         if name in scores:
@@ -161,10 +155,10 @@ def _said(scores: pd.DataFrame) -> dict[str, Any]:
 
 
 def _on_scale(column: pd.Series) -> Floats:
-    """The scores as numbers, NaN where there is none."""
+    """Return the scores as numbers, NaN if missing."""
     scores = numbers(column, "scores")
     if (off := np.abs(scores) > 1 + _ROUNDING).any():
-        what = f"{scores[off.argmax()]:g} is no score from -1 to 1 ({off.sum()} of {len(off)} are none)"
+        what = f"{scores[off.argmax()]:g} is not between -1 and 1 ({off.sum()} of {len(off)} scores are not)"
         raise ValueError(f"scores: {what}; divide percentages by 100")
     return scores
 
@@ -177,19 +171,19 @@ def _refuse_others(column: pd.Series, allowed: Iterable[str], what: str) -> None
 
 TOTAL = HTEB_TOTAL
 NOTHING = "nothing of it was evaluated"
-_BESIDE = ("original", "difference")  # what stands beside an axis's score
-ANYTHING = "everything"  # in a transformation's place, where a model failed
+_BESIDE = ("original", "difference")  # values beside an axis's score
+ANYTHING = "everything"  # in place of a transformation, if a model failed
 SCORED = ("evaluated", "included_rejected")
 
 
 def transformation_table(scores: pd.DataFrame, *, include_rejected: bool = False) -> pd.DataFrame:
-    """A row for each model x transformation that has scores: its score beside the original's.
+    """Return each model x transformation's score with the original's: a row for each that has scores.
 
-    `scores` holds `plumbline.records.Score` rows. Columns: model, axis, transformation, n_datasets, n_failed (items
+    `scores` are `plumbline.records.Score` rows. Columns: model, axis, transformation, n_datasets, n_failed (items
     whose outputs failed, summed over data sets and seeds), original (mean over the same data sets and items), score,
-    difference (points), original_all (over the whole of these data sets), reason (why something is NaN),
-    included_rejected. Seeds are averaged first, then data sets (METHOD: HTEB, 2.3). With `include_rejected` the rows
-    that the gate refused but the user included count too.
+    difference (points), original_all (over the whole of these data sets), reason (why a value is NaN),
+    included_rejected. Seeds are averaged first, then data sets (METHOD: HTEB, 2.3). With `include_rejected` rejected
+    rows that the user included count too.
     """
     return _by_transformation(paired_scores(counting_scores(scores, include_rejected), scores))
 
@@ -197,20 +191,19 @@ def transformation_table(scores: pd.DataFrame, *, include_rejected: bool = False
 def axis_table(
     scores: pd.DataFrame, verdicts: Iterable[Verdict] = (), *, include_rejected: bool = False
 ) -> pd.DataFrame:
-    """A row for each model: Original, the axes and the total (HTEB, 2.3, Tables 14 and 15).
+    """Return each model's original, axes and total (HTEB, 2.3, Tables 14 and 15).
 
     An axis is the mean over its transformations (`transformation_table`), `hteb_total` the unweighted mean of HTEB's
-    three, whatever other axes there are; where no transformation is HTEB's, `total` is that of all axes
+    three, whatever other axes there are; if no transformation is HTEB's, `total` is that of all axes
     (`plumbline.transformations.Axes`). Columns: model, n_datasets, n_failed (as there), original; for each the score,
     `<name>_original` (of exactly the data sets and items that it rests on), `<name>_difference` (of the two, points)
-    and `<name>_reason` (why it is NaN, or what of it is missing); included_rejected (names, comma-separated);
-    simulated (whether any verdict rests on simulated ratings), rules_fixed (`late` or `unknown` where its rules were
-    not, or may not have been, fixed before the first rating). `original` is that of whole data sets, as the paper
-    prints it: the mean over all of which at least one transformation on the total's axes counts. A model without a
-    score has a row.
+    and `<name>_reason` (why it is NaN, or what it lacks); included_rejected (names, comma-separated); simulated
+    (whether any verdict rests on simulated ratings), rules_fixed (`late` or `unknown` if rules were not, or may not
+    have been, fixed before the first rating). `original` is over whole data sets, as in the paper: the mean over all
+    with at least one counting transformation on the total's axes. Models without scores have a row, too.
 
-    Of a frame of one's own model, dataset, transformation and score are enough (`evaluation.tables.scores`). Raises
-    ValueError where it lacks these, for names that nobody knows, and for a score that stands there twice.
+    Your own frame needs only model, dataset, transformation and score (`evaluation.tables.scores`). Raises ValueError
+    for a frame without these, unknown names, and duplicate scores.
 
     >>> import pandas as pd
     >>> from evaluation import axis_table
@@ -261,10 +254,10 @@ def axis_table(
 
 
 def axis_means(paired: pd.DataFrame, column: str, axes: Axes) -> pd.DataFrame:
-    """Means over data sets, then over an axis's transformations, then over the total's axes (HTEB, 2.3), of a column.
+    """Return means of a column over data sets, an axis's transformations, and then the total's axes (HTEB, 2.3).
 
-    `paired` are rows of `paired_scores`. A row a model (the index), a column for each axis and for the total; NaN where
-    an axis has nothing or something undefined, and then for the total too: two axes are not a total.
+    `paired` are rows of `paired_scores`. The table has a row a model (the index) and a column for each axis and the
+    total. An axis without scores, or with undefined ones, is NaN, and so is its total.
     """
     keys = ["model", "axis", "transformation"]
     means = paired.groupby(keys, sort=False)[column].mean(skipna=False)
@@ -275,12 +268,12 @@ def axis_means(paired: pd.DataFrame, column: str, axes: Axes) -> pd.DataFrame:
 
 
 def dataset_table(scores: pd.DataFrame) -> pd.DataFrame:
-    """A row for each model x data set x transformation (original among them), averaged over seeds.
+    """Return a row for each model x data set x transformation (originals included), averaged over seeds.
 
     Columns: model, dataset, task_type, metric, axis, transformation, n_seeds, n_failed (items whose outputs failed,
-    over all seeds), score, sd (sample SD over seeds, as PTEB's Tables 6, 9 and 10 have it; NaN for one seed), original
+    over all seeds), score, sd (sample SD over seeds, as in PTEB's Tables 6, 9 and 10; NaN for one seed), original
     (on the same items), difference (points), original_all (on the whole data set), status. Rows that were left out or
-    failed are not in it (`left_out`).
+    failed are in `left_out`.
     """
     counted = with_originals(scores[scores["status"].isin(SCORED)], scores)
     keys = ["model", "dataset", "task_type", "metric", "axis", "transformation"]
@@ -298,11 +291,11 @@ def dataset_table(scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def left_out(scores: pd.DataFrame) -> pd.DataFrame:
-    """What was left out, failed or is undefined, or was included although the verdict refuses it, and why.
+    """Return what was left out, failed, is undefined, or was included despite its verdict, with reasons.
 
     Columns: transformation, status, reason, datasets (comma-separated), seeds (comma-separated). Equal rows
-    of several models, data sets and seeds are one; of a model that failed the transformations are. Items whose outputs
-    failed have a row for each transformation.
+    of several models, data sets and seeds are merged, and so are all transformations of a failed model. Items whose
+    outputs failed have a row for each transformation.
     """
     refused = scores[(scores["status"] != "evaluated") | scores["score"].isna()]
     failed = refused["status"] == "failed"
@@ -319,7 +312,7 @@ def left_out(scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def _by_transformation(paired: pd.DataFrame) -> pd.DataFrame:
-    """`transformation_table` of rows of `paired_scores`."""
+    """Return `transformation_table` for rows of `paired_scores`."""
     columns = ["model", "axis", "transformation", "n_datasets", "n_failed"]
     columns += ["original", "score", "difference", "original_all", "reason", "included_rejected"]
     if paired.empty:
@@ -338,13 +331,13 @@ def _by_transformation(paired: pd.DataFrame) -> pd.DataFrame:
 
 
 def _failed(scores: pd.DataFrame) -> pd.DataFrame:
-    """Scored rows that lack items, or hold originals of items, whose outputs failed; the reason counts them all."""
+    """Return scored rows that lack items with failed outputs, or use their originals; the reason has the total."""
     words = {
         "drop": ("were dropped", "was dropped"),
         "original": ("are scored with their originals", "is scored with its original"),
     }
     failed = scores[(scores["n_failed"] > 0) & scores["status"].isin(SCORED)]
-    failed = failed.drop_duplicates(["dataset", "transformation", "seed"])  # the same for every model
+    failed = failed.drop_duplicates(["dataset", "transformation", "seed"])  # the same for all models
     counts = failed.groupby(["transformation", "failed_policy"])["n_failed"].transform("sum")
     what = failed["n_kept_out"].map(lambda n: "failed or were kept out of the sample" if n else "failed")
     reasons = [
@@ -355,19 +348,19 @@ def _failed(scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def failures(scores: pd.DataFrame) -> dict[str, str]:
-    """Why models that failed and have no score at all could not be evaluated."""
+    """Return the reasons of models that failed and have no scores at all."""
     scored = set(scores.loc[scores["status"].isin(SCORED), "model"])
     failed = scores[(scores["status"] == "failed") & ~scores["model"].isin(scored)].drop_duplicates("model")
     return dict(zip(failed["model"], failed["reason"], strict=True))
 
 
 def transformations_of(scores: pd.DataFrame, axis: str) -> list[str]:
-    """The study's transformations of an axis, whether they were evaluated or left out, in the method's order."""
+    """Return the study's transformations of an axis, evaluated or left out, in the method's order."""
     return names_in_order(scores.loc[scores["axis"] == axis, "transformation"].unique())
 
 
 def _coverage(part: pd.DataFrame, n_datasets: int, wanted: Sequence[str]) -> str:
-    """What of an axis is not in its score: transformations, or data sets of some; empty if nothing."""
+    """Return what an axis's score lacks: transformations, or data sets of some; "" if nothing."""
     if part.empty:
         return "no transformation of this axis was evaluated"
     absent = [name for name in wanted if name not in set(part["transformation"])]
@@ -380,7 +373,7 @@ def _coverage(part: pd.DataFrame, n_datasets: int, wanted: Sequence[str]) -> str
 
 
 def _lacking(row: Mapping[str, Any], axes: Sequence[str]) -> str:
-    """The axes without a score, or else without a difference, which leave the total without one; empty if none."""
+    """Return the axes without a score, or else without a difference, which leave the total without one; "" if none."""
     for what, end in (("score", ""), ("difference", "_difference")):
         if undefined := [axis for axis in axes if pd.isna(row[axis + end])]:
             return f"no {what} for: {', '.join(undefined)}"
@@ -388,14 +381,14 @@ def _lacking(row: Mapping[str, Any], axes: Sequence[str]) -> str:
 
 
 def _incomplete(mine: pd.DataFrame, wanted: Mapping[str, Sequence[str]]) -> str:
-    """How many of the study's transformations (`wanted`, by axis) a total rests on; empty if on all."""
+    """Return how many of the study's transformations (`wanted`, by axis) a total rests on; "" if all."""
     n_scored = mine.loc[mine["axis"].isin(list(wanted)), "transformation"].nunique()
     number = sum(map(len, wanted.values()))
     return f"rests on {n_scored} of {number} transformations" if n_scored < number else ""
 
 
 def in_order(table: pd.DataFrame) -> pd.DataFrame:
-    """Rows in the order of models (as they came) and then of transformations: the method's, then others."""
+    """Return rows in the order of models (as given), then of transformations: the method's, then others."""
     rank = {name: number for number, name in enumerate(names_in_order(table["transformation"].unique()))}
     models = {name: number for number, name in enumerate(table["model"].drop_duplicates())}
     keys = pd.DataFrame({"m": table["model"].map(models), "t": table["transformation"].map(rank)}, index=table.index)
@@ -408,7 +401,7 @@ def _axis_columns(axes: Axes) -> list[str]:
 
 
 def mean(values: pd.Series[float]) -> float:
-    """The mean, NaN for nothing and for anything that is not a number."""
+    """Return the mean; NaN for no values or any NaN."""
     return float(values.mean(skipna=False)) if len(values) else float("nan")
 
 

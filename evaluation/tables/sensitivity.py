@@ -1,8 +1,8 @@
-"""How far scores hang on the threshold and on the ratings: other decisions laid over the scores that there are.
+"""Sensitivity of scores to the threshold and to ratings: other decisions applied to existing scores.
 
-Scores of what the gate left out are not known: where other decisions would let it in, the axis and the total are
-NaN, and the reason says how to have them. Other ratings are resampled ones: the rule itself decides again
-(`verdicts.rules`, `statistics.intervals`), thousands of campaigns at a time.
+Scores of transformations that were left out are unknown: if other decisions would accept them, the axis and the total
+are NaN, and the reason says how to compute them. Other ratings are resampled, and the rule decides again on each
+resample (`verdicts.rules`, `statistics.intervals`).
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from plumbline.statistics.intervals import (
 from plumbline.study.campaign import AcceptanceSpec
 from plumbline.transformations import ORIGINAL, Axes, in_order
 
-REFUSALS = ("rejected", "undecided")  # with which the gate's reasons begin where a verdict refuses
+REFUSALS = ("rejected", "undecided")  # first words of the gate's reasons if a verdict does not accept
 
 
 class Scope(NamedTuple):
-    """What one verdict is about; `task_type` is empty where it is for all tasks."""
+    """The scope of one verdict; `task_type` is "" if it is for all tasks."""
 
     transformation: str
     language: str
@@ -46,15 +46,15 @@ class Scope(NamedTuple):
 
 
 def scope_of(verdict: Verdict) -> Scope:
-    """The scope of a verdict."""
+    """Return a verdict's scope."""
     return Scope(verdict.transformation, verdict.language, verdict.task_type)
 
 
 def decision_at(verdict: Verdict, rule: AcceptanceSpec) -> str:
-    """What a verdict's own summaries of ratings decide by another rule of the same kind (`verdicts.rules.decide`).
+    """Return the decision of another rule of the same kind on a verdict's own summaries (`verdicts.rules.decide`).
 
-    The rules may differ in their threshold; means and intervals do not depend on it. Undecided without summaries, where
-    its raters are to be looked at, and where judges decide with people and are refused.
+    The rules may differ in their threshold, on which means and intervals do not depend. The decision is `undecided`
+    without summaries, with raters still to be checked, and if judges decide with people and are refused.
     """
     if verdict.decision_unchecked or not verdict.questions or any(mean.reason for mean in verdict.judged):
         return "undecided"
@@ -64,17 +64,17 @@ def decision_at(verdict: Verdict, rule: AcceptanceSpec) -> str:
 
 
 def accepted_scopes(verdicts: Sequence[Verdict], decisions: Sequence[str]) -> frozenset[Scope]:
-    """The scopes that are accepted; of several verdicts on one the strictest holds, as in the gate."""
+    """Return the accepted scopes; of several verdicts on one scope the strictest counts, as in the gate."""
     refused = {scope_of(v) for v, decision in zip(verdicts, decisions, strict=True) if decision != "accepted"}
     return frozenset(map(scope_of, verdicts)) - refused
 
 
 def needs(scores: pd.DataFrame, scopes: Collection[Scope]) -> pd.DataFrame:
-    """What each transformed data set needs: a row for each data set x transformation that verdicts let in or keep out.
+    """Return what each transformed data set needs: a row for each data set x transformation that verdicts decide on.
 
-    `scores` holds `plumbline.records.Score` rows. Columns: dataset, transformation, scopes (frozenset: all must be
-    accepted), scored (whether it has scores: it was evaluated, or included although refused). Without those that no
-    verdict could let in: refused for another reason (outputs are missing, or of a language that nobody rated).
+    `scores` are `plumbline.records.Score` rows. Columns: dataset, transformation, scopes (frozenset: all must be
+    accepted), scored (whether it has scores: evaluated, or included despite the verdict). Data sets left out for
+    another reason (outputs are missing, or in a language without ratings) have no row.
     """
     changed = scores[scores["transformation"] != ORIGINAL]
     refused = changed["reason"].str.split(":").str[0].isin(REFUSALS)
@@ -108,14 +108,14 @@ def resampled_acceptance(
     seed: int,
     n_resamples: int = 1000,
 ) -> pd.DataFrame:
-    """Which scopes are accepted in each resample: a row a resample, a bool column a `Scope`.
+    """Return each scope's acceptance in each resample: a row a resample, a bool column a `Scope`.
 
-    `pairs` are the sample's (`plumbline.records.Pair`), `ratings` those that the verdicts rest on
-    (`verdicts.counted.basis`). The pairs of each group that is judged apart are drawn with replacement; where the
-    study takes raters for a sample too (`pairs_and_raters`), so are its raters, once for all groups (the pigeonhole
-    bootstrap: Owen 2007, Ann. Appl. Stat. 1, 386-411). How many pairs and ratings there are, and AC2 where the rule
-    asks for it, stay as they were: verdicts that lack these, or wait for a look at their raters, are accepted in
-    none. Each group has its own random numbers, by `seed` and its name.
+    `pairs` are the sample's (`plumbline.records.Pair`), `ratings` those behind the verdicts (`verdicts.counted.basis`).
+    Pairs of each group with its own verdict are drawn with replacement. If the study treats raters as a sample, too
+    (`pairs_and_raters`), they are drawn as well, once for all groups (the pigeonhole bootstrap: Owen 2007, Ann. Appl.
+    Stat. 1, 386-411). The numbers of pairs and ratings, and AC2 if the rule needs it, are not resampled: verdicts that
+    lack these, or wait for a check of their raters, are accepted in no resample. Each group has its own random
+    numbers, by `seed` and its name.
     """
     facts, names = pairs.set_index("pair_id"), ("pool", "language", "task_type")
     rated = compact(ratings.assign(**{name: ratings["pair_id"].map(facts[name]) for name in names}))
@@ -128,7 +128,7 @@ def resampled_acceptance(
         rng = stream(seed, "pairs", *(value for _, value in group))
         accepted[group] = _accepted(of_group, first, design, raters, rng)
     columns: dict[object, Bools] = {}
-    for verdict in verdicts:  # of several on one scope the strictest holds
+    for verdict in verdicts:  # of several on one scope the strictest counts
         scope = scope_of(verdict)
         columns[scope] = columns.get(scope, np.ones(n_resamples, np.bool_)) & accepted[_group(verdict)]
     table = pd.DataFrame(dict(enumerate(columns.values())))
@@ -137,7 +137,7 @@ def resampled_acceptance(
 
 
 def _group(verdict: Verdict) -> tuple[tuple[str, str], ...]:
-    """What the ratings of a verdict have in common, by its scope."""
+    """Return the common properties of a verdict's ratings, by its scope."""
     parts = [("pool", verdict.pool)]
     if verdict.scope != "transformation":
         parts.append(("language", verdict.language))
@@ -149,7 +149,7 @@ def _group(verdict: Verdict) -> tuple[tuple[str, str], ...]:
 def _accepted(
     ratings: pd.DataFrame, verdict: Verdict, design: Design, raters: NDArray[np.int64], rng: np.random.Generator
 ) -> Bools:
-    """Whether each resample of one group's ratings is accepted; `raters` are who is drawn (resamples by raters)."""
+    """Return the acceptance of each resample of one group's ratings, with the `raters` drawn (resamples by raters)."""
     n_resamples = len(raters)
     if ratings.empty or verdict.decision_unchecked or not verdict.questions or _lacks(verdict, design):
         return np.zeros(n_resamples, np.bool_)
@@ -161,7 +161,7 @@ def _accepted(
     parts = []
     for start in range(0, n_resamples, rows):
         drawn = raters[start : start + rows]
-        # The same numbers for each question: where these have the same pairs, the same pairs are drawn.
+        # The same random numbers for each question, so that questions with the same pairs draw the same ones.
         where = rng.random((len(drawn), ratings["pair_id"].nunique()))
         if verdict.blocks:
             ends = (_after_blocks(part, design, verdict, where) for part in by_question)
@@ -172,7 +172,7 @@ def _accepted(
 
 
 def _lacks(verdict: Verdict, design: Design) -> bool:
-    """Whether the rule would leave the verdict undecided whatever the ratings' means."""
+    """Return whether the rule would leave the verdict undecided whatever the ratings' means."""
     rated = [summary for summary in verdict.questions if summary.kind == "rating"]
     best = [_with_mean(summary, float(design.asked(summary.question).scale[-1])) for summary in rated]
     lenient = design.rule.model_copy(update={"threshold": -math.inf})
@@ -184,7 +184,7 @@ def _with_mean(summary: Summary, mean: float) -> Summary:
 
 
 def _ends(ratings: pd.DataFrame, design: Design, raters: NDArray[np.int64], where: Floats) -> _Ends:
-    """Means of one question and the rule's intervals, in each resample."""
+    """Return one question's means and the rule's intervals, in each resample."""
     from scipy import sparse  # noqa: PLC0415 (who only looks at pages goes without)
 
     if design.rule.stop == "anytime":
@@ -205,7 +205,7 @@ def _ends(ratings: pd.DataFrame, design: Design, raters: NDArray[np.int64], wher
     chosen, taken = _times(raters, shape[0]), _times(order, shape[1])
     by_pair = [np.take_along_axis(np.asarray(chosen @ table), order, axis=1) for table in tables]
     by_rater = [np.take_along_axis(np.asarray(taken @ table.T), raters, axis=1) for table in tables]
-    with np.errstate(invalid="ignore", divide="ignore"):  # where none of the raters drawn rated any of these pairs
+    with np.errstate(invalid="ignore", divide="ignore"):  # if no drawn rater rated any of these pairs
         mean = over_pairs_and_raters(*by_pair, *by_rater)
         if design.bounded:
             mean = bounded(mean, by_pair[0], by_pair[1], scale, effective_raters(by_rater[1]))
@@ -213,15 +213,15 @@ def _ends(ratings: pd.DataFrame, design: Design, raters: NDArray[np.int64], wher
 
 
 def _anytime(ratings: pd.DataFrame, design: Design, where: Floats) -> _Ends:
-    """The same by the confidence sequence, over the pairs in their order."""
+    """Return the same by the confidence sequence, over the pairs in their order."""
     done = ratings.groupby("turn")["value"].mean().to_numpy(np.float64)
-    drawn = done[np.sort(_places(where, len(done)), axis=1)]  # a resample comes in the order of its pairs
+    drawn = done[np.sort(_places(where, len(done)), axis=1)]  # resamples keep the order of pairs
     mean = drawn.mean(axis=1)
     return mean, *holding(confidence_sequence(drawn, _scale_of(ratings, design)), mean)
 
 
 def _after_blocks(ratings: pd.DataFrame, design: Design, verdict: Verdict, where: Floats) -> _Ends:
-    """The same by the look that was the last: an end is at the threshold where it decides, else at the scale's end."""
+    """Return the same by the last look: an end is at the threshold if it decides, else at the scale's end."""
     done = ratings.groupby("turn")["value"].mean().to_numpy(np.float64)
     drawn, (bottom, top) = done[_places(where, len(done))], _scale_of(ratings, design)
     level = verdict.looks[-1].level
@@ -232,34 +232,34 @@ def _after_blocks(ratings: pd.DataFrame, design: Design, verdict: Verdict, where
 
 
 def _scale_of(ratings: pd.DataFrame, design: Design) -> tuple[float, float]:
-    """The ends of the scale of the one question that ratings answer."""
+    """Return the ends of the scale of the ratings' question."""
     points = design.asked(str(ratings["question"].iat[0])).scale
     return float(points[0]), float(points[-1])
 
 
 def _places(where: Floats, n: int) -> NDArray[np.int64]:
-    """Numbers from 0 to n - 1, resamples by n."""
+    """Return numbers from 0 to n - 1, resamples by n."""
     return (where[:, :n] * n).astype(np.int64)
 
 
 def _times(drawn: NDArray[np.int64], n: int) -> Floats:
-    """Resamples by n: how often each was drawn."""
+    """Return how often each was drawn, resamples by n."""
     return np.array([np.bincount(row, minlength=n) for row in drawn], dtype=np.float64)
 
 
 STEP = 0.25
 _NOTHING = "nothing of it is accepted"
-UNSCORED = "has no scores, which `evaluation.run --include-rejected` makes"
-_UNDEFINED = 0.025  # more undefined resamples than this would be a whole tail of the interval
+UNSCORED = "has no scores (run `evaluation.run --include-rejected`)"
+_UNDEFINED = 0.025  # a larger share of undefined resamples would be a whole tail of the interval
 
 
 def thresholds_of(scale: Sequence[float]) -> tuple[float, ...]:
-    """A rubric's scale in steps of 0.25: HTEB's 1 to 5 (2.4), PTEB's 0 to 5 (3.2.7)."""
+    """Return a rubric's scale in steps of 0.25: HTEB's 1 to 5 (2.4), PTEB's 0 to 5 (3.2.7)."""
     return tuple(np.arange(scale[0], scale[-1] + STEP / 2, STEP).tolist())
 
 
 def threshold_decisions(verdicts: Sequence[Verdict], rule: AcceptanceSpec, thresholds: Sequence[float]) -> pd.DataFrame:
-    """What the study's rule would decide about each scope at each threshold (HTEB, 2.4, has 3 alone).
+    """Return the rule's decision on each scope at each threshold (HTEB, 2.4, has only 3).
 
     Columns: transformation, language, task_type (empty: all), threshold, decision, simulated, rules_fixed.
     """
@@ -278,12 +278,12 @@ def threshold_table(
     rule: AcceptanceSpec,
     thresholds: Sequence[float],
 ) -> pd.DataFrame:
-    """Axes and totals as they would be at other thresholds: a row for each threshold x model.
+    """Return axes and totals at other thresholds: a row for each threshold x model.
 
-    Columns: threshold, model, original (mean over the whole data sets of which a transformation counts), the axes,
-    the total and `<total>_difference` (points, from the originals of the same items); accepted (the transformations
-    that count, comma-separated), n_scopes (accepted scopes), reason, simulated, rules_fixed. What was included
-    although refused counts where the threshold accepts it.
+    Columns: threshold, model, original (mean over whole data sets with a counting transformation), the axes, the total
+    and `<total>_difference` (points, from the originals of the same items); accepted (counting transformations,
+    comma-separated), n_scopes (accepted scopes), reason, simulated, rules_fixed. Scores included despite their verdict
+    count if the threshold accepts them.
     """
     ground = _ScoreBasis.of(scores, verdicts)
     marks: dict[str, Any] = marks_of(verdicts)
@@ -291,7 +291,7 @@ def threshold_table(
     for threshold in thresholds:
         decisions = [decision_at(verdict, _at(rule, threshold)) for verdict in verdicts]
         accepted = accepted_scopes(verdicts, decisions)
-        if accepted not in totals:  # neighbouring thresholds mostly let in the same
+        if accepted not in totals:  # neighbouring thresholds mostly accept the same
             totals[accepted] = ground.totals(accepted)
         part = totals[accepted].assign(threshold=threshold, n_scopes=len(accepted), **marks)
         parts.append(part.assign(accepted=", ".join(ground.counting(accepted))))
@@ -302,7 +302,7 @@ def threshold_table(
 
 
 def acceptance_table(verdicts: Sequence[Verdict], accepted: pd.DataFrame) -> pd.DataFrame:
-    """How sure each verdict is: the share of resamples of the ratings in which its scope is accepted.
+    """Return each verdict's certainty: the share of resamples of the ratings that accept its scope.
 
     `accepted` are the columns of `resampled_acceptance`. Columns: transformation, language,
     task_type, decision, share, n_resamples, simulated, rules_fixed.
@@ -317,12 +317,12 @@ def acceptance_table(verdicts: Sequence[Verdict], accepted: pd.DataFrame) -> pd.
 
 
 def uncertainty_table(scores: pd.DataFrame, verdicts: Sequence[Verdict], accepted: pd.DataFrame) -> pd.DataFrame:
-    """Axes and totals with the uncertainty that verdicts bring: a row for each model x axis or total.
+    """Return axes and totals with their uncertainty from verdicts: a row for each model x axis or total.
 
-    In each resample of the ratings (`accepted`, as in `acceptance_table`) what is accepted then makes the totals;
-    the scores themselves do not vary. Columns: model, name, value (by the verdicts as they are), low, high (95%
-    percentile interval), n_resamples, n_defined (those that give a value), reason, simulated, rules_fixed. There is no
-    interval where more than 2.5% of the resamples, a whole tail, give no value.
+    Totals are computed from the accepted scopes of each resample of the ratings (`accepted`, as in `acceptance_table`);
+    the scores themselves do not vary. Columns: model, name, value (by the actual verdicts), low, high (95% percentile
+    interval), n_resamples, n_defined (with a value), reason, simulated, rules_fixed. There is no interval if more than
+    2.5% of the resamples, a whole tail, have no value.
     """
     ground = _ScoreBasis.of(scores, verdicts)
     marks: dict[str, Any] = marks_of(verdicts)
@@ -345,9 +345,9 @@ def uncertainty_table(scores: pd.DataFrame, verdicts: Sequence[Verdict], accepte
 
 @dataclass(frozen=True)
 class _ScoreBasis:
-    """All scores that decisions can let in (rows of `paired_scores`, with the `unit` of each), and what units need.
+    """All scores that decisions can accept (rows of `paired_scores`, with their `unit`), and the scopes of units.
 
-    `failures` says why models that failed have none; `axis_of` is each transformation's axis.
+    `failures` are the reasons of failed models; `axis_of` is each transformation's axis.
     """
 
     axes: Axes
@@ -369,11 +369,11 @@ class _ScoreBasis:
         return cls(Axes.of(scores), axis_of, models, failures(scores), paired, units)
 
     def counting(self, accepted: Collection[Scope]) -> list[str]:
-        """The transformations that decisions let in, in the method's order."""
+        """Return the transformations that decisions accept, in the method's order."""
         return in_order(self._let_in(accepted)["transformation"].unique())
 
     def totals(self, accepted: Collection[Scope]) -> pd.DataFrame:
-        """A row a model: original, axes, total, total_difference, a reason for each (`_why`) and one for all."""
+        """Return a row a model: original, axes, total, total_difference, a reason for each (`_why`) and one for all."""
         units = self._let_in(accepted)
         paired = self.paired[self.paired["unit"].isin(units["unit"])]
         total = self.axes.total
@@ -387,7 +387,7 @@ class _ScoreBasis:
         whole = {}
         for axis in self.axes.shown:
             names = in_order(name for name in self.axis_of if name in lacking and self.axis_of[name] == axis)
-            reason = f"{', '.join(names)} would be accepted and {UNSCORED}" if names else ""
+            reason = f"{', '.join(names)} would be accepted but {UNSCORED}" if names else ""
             if names:
                 of_total = [total, f"{total}_difference"] if axis in self.axes.of_total else []
                 table[[axis, *of_total]] = np.nan
@@ -406,12 +406,12 @@ class _ScoreBasis:
 
 
 def _joined(reasons: Iterable[np.ndarray]) -> list[str]:
-    """The reasons of several axes as one, for each model."""
+    """Return several axes' reasons joined, for each model."""
     return ["; ".join(filter(None, parts)) for parts in zip(*reasons, strict=True)]
 
 
 def _interval(values: np.ndarray, undefined: str) -> dict[str, object]:
-    """The percentile interval of resamples, if it is one."""
+    """Return the percentile interval of resamples, if it is defined."""
     defined = values[np.isfinite(values)]
     row: dict[str, object] = {"n_defined": len(defined), "reason": undefined}
     if len(values) - len(defined) > _UNDEFINED * len(values):
@@ -421,7 +421,7 @@ def _interval(values: np.ndarray, undefined: str) -> dict[str, object]:
 
 
 def _undefined(why: Sequence[str], times: np.ndarray, n_resamples: int) -> str:
-    """Why resamples give no value, each reason with its share of them."""
+    """Return the reasons of resamples without a value, each with its share."""
     counts: dict[str, int] = {}
     for reason, count in zip(why, times, strict=True):
         if reason:

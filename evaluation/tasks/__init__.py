@@ -1,1 +1,1 @@
-"""From a data set to its score, by mteb's task classes."""
+"""Score data sets with mteb's task classes."""

@@ -1,8 +1,8 @@
-"""What a model makes of each item of a data set, so that two models can be compared over the same items.
+"""A model's result on each item of a data set, so that two models can be compared over the same items.
 
-Most of mteb's metrics are means over items (accuracy, nDCG of queries) or measures of all items at once (Spearman's
-rho of pairs, the V-measure). Both are taken apart here into items and a measure of them, from what mteb itself predicts
-and measures in one run, and put together again: where that does not give mteb's own score, nothing is said of items.
+Most of mteb's metrics are means over items (accuracy, nDCG of queries) or measures of all items at once (Spearman's rho
+of pairs, the V-measure). Both are split here into items and a measure of them, from mteb's own predictions and measures
+in one run, and combined again: if that does not give mteb's own score, items are not reported.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ if TYPE_CHECKING:
 
     from evaluation.models.encoder import Encoder
 
-_SAME = 1e-4  # mteb rounds what it measures of searches to five digits
+_SAME = 1e-4  # mteb rounds its measures of searches to five digits
 _AT_ONCE = 2**16  # numbers at a time, few enough for the processor's cache
 _QUERY_METRICS: dict[TaskType, str] = {"retrieval": "ndcg_at_10", "reranking": "map"}
-_OF_QUERIES = {"ndcg_at_10": "ndcg_cut_10", "map": "map_cut_1000"}  # as mteb calls them of one query
+_OF_QUERIES = {"ndcg_at_10": "ndcg_cut_10", "map": "map_cut_1000"}  # mteb's names for one query
 LABELS = "labels"
 
 
 @dataclass(frozen=True)
 class SubsetScores:
-    """The items of one subset: their gold and what the model made of them, in one order.
+    """The items of one subset: their gold and the model's predictions, in one order.
 
-    `beside` is what other metrics read of them: of searches by metric, of classification `LABELS`, a row for each run.
+    `beside` has the values for other metrics: for searches by metric, for classification `LABELS`, a row for each run.
     """
 
     gold: NDArray[Any]
@@ -51,13 +51,13 @@ class SubsetScores:
     beside: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
     def score(self, measure: Measure) -> float:
-        """The measure of all items, each once."""
+        """Return the measure of all items, each once."""
         return float(measure(self.gold, self.predictions)(np.ones((1, len(self.gold))))[0])
 
 
 @dataclass(frozen=True)
 class Items:
-    """A model's items by subset, and the measure whose mean over subsets is the score; or why there are none."""
+    """A model's items by subset, and the measure whose mean over subsets is the score; or the reason for none."""
 
     parts: tuple[SubsetScores, ...] = ()
     measure: Measure | None = None
@@ -65,7 +65,7 @@ class Items:
 
 
 def items_of(dataset: Dataset, encoder: Encoder | EncoderProtocol, protocol: Protocol, batch_size: int) -> Items:
-    """What a model makes of each item. Raises what the encoder raises."""
+    """Return a model's result on each item. Raises the encoder's errors."""
     if reason := _not_of_items(dataset, protocol):
         return Items(reason=reason)
     return measured(dataset, encoder, protocol, batch_size)[1]
@@ -74,7 +74,7 @@ def items_of(dataset: Dataset, encoder: Encoder | EncoderProtocol, protocol: Pro
 def measured(
     dataset: Dataset, encoder: Encoder | EncoderProtocol, protocol: Protocol, batch_size: int
 ) -> tuple[Any, Items]:
-    """What mteb measures of a model on a data set (`scoring.evaluate_task`), and of each item; raises as `items_of`."""
+    """Return mteb's result of a model on a data set (`scoring.evaluate_task`), and its items. Raises as `items_of`."""
     if reason := _not_of_items(dataset, protocol):
         return evaluate_task(dataset, encoder, protocol, batch_size), Items(reason=reason)
     captured = dict[str, Any]()
@@ -90,33 +90,32 @@ def measured(
         predictions = captured.get(subset, {}) if dataset.task in SEARCHES else predicted[subset][split]
         part = _part(dataset.task, captured["task"], captured["task"].dataset[subset][split], predictions)
         if part is None:
-            return result, Items(reason="mteb does not say what the model made of each item")
+            return result, Items(reason="mteb does not report the model's result on each item")
         parts.append(part)
     measure = _MEASURES[dataset.task]
     whole = float(np.mean([part.score(measure) for part in parts]))
     score = main_score(dataset, result)
     if math.isnan(score) or abs(whole - score) > _SAME:
-        why = f"{METRICS[dataset.task]} put together from items is {whole:.4f}, and mteb's {score:.4f}"
+        why = f"{METRICS[dataset.task]} combined from items is {whole:.4f}, but mteb's is {score:.4f}"
         return result, Items(reason=why)
     return result, Items(tuple(parts), measure)
 
 
 def _not_of_items(dataset: Dataset, protocol: Protocol) -> str:
-    """Why a data set's score cannot be taken apart into items; empty where it may be."""
+    """Return why a data set's score cannot be split into items; empty if it can."""
     if dataset.task == "instruction_reranking":
-        return "p-MRR compares rankings under two instructions, and is no mean over queries"
+        return "p-MRR compares rankings under two instructions, and is not a mean over queries"
     if dataset.task == "clustering" and protocol == "mteb":
         return "mteb's protocol clusters ten draws of the items, not the items"
     return ""
 
 
 def difference(first: Items, second: Items, *, n_resamples: int = 1000, rng: np.random.Generator) -> Estimate:
-    """The score of one model less that of another on the same items, with a 95% percentile bootstrap over items.
+    """Return one model's score less another's on the same items, with a 95% percentile bootstrap over items.
 
     Each resample draws items of every subset with replacement and takes the mean over subsets, as the score does. `n`
-    counts items. NaN with a reason where either has no items, where they are not the same, where there are fewer than
-    two, and where the measure is undefined for more than a tenth of the resamples (then the value stands, without an
-    interval).
+    counts items. NaN with a reason if either has no items, if they are not the same, or if there are fewer than two. If
+    the measure is undefined for more than a tenth of the resamples, the value has no interval.
     """
     reason = first.reason or second.reason
     n = sum(len(part.gold) for part in first.parts)
@@ -124,7 +123,7 @@ def difference(first: Items, second: Items, *, n_resamples: int = 1000, rng: np.
         reason = "an interval over items needs at least 2 items"
     pairs = list(zip(first.parts, second.parts, strict=False))
     if not reason and any(not np.array_equal(items.gold, other_items.gold) for items, other_items in pairs):
-        reason = "the score of one of the models leaves out items, whose similarities are all equal"
+        reason = "one model's score leaves out items whose similarities are all equal"
     if reason or first.measure is None:
         return Estimate.undefined(reason, n)
     value = float(np.mean([a.score(first.measure) - b.score(first.measure) for a, b in pairs]))
@@ -142,7 +141,7 @@ def _resampled(
 
 
 def _watch(scores_by_part: dict[str, Any], kind: TaskType, task: Any) -> None:
-    """Keep the task, and of searches what mteb measures of each query, by subset."""
+    """Keep the task, and for searches mteb's measures of each query, by subset."""
     scores_by_part["task"] = task
     if kind in _QUERY_METRICS:
         measured = task.task_specific_scores
@@ -164,7 +163,7 @@ def _predictions(folder: Path) -> dict[str, Any]:
 
 
 def _part(kind: TaskType, task: Any, rows: Any, outputs: Any) -> SubsetScores | None:
-    """Gold and predictions of one subset; None where they do not belong together."""
+    """Return gold and predictions of one subset; None if they do not match."""
     from evaluation.tasks.mteb_classes import settled  # noqa: PLC0415 (it imports mteb)
 
     if kind in SEARCHES:
@@ -188,10 +187,10 @@ def _part(kind: TaskType, task: Any, rows: Any, outputs: Any) -> SubsetScores | 
         part = SubsetScores(np.arange(len(wanted)), _right(wanted, [np.asarray(labels) for labels in outputs]))
     elif kind == "summarisation":
         if len(gold) != len(outputs["cosine_scores"]):
-            return None  # mteb leaves out texts whose summaries the model finds all alike, and does not say which
+            return None  # mteb leaves out texts whose summaries are all equally similar, and does not say which
         both = zip(gold, outputs["cosine_scores"], strict=True)
         values = np.array([SubsetScores(np.asarray(grades), settled(cosines)).score(rho) for grades, cosines in both])
-        defined = values[~np.isnan(values)]  # the others are left out of the score too (`ties`)
+        defined = values[~np.isnan(values)]  # the score leaves out the others too (`mteb_classes`)
         part = SubsetScores(np.zeros(len(defined)), defined)
     elif kind == "clustering":
         nested = len(rows) and isinstance(gold[0], list)
@@ -207,7 +206,7 @@ def _part(kind: TaskType, task: Any, rows: Any, outputs: Any) -> SubsetScores | 
 
 
 def _right(gold: NDArray[Any], predicted: Sequence[NDArray[Any]]) -> Floats:
-    """The share of runs that got each item right, all of its labels."""
+    """Return the share of runs that got each item right, with all of its labels."""
     if any(run.shape != gold.shape for run in predicted):
         return np.empty(0)
     right = np.mean([run == gold if gold.ndim == 1 else (run == gold).all(axis=1) for run in predicted], axis=0)

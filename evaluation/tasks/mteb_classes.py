@@ -1,13 +1,13 @@
-"""mteb's classes where ours differ: what they rank is settled first, what they fit waits for nothing, ours are listed.
+"""Changes to mteb's classes: settled similarities before ranking, faster fits, and registered tasks of ours.
 
-Similarities that differ by rounding alone are equal. The same text gives embeddings that differ in their last digits
-with the batch, the machine and the library, and sums of equal words do with their order; which of two equal
-similarities is larger is then chance, and a bag of words loses or wins a hundredth of MAP by it. So what is ranked is
-settled first: values whose neighbours are nearer than `TOLERANCE` are one value. Ties are then what the metric's own
-program makes of them: average ranks (Spearman, scipy), one threshold (average precision, scikit-learn), the later
-passage id first (searches, trec_eval; the ids of candidates of reranking are hashes of their texts, so that neither
-order nor relevance decides), the first of the nearest (bitext mining). Clustering, and the nearest neighbours of
-multilabel classification, rank nothing that could be settled.
+Similarities that differ only by rounding count as equal. Embeddings of the same text differ in their last digits with
+the batch, the machine and the library, and sums of equal words with their order; chance then decides which of two equal
+similarities is larger, which can change the MAP of a bag of words by a hundredth. So similarities are settled before
+ranking: values whose neighbours are nearer than `TOLERANCE` become one value. The metric's own program treats the ties:
+average ranks (Spearman, scipy), one threshold (average precision, scikit-learn), the later passage id first (searches,
+trec_eval; the ids of reranking's candidates are hashes of their texts, so that neither order nor relevance decides),
+the first of the nearest (bitext mining). Clustering, and the nearest neighbours of multilabel classification, rank
+nothing that could be settled.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     from evaluation.models.encoder import Encoder
 
 
-TOLERANCE = 1e-6  # single precision keeps a cosine to some 1e-7, and no two texts are so nearly alike by meaning
-PASSAGES = 50_000  # that are ranked at a time, as mteb has it
+TOLERANCE = 1e-6  # single precision keeps a cosine to about 1e-7; texts never differ so little by meaning
+PASSAGES = 50_000  # ranked at a time, as in mteb
 _RANKED = ("cosine_scores", "similarity_scores")
 
 
 def settled(values: ArrayLike) -> NDArray[np.float64]:
-    """The values, neighbours that are nearer than `TOLERANCE` made equal (the largest of such a chain stands)."""
+    """Return the values, with neighbours nearer than `TOLERANCE` made equal (to the largest of such a chain)."""
     similarities = np.asarray(values, dtype=np.float64)
     order = np.argsort(-similarities, kind="stable")
     ranked = similarities[order]
@@ -51,7 +51,7 @@ def settled(values: ArrayLike) -> NDArray[np.float64]:
 
 
 def settle(task: Any, kind: TaskType) -> None:
-    """Let a task of mteb's (an object of its own for each evaluation) settle similarities before it ranks them."""
+    """Make an mteb task (a separate object for each evaluation) settle similarities before it ranks them."""
     if kind in ("sts", "str"):
         task._calculate_scores = partial(_settled_first, task._calculate_scores)
     elif kind == "pair_classification":
@@ -61,7 +61,7 @@ def settle(task: Any, kind: TaskType) -> None:
 
 
 def searcher(encoder: Encoder | EncoderProtocol | SearchProtocol, kind: TaskType) -> Any:
-    """What mteb is given as the model of a task: the encoder, or what ranks by it with settled similarities."""
+    """Return the model that mteb gets for a task: the encoder, or a wrapper that ranks settled similarities."""
     if isinstance(encoder, SearchProtocol):  # it ranks by itself, as BM25 does
         return encoder
     if kind in ("reranking", "retrieval", "instruction_reranking"):
@@ -70,10 +70,10 @@ def searcher(encoder: Encoder | EncoderProtocol | SearchProtocol, kind: TaskType
 
 
 class _Search(SearchEncoderWrapper):
-    """mteb's search, its similarities settled for each query."""
+    """Mteb's search, with similarities settled for each query."""
 
     def search(self, *args: Any, **options: Any) -> Any:
-        """Passages and their similarities for each query."""
+        """Return passages and their similarities for each query."""
         rankings = super().search(*args, **options)
         return {
             query: dict(zip(passages, settled(list(passages.values())).tolist(), strict=True))
@@ -82,7 +82,7 @@ class _Search(SearchEncoderWrapper):
 
 
 class _Nearest:
-    """An encoder of which mteb asks the nearest alone: of equally near ones the first is the nearest."""
+    """An encoder for tasks that need only the nearest: of equally near ones the first counts."""
 
     def __init__(self, encoder: Encoder | EncoderProtocol) -> None:
         self.encode, self.similarity_pairwise = encoder.encode, encoder.similarity_pairwise
@@ -90,7 +90,7 @@ class _Nearest:
         self._encoder = encoder
 
     def similarity(self, first: Any, second: Any) -> Any:
-        """All of `first` with all of `second`; in each row the first of the largest stands out."""
+        """Return all of `first` with all of `second`; in each row the first of the largest is raised."""
         similarities = torch.as_tensor(self._encoder.similarity(first, second)).cpu().numpy().astype(np.float64)
         best = similarities.max(axis=1, keepdims=True)
         nearest = (similarities >= best - TOLERANCE).argmax(axis=1)
@@ -99,20 +99,20 @@ class _Nearest:
 
 
 def _settled_first(measure: Callable[..., Any], scores: Any, *others: Any) -> Any:
-    """What mteb measures of pairs, of settled similarities."""
+    """Return mteb's measures of pairs, from settled similarities."""
     rankings = {name: settled(scores[name]).tolist() for name in _RANKED if scores[name] is not None}
     return measure({**scores, **rankings}, *others)
 
 
 def _of_summaries(kind: Callable[..., Any], *args: Any, **options: Any) -> Any:
-    """Mteb's evaluator of summaries, its similarities settled."""
+    """Return mteb's evaluator of summaries, with settled similarities."""
     evaluator = kind(*args, **options)
     evaluator._calculate_metrics = partial(_summaries, evaluator._calculate_metrics)
     return evaluator
 
 
 def _summaries(measure: Callable[..., Any], distances: Any) -> Any:
-    """What mteb measures of summaries; texts whose similarities are all equal it leaves out."""
+    """Return mteb's measures of summaries, without texts whose similarities are all equal."""
     both = [[settled(scores).tolist() for scores in distances[name]] for name in _RANKED]
     distinct = [index for index, scores in enumerate(both[0]) if len(set(scores)) > 1]
     settled_scores = {**distances, **dict(zip(_RANKED, both, strict=True))}
@@ -121,23 +121,23 @@ def _summaries(measure: Callable[..., Any], distances: Any) -> Any:
 
 
 class OneThread(LogisticRegression):  # type: ignore[misc]
-    """scikit-learn's logistic regression, fitted with one thread of BLAS: faster than with two, and alike everywhere.
+    """scikit-learn's logistic regression, fitted with one BLAS thread: faster than with two, and equal everywhere.
 
-    numpy and scipy bring a BLAS each, whose pools of threads get in one another's way: each step of the fit asks both.
+    numpy and scipy each have a BLAS, whose thread pools compete: each step of the fit uses both.
     """
 
     def fit(self, *data: Any, **weights: Any) -> Self:
-        """As scikit-learn fits."""
+        """Fit as scikit-learn does."""
         with threadpool_limits(1, user_api="blas"):
             fitted: Self = super().fit(*data, **weights)
         return fitted
 
 
 def scores(y_test: Sequence[int], y_pred: NDArray[np.integer]) -> Any:
-    """What mteb measures, of true and predicted labels; scikit-learn would read mteb's column a dozen times by rows.
+    """Return mteb's measures of true and predicted labels; scikit-learn would read mteb's column row by row, often.
 
-    Average precision takes label 1 for the one that is looked for, and mteb ends in an error where the true labels are
-    two others of several. These are numbered anew, on which nothing else depends.
+    Average precision takes label 1 as positive, and mteb fails if the true labels are two others of several. These
+    labels are renumbered, which changes no other measure.
     """
     of_mteb: Any = AbsTaskClassification  # its method asks nothing of an instance
     true = np.asarray(y_test[:])
@@ -154,14 +154,14 @@ T = TypeVar("T", bound=AbsTask)
 
 
 class OwnTask(AbsTask):
-    """A task whose data are here before mteb asks for them; a subclass evaluates all its subsets at once."""
+    """A task with its own data, which mteb need not load; subclasses evaluate all subsets at once."""
 
     def load_data(self, num_proc: int | None = None, **_: Any) -> None:
-        """Nothing to load."""
+        """Mark the data as loaded."""
         self.data_loaded = True
 
     def unload_data(self) -> None:
-        """Nothing to forget."""
+        """Mark the data as unloaded."""
         self.data_loaded = False
 
     def _evaluate_subset(self, *_: Any, **__: Any) -> Any:
@@ -172,9 +172,9 @@ class OwnTask(AbsTask):
 
 
 def registered(kind: type[T]) -> T:
-    """A task of a class of ours, which mteb knows by its name from now on in this process.
+    """Return a task of our class, registered in mteb by its name in this process.
 
-    Its cache and tables ask a registry for tasks' classes, and there is no public way into it.
+    mteb's cache and tables look up classes in a registry, which has no public interface.
     """
     importlib.import_module("mteb.get_tasks")._TASKS_REGISTRY[kind.metadata.name] = kind
     return kind()

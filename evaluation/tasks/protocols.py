@@ -1,6 +1,6 @@
-"""What both kinds of data sets are scored by: main metrics, and the paper's settings of mteb's classes.
+"""Main metrics of tasks, and the paper's settings of mteb's classes, for both kinds of data sets.
 
-| task | mteb's class | main metric | what stands behind it |
+| task | mteb's class | main metric | definition |
 |---|---|---|---|
 | sts, str | AbsTaskSTS | cosine_spearman | Spearman's rho of cosine and gold score |
 | pair_classification | AbsTaskPairClassification | cosine_ap | average precision of the cosine |
@@ -13,9 +13,9 @@
 | multilabel_classification | AbsTaskMultilabelClassification | accuracy | all labels right, by 5 nearest neighbours |
 | instruction_reranking | AbsTaskRetrieval with candidates | p-MRR | ranks under two instructions (FollowIR) |
 
-The metrics are HTEB's (appendix G) under both protocols, also where mteb's task has another main score (`max_ap`,
-`f1`). HTEB has no data sets of the last three types; their metrics are the main scores of mteb's tasks (of multilabel
-classification those of most).
+The metrics are HTEB's (appendix G) under both protocols, even if mteb's task has another main score (`max_ap`, `f1`).
+HTEB has no data sets of the last three types; their metrics are the main scores of mteb's tasks (for multilabel
+classification of most of them).
 
 `protocol: paper` trains classification on the full train split (HTEB, 2.3), multilabel classification too, which then
 is scored on the whole test split, where mteb's default cuts it to 3,000 rows; mteb trains on texts that have a label,
@@ -23,7 +23,7 @@ and so leaves out those that have none. It clusters all rows once, with the
 evaluator of mteb's original clustering tasks: mini-batch k-means (batches of 500, one start, seed 42) on every row, so
 the number is the V-measure of the whole set and the same on every run. mteb's newer class would embed 4% of the rows
 and draw ten samples of up to 16,384 from them with replacement, which on a small set measures the draw. Summarisation
-takes the mean of the correlations; mteb's task SummEval averages their p-values into it. `protocol: mteb` takes mteb's
+takes the mean of the correlations; mteb's task SummEval averages their p-values into it. `protocol: mteb` uses mteb's
 own settings.
 """
 
@@ -50,13 +50,13 @@ METRICS: dict[TaskType, str] = {
     "instruction_reranking": "p-MRR",
 }
 
-# How deep `paper` ranks the passages of retrieval: nDCG@10 needs ten; mteb's 1,000 triple the work beside encoding.
+# Ranks of retrieval's passages under `paper`: nDCG@10 needs ten; mteb's 1,000 triple the work besides encoding.
 RANKED = (1, 3, 5, 10, 20, 100)
 _WHOLE = {"samples_per_label": 10**9, "n_experiments": 1}  # the full train split, once
 
 
 def classifier(protocol: Protocol) -> dict[str, Any]:
-    """Attributes for classification, with an evaluator of its own: mteb has one for all tasks, and changes it."""
+    """Return attributes for classification, with a separate evaluator: mteb shares one, and changes it."""
     from evaluation.tasks.mteb_classes import OneThread, scores  # noqa: PLC0415 (it imports mteb)
 
     attributes = {"evaluator_model": OneThread(max_iter=100), "_calculate_scores": staticmethod(scores)}
@@ -64,16 +64,16 @@ def classifier(protocol: Protocol) -> dict[str, Any]:
 
 
 def multilabel_classifier(protocol: Protocol) -> dict[str, Any]:
-    """Attributes for multilabel classification; mteb trains a copy of its evaluator each time."""
+    """Return attributes for multilabel classification; mteb trains a copy of its evaluator each time."""
     return {**_WHOLE, "max_eval_samples": None} if protocol == "paper" else {}
 
 
 def changed_ranks(
     changed: dict[str, list[str]], k_values: Sequence[int], scores: Any, qrels: Any, results: Any, **_: Any
 ) -> Any:
-    """What mteb's tasks of instruction reranking measure, p-MRR among it, of passages that instructions change.
+    """Return mteb's measures of instruction reranking, including p-MRR, for passages that instructions change.
 
-    The stand-in for their `task_specific_scores`, which asks the hub for `changed` whenever it scores.
+    It replaces `task_specific_scores` of mteb's tasks, which loads `changed` from the hub for each scoring.
     """
     from mteb._evaluators.retrieval_metrics import evaluate_p_mrr_change  # noqa: PLC0415
 

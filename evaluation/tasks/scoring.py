@@ -1,8 +1,8 @@
-"""From a data set to its score, by mteb.
+"""Score data sets with mteb.
 
-Every evaluation gets a task object of its own, because mteb's random state lives on the object: a second evaluation of
-one object scores differently. The copy of a data set keeps its name, by which mteb looks up prompts.
-`evaluation.tasks.protocols` says what is measured and how.
+Every evaluation gets a task object of its own, because the object has mteb's random state: a second evaluation of one
+object scores differently. The copy of a data set keeps its name, by which mteb looks up prompts.
+`evaluation.tasks.protocols` defines metrics and settings.
 """
 
 from __future__ import annotations
@@ -37,32 +37,32 @@ if TYPE_CHECKING:
     from evaluation.models.encoder import Encoder
 
 
-# The part of the rows that mteb's default clusters.
+# The share of the rows that mteb's default clusters.
 _MTEB_CLUSTERED = 0.04
-# mteb's evaluators whose progress bars nothing turns off, and warnings that are expected.
+# mteb's evaluators without an option to hide progress bars, and expected warnings.
 _BARS = ("summarization_evaluator", "bitext_mining_evaluator")
 _EXPECTED = r".* superseded by |The used Evaluator is deprecated|unknown class\(es\)|To copy construct from a tensor"
 
 
 def size(dataset: Dataset) -> int:
-    """Items of the test split that are scored: rows, queries, or texts where a row holds a list of them."""
+    """Return the number of scored items of the test split: rows, queries, or texts if a row has a list of them."""
     return sum(dataset.sizes().values())
 
 
 def unusable(dataset: Dataset, protocol: Protocol) -> str:
-    """Why a data set cannot give a score under a protocol, in one line; empty if it can."""
+    """Return why a data set cannot have a score under a protocol, in one line; empty if it can."""
     for subset, items in dataset.sizes().items():
         if not items:
             return f"there is nothing to score{_in(subset)}"
         if items < 2 and dataset.task in SIMILARITIES:
-            return f"there is one pair alone{_in(subset)}: Spearman's rho needs two"
+            return f"there is only one pair{_in(subset)}: Spearman's rho needs two"
     if dataset.task == "multilabel_classification" and not _labelled(make_task(dataset, protocol)):
-        return "no text that is scored has a label"
+        return "no scored text has a label"
     return _without_choice(dataset, protocol)
 
 
 def _without_choice(dataset: Dataset, protocol: Protocol) -> str:
-    """Why its labels give no score; empty if they can."""
+    """Return why its labels give no score; empty if they can."""
     for where, labels in dataset.labels():
         distinct = set(labels)
         if not distinct:
@@ -74,7 +74,7 @@ def _without_choice(dataset: Dataset, protocol: Protocol) -> str:
             if sampled < len(distinct):
                 return (
                     f"mteb's default clusters 4% of the rows, here {sampled} of {len(labels)}, fewer than the"
-                    f" {len(distinct)} labels: take `protocol: paper`"
+                    f" {len(distinct)} labels: use `protocol: paper`"
                 )
     return ""
 
@@ -84,13 +84,13 @@ def _in(subset: str) -> str:
 
 
 def _labelled(task: Any) -> bool:
-    """Whether any item of the scored split has a label, in each subset."""
+    """Return whether each subset has an item with a label in the scored split."""
     (scored,) = task.eval_splits
     return all(any(map(len, parts[scored][task.label_column_name])) for parts in task.dataset.values())
 
 
 def make_task(dataset: Dataset, protocol: Protocol) -> Any:
-    """A fresh mteb task (`mteb.abstasks.AbsTask`) that holds the data set and is loaded."""
+    """Return a new mteb task (`mteb.abstasks.AbsTask`) with the data set loaded."""
     if isinstance(dataset, MtebTask):
         return mteb_task(dataset, protocol)
     if isinstance(dataset, TableDataset):
@@ -99,7 +99,7 @@ def make_task(dataset: Dataset, protocol: Protocol) -> Any:
 
 
 def evaluate(dataset: Dataset, encoder: Encoder, protocol: Protocol, batch_size: int) -> float:
-    """The main metric (`METRICS`) of a model on a data set; see `evaluate_task` and `main_score`."""
+    """Return the main metric (`METRICS`) of a model on a data set; see `evaluate_task` and `main_score`."""
     return main_score(dataset, evaluate_task(dataset, encoder, protocol, batch_size))
 
 
@@ -112,16 +112,16 @@ def evaluate_task(
     prepare: Callable[[Any], object] = lambda _: None,
     predictions: Path | None = None,
 ) -> Any:
-    """All that mteb measures of a model on a data set (`mteb.results.TaskResult`).
+    """Return mteb's result of a model on a data set (`mteb.results.TaskResult`).
 
     `prepare` is given the task object before it runs; `predictions` is a folder for what mteb writes of each item.
 
-    mteb rounds the metrics of searches to five decimals, no others. It ranks 50,000 passages at a time and keeps the
-    best 1,000 of each query, so that 4 bytes x queries x 50,000 of similarities stand in memory at once. Similarities
-    that differ by rounding alone are ties (`tasks.ties`). Raises what the encoder raises (DataError for embeddings
-    with NaN, ServiceError for a model that fails), and DataError where mteb's result lacks the main metric.
+    mteb rounds only the metrics of searches, to five decimals. It ranks 50,000 passages at a time and keeps the best
+    1,000 of each query, so similarities take 4 bytes x queries x 50,000 of memory. Similarities that differ only by
+    rounding are ties (`tasks.mteb_classes`). Raises the encoder's errors (DataError for embeddings with NaN,
+    ServiceError for a model that fails), and DataError if mteb's result lacks the main metric.
     """
-    import mteb  # noqa: PLC0415 (takes seconds: only who evaluates waits for it)
+    import mteb  # noqa: PLC0415 (takes seconds)
 
     from evaluation.tasks.mteb_classes import searcher, settle  # noqa: PLC0415 (it imports mteb)
 
@@ -129,7 +129,7 @@ def evaluate_task(
     settle(task, dataset.task)
     prepare(task)
     with silent_mteb():
-        # No cache: mteb's would lie in the home folder and give all copies of a task the first one's result.
+        # No cache: mteb's is in the home folder and would return the first copy's result for all copies of a task.
         (result,) = mteb.evaluate(
             searcher(encoder, dataset.task),
             task,
@@ -147,7 +147,7 @@ def evaluate_task(
 
 
 def main_score(dataset: Dataset, result: Any) -> float:
-    """The main metric in mteb's result for a data set: of subsets their mean, as mteb gives it; NaN where undefined."""
+    """Return the main metric in mteb's result for a data set, the mean of its subsets; NaN if undefined."""
     (scores,) = result.scores.values()
     values = [subset[METRICS[dataset.task]] for subset in scores]
     return float(np.mean([math.nan if value is None else value for value in values]))
@@ -155,12 +155,12 @@ def main_score(dataset: Dataset, result: Any) -> float:
 
 @contextlib.contextmanager
 def silent_mteb() -> Iterator[None]:
-    """Keep mteb's talk off the screen: its log, progress bars, and warnings that are expected here.
+    """Hide mteb's log, progress bars, and expected warnings.
 
-    Those are that logistic regression stopped after the protocol's 100 steps, that precision (which mteb computes
-    beside accuracy) is undefined for a label never predicted, that a correlation of constant values is undefined (its
-    NaN is reported), that a label of the train split stands in no scored row, and that mteb has a newer version of a
-    task than the study names.
+    These say that logistic regression stopped after the protocol's 100 steps, that precision (which mteb computes
+    besides accuracy) is undefined for a label never predicted, that a correlation of constant values is undefined (its
+    NaN is reported), that no scored row has a label of the train split, and that mteb has a newer version of a task
+    than the study names.
     """
     import datasets  # noqa: PLC0415
     from scipy.stats import ConstantInputWarning  # noqa: PLC0415
@@ -178,7 +178,7 @@ def silent_mteb() -> Iterator[None]:
             for expected in (ConstantInputWarning, ConvergenceWarning, UndefinedMetricWarning):
                 warnings.simplefilter("ignore", expected)
             warnings.filterwarnings("ignore", message=_EXPECTED)
-            # Of texts without a label, for which none was predicted; mteb puts the right number there afterwards.
+            # For texts without a label and without a prediction; mteb corrects the number afterwards.
             warnings.filterwarnings(
                 "ignore", "invalid value", RuntimeWarning, "mteb._evaluators.classification_metrics"
             )
@@ -208,7 +208,7 @@ _CLASSES = ("classification", "multilabel_classification", "clustering")
 
 
 def local_task(dataset: TableDataset, protocol: Protocol) -> Any:
-    """A fresh mteb task (`mteb.abstasks.AbsTask`) that holds the data set and is loaded."""
+    """Return a new mteb task (`mteb.abstasks.AbsTask`) with the data set loaded."""
     base, attributes, data = _BUILDERS[dataset.task](dataset, protocol)
     members = {"metadata": _metadata(dataset), **attributes}
     task = type(f"Local{base.__name__}", (base,), members)()
@@ -236,7 +236,7 @@ def _metadata(dataset: TableDataset) -> Any:
 def _sts(dataset: TableDataset, _: Protocol) -> tuple[type, dict[str, Any], Any]:
     from mteb.abstasks.sts import AbsTaskSTS  # noqa: PLC0415
 
-    # mteb rescales the gold scores before it ranks them, which changes no rank: the bounds play no part.
+    # mteb rescales the gold scores before it ranks them, which changes no rank, so the bounds do not matter.
     return AbsTaskSTS, {}, _split({"test": dataset.splits["test"]})
 
 
@@ -272,7 +272,7 @@ def _clustering(dataset: TableDataset, protocol: Protocol) -> tuple[type, dict[s
     attributes: dict[str, Any] = {"input_column_name": "text", "label_column_name": "label"}
     if protocol == "mteb":
         return AbsTaskClustering, attributes, _split(frames)
-    # Here a row is a whole set of texts to be clustered, and there is one.
+    # Here a row is a whole set of texts to cluster, and there is one row.
     rows = {"text": [list(frames["test"]["text"])], "label": [[int(label) for label in frames["test"]["label"]]]}
     return AbsTaskClusteringLegacy, attributes, _split({"test": pd.DataFrame(rows)})
 
@@ -319,7 +319,7 @@ def _split(frames: Mapping[str, pd.DataFrame]) -> Any:
 
 
 def label_names(dataset: TableDataset) -> list[str]:
-    """The labels whose numbers its task has (`local_task`); none where labels are not numbered."""
+    """Return the labels behind the numbers in its task (`local_task`); none if labels are not numbered."""
     return _names(dataset.splits) if dataset.task in ("classification", "clustering") else []
 
 
@@ -328,7 +328,7 @@ def _names(frames: Mapping[str, pd.DataFrame]) -> list[str]:
 
 
 def _numbered(frames: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
-    """Frames whose labels are numbers, the same in all splits: scikit-learn's binary metrics want them so."""
+    """Return frames with labels as numbers, equal in all splits, as scikit-learn's binary metrics require."""
     number = {name: index for index, name in enumerate(_names(frames))}
     return {
         split: frame.assign(label=np.array([number[str(label)] for label in frame["label"]], dtype=np.int64))
@@ -350,11 +350,11 @@ _BUILDERS: dict[TaskType, Callable[[TableDataset, Protocol], tuple[type, dict[st
     "instruction_reranking": _instruction_reranking,
 }
 
-_NO_LABEL = -1  # what mteb's clustering takes for a level that a text does not have
+_NO_LABEL = -1  # mteb's mark for a level that a text lacks
 
 
 def mteb_task(dataset: MtebTask, protocol: Protocol) -> Any:
-    """A fresh task object of mteb's with the data set's texts; by `paper` with HTEB's settings, else as mteb has it."""
+    """Return a new mteb task object with the data set's texts, by `paper` with HTEB's settings, else with mteb's."""
     task = dataset.fresh()
     if dataset.task == "classification":
         settings = classifier(protocol)
@@ -385,12 +385,12 @@ def _set(task: Any, attributes: dict[str, Any]) -> None:
 
 
 def _changed_ranks(changed: dict[str, Any], k_values: Any, *args: Any, hf_subset: str, **others: Any) -> Any:
-    """`changed_ranks` of one subset."""
+    """Return `changed_ranks` of one subset."""
     return changed_ranks(changed[hf_subset], k_values, *args, **others)
 
 
 def _whole(task: Any) -> Any:
-    """The same data in mteb's original class of clustering: a subset's texts are one set, once a level of labels."""
+    """Return the same data in mteb's original clustering class: a subset's texts as one set, once a level of labels."""
     from datasets import DatasetDict  # noqa: PLC0415
     from mteb.abstasks.clustering_legacy import AbsTaskClusteringLegacy  # noqa: PLC0415
 
@@ -410,7 +410,7 @@ def _whole(task: Any) -> Any:
 
 
 def _sets(part: Any, texts: str, labels: str) -> dict[str, list[list[Any]]]:
-    """One row for each level: its texts and their labels, as numbers."""
+    """Return one row for each level: its texts and their labels, as numbers."""
     levels = [label if isinstance(label, list) else [label] for label in part[labels]]
     rows: dict[str, list[list[Any]]] = {texts: [], labels: []}
     for level in range(max(map(len, levels), default=0)):

@@ -1,5 +1,4 @@
-"""Data sets, read into one form (`places.Dataset`) wherever they come from.
+"""Data sets, read into one form (`dataset.Dataset`) from any source.
 
-docs/own_study.md says which columns a local file needs for each task. A task of mteb has all that in its own data
-(`mteb_tasks`).
+docs/own_study.md says which columns a local file needs for each task. A task of mteb brings its own (`mteb_tasks`).
 """

@@ -1,4 +1,4 @@
-"""Where the texts of a data set stand: one walk, for reading them and for putting outputs in their places.
+"""The positions of a data set's texts: one walk both reads texts and puts outputs in their places.
 
 Local files and mteb's tasks have the same few layouts: a text a row, two texts a row, or lists of texts in a row. A
 `TextTable` is one split of any of them, seen as columns of cells.
@@ -20,15 +20,15 @@ from plumbline.statistics.estimates import stream
 from plumbline.study.datasets import TaskType
 from plumbline.words import shows
 
-# Given a text and its cell as it stands: what is to stand there, or None to drop its item.
+# Takes a text and its cell as it is; returns the new cell, or None to drop the item.
 Change = Callable[[Text, str], str | None]
 
 
 @dataclass(frozen=True)
 class Passages:
-    """What a query of a search is to find, and what else is searched."""
+    """The relevant and the other passages of a query."""
 
-    item: str  #: the query's item
+    item: str  #: the item of the query
     language: str  #: of the passages, a code
     relevant: Sequence[str]
     others: Sequence[str]
@@ -43,36 +43,36 @@ class Dataset(abc.ABC):
 
     @abc.abstractmethod
     def texts(self) -> Iterator[Text]:
-        """Every text that is transformed, in order. Blank cells are no texts."""
+        """Yield every text to transform, in order. Blank cells are not texts."""
 
     @abc.abstractmethod
     def replaced(self, change: Change) -> Self:
-        """A copy with other texts in their places, without the items that are dropped; the original stays as it is.
+        """Return a copy with changed texts, without the items that are dropped; the original stays as it is.
 
-        An item is what is scored as one: a row; a query with its judgements; a passage; of summaries and of sets to be
-        clustered, a text with its relevance or label. Where all of a row's or a query's items go, so does it.
+        An item is scored as a whole: a row; a query with its judgements; a passage; in lists of summaries or of texts
+        to cluster, one text with its relevance or label. A row or query that loses all its items is dropped too.
         """
 
     def gold_scores(self) -> dict[str, float]:
-        """How similar people found the two texts of each scored item, by item; nothing where they were not asked."""
+        """Return people's similarity scores by item; empty for other tasks."""
         return {}
 
     def passages_of(self) -> Iterator[Passages]:
-        """The passages of each query that is scored; nothing where nothing is searched."""
+        """Yield the passages of each scored query; none for tasks without a search."""
         yield from ()
 
     @abc.abstractmethod
     def sizes(self) -> dict[str, int]:
-        """Items that are scored, by part (`""` or the subset of an mteb task)."""
+        """Return the number of scored items by part (`""` or the subset of an mteb task)."""
 
     @abc.abstractmethod
     def labels(self) -> Iterator[tuple[str, Sequence[Any]]]:
-        """Labels that must differ for there to be a score, and a name for where they stand."""
+        """Yield each part's name and its labels, which must differ for a score to exist."""
 
 
 @dataclass(frozen=True)
 class Replacement:
-    """What `TextTable.replaced` made of a table: new cells of the changed columns, and the numbers of the rows left."""
+    """The result of `TextTable.replaced`: new cells of the changed columns, and the numbers of the remaining rows."""
 
     columns: Mapping[str, list[Any]]
     rows: list[int]
@@ -82,8 +82,8 @@ class Replacement:
 class TextTable:
     """The texts of one split.
 
-    `items` names its rows. `columns` are those that hold texts: a cell is a text, or a list of texts. `languages`
-    has a code for each row of each column. `partners` are lists that go with a column of lists, element by element.
+    `items` names its rows. `columns` hold the texts: a cell is a text, or a list of texts. `languages` has a code for
+    each row of each column. `partners` are lists parallel to a column of lists.
     """
 
     dataset: str
@@ -95,7 +95,7 @@ class TextTable:
     partners: Mapping[str, Mapping[str, Sequence[list[Any]]]] = field(default_factory=dict)
 
     def texts(self) -> Iterator[Text]:
-        """Every text, column by column. Raises DataError for a cell that holds neither a text nor a list of texts."""
+        """Yield every text, column by column. Raises DataError for a cell without a text or list of texts."""
         for name, cells in self.columns.items():
             for row, cell in enumerate(cells):
                 places = enumerate(cell) if isinstance(cell, list) else [(None, cell)]
@@ -105,7 +105,7 @@ class TextTable:
                         yield text
 
     def replaced(self, change: Change) -> Replacement:
-        """The table with each text changed; see `Dataset.replaced` for what is dropped."""
+        """Return the table with each text changed; `Dataset.replaced` says which items are dropped."""
         partners = [name for lists in self.partners.values() for name in lists]
         columns: dict[str, list[Any]] = {name: [] for name in (*self.columns, *partners)}
         rows = []
@@ -118,7 +118,7 @@ class TextTable:
         return Replacement(columns, rows)
 
     def _row(self, row: int, change: Change) -> dict[str, Any] | None:
-        """The changed cells of a row, or None where it is dropped."""
+        """Return the changed cells of a row, or None if it is dropped."""
         cells: dict[str, Any] = {}
         for name, column in self.columns.items():
             cell = column[row]
@@ -141,7 +141,7 @@ class TextTable:
         return value if text is None else change(text, value)
 
     def _text(self, name: str, row: int, index: int | None, value: Any) -> Text | None:
-        """The record of one place, or None for a blank."""
+        """Return the record of one text, or None if the cell is blank."""
         if not isinstance(value, str):
             raise DataError(
                 f"data set {self.dataset!r}: {self.split} split, item {self.items[row]}, column {name!r} holds"
@@ -164,7 +164,7 @@ class TextTable:
 
 
 def drawn_others(ids: Sequence[str], judged: Sequence[str], item: str, number: int = 50) -> list[str]:
-    """So many ids of passages that nobody judged for a query: drawn by its id, for a query may have millions."""
+    """Draw at most `number` ids of passages that nobody judged for a query, by the query's id."""
     excluded, size = set(judged), min(len(ids), number + len(judged))
     places = stream(0, "others", item).choice(len(ids), size, replace=False)
     return [ids[index] for index in places if ids[index] not in excluded][:number]
@@ -175,18 +175,18 @@ CANDIDATES = "candidates"
 
 @dataclass
 class DatasetItem:
-    """One item of the split that is scored: texts, or lists of texts, by field."""
+    """One item of the scored split: texts, or lists of texts, by field."""
 
     item: str  #: its number or id
     language: str = ""  #: of its first text
-    output_language: str = ""  #: of its second; the same where there is none
+    output_language: str = ""  #: of its second text; the same without one
     fields: dict[str, str | list[str]] = field(default_factory=dict)
 
 
 def items_of(dataset: Dataset, candidates: int) -> Iterator[DatasetItem]:
-    """The items of the scored split, in order, with at most so many passages of a query (`candidates`).
+    """Yield the items of the scored split, in order, with at most `candidates` passages of a query.
 
-    A text that shows as nothing is missing in its item.
+    An item lacks a text that shows as nothing.
     """
     items = defaultdict[str, DatasetItem](lambda: DatasetItem(""))
     for text in dataset.texts():
@@ -212,7 +212,7 @@ def items_of(dataset: Dataset, candidates: int) -> Iterator[DatasetItem]:
 
 
 def chosen(passages: Passages, most: int) -> list[str]:
-    """The passages that stand beside a query, in an order that tells nothing of their relevance."""
+    """Return at most `most` passages to show with a query, in an order that reveals nothing about relevance."""
 
     def order(text: str) -> str:
         return identity("candidate-order-v1", passages.item, text)

@@ -1,4 +1,4 @@
-"""Any data set of a study, whichever way it is read."""
+"""Load any data set of a study, local or mteb's."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from plumbline.study.datasets import DatasetSpec, TaskType, Text, languages_of
 
 
 def iter_datasets(study: Study) -> Iterator[Dataset]:
-    """The data sets of a study one by one, in its order, so that one is in memory at a time."""
+    """Yield the data sets of a study in its order, so that only one is in memory at a time."""
     for spec in study.datasets:
         yield load_dataset(spec, study.file.parent)
 
 
 def load_dataset(spec: DatasetSpec, base: Path) -> Dataset:
-    """One data set; `base` is the folder that local paths are relative to.
+    """Load one data set; `base` is the folder that local paths are relative to.
 
-    Raises DataError with file, row and field for what cannot be used, StudyError for what cannot be asked of an mteb
-    task, and ServiceError where the hub cannot be reached.
+    Raises DataError with file, row and field for unusable data, StudyError for settings that an mteb task does not
+    allow, and ServiceError if the hub cannot be reached.
     """
     if spec.mteb:
         return load_mteb(spec)
@@ -34,7 +34,7 @@ def load_dataset(spec: DatasetSpec, base: Path) -> Dataset:
 
 
 def texts_in(spec: DatasetSpec, base: Path) -> set[Text]:
-    """The languages and tasks of the texts of a data set: of mteb's by its registry, without their data.
+    """Return the languages and tasks of a data set's texts; mteb's registry tells them without loading data.
 
     Raises as `load_dataset`.
     """
@@ -45,7 +45,7 @@ def texts_in(spec: DatasetSpec, base: Path) -> set[Text]:
 
 
 def languages_in(frame: pd.DataFrame, column: str, task: TaskType, language: str) -> dict[str, int]:
-    """How many texts of a table's `column` are in each language: its column `language` says it, or else `language`."""
+    """Return the number of texts of a table's `column` in each language."""
     named = frame["language"].fillna("").astype(str).str.strip() if "language" in frame else [""] * len(frame)
     texts: dict[str, set[str]] = {}
     for name, text in zip(named, frame[column].astype(str), strict=True):

@@ -1,4 +1,4 @@
-"""Data sets of files on this machine: tables, and folders in BEIR's layout."""
+"""Data sets from local files: tables, and folders in BEIR's layout."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _WHOLE = re.compile(r"-?[0-9]{1,9}")
 
 @dataclass(frozen=True)
 class Beir:
-    """What stands in the folder: texts and languages (where there are any) by id, and relevance by query and passage.
+    """The contents of a folder: texts and languages (if any) by id, and relevance by query and passage.
 
     Queries without a judgement are left out. A passage is its title, a space and its text.
     """
@@ -47,12 +47,12 @@ class Beir:
 
 
 def read_beir(folder: Path, language: str) -> Beir:
-    """Read a folder; `language` is the key of a text's own language. Raises DataError with file and row."""
+    """Read a folder; `language` is the key of a text's language. Raises DataError with file and row."""
     corpus, passage_languages = _texts(folder / "corpus.jsonl", language)
     queries, query_languages = _texts(folder / "queries.jsonl", language)
     judged = folder / "qrels" / "test.tsv"
     if not judged.exists():
-        raise DataError(f"no file {judged}; retrieval needs its relevance judgements")
+        raise DataError(f"no file {judged}; retrieval needs it for the relevance judgements")
     qrels: dict[str, dict[str, int]] = {}
     for number, query, passage, relevance in _judgements(judged):
         where = f"{judged}: row {number}"
@@ -66,7 +66,7 @@ def read_beir(folder: Path, language: str) -> Beir:
             raise DataError(f"{where}: {query!r} and {passage!r} have relevance {relevance} here, {before} further up;"
                             " keep one")  # fmt: skip
     if qrels and not any(value > 0 for judged in qrels.values() for value in judged.values()):
-        raise DataError(f"{judged}: no passage is relevant to any query (every relevance is 0); nothing could be found")
+        raise DataError(f"{judged}: no passage is relevant to any query (every relevance is 0); correct the judgements")
     queries = {query: text for query, text in queries.items() if query in qrels}
     if not queries:
         raise DataError(f"{judged}: no query has a relevance judgement")
@@ -74,12 +74,12 @@ def read_beir(folder: Path, language: str) -> Beir:
 
 
 def _texts(file: Path, language: str) -> tuple[dict[str, str], dict[str, str]]:
-    """Texts and languages of a file by id."""
+    """Return the texts and languages of a file by id."""
     texts: dict[str, str] = {}
     languages: dict[str, str] = {}
     for number, item in enumerate(json_rows(file)):
         if "_id" not in item or "text" not in item:
-            raise DataError(f"{file}: row {row_number(number)} lacks '_id' or 'text'")
+            raise DataError(f"{file}: row {row_number(number)} lacks '_id' or 'text'; add it")
         refuse_empty(item["text"], file, number, "text")
         for name in ("title", language):
             if not isinstance(item.get(name) or "", str):
@@ -99,14 +99,14 @@ def _texts(file: Path, language: str) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def _judgements(path: Path) -> Iterator[tuple[int, str, str, str]]:
-    """Number, query id, passage id and relevance of each row after the header."""
+    """Yield number, query id, passage id and relevance of each row after the header."""
     rows = (line.rstrip("\r") for line in text_lines(path))
     if _WHOLE.fullmatch(next(rows, "").split("\t")[-1]):
         raise DataError(f"{path}: the first line is a judgement, not the header query-id, corpus-id, score; add one")
     for number, row in enumerate(filter(None, rows), start=1):
         cells = row.split("\t")
         if len(cells) < 3:
-            raise DataError(f"{path}: row {number} has not query id, passage id and relevance, with tabs between")
+            raise DataError(f"{path}: row {number} is not query id, passage id and relevance, separated by tabs")
         yield number, cells[0], cells[1], cells[2]
 
 
@@ -150,9 +150,9 @@ class TableDataset(Dataset):
     """A data set of local files.
 
     `splits` maps train and test to frames with the task's columns; a row's position is its item number, and a column
-    `language` goes before the data set's own. `corpus` (id: passage), `corpus_languages` (id: code, where it is not
-    `language`) and `qrels` (query id: {passage id: relevance}) are retrieval's alone, and `candidates` (query id: the
-    passages that are ranked for it; all where it is empty). `revision` hashes the file.
+    `language` overrides the data set's language. Only retrieval has `corpus` (id: passage), `corpus_languages` (id:
+    code, if it is not `language`), `qrels` (query id: {passage id: relevance}) and `candidates` (query id: the passages
+    ranked for it; all if it is empty). `revision` hashes the file.
     """
 
     name: str
@@ -167,14 +167,14 @@ class TableDataset(Dataset):
     passages: bool = False
 
     def texts(self) -> Iterator[Text]:
-        """Every text that is transformed, split by split and column by column."""
+        """Yield every text to transform, split by split and column by column."""
         for split, frame in self.splits.items():
             yield from self._table(split, frame).texts()
         if self.corpus and self.passages:
             yield from self._corpus_table().texts()
 
     def replaced(self, change: Change) -> TableDataset:
-        """A copy with other texts in their places; see `Dataset.replaced`."""
+        """Return a copy with changed texts; see `Dataset.replaced`."""
         corpus, splits = dict(self.corpus), dict(self.splits)
         if self.corpus and self.passages:
             passages = self._corpus_table().replaced(change)
@@ -192,14 +192,14 @@ class TableDataset(Dataset):
         return dataclasses.replace(self, splits=splits, corpus=corpus, qrels=qrels)
 
     def sizes(self) -> dict[str, int]:
-        """Rows or queries of the test split; of summarisation the summaries."""
+        """Return the number of rows or queries of the test split; for summarisation, of summaries."""
         frame = self.splits["test"]
         if self.task == "summarisation":
             return {"": int(sum(frame[column].map(len).sum() for column in SUMMARIES))}
         return {"": len(frame)}
 
     def labels(self) -> Iterator[tuple[str, Sequence[Any]]]:
-        """The labels of classification's train split, and of the test split of clustering and pair classification."""
+        """Yield the labels of classification's train split, or of clustering's and pair classification's test split."""
         if self.task in (*TRAINED, "clustering", "pair_classification"):
             split = "train" if self.task in TRAINED else "test"
             labels = self.splits[split]["label"].tolist()
@@ -207,12 +207,12 @@ class TableDataset(Dataset):
             yield f"its {split} split", [", ".join(sorted(row)) for row in labels] if several else labels
 
     def gold_scores(self) -> dict[str, float]:
-        """The column `score` of the test split, of tasks that have one."""
+        """Return the column `score` of the test split, for tasks that have one."""
         scores = self.splits["test"]["score"] if self.task in SIMILARITIES else ()
         return {str(row): float(score) for row, score in enumerate(scores)}
 
     def passages_of(self) -> Iterator[Passages]:
-        """The passages of each query: a row's own, or those of the corpus."""
+        """Yield the passages of each query: a row's own, or those of the corpus."""
         frame = self.splits["test"]
         languages = frame["language"] if "language" in frame else [self.language] * len(frame)
         if self.task in ("reranking", "instruction_reranking"):
@@ -262,18 +262,18 @@ class TableDataset(Dataset):
         )
 
     def _answerable(self, frame: pd.DataFrame, corpus: Mapping[str, str]) -> list[bool]:
-        """Queries that still have a relevant passage, or never had one."""
+        """Return which queries still have a relevant passage, or never had one."""
         relevant = [{p for p, value in self.qrels[query].items() if value > 0} for query in frame["id"]]
         return [not wanted or any(p in corpus for p in wanted) for wanted in relevant]
 
 
 def _cells(values: list[Any]) -> pd.Series[Any]:
-    """A column of texts or lists, whatever pandas would make of them."""
+    """Return a column of texts or lists as objects, which pandas does not convert."""
     return pd.Series(values, dtype=object)
 
 
 def load_local(spec: DatasetSpec, path: Path) -> TableDataset:
-    """One data set from its file or folder. Raises DataError with file, row and field for what cannot be used."""
+    """Load one data set from its file or folder. Raises DataError with file, row and field for unusable data."""
     if not path.exists():
         raise DataError(f"data set {spec.name!r}: no file {path}; correct `path` in the study")
     if spec.task_type == "retrieval":
@@ -284,7 +284,7 @@ def load_local(spec: DatasetSpec, path: Path) -> TableDataset:
     frame = frame.assign(split=frame["split"].astype(str).str.strip())
     unknown = sorted(set(frame["split"]) - {"train", "test"})
     if unknown:
-        raise DataError(f"{path}: split {unknown[0]!r} is neither train nor test; correct column `split`")
+        raise DataError(f"{path}: split {unknown[0]!r} is neither train nor test; correct the column `split`")
     splits = {}
     for split in ("train", "test"):
         part = frame[frame["split"] == split].drop(columns="split")
@@ -301,7 +301,7 @@ def load_local(spec: DatasetSpec, path: Path) -> TableDataset:
 def _load_retrieval(spec: DatasetSpec, path: Path) -> TableDataset:
     for column in spec.columns:
         if column != "language":
-            raise DataError(f"data set {spec.name!r}: BEIR's layout has fixed names; `columns` can map language alone")
+            raise DataError(f"data set {spec.name!r}: BEIR's layout has fixed names; `columns` can only map `language`")
     beir = read_beir(path, spec.columns.get("language", "language"))
     queries = pd.DataFrame({"id": list(beir.queries), "query": list(beir.queries.values())})
     if beir.query_languages:
@@ -322,7 +322,7 @@ def _load_retrieval(spec: DatasetSpec, path: Path) -> TableDataset:
 
 
 def _renamed(frame: pd.DataFrame, spec: DatasetSpec, path: Path) -> pd.DataFrame:
-    """The frame with the task's column names; refuses mappings of columns that the task does not have."""
+    """Return the frame with the task's column names; refuse mappings of columns that the task lacks."""
     needed = COLUMNS[spec.task_type]
     allowed = [*needed, *_OPTIONAL]
     for column in spec.columns:
@@ -336,7 +336,7 @@ def _renamed(frame: pd.DataFrame, spec: DatasetSpec, path: Path) -> pd.DataFrame
         if name not in frame:
             hint = nearest(name, [str(label) for label in frame.columns])
             if len(frame.columns) == 1 and any(mark in str(frame.columns[0]) for mark in (";", "\t", ",")):
-                hint = "there is one column alone: commas separate those of a .csv, tabs those of a .tsv"
+                hint = "it has a single column: separate columns by commas in a .csv, by tabs in a .tsv"
             what = f"{name!r} ('train' or 'test' in each row)" if column == "split" else repr(name)
             raise DataError(f"{path}: no column {what}, which {spec.task_type} needs; {hint} (`columns` maps names)")
     chosen = [column for column in dict.fromkeys(allowed) if spec.columns.get(column, column) in frame]
@@ -344,7 +344,7 @@ def _renamed(frame: pd.DataFrame, spec: DatasetSpec, path: Path) -> pd.DataFrame
 
 
 def _checked(frame: pd.DataFrame, spec: DatasetSpec, path: Path) -> pd.DataFrame:
-    """The frame with numbers as numbers; refuses empty texts, scores that are no numbers, empty lists."""
+    """Return the frame with numbers as numbers; refuse empty texts, scores that are no numbers, and empty lists."""
     lists = (*SUMMARIES, *CANDIDATES)
     for column in frame.columns.intersection([*TRANSFORMED[spec.task_type], *PAIRS, *CANDIDATES, *INSTRUCTIONS]):
         for row, value in frame[column].items():
@@ -360,7 +360,7 @@ def _checked(frame: pd.DataFrame, spec: DatasetSpec, path: Path) -> pd.DataFrame
     if spec.task_type == "pair_classification":
         labels = numbers(frame["label"].map(lambda label: int(label) if isinstance(label, bool) else label), path)
         if not labels.isin([0, 1]).all():
-            raise DataError(f"{path}: column 'label' holds other values than 0 and 1, which pair_classification needs")
+            raise DataError(f"{path}: column 'label' holds values other than 0 and 1; pair_classification needs these")
         frame = frame.assign(label=labels.astype(int))
     if spec.task_type in LISTS:
         column, checked = LISTS[spec.task_type]
@@ -371,7 +371,7 @@ def _checked(frame: pd.DataFrame, spec: DatasetSpec, path: Path) -> pd.DataFrame
 
 
 def _languages(column: pd.Series[Any], spec: DatasetSpec, path: Path) -> pd.Series[Any]:
-    """Codes, or pairs of codes, of each row; the data set's own where a cell is empty."""
+    """Return the code, or pair of codes, of each row; the data set's own for an empty cell."""
 
     def code(row: Any, value: Any) -> str:
         if pd.isna(value) or not str(value).strip():

@@ -1,8 +1,8 @@
-"""From what a study says of a task of mteb to mteb's own with its data, and one line about what cannot be had.
+"""Load the data of an mteb task as a study configures it, or say in one line why it cannot be loaded.
 
-mteb loads the data itself, so renamed columns, subsamples and splits are mteb's. The study may name another repository
-or revision than mteb's registry does; other layouts than mteb's present ones are read too: reranking as rows with a
-query and its candidates, pairs that all stand in one row, and clustering in sets where mteb wants a text a row.
+mteb loads the data itself, so renamed columns, subsamples and splits are mteb's. A study may name another repository or
+revision than mteb's registry. Older layouts are read too: reranking as rows with a query and its candidates, pairs all
+in one row, and clustering in sets where mteb expects one text a row.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _CANDIDATES = {"query", "positive", "negative"}
 
 @dataclass(frozen=True)
 class MtebTaskData:
-    """An mteb task with its data, and what the study says about it.
+    """An mteb task with its data, and the study's settings for it.
 
     `task` is mteb's object; its `dataset` has the splits of each subset: tables of the library datasets or, for
     searches, dictionaries with `queries`, `corpus`, `relevant_docs` and `top_ranked`, and for instruction reranking
-    `changed`: by query the passages that its second instruction makes irrelevant. `split` is mteb's name of the split
-    that is scored; `languages` has the codes of first and second texts by subset.
+    `changed`: by query the passages that its second instruction makes irrelevant. `split` is mteb's name of the scored
+    split; `languages` has the codes of first and second texts by subset.
     """
 
     task: Any
@@ -46,16 +46,16 @@ class MtebTaskData:
 
     @property
     def revision(self) -> str:
-        """Where on the hub the data are from."""
+        """The repository and revision of the data on the hub."""
         return f"{self.task.metadata.dataset['path']}@{self.task.metadata.dataset['revision']}"
 
     def splits(self) -> list[tuple[str, str]]:
-        """Our name and mteb's of each split that holds texts: classification trains on one and scores the other."""
+        """Return our name and mteb's of each split with texts: classification may have two, others one."""
         trained = self.kind in TRAINED and self.task.train_split != self.split
         return [*([("train", self.task.train_split)] if trained else []), ("test", self.split)]
 
     def with_data(self, data: Mapping[str, Any]) -> MtebTaskData:
-        """A copy with other data and a random state of its own, which mteb changes when it runs a task."""
+        """Return a copy with other data and its own random state, which mteb changes when it runs a task."""
         from mteb._set_seed import _set_seed  # noqa: PLC0415 (as AbsTask.__init__ does; it has no public way)
 
         task = copy.copy(self.task)
@@ -68,8 +68,8 @@ class MtebTaskData:
 def load_task(spec: DatasetSpec) -> MtebTaskData:
     """Load a task's data.
 
-    Raises StudyError for what mteb does not have, DataError for data that are not what mteb expects, and ServiceError
-    where the hub cannot be reached.
+    Raises StudyError for a task, subset, split or column that mteb lacks, DataError for data that mteb does not expect,
+    and ServiceError if the hub cannot be reached.
     """
     try:
         task, kind, split, languages = task_of(spec)
@@ -84,15 +84,15 @@ def load_task(spec: DatasetSpec) -> MtebTaskData:
 
 
 def _read(task: Any) -> None:
-    """Load the data, by mteb's way or as they were laid out at earlier revisions."""
+    """Load the data as mteb does, or in an older layout."""
     from mteb.abstasks.clustering import AbsTaskClustering  # noqa: PLC0415
 
     try:
         task.load_data()
         if not (isinstance(task, AbsTaskClustering) and _has_sets(task)):
             return
-        failure: PlumblineError = DataError("its texts stand in lists, where mteb expects one a row")
-    except Exception as error:  # whatever mteb, datasets and the hub raise is one thing to the user: no data
+        failure: PlumblineError = DataError("its texts are in lists; mteb expects one a row")
+    except Exception as error:  # whatever mteb, datasets and the hub raise means one thing: no data
         failure = _explained(task, error)
     if isinstance(failure, ServiceError):
         raise failure from None
@@ -111,7 +111,7 @@ def _read(task: Any) -> None:
 
 
 def _read_candidates(task: Any) -> None:
-    """Reranking as rows with a query and two lists: mteb's layout until 2025."""
+    """Load reranking as rows with a query and two lists: mteb's layout until 2025."""
     from datasets import load_dataset  # noqa: PLC0415
 
     (split,) = task.eval_splits
@@ -120,14 +120,14 @@ def _read_candidates(task: Any) -> None:
         name = subset if task.metadata.is_multilingual else None
         rows = load_dataset(name=name, split=split, **task.metadata.dataset)
         if not _CANDIDATES.issubset(rows.column_names):
-            raise DataError(f"columns are {', '.join(rows.column_names)}")
+            raise DataError(f"it needs the columns query, positive and negative, not {', '.join(rows.column_names)}")
         data[subset] = {split: search_data(rows.to_pandas())}
     task.dataset = data
     task.data_loaded = True
 
 
 def _read_changed(task: Any, split: str) -> None:
-    """The passages that instructions change, which mteb asks the hub for whenever it scores."""
+    """Load the passages that instructions change, which mteb would fetch from the hub for each scoring."""
     from datasets import load_dataset  # noqa: PLC0415
 
     source = task.metadata.dataset
@@ -142,13 +142,13 @@ def _read_changed(task: Any, split: str) -> None:
 
 
 def _has_sets(task: Any) -> bool:
-    """Whether a cell of the loaded data is a list of texts."""
+    """Return whether a cell of the loaded data is a list of texts."""
     parts = next(iter(task.dataset.values())) if task.metadata.is_multilingual else task.dataset
     return isinstance(parts[task.eval_splits[0]][0][task.input_column_name], list)
 
 
 def _read_sets(task: Any) -> None:
-    """Clustering as rows of whole sets, for a class that wants a text a row."""
+    """Load clustering as rows of whole sets, for a class that expects one text a row."""
     from datasets import DatasetDict, load_dataset  # noqa: PLC0415
 
     columns = (task.input_column_name, task.label_column_name)
@@ -160,7 +160,7 @@ def _read_sets(task: Any) -> None:
 
 
 def _explained(task: Any, error: Exception) -> PlumblineError:
-    """One line about data that could not be loaded."""
+    """Return the one-line error for data that could not be loaded."""
     from datasets.exceptions import DatasetNotFoundError  # noqa: PLC0415
 
     source = task.metadata.dataset
@@ -168,15 +168,15 @@ def _explained(task: Any, error: Exception) -> PlumblineError:
     if isinstance(error, DatasetNotFoundError):
         return StudyError(f"{what} Correct `path` and `revision`, now {source['path']} at {source['revision']}")
     if isinstance(error, OSError) and not isinstance(error, FileNotFoundError):
-        return ServiceError(f"{source['path']} does not come from the hub: {what}; connect, and load it once")
+        return ServiceError(f"{source['path']} cannot be loaded from the hub: {what}; connect, and load it once")
     return DataError(
         f"mteb cannot read {source['path']} at revision {source['revision']}: {type(error).__name__}: {what};"
-        " without `path` and `revision` it takes its own"
+        " remove `path` and `revision` to use mteb's own"
     )
 
 
 def _arrange(spec: DatasetSpec, task: Any, kind: TaskType, split: str) -> None:
-    """Bring the data into one form, by subset and split, and see that all is there."""
+    """Arrange the data by subset and split, and check that all are there."""
     if hasattr(task, "convert_v1_dataset_format_to_v2"):
         task.convert_v1_dataset_format_to_v2(num_proc=None)
     elif kind == "bitext_mining" and task.parallel_subsets:
@@ -189,7 +189,7 @@ def _arrange(spec: DatasetSpec, task: Any, kind: TaskType, split: str) -> None:
     arranged: dict[str, dict[str, Any]] = {}
     for subset in task.hf_subsets:
         if subset not in task.dataset:
-            raise StudyError(f"its data have no subset {subset!r}; name in `subsets` those that they have")
+            raise StudyError(f"the data have no subset {subset!r}; list existing ones in `subsets`")
         present = task.dataset[subset]
         for name in splits:
             if name not in present:
@@ -200,7 +200,7 @@ def _arrange(spec: DatasetSpec, task: Any, kind: TaskType, split: str) -> None:
 
 
 def _split_sides(task: Any) -> None:
-    """Bitext mining with a column for each language, as a table of two columns for each pair of languages."""
+    """Turn bitext mining with a column for each language into a table of two columns for each pair of languages."""
     tables = task.dataset
     task.dataset = {
         subset: {
@@ -214,15 +214,15 @@ def _split_sides(task: Any) -> None:
 
 
 def _part(spec: DatasetSpec, task: Any, kind: TaskType, part: Any) -> Any:
-    """One split with the columns that the task expects, a pair a row."""
+    """Return one split with the columns that the task expects, a pair a row."""
     if kind in SEARCHES:
         if len(part["queries"]) and not isinstance(part["queries"][0]["text"], str):
-            raise StudyError("its queries are conversations, which cannot be transformed yet")
+            raise StudyError("its queries are conversations, which Plumbline cannot transform; choose another task")
         return part
     from datasets import Dataset as Rows  # noqa: PLC0415
 
     if not isinstance(part, Rows):
-        raise StudyError("its two sides are lists of different lengths; take a later version of the task")
+        raise StudyError("its two sides are lists of different lengths; use a later version of the task")
     for column, name in spec.columns.items():
         if name not in part.column_names:
             raise StudyError(f"the data have no column {name!r}; {nearest(name, list(part.column_names))}")
@@ -238,9 +238,9 @@ def _part(spec: DatasetSpec, task: Any, kind: TaskType, part: Any) -> Any:
 
 @contextlib.contextmanager
 def _cache_of(task: Any) -> Iterator[None]:
-    """A folder in the cache of `datasets` for each repository and revision.
+    """Use a cache folder of `datasets` for each repository and revision.
 
-    Without the hub `datasets` takes the newest copy of a repository that it has, whatever revision was asked for.
+    Offline, `datasets` would otherwise take its newest copy of a repository, whatever the revision.
     """
     from datasets import config  # noqa: PLC0415
 
@@ -254,7 +254,7 @@ def _cache_of(task: Any) -> Iterator[None]:
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Keep what the libraries say of their own off the screen: the stages have bars and words of theirs."""
+    """Keep the libraries' messages and bars off the screen: the commands print their own."""
     import datasets  # noqa: PLC0415
 
     logs = [logging.getLogger(name) for name in ("mteb", "datasets", "huggingface_hub.repocard")]
@@ -272,9 +272,9 @@ def quiet() -> Iterator[None]:
 
 
 def in_memory(columns: Mapping[Any, Iterable[Any]]) -> Any:
-    """A `datasets.Dataset` of these columns, in memory, whose fingerprint is a hash of its Arrow stream.
+    """Return a `datasets.Dataset` of these columns, in memory, whose fingerprint is a hash of its Arrow stream.
 
-    `Dataset.from_dict` would pickle the whole table to draw one: for 50 rows that takes six times as long.
+    `Dataset.from_dict` pickles the whole table for its fingerprint, which takes six times as long for 50 rows.
     """
     import pyarrow as pa  # noqa: PLC0415
     from datasets import Dataset  # noqa: PLC0415
@@ -288,7 +288,7 @@ def in_memory(columns: Mapping[Any, Iterable[Any]]) -> Any:
 
 
 def search_data(frame: pd.DataFrame) -> dict[str, Any]:
-    """Rows with a query and its positive and negative candidates, in the form that mteb 2 gives reranking.
+    """Return rows with a query and its positive and negative candidates, in mteb 2's form of reranking.
 
     Rows that lack one or the other are left out, as mteb does.
     """
@@ -315,7 +315,7 @@ def search_data(frame: pd.DataFrame) -> dict[str, Any]:
 
 
 def passage_names(query: str, texts: Sequence[str]) -> list[str]:
-    """The ids of a query's own passages, relevant ones first; `query` is `q` and its row."""
+    """Return the ids of a query's own passages, relevant ones first; `query` is `q` and its row."""
     return [_passage(query, index, text) for index, text in enumerate(texts)]
 
 
@@ -324,10 +324,10 @@ def _passage(query: str, index: int, text: str) -> str:
 
 
 def instruction_data(frame: pd.DataFrame) -> dict[str, Any]:
-    """Rows with a query, two instructions and candidates, in the form that mteb gives instruction reranking.
+    """Return rows with a query, two instructions and candidates, in mteb's form of instruction reranking.
 
     Each query is asked twice, with `instruction` and with `changed_instruction`, which makes those positive passages
-    irrelevant for which `changed` is true. Rows that have none of them are left out.
+    irrelevant for which `changed` is true. Rows without such a passage are left out.
     """
     single = search_data(frame)
     queries: dict[str, list[str]] = {"id": [], "text": [], "instruction": []}

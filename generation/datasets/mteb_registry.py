@@ -1,4 +1,4 @@
-"""What mteb's registry knows of a task, and what a study may ask of it; nothing is loaded from the hub here."""
+"""Facts from mteb's registry about a task, and checks of a study's settings; loads nothing from the hub."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from plumbline.languages import iso639_3, language_code, language_pair, usual_sc
 from plumbline.resources import installing
 from plumbline.study.datasets import PAIRED, SEARCHES, DatasetSpec, TaskType, refuse_pair
 
-BITEXT = ("sentence1", "sentence2")  # of bitext mining the first side is transformed, and sought in the second
+BITEXT = ("sentence1", "sentence2")  # bitext mining transforms the first side, and searches the second for it
 
-# mteb's type of a task: what it can be in a study; the first is meant where the study does not say.
+# mteb's type of a task, and its possible tasks in a study; the first is the default.
 TYPES: Mapping[str, tuple[TaskType, ...]] = {
     "STS": ("sts", "str"),
     "PairClassification": ("pair_classification",),
@@ -32,10 +32,10 @@ TYPES: Mapping[str, tuple[TaskType, ...]] = {
 
 
 def task_of(spec: DatasetSpec) -> tuple[Any, TaskType, str, dict[str, tuple[str, str]]]:
-    """A task object of mteb's that will load what the study says.
+    """Return an mteb task object that will load the data that the study names.
 
-    With it come its task in a study, mteb's name of the split that is scored, and by subset the codes of first and
-    second texts. Raises StudyError for what mteb does not have, or does not say.
+    Returns (the object, its task in a study, mteb's name of the scored split, by subset the codes of first and second
+    texts). Raises StudyError for a task, subset or split that mteb lacks, and for a setting that mteb leaves open.
     """
     task = _task(spec)
     kind = _kind(spec, task)
@@ -46,7 +46,7 @@ def task_of(spec: DatasetSpec) -> tuple[Any, TaskType, str, dict[str, tuple[str,
 
 
 def text_columns(task: Any, kind: TaskType) -> tuple[str, ...]:
-    """The columns that hold texts to transform, by mteb's attributes; none for searches, whose texts have tables."""
+    """Return the columns that hold texts to transform, by mteb's attributes; none for searches."""
     if kind in ("sts", "str"):
         return tuple(task.column_names)
     if kind == "pair_classification":
@@ -59,7 +59,7 @@ def text_columns(task: Any, kind: TaskType) -> tuple[str, ...]:
 
 
 def gold_column(task: Any, kind: TaskType) -> str:
-    """The column that holds what texts are scored by."""
+    """Return the column by which texts are scored."""
     if kind in ("sts", "str"):
         return "score"
     if kind == "bitext_mining":
@@ -68,25 +68,25 @@ def gold_column(task: Any, kind: TaskType) -> str:
 
 
 def _task(spec: DatasetSpec) -> Any:
-    """The task object, without data."""
+    """Return the task object, without data."""
     mteb = _mteb()
     try:
         task = mteb.get_task(spec.mteb)
     except KeyError:
         names = [task.metadata.name for task in mteb.get_tasks(exclude_superseded=False)]
         near = difflib.get_close_matches(spec.mteb, names, n=1, cutoff=0.6)
-        hint = f"did you mean {near[0]!r}?" if near else "`mteb.get_tasks()` lists what it has"
+        hint = f"did you mean {near[0]!r}?" if near else "`mteb.get_tasks()` lists its tasks"
         raise StudyError(f"mteb has no task {spec.mteb!r}; {hint}") from None
     if task.is_aggregate:
         parts = ", ".join(part.metadata.name for part in task.metadata.tasks)
         raise StudyError(f"{spec.mteb} is a collection of tasks; name them one by one: {parts}")
     if task.metadata.modalities != ["text"]:
-        raise StudyError(f"{spec.mteb} is not of texts alone but of {', '.join(task.metadata.modalities)}")
+        raise StudyError(f"{spec.mteb} holds {', '.join(task.metadata.modalities)}; choose a task of texts only")
     return task
 
 
 def _mteb() -> Any:
-    """The library; it takes seconds to import, and would make a folder in the user's home that is not used here."""
+    """Import mteb, which takes seconds, without letting it make an unused folder in the user's home."""
     with tempfile.TemporaryDirectory(prefix="plumbline-mteb-") as unused:
         unset = "MTEB_CACHE" not in os.environ
         os.environ.setdefault("MTEB_CACHE", unused)
@@ -102,16 +102,16 @@ def _mteb() -> Any:
 def _kind(spec: DatasetSpec, task: Any) -> TaskType:
     from mteb.abstasks.multilabel_classification import AbsTaskMultilabelClassification  # noqa: PLC0415
 
-    several = isinstance(task, AbsTaskMultilabelClassification)  # one of them is of the type Classification
+    several = isinstance(task, AbsTaskMultilabelClassification)  # mteb gives one of these the type Classification
     name = "MultilabelClassification" if several else task.metadata.type
     kinds = TYPES.get(name)
     if kinds is None:
         raise StudyError(
-            f"{spec.mteb} is of mteb's type {name}, which cannot be transformed and scored yet; types that can be:"
+            f"{spec.mteb} has mteb's type {name}, which Plumbline cannot transform and score; choose one of:"
             f" {', '.join(TYPES)}"
         )
     if spec.task is not None and spec.task not in kinds:
-        raise StudyError(f"{spec.mteb} is of mteb's type {name}, so its `task` is {kinds[0]!r}, not {spec.task!r}")
+        raise StudyError(f"{spec.mteb} has mteb's type {name}, so its `task` is {kinds[0]!r}, not {spec.task!r}")
     kind = spec.task or kinds[0]
     for language in (spec.language, *spec.languages.values()):
         try:
@@ -131,7 +131,7 @@ def _subsets(spec: DatasetSpec, task: Any) -> list[str]:
 
 
 def _languages(spec: DatasetSpec, kind: TaskType, metadata: Any, subset: str) -> tuple[str, str]:
-    """The codes of first and second texts: the study's, or mteb's where it says which is which."""
+    """Return the codes of first and second texts: the study's, or mteb's if it tells them apart."""
     language = spec.languages.get(subset, spec.language)
     if language:
         return language_pair(language)
@@ -143,11 +143,11 @@ def _languages(spec: DatasetSpec, kind: TaskType, metadata: Any, subset: str) ->
         raise StudyError(f"subset {subset!r}: {error}; {mend} in the study") from None
     if len(codes) == 1:
         return codes[0], codes[0]
-    # A subset of two languages is called by them, in the order of its two columns (all of mteb's pairs but one task's).
+    # A subset's name has its two languages in the order of its columns (in all of mteb's pairs but one task's).
     if len(codes) == 2 and kind in PAIRED and _codes(subset) == codes:
         return codes[0], codes[1]
     raise StudyError(
-        f"mteb says of subset {subset!r}: {', '.join(names)}; but not which text is in which; {mend} in the study"
+        f"mteb does not say which text of subset {subset!r} is in which of {', '.join(names)}; {mend} in the study"
     )
 
 
@@ -165,12 +165,12 @@ def _split(spec: DatasetSpec, task: Any) -> str:
             raise StudyError(f"{spec.mteb} has no split {spec.split!r}; {nearest(spec.split, splits)}")
         return spec.split
     if "test" not in splits and len(splits) > 1:
-        raise StudyError(f"{spec.mteb} has several splits; give `split`, one of: {', '.join(splits)}")
+        raise StudyError(f"{spec.mteb} has several splits; set `split` to one of: {', '.join(splits)}")
     return "test" if "test" in splits else str(splits[0])
 
 
 def _configure(spec: DatasetSpec, task: Any, languages: Mapping[str, tuple[str, str]], split: str) -> None:
-    """Tell the task object which data to load; its class stays as it is."""
+    """Set which data the task object loads; its class stays unchanged."""
     metadata = task.metadata
     source = {"path": spec.path or metadata.dataset["path"], "revision": spec.revision or metadata.dataset["revision"]}
     changes: dict[str, Any] = {"dataset": {**metadata.dataset, **source}}
@@ -183,5 +183,5 @@ def _configure(spec: DatasetSpec, task: Any, languages: Mapping[str, tuple[str, 
 
 
 def _langscript(code: str) -> str:
-    """A language as mteb names it: `eng-Latn`."""
+    """Return a language as mteb names it: `eng-Latn`."""
     return f"{iso639_3(code)}-{usual_script(code) or 'Latn'}"

@@ -1,9 +1,9 @@
-"""Tasks of mteb as data sets: the texts that they hold, and copies with outputs in the originals' places.
+"""Tasks of mteb as data sets: their texts, and copies with outputs in the originals' places.
 
-mteb's task objects say in their attributes which columns hold texts. Instructions and prompts are no texts, so that of
-instruction reranking queries change and instructions do not. Of bitext mining the first side is transformed, and sought
-among the second as it is. A passage is what mteb embeds of it: its title, a space and its text, as one text; a copy has
-the output for a text and no title.
+Attributes of mteb's task objects say which columns hold texts. Instructions and prompts do not count as texts, so
+instruction reranking changes queries and no instructions. Bitext mining transforms the first side and searches the
+unchanged second side for it. A passage is one text, as mteb embeds it: its title, a space and its text; a copy has the
+output as its text and no title.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ class MtebTask(Dataset):
     passages: bool = False
 
     def texts(self) -> Iterator[Text]:
-        """Every text that is transformed, subset by subset and split by split."""
+        """Yield every text to transform, subset by subset and split by split."""
         for subset, parts in self.loaded.task.dataset.items():
             for ours, split in self.loaded.splits():
                 for table in self._tables(subset, ours, parts[split]):
                     yield from table.texts()
 
     def replaced(self, change: Change) -> MtebTask:
-        """A copy with other texts in their places; see `Dataset.replaced`."""
+        """Return a copy with changed texts; see `Dataset.replaced`."""
         data = {}
         with quiet():
             for subset, parts in self.loaded.task.dataset.items():
@@ -50,14 +50,14 @@ class MtebTask(Dataset):
         return dataclasses.replace(self, loaded=self.loaded.with_data(data))
 
     def fresh(self) -> Any:
-        """A task object of mteb's with these data, for one evaluation."""
+        """Return an mteb task object with these data, for one evaluation."""
         data = self.loaded.task.dataset
         if self._searches:  # mteb filters queries in these dictionaries while it evaluates
             data = {name: {split: dict(part) for split, part in parts.items()} for name, parts in data.items()}
         return self.loaded.with_data(data).task
 
     def sizes(self) -> dict[str, int]:
-        """Rows or queries of the scored split by subset; texts where a row holds a list of them."""
+        """Return the number of rows or queries of the scored split by subset; of texts if a row holds a list."""
         sizes = {}
         for subset, parts in self.loaded.task.dataset.items():
             part = parts[self.loaded.split]
@@ -74,7 +74,7 @@ class MtebTask(Dataset):
         return sizes
 
     def gold_scores(self) -> dict[str, float]:
-        """The column `score` of the scored split, subset by subset, of tasks that have one."""
+        """Return the column `score` of the scored split, subset by subset, for tasks that have one."""
         scores_by: dict[str, float] = {}
         for subset, parts in self.loaded.task.dataset.items() if self.task in SIMILARITIES else ():
             prefix = "" if subset == "default" else f"{subset}/"
@@ -83,7 +83,7 @@ class MtebTask(Dataset):
         return scores_by
 
     def passages_of(self) -> Iterator[Passages]:
-        """The passages of each query of a search, subset by subset."""
+        """Yield the passages of each query of a search, subset by subset."""
         for subset, parts in self.loaded.task.dataset.items() if self._searches else ():
             part, prefix = parts[self.loaded.split], "" if subset == "default" else f"{subset}/"
             texts = dict(zip(part["corpus"]["id"], passage_texts(part["corpus"]), strict=True))
@@ -97,7 +97,7 @@ class MtebTask(Dataset):
                 yield Passages(f"{prefix}{query}", self.loaded.languages[subset][1], *texts_of)
 
     def labels(self) -> Iterator[tuple[str, Sequence[Any]]]:
-        """The labels of each subset: of classification's train split, of clustering's and pairs' scored split."""
+        """Yield each subset's labels: of classification's train split, of clustering's and pairs' scored split."""
         task = self.loaded.task
         if self.task not in (*TRAINED, "clustering", "pair_classification"):
             return
@@ -117,7 +117,7 @@ class MtebTask(Dataset):
         return self.task in SEARCHES
 
     def _nested(self, rows: Any) -> bool:
-        """Whether clustering has a whole set of texts in a row."""
+        """Return whether clustering has a whole set of texts in a row."""
         return (
             self.task == "clustering"
             and len(rows) > 0
@@ -125,7 +125,7 @@ class MtebTask(Dataset):
         )
 
     def _tables(self, subset: str, ours: str, part: Any) -> Iterator[TextTable]:
-        """The texts of one split: queries (and passages), or the columns of a table."""
+        """Yield the texts of one split: queries (and passages), or the columns of a table."""
         first, second = self.loaded.languages[subset]
         if self._searches:
             yield self._table(subset, ours, {QUERY: list(part["queries"]["text"])}, [first], ids=part["queries"]["id"])
@@ -142,7 +142,7 @@ class MtebTask(Dataset):
         elif self._nested(part):
             label = self.loaded.task.label_column_name
             partners = {names[0]: {label: list(part[label])}}
-        # Of pairs the first column has the first language; single texts and summaries have one language anyway.
+        # A pair's first column has the first language; single texts and summaries have one language anyway.
         columns = {name: list(part[name]) for name in names}
         yield self._table(subset, ours, columns, [first, second], partners=partners)
 
@@ -191,19 +191,19 @@ class MtebTask(Dataset):
 
 
 def load_mteb(spec: DatasetSpec) -> MtebTask:
-    """A task of mteb with its data; raises as `generation.datasets.mteb_loading.load_task`."""
+    """Load an mteb task with its data. Raises as `generation.datasets.mteb_loading.load_task`."""
     loaded = load_task(spec)
     return MtebTask(spec.name, loaded.kind, loaded.revision, loaded, spec.passages)
 
 
 def passage_texts(corpus: Any) -> list[str]:
-    """What mteb embeds of each passage."""
+    """Return the text that mteb embeds for each passage."""
     titles = corpus["title"] if "title" in corpus.column_names else [""] * len(corpus)
     return [f"{title} {text}".strip() if title else text for title, text in zip(titles, corpus["text"], strict=True)]
 
 
 def _narrow(part: dict[str, Any], corpus: Any) -> None:
-    """Take a smaller corpus; judgements of lost passages go, and queries that have lost every relevant passage."""
+    """Replace the corpus by a smaller one; drop judgements of lost passages, and queries without a relevant passage."""
     passages = set(corpus["id"])
     judged = part["relevant_docs"]
     relevant = {
@@ -223,7 +223,7 @@ def _narrow(part: dict[str, Any], corpus: Any) -> None:
 
 
 def _paired(part: dict[str, Any]) -> dict[str, Any]:
-    """Instruction reranking without queries that lost their other instruction, or all passages that it changes."""
+    """Drop queries that lost their other instruction, or all passages that it changes."""
     queries, passages = set(part["queries"]["id"]), set(part["corpus"]["id"])
     changed = {query: [name for name in names if name in passages] for query, names in part["changed"].items()}
     whole = {query for query, names in changed.items() if names and {f"{query}-og", f"{query}-changed"} <= queries}
@@ -237,7 +237,7 @@ def _paired(part: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with(rows: Any, replacement: Replacement) -> Any:
-    """A table with new cells in some columns and some rows alone; columns keep their types and order."""
+    """Return a table with new cells in some columns, and some rows only; columns keep their types and order."""
     order = rows.column_names
     remaining = rows if len(replacement.rows) == len(rows) else rows.select(replacement.rows)
     for name, cells in replacement.columns.items():

@@ -1,6 +1,6 @@
-"""The items of a data set's scored split with what is right of them, for whoever draws by it or scores by it.
+"""The items of a data set's scored split with their gold answers, for drawing and scoring.
 
-What stands here as right is never shown to raters: `annotation.human` takes the texts and leaves it behind.
+Gold answers are never shown to raters: `annotation.human` takes only the texts.
 """
 
 from __future__ import annotations
@@ -28,27 +28,27 @@ SUMMARIES, SUMMARY = "human_summaries", "summary"
 class ScoredItem:
     """An item that is scored, and its gold."""
 
-    subset: str  #: empty where the data set has one alone
-    item: str  #: as `texts.parquet` calls it
-    language: str  #: code, of its first text
-    output_language: str  #: of its second; the same where there is none
+    subset: str  #: empty if the data set has only one
+    item: str  #: its id in `texts.parquet`
+    language: str  #: code of its first text's language
+    output_language: str  #: of its second text; the same without one
     fields: Mapping[str, str | list[str]]  #: its texts
-    labels: tuple[str, ...] = ()  #: of classification, clustering and pairs ("1" or "0")
-    score: float = math.nan  #: of STS, STR and summaries
-    drawn_with: str = ""  #: those that share it are drawn together: a text's summaries, a set to be clustered
-    candidates: Mapping[str, str] = field(default_factory=dict)  #: texts by id: a query's passages; of bitext its own
-    relevant: frozenset[str] = frozenset()  #: ids of those that are right
+    labels: tuple[str, ...] = ()  #: for classification, clustering and pairs ("1" or "0")
+    score: float = math.nan  #: for STS, STR and summaries
+    drawn_with: str = ""  #: items with the same are drawn together: summaries, a set to cluster
+    candidates: Mapping[str, str] = field(default_factory=dict)  #: texts by id: a query's passages, a translation
+    relevant: frozenset[str] = frozenset()  #: ids of the right candidates
 
     @property
     def whole(self) -> bool:
-        """Whether each of its texts has something that shows."""
+        """Whether each of its texts shows something."""
         texts = [text for value in self.fields.values() for text in ([value] if isinstance(value, str) else value)]
         return bool(texts) and all(isinstance(text, str) and shows(text) for text in texts)
 
 
 @dataclass(frozen=True)
 class _SubsetRows:
-    """The rows of one subset, under the names that columns have in local files."""
+    """The rows of one subset, with the column names of local files."""
 
     subset: str
     names: Sequence[str]
@@ -57,11 +57,11 @@ class _SubsetRows:
 
 
 def scored_items(dataset: Dataset) -> list[ScoredItem]:
-    """All items of the scored split, in order. Raises StudyError for a type that people are not asked to do."""
+    """Return all items of the scored split, in order. Raises StudyError for a task that people cannot do."""
     if dataset.task == "instruction_reranking":
         raise StudyError(
             f"data set {dataset.name!r}: instruction reranking is scored by how ranks change between two instructions,"
-            " which people are not asked; write each query with its instruction as a data set of type reranking"
+            " which people cannot do; write each query with its instruction as a data set of type reranking"
         )
     if isinstance(dataset, MtebTask):
         return list(_searches_of_mteb(dataset) if _searches(dataset) else _of_rows(dataset, _rows_of_mteb(dataset)))
@@ -71,7 +71,7 @@ def scored_items(dataset: Dataset) -> list[ScoredItem]:
 
 
 def all_labels(dataset: Dataset) -> set[str]:
-    """The labels of classification in all splits: what a model that was trained on them can say."""
+    """Return the labels of classification in all splits: those that a trained model can return."""
     if isinstance(dataset, MtebTask):
         loaded = dataset.loaded
         name, splits = loaded.task.label_column_name, [split for _, split in loaded.splits()]
@@ -83,7 +83,7 @@ def all_labels(dataset: Dataset) -> set[str]:
 
 
 def label_words(dataset: Dataset) -> dict[str, str]:
-    """What labels are called, by label, where a task of mteb's says it beside numbers."""
+    """Return the names of labels, if an mteb task gives names beside numbers."""
     if not isinstance(dataset, MtebTask) or dataset.task not in ("classification", "multilabel_classification"):
         return {}
     words: dict[str, str] = {}
@@ -98,7 +98,7 @@ def label_words(dataset: Dataset) -> dict[str, str]:
 
 
 def split_of(dataset: Dataset) -> str:
-    """The name of the split that is scored."""
+    """Return the name of the scored split."""
     return dataset.loaded.split if isinstance(dataset, MtebTask) else "test"
 
 
@@ -126,7 +126,7 @@ def _rows_of_mteb(dataset: MtebTask) -> Iterator[_SubsetRows]:
     for subset, parts in task.dataset.items():
         part, prefix = parts[dataset.loaded.split], "" if subset == "default" else f"{subset}/"
         columns = {name: list(part[column]) for name, column in zip(ours, texts, strict=True)}
-        if gold:  # which the owners of some test sets keep back
+        if gold:  # the owners of some test sets withhold it
             columns[gold] = list(part[theirs]) if theirs in part.column_names else [None] * len(part)
         names = [f"{prefix}{row}" for row in range(len(part))]
         languages = [dataset.loaded.languages[subset]] * len(names)
@@ -143,7 +143,7 @@ def _of_rows(dataset: Dataset, tables: Sequence[_SubsetRows] | Iterator[_SubsetR
 def _of_row(
     dataset: Dataset, rows: _SubsetRows, name: str, row: Mapping[str, Any], languages: tuple[str, str]
 ) -> Iterator[ScoredItem]:
-    """The items of one row: itself; of lists of texts each."""
+    """Yield the items of one row: the row itself, or each text of its list."""
     kind, (first, second) = dataset.task, languages
     if kind in ("sts", "str", "pair_classification"):
         fields = {field: _text(row[field]) for field in SENTENCES}
@@ -174,7 +174,7 @@ def _of_row(
     else:
         label = row["label"]
         if dataset.task == "clustering" and isinstance(label, list):
-            label = label[0] if label else None  # of levels the first, which is the coarsest
+            label = label[0] if label else None  # the first level is the coarsest
         several = isinstance(label, (list, tuple))
         yield ScoredItem(
             rows.subset, name, first, first, {"text": _text(row["text"])},
@@ -183,7 +183,7 @@ def _of_row(
 
 
 def _each(gold: Sequence[Any] | None, texts: Sequence[Any]) -> Sequence[Any]:
-    """What is right of each text of a list; None of each where all of it is kept back."""
+    """Return the gold of each text of a list; None for each if all of it is withheld."""
     return [None] * len(texts) if gold is None else gold
 
 

@@ -1,4 +1,4 @@
-"""Tables of local data sets as they stand on disk, and the complaints about what cannot be used, with file and row."""
+"""Read tables of local data sets, and refuse unusable cells with file and row."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from plumbline.words import shows
 
 
 def read_frame(path: Path) -> pd.DataFrame:
-    """The rows of a CSV, TSV, JSONL or Parquet file, every cell as it stands there; lists are lists.
+    """Return the rows of a CSV, TSV, JSONL or Parquet file, every cell as it is; lists are lists.
 
-    Raises DataError for a file of another kind and for one that cannot be read.
+    Raises DataError for a file of another kind or one that cannot be read.
     """
     kind = path.suffix.lower()
     try:
         if kind in (".csv", ".tsv"):
             separator = "," if kind == ".csv" else "\t"
-            for _ in text_lines(path):  # what is no text is refused with its line, which pandas does not know
+            for _ in text_lines(path):  # refuses bytes that are no text with their line, which pandas does not know
                 pass
-            # Without a header, for pandas renames columns of one name and takes a column too many for row names.
+            # Read the header as a row: pandas renames columns of equal names and takes an extra column for row names.
             how: dict[str, Any] = {"header": None, "dtype": str, "keep_default_na": False, "encoding": "utf-8-sig"}
             with path.open("rb") as file:
                 return _headed(pd.read_csv(file, sep=separator, **how), path)
@@ -51,34 +51,34 @@ def read_frame(path: Path) -> pd.DataFrame:
 
 
 def _why(error: Exception) -> str:
-    """What is wrong with a file, in words of ours where pandas has its own."""
+    """Return the reason why a file cannot be read, in our words instead of pandas's."""
     message = str(error)
     if isinstance(error, pd.errors.EmptyDataError):
-        return "it is empty; give it a line of column names, and rows"
+        return "it is empty; add a line of column names, and rows"
     if counts := re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", message):
         cells = f"line {counts[2]} has {counts[3]} cells, the header {counts[1]}"
-        return f"{cells}; put cells that hold the separator into quotes"
+        return f"{cells}; quote the cells that contain the separator"
     if "EOF inside string" in message:
-        return "a cell begins with a quotation mark and no other one ends it; close it"
+        return "a cell opens a quotation mark that is never closed; close it"
     return message
 
 
 def _headed(cells: pd.DataFrame, path: Path) -> pd.DataFrame:
-    """The rows below the first, which names the columns. Raises DataError where two have one name."""
+    """Return the rows below the first, which names the columns. Raises DataError for two equal names."""
     header = [str(name) for name in cells.iloc[0]]
-    _refuse_twice(header, path, ", or, where the first line is a row already, put a line of column names above it")
+    _refuse_twice(header, path, ", or, if the first line is a row, put a line of column names above it")
     return cells.iloc[1:].reset_index(drop=True).set_axis(header, axis=1)
 
 
 def _refuse_twice(names: Sequence[str], path: Path, or_else: str = "") -> None:
-    """Raise DataError for two columns of one name, of which nobody can tell which is meant."""
+    """Raise DataError for two columns of one name: it would be unclear which is meant."""
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise DataError(f"{path}: two columns are called {twice[0]!r}; rename one{or_else}")
 
 
 def json_rows(path: Path) -> Iterator[dict[str, Any]]:
-    """The JSON objects of a file with one a line."""
+    """Yield the JSON objects of a file with one object a line."""
     for number, row in json_lines(path):
         if not isinstance(row, dict):
             raise DataError(f"{path}: line {number} is not a JSON object")
@@ -86,27 +86,27 @@ def json_rows(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def numbers(column: pd.Series[Any], path: Path) -> pd.Series[Any]:
-    """A column as numbers; refuses what is none."""
+    """Return a column as numbers; refuse cells that are not numbers."""
     values = pd.to_numeric(column.astype(object).where(column.map(_numeric)), errors="coerce").astype(float)
     wrong = ~np.isfinite(values.to_numpy(float))
     if wrong.any():
         row = values.index[wrong][0]
         cell = column[row]
         missing = cell is None or (isinstance(cell, float) and math.isnan(cell))
-        trouble = "is missing; give it a number or remove the row" if missing else f"is not a number: {cell!r}"
+        trouble = "is missing; add a number or remove the row" if missing else f"is not a number: {cell!r}"
         raise DataError(f"{path}: row {row_number(row)}, field {column.name!r} {trouble}")
     return values
 
 
 def _numeric(value: Any) -> bool:
-    """Whether a cell may be a number: not true or false, and no time, which pandas would count in nanoseconds."""
-    if isinstance(value, int) and abs(value) > 10**300:  # more than a float can be
+    """Return whether a cell may be a number: not a Boolean or a time, which pandas would count in nanoseconds."""
+    if isinstance(value, int) and abs(value) > 10**300:  # beyond the range of floats
         return False
     return isinstance(value, (int, float, str, Decimal, np.number)) and not isinstance(value, (bool, np.bool_))
 
 
 def label_of(value: Any, path: Path, row: Any) -> str:
-    """A label as a text; refuses null, NaN, lists, times and blank ones."""
+    """Return a label as a text; refuse null, NaN, lists, times and blanks."""
     number = isinstance(value, (bool, np.bool_)) or (_numeric(value) and not isinstance(value, str))
     if not (isinstance(value, str) or (number and np.isfinite(float(value)))):
         raise DataError(
@@ -117,35 +117,35 @@ def label_of(value: Any, path: Path, row: Any) -> str:
 
 
 def refuse_empty(value: Any, path: Path, row: Any, column: str) -> None:
-    """Refuse what is no text, one that shows as nothing (white space, zero-width characters), and a null in it."""
+    """Refuse a cell that is no text, shows as nothing (white space, zero-width characters), or contains a null."""
     if isinstance(value, str) and "\0" in value:
-        raise DataError(f"{path}: row {row_number(row)}, field {column!r} holds a null character; take it out")
+        raise DataError(f"{path}: row {row_number(row)}, field {column!r} holds a null character; remove it")
     if not isinstance(value, str) or not shows(value):
-        raise DataError(f"{path}: row {row_number(row)}, field {column!r} is empty; give it a text or remove the row")
+        raise DataError(f"{path}: row {row_number(row)}, field {column!r} is empty; add a text or remove the row")
 
 
 def texts_of(value: Any, path: Path, row: Any, column: str) -> list[str]:
-    """A list of texts; refuses what is none."""
+    """Return a list of texts; refuse anything else."""
     if not isinstance(value, list) or not value:
         raise DataError(f"{path}: row {row_number(row)}, field {column!r} is not a list of texts")
     for text in value:
         if not isinstance(text, str):
             where = f"{path}: row {row_number(row)}, field {column!r}"
-            raise DataError(f"{where} holds {text!r}, which is not text; it takes the texts themselves")
+            raise DataError(f"{where} holds {text!r}, which is not text; list the texts themselves")
         refuse_empty(text, path, row, column)
     return value
 
 
 def row_number(row: Any) -> int:
-    """Rows as every complaint counts them, of a place from 0: the first below the header is 1, empty lines are none.
+    """Return a row's number as all error messages count it: from 1 below the header, without empty lines.
 
-    A "line" is a file's own, as editors count them.
+    A "line" is counted as in editors.
     """
     return int(row) + 1
 
 
 def _labels(frame: pd.DataFrame, path: Path) -> pd.Series[Any]:
-    """Lists of labels as texts; a text may have none."""
+    """Return lists of labels as texts; a text may have no label."""
     column = frame["label"]
     for row, value in column.items():
         if not isinstance(value, list):
@@ -155,13 +155,13 @@ def _labels(frame: pd.DataFrame, path: Path) -> pd.Series[Any]:
 
 
 def _changed(frame: pd.DataFrame, path: Path) -> pd.Series[Any]:
-    """Of each positive passage whether the changed instruction makes it irrelevant."""
+    """Return for each positive passage whether the changed instruction makes it irrelevant."""
     rows = []
     for row, changed, positive in zip(frame.index, frame["changed"], frame["positive"], strict=True):
         foreign = [text for text in texts_of(changed, path, row, "changed") if text not in positive]
         if foreign:
             where = f"{path}: row {row_number(row)}, field 'changed'"
-            raise DataError(f"{where} holds a text that 'positive' does not: {foreign[0][:60]!r}")
+            raise DataError(f"{where} holds a text that is not in 'positive': {foreign[0][:60]!r}")
         rows.append([text in changed for text in positive])
     return pd.Series(rows, index=frame.index, dtype=object)
 
@@ -171,7 +171,7 @@ def _finite(value: Any) -> bool:
 
 
 def _relevance(frame: pd.DataFrame, path: Path) -> pd.Series[Any]:
-    """Lists of numbers, one for each machine summary."""
+    """Return lists of numbers, one for each machine summary."""
     rows = []
     for row, values, summaries in zip(frame.index, frame["relevance"], frame["machine_summaries"], strict=True):
         wanted = len(summaries)
@@ -179,13 +179,13 @@ def _relevance(frame: pd.DataFrame, path: Path) -> pd.Series[Any]:
         if len(cells) != wanted or not all(map(_finite, cells)):
             raise DataError(
                 f"{path}: row {row_number(row)}, field 'relevance' is not a list of {wanted} numbers, one"
-                " a machine summary"
+                " for each machine summary"
             )
         rows.append([float(value) for value in cells])
     return pd.Series(rows, index=frame.index, dtype=object)
 
 
-# The column of each task that has one, and what makes it of a frame, or raises DataError with file, row and field.
+# Each task's column of lists, and its check, which returns the column or raises DataError with file, row and field.
 LISTS: Mapping[TaskType, tuple[str, Callable[[pd.DataFrame, Path], pd.Series[Any]]]] = {
     "multilabel_classification": ("label", _labels),
     "summarisation": ("relevance", _relevance),

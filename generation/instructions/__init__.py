@@ -1,1 +1,1 @@
-"""Wordings of the instructions that embedding models read before a text: a language model's, or people's in a file."""
+"""Wordings of the instructions that embedding models read before a text, by a language model or by people."""

@@ -1,4 +1,4 @@
-"""`plumbline instructions`: the wordings of instructions that a study wants and does not have yet."""
+"""`plumbline instructions`: the options of the command that makes a study's missing wordings."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from plumbline import cli
 
 
 def main() -> int:
-    """The command line."""
+    """Parse the command line and run the command."""
     parser = cli.Parser(
         prog="plumbline instructions",
-        description="Word the instructions that embedding models read before a text: a language model proposes them, or"
-        " people do, in a file. Can be stopped at any time; run again, it continues.",
+        description="Make wordings of the instructions that embedding models read before a text: a language model"
+        " proposes them, or people list them in a file. Can be stopped at any time; run again, it continues.",
         epilog="example: plumbline instructions --study studies/instructions.yaml",
     )
     cli.add_study_options(parser)
-    parser.add_argument("--again", action="store_true", help="ask again where no reply was valid, too")
-    parser.add_argument("--dry-run", action="store_true", help="show what is left to ask, and ask nothing")
+    parser.add_argument("--again", action="store_true", help="ask again for calls without a valid reply, too")
+    parser.add_argument("--dry-run", action="store_true", help="show how many calls are left, and make none")
     return cli.handler("generation.instructions.run:run")(parser.parse_args())
 
 

@@ -1,4 +1,4 @@
-"""What the generator is asked of a study's data sets: one call for each task type, one or two for each data set."""
+"""The calls to the generator: one for each task type, one or two for each data set."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ FOLDER: Path = PROMPTS / "instructions"
 
 @dataclass(frozen=True)
 class DatasetDescription:
-    """A data set of the study: its name, what is done with it, what it holds, and its texts' languages in English."""
+    """A data set of the study: its name, task, description, and its texts' languages in English."""
 
     name: str
     task_type: TaskType
     type_words: str
-    description: str  #: empty where nobody says
+    description: str  #: empty if nobody gives one
     languages: tuple[str, ...]
 
 
 def asked_of(study: Study) -> InstructionsSubject:
-    """The subject of a study of instructions. Raises StudyError where it is another one."""
+    """Return the subject of a study of instructions. Raises StudyError if it is another one."""
     if not isinstance(study.subject, InstructionsSubject):
         raise StudyError(
-            f"{study.file}: it words no instructions; write `subject: {{kind: instructions}}` (docs/instructions.md)"
+            f"{study.file}: its subject is another; write `subject: {{kind: instructions}}` (docs/instructions.md)"
         )
     return study.subject
 
@@ -50,9 +50,9 @@ def asked_of(study: Study) -> InstructionsSubject:
 def tasks_of(
     subject: InstructionsSubject, datasets: Iterable[DatasetSpec], study_file: Path
 ) -> list[DatasetDescription]:
-    """A study's data sets, in its order; no data are loaded.
+    """Return the descriptions of a study's data sets, in its order; loads no data.
 
-    Raises StudyError for what mteb does not have, and for a data set without a description that a context needs.
+    Raises StudyError for a task that mteb lacks, and for a missing description that a context needs.
     """
     types, descriptions = type_words(), []
     for spec in datasets:
@@ -65,8 +65,8 @@ def tasks_of(
         description = " ".join((subject.descriptions.get(spec.name) or description).split())
         if not description and set(subject.contexts) - {"task_type"}:
             raise StudyError(
-                f"{study_file}: nobody says what data set {spec.name!r} holds; write it as `subject.descriptions:"
-                f" {{{spec.name}: ...}}`, or leave `contexts: [task_type]`"
+                f"{study_file}: data set {spec.name!r} has no description; write one as `subject.descriptions:"
+                f" {{{spec.name}: ...}}`, or use only `contexts: [task_type]`"
             )
         names = tuple(dict.fromkeys(language_name(code) for code in codes))
         descriptions.append(DatasetDescription(spec.name, kind, types[kind], description, names))
@@ -74,21 +74,21 @@ def tasks_of(
 
 
 def type_words() -> Mapping[TaskType, str]:
-    """What a task of each type does, in a sentence."""
+    """Return a sentence for each type on what its tasks do."""
     words: dict[TaskType, str] = read_yaml(FOLDER / "task_types.yaml")
     if lost := set(get_args(TaskType)) - set(words):
-        raise StudyError(f"{FOLDER / 'task_types.yaml'}: says nothing of {min(lost)!r}; add it")
+        raise StudyError(f"{FOLDER / 'task_types.yaml'}: no sentence for {min(lost)!r}; add it")
     return words
 
 
 def listed(names: Sequence[str]) -> str:
-    """`German`, `German and English`, `German, English and French`."""
+    """Return names as `German`, `German and English`, `German, English and French`."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 @dataclass(frozen=True)
 class Call:
-    """One message to the generator; `task` is empty where the wordings are for all data sets of the type."""
+    """One message to the generator; `task` is empty if the wordings are for all data sets of the type."""
 
     key: str
     message: str
@@ -100,12 +100,12 @@ class Call:
 
 
 def calls_of(subject: InstructionsSubject, tasks: Sequence[DatasetDescription], maker: str) -> list[Call]:
-    """The calls to a generator (`maker_hash`) that a study wants, in the order of its contexts and data sets."""
+    """Return the calls to a generator (`maker_hash`) that a study wants, by context, then data set."""
     return [call for context in subject.contexts for call in _of_context(subject, context, maker, tasks)]
 
 
 def maker_hash(spec: EngineSpec, resolve: Callable[[str], Path]) -> str:
-    """Identity of the generator; of a recorded one its file's content too."""
+    """Return the identity of the generator; for a recorded one including its file's content."""
     of_spec = generator_hash(spec)
     if spec.kind == "recorded":
         return identity("recorded-v1", of_spec, cached_file_hash(resolve(spec.path)))
@@ -142,20 +142,20 @@ _JOINERS = "\u200c\u200d"  # words of Persian, conjuncts of Indic scripts and jo
 
 
 class InvalidReplyError(ValueError):
-    """An answer that is not what was asked for; says why."""
+    """An invalid answer; the message says why."""
 
 
 def schema(number: int) -> dict[str, Any]:
-    """The JSON schema of an answer with so many wordings."""
+    """Return the JSON schema of an answer with this number of wordings."""
     wordings = {"type": "array", "items": {"type": "string"}, "minItems": number, "maxItems": number}
     return {"type": "object", "properties": {KEY: wordings}, "required": [KEY], "additionalProperties": False}
 
 
 def read_reply(answer: str, number: int) -> tuple[str, ...]:
-    """The wordings of an answer, in NFC, without blanks around them.
+    """Return the wordings of an answer, in NFC, without surrounding blanks.
 
-    Raises InvalidReplyError for what is no such JSON, another number of wordings, and one that is empty, of several
-    lines, too long, or there twice.
+    Raises InvalidReplyError for other JSON, another number of wordings, and a wording that is empty, has several
+    lines, is too long, or appears twice.
 
     >>> read_reply('{"prompts": ["Find it", "What is sought?"]}', 2)
     ('Find it', 'What is sought?')
@@ -163,7 +163,7 @@ def read_reply(answer: str, number: int) -> tuple[str, ...]:
     try:
         reply = parse_json(_json_of(answer))
     except MalformedError as error:
-        raise InvalidReplyError(f"no JSON: {error}") from None
+        raise InvalidReplyError(f"not JSON: {error}") from None
     wordings = reply.get(KEY) if isinstance(reply, dict) else None
     if not isinstance(wordings, list) or not all(isinstance(text, str) for text in wordings):
         raise InvalidReplyError(f"no list of texts under {KEY!r}")
@@ -176,24 +176,24 @@ def read_reply(answer: str, number: int) -> tuple[str, ...]:
 
 
 def wording(text: str) -> str:
-    """A wording in the form in which it is kept. Raises InvalidReplyError for one that models cannot be given."""
+    """Return a wording in its stored form. Raises InvalidReplyError for one that models cannot be given."""
     line = nfc(text).strip()
     if not shows(line):
-        raise InvalidReplyError("an empty wording, which is no instruction: `none` is evaluated in any case")
+        raise InvalidReplyError("an empty wording; models are evaluated without an instruction (`none`) in any case")
     if not all(map(_stays, " " + line, line)):
-        raise InvalidReplyError(f"the wording {line[:60]!a} holds a line break, or a character that shows as nothing")
+        raise InvalidReplyError(f"the wording {line[:60]!a} holds a line break or an invisible character")
     if len(line) > LONGEST:
-        raise InvalidReplyError(f"a wording of {len(line)} characters; {LONGEST} are enough")
+        raise InvalidReplyError(f"a wording of {len(line)} characters; at most {LONGEST} are allowed")
     return line
 
 
 def _stays(before: str, sign: str) -> bool:
-    """Whether a sign may stand in a wording: blanks of any kind, and joiners in scripts that are written with them."""
+    """Return whether a character may be in a wording: visible ones, blanks, and joiners in scripts that need them."""
     return sign.isprintable() or unicodedata.category(sign) == "Zs" or (sign in _JOINERS and not before.isascii())
 
 
 def _json_of(answer: str) -> str:
-    """The answer without the fence that models put around JSON."""
+    """Return the answer without the code fence that models put around JSON."""
     text = answer.strip()
     if text.startswith("```") and text.endswith("```"):
         text = text[3:-3].strip().removeprefix("json")

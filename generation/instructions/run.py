@@ -1,6 +1,6 @@
-"""Every wording that a study wants: asked of its generator where it is not there yet, and read from people's file.
+"""Make the wordings that a study wants: ask its generator for missing ones, and read people's file.
 
-Each reply is in a journal when it was received, so `kill -9` loses only what was in flight.
+Each reply is written to a journal when it is received, so `kill -9` loses only calls in flight.
 """
 
 from __future__ import annotations
@@ -65,25 +65,25 @@ class Replies(AnswerTable[Call, Reply]):
         super().__init__(study, REPLIES, Reply, lambda: ((call.key, call) for call in calls), COMMAND, again=again)
 
     def by_key(self) -> dict[str, Reply]:
-        """The replies that stand in the table."""
+        """Return the replies in the table."""
         return {reply.key: reply for reply in read_records(self.path, Reply, self._command)}
 
 
 @dataclass
 class WordingChatClient:
-    """A chat model whose answers are held to a schema, where it takes one."""
+    """A chat model whose answers must follow a schema, if it accepts one."""
 
     chat: Chat
     name: str
-    warned: bool = False  #: whether it was said that it takes no schema
+    warned: bool = False  #: whether the user was told that it accepts no schema
 
     @property
     def concurrency(self) -> int:
-        """The model's."""
+        """The chat model's concurrency."""
         return self.chat.concurrency
 
     async def answer(self, call: Call, attempt: Attempt) -> Completion:
-        """What the model says; one that refuses the schema is asked without it."""
+        """Return the model's answer; a model that refuses the schema is asked without it."""
         held = self.chat.schema
         try:
             return await self.chat.ask(call.message, attempt)
@@ -95,15 +95,15 @@ class WordingChatClient:
         try:
             answer = await self.chat.ask(call.message, attempt)
         except BaseException:
-            self.chat.schema = held  # it was not the schema that was refused
+            self.chat.schema = held  # the schema was not the reason
             raise
         if not self.warned:
-            print(f"{self.name} takes no JSON schema ({refused}): its answers are only checked when they are here")
+            print(f"{self.name} accepts no JSON schema ({refused}); its answers are checked after they arrive")
         self.warned = True
         return answer
 
     async def close(self) -> None:
-        """Close the model's."""
+        """Close the chat model's connections."""
         await self.chat.close()
 
 
@@ -117,26 +117,26 @@ class RecordedReply(Record):
 
 @dataclass(frozen=True)
 class RecordedReplies:
-    """Replies of a file, by context and task; a call that has none stays without an answer."""
+    """Replies of a file, by context and task; a call without a reply stays unanswered."""
 
     replies: Mapping[tuple[str, str], RecordedReply]
     concurrency: int = 1
 
     @classmethod
     def read(cls, path: Path) -> RecordedReplies:
-        """Those of a JSONL file. Raises DataError with file and line."""
+        """Read a JSONL file of replies. Raises DataError with file and line."""
         recorded: dict[tuple[str, str], RecordedReply] = {}
         for number, line in record_lines(path, RecordedReply):
             if (line.context, line.task) in recorded:
-                raise DataError(f"{path}: line {number}: a second one for {line.context}, {line.task}; keep one")
+                raise DataError(f"{path}: line {number}: a second reply for {line.context}, {line.task}; keep only one")
             recorded[line.context, line.task] = line
         return cls(recorded)
 
     async def answer(self, call: Call, attempt: Attempt) -> Completion:
-        """The recorded reply, as a model would give it. Raises TextUnansweredError where there is none."""
+        """Return the recorded reply as a model would give it. Raises TextUnansweredError without one."""
         reply = self.replies.get((call.context, call.task or call.task_type))
         if reply is None:
-            raise TextUnansweredError(f"nothing recorded for {call.context} of {call.task or call.task_type}")
+            raise TextUnansweredError(f"no recording for {call.context} of {call.task or call.task_type}")
         return Completion(json.dumps({KEY: list(reply.prompts)}, ensure_ascii=False), repeatable=False)
 
     async def close(self) -> None:
@@ -147,12 +147,12 @@ WordingClient = WordingChatClient | RecordedReplies
 
 
 def start(study: Study, number: int) -> WordingClient:
-    """Who answers for the study's generator, ready; must be called in the event loop that will ask."""
+    """Return the study's generator, ready to answer; call it in the event loop that will ask."""
     spec = study.generator
     if spec.kind == "recorded":
         return RecordedReplies.read(study.resolve(spec.path))
     if spec.kind == "none":
-        raise StudyError(f"{study.file}: no generator words instructions; add `generator`, or write `contexts: []`")
+        raise StudyError(f"{study.file}: no generator to propose wordings; add `generator`, or write `contexts: []`")
     chat = open_chat(spec, study)
     chat.schema = schema(number)
     return WordingChatClient(chat, spec.model)
@@ -160,7 +160,7 @@ def start(study: Study, number: int) -> WordingClient:
 
 @dataclass(frozen=True)
 class WordingRun:
-    """What a run has: the wordings, those that others stand for, and what became of the calls."""
+    """The result of a run: the wordings, those removed in their favour, and the calls' counts."""
 
     wordings: Sequence[Instruction]
     removed: Sequence[RemovedWording]
@@ -169,10 +169,10 @@ class WordingRun:
 
 
 def word_instructions(study: Study, *, again: bool = False) -> WordingRun:
-    """Ask for the wordings that are missing; writes `instructions/prompts.parquet`, `removed.json`, `replies.parquet`.
+    """Ask for the missing wordings; write `instructions/prompts.parquet`, `removed.json`, `replies.parquet`.
 
     `again` asks for failed calls too. Raises StudyError for a study of another subject, DataError for people's file,
-    ServiceError for a generator that cannot work; what was received before stays.
+    ServiceError for a generator that cannot work; replies received before stay.
 
     Source: arXiv 2605.22544, section 2 (three contexts, five wordings a call, structured output).
     """
@@ -180,9 +180,7 @@ def word_instructions(study: Study, *, again: bool = False) -> WordingRun:
     with only_one(study.scratch / ".generation.lock", f"another run is generating for {study.name!r}"):
         maker, tasks = maker_hash(study.generator, study.resolve), tasks_of(subject, study.datasets, study.file)
         calls, writer = calls_of(subject, tasks, maker), _Writer(subject, study.generator, maker, study.retry)
-        people = list(
-            _by_people(subject, "prompts", study.resolve, tasks)
-        )  # a wrong row is told before anything is asked
+        people = list(_by_people(subject, "prompts", study.resolve, tasks))  # reports a wrong row before any call
         items = list(_by_people(subject, "known", study.resolve, tasks))
         table = Replies(study, calls, again=again)
         counts: Counter[str] = Counter(reused=table.wanted - table.todo)
@@ -204,7 +202,7 @@ def word_instructions(study: Study, *, again: bool = False) -> WordingRun:
 
 @dataclass(frozen=True)
 class _Writer:
-    """Who words instructions, and how."""
+    """The generator of the wordings, and its settings."""
 
     subject: InstructionsSubject
     spec: EngineSpec
@@ -223,7 +221,7 @@ async def _ask_all(begin: Callable[[], WordingClient], table: Replies, writer: _
 
 
 async def _ask_one(writer: _Writer, client: WordingClient, call: Call) -> Reply:
-    """Ask until a reply is valid or the attempts of `retry` are used up; the record says which, and why."""
+    """Ask until a reply is valid or the attempts of `retry` are used up; return the record, with the reason."""
     subject, spec = writer.subject, writer.spec
     sampling = spec.sampling if isinstance(spec.sampling, Sampling) else Sampling()
 
@@ -274,7 +272,7 @@ def _by_people(
     path = resolve(getattr(subject, key))
     described = {task.name: _words_of(task) for task in tasks}
     types: dict[str, str] = {task.task_type: task.type_words for task in tasks}
-    group = subject.groups[0] if key == "known" else "from_people"  # raters are told no group, and this one has no part
+    group = subject.groups[0] if key == "known" else "from_people"  # raters see no group; a known item's plays no part
     for row in by_people(path, key, tasks):
         yield human_wording(
             row.text, group, task=row.task, task_type=row.task_type, language=subject.language, right=row.right,
@@ -284,20 +282,20 @@ def _by_people(
 
 
 def _refuse_known(file: Path, items: Sequence[Instruction], machine: Sequence[Instruction]) -> None:
-    """Raise DataError for a known item that raters would read as a wording, too: nobody would label that then."""
+    """Raise DataError for a known item that raters would also read as a wording: nobody would label that."""
     wordings = {(wording.text.casefold(), wording.task_words) for wording in machine}
     for item in items:
         if (item.text.casefold(), item.task_words) in wordings:
-            raise DataError(f"{file}: {item.text[:60]!r} is a wording of that task, too; take it out")
+            raise DataError(f"{file}: {item.text[:60]!r} is also a wording of its task; remove it from the file")
 
 
 def _words_of(task: DatasetDescription) -> str:
-    """What raters read of a data set."""
+    """Return the text that raters read about a data set."""
     return f"{task.type_words} {task.description}".strip()
 
 
 def run(options: argparse.Namespace) -> int:
-    """Word what is missing, as the options say."""
+    """Make the missing wordings, as the options say, and print the result."""
     study = cli.study_of(options)
     subject = asked_of(study)
     if options.dry_run:
@@ -331,7 +329,7 @@ def _lines(run: WordingRun) -> list[str]:
     for group, number in Counter(wording.group for wording in run.wordings).items():
         lines.append(f"  {group}: {number}")
     if run.removed:
-        lines.append(f"  {len(run.removed)} more were equal or nearly equal to others ({REMOVED}):")
+        lines.append(f"  {len(run.removed)} more were removed as equal or nearly equal to others ({REMOVED}):")
         lines += [
             f"    {wording.text[:60]!r} is {wording.kept_text[:60]!r} ({wording.distance:.2f})"
             for wording in run.removed[:5]
@@ -339,5 +337,5 @@ def _lines(run: WordingRun) -> list[str]:
     for reply in run.trouble:
         lines.append(f"  no wordings from {reply.context} of {reply.task or reply.task_type}: {reply.reason}")
     if run.trouble:
-        lines.append("  (the next run asks again for the unanswered, with --again for failed too)")
+        lines.append("  (the next run asks again for unanswered calls, with --again for failed ones too)")
     return lines

@@ -1,6 +1,6 @@
-"""What generation leaves of instructions: replies as they came, wordings for people, and those that were taken out.
+"""Records of instructions: the raw replies, the wordings for people, and those removed.
 
-From replies and people's file come the wordings that are labelled: equal and nearly equal ones are one.
+The wordings to label come from replies and people's file; of equal and nearly equal ones one is kept.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ REPLIES, REMOVED = "instructions/replies.parquet", "instructions/removed.json"
 
 
 class Reply(Record):
-    """What the generator said to one call (`instructions/replies.parquet`)."""
+    """The generator's reply to one call (`instructions/replies.parquet`)."""
 
     KEY = ("key",)
     key: str = Field(description="identity: hash of the generator, the message, the number of wordings and the seed")
-    context: str = Field(description="what the generator was told: task_type, description or language")
+    context: str = Field(description="the generator's context: task_type, description or language")
     task: str = Field(description="the data set that the wordings are for; empty for all of the type")
     task_type: str = Field(description="its task")
     prompts: tuple[str, ...] = Field(description="the wordings; none where there is no valid reply")
@@ -52,14 +52,14 @@ class Reply(Record):
 
 
 class Instruction(Record):
-    """One wording of an instruction (`instructions/prompts.parquet`): what people label and models are given."""
+    """One wording of an instruction (`instructions/prompts.parquet`): people label it, models read it."""
 
     KEY = ("prompt_id",)
     prompt_id: str = Field(description="hash of the wording and of the data set, or task type, that it is for")
     text: str = Field(description="the exact wording, in NFC, without blanks around it")
     group: str = Field(description="what it gets a verdict with: from_task_type, from_people and so on")
     source: Literal["machine", "human"] = Field(description="who worded it")
-    context: str = Field(description="what the generator was told, as in `Reply`; empty for people's")
+    context: str = Field(description="the generator's context, as in `Reply`; empty for people's")
     task: str = Field(description="the data set that it is for; empty for all of its type")
     task_type: str = Field(description="that data set's task")
     task_words: str = Field(description="what raters read of the task beside the wording")
@@ -69,32 +69,32 @@ class Instruction(Record):
     generator_hash: str = Field(description="hash of model, revision and sampling; of people's, of their file")
     prompt_hash: str = Field(description="hash of the template's text; empty for people's")
     seed: int = Field(description="of the generator's first attempt; 0 for people's")
-    right: str = Field(default="", description="of a known item its right label: it tells about raters alone")
+    right: str = Field(default="", description="right label of a known item, which only checks raters")
 
     def serves(self, task: str, task_type: str) -> bool:
-        """Whether a data set is evaluated under it."""
+        """Return whether a data set is evaluated under it."""
         return self.task == task if self.task else self.task_type == task_type
 
 
 class RemovedWording(Record):
-    """A wording that another stands for (`instructions/removed.json`)."""
+    """A wording removed in favour of another (`instructions/removed.json`)."""
 
     text: str = Field(description="the wording")
     group: str = Field(description="what it would get a verdict with")
     task: str = Field(description="the data set that it was for; empty for all of its type")
     task_type: str = Field(description="that data set's task")
-    kept: str = Field(description="prompt_id of the wording that stands for it")
+    kept: str = Field(description="prompt_id of the wording kept in its place")
     kept_text: str = Field(description="that wording")
     distance: float = Field(description="normalised Levenshtein distance of the two, 0 for equal ones")
 
 
 def prompt_id(text: str, task: str, task_type: str) -> str:
-    """Identity of a wording for a data set, or where none is named for all of a type."""
+    """Return the identity of a wording for a data set, or, if `task` is empty, for all of a type."""
     return identity("instruction-v1", "task" if task else "type", task or task_type, text)[:16]
 
 
 def distances(texts: Sequence[str]) -> NDArray[np.float64]:
-    """Normalised Levenshtein distance of each with each: edits over the length of the longer one, from 0 to 1."""
+    """Return the normalised Levenshtein distance of each pair: edits over the longer text's length, from 0 to 1."""
     matrix = np.zeros((len(texts), len(texts)))
     for row, text in enumerate(texts):
         for column in range(row):
@@ -103,9 +103,9 @@ def distances(texts: Sequence[str]) -> NDArray[np.float64]:
 
 
 def clusters(apart: NDArray[np.float64], near: float) -> list[list[int]]:
-    """Clusters of average linkage (UPGMA) whose members merged at a distance of at most `near`; each in its order.
+    """Cluster by average linkage (UPGMA), merging at a distance of at most `near`; return each cluster's members.
 
-    `apart` has the distance of each with each. Of equally near clusters the first two merge.
+    `apart` is the matrix of distances. Of equally near clusters the first two merge.
 
     >>> clusters(distances(["Find texts", "Find text", "Sort this"]), 0.1)
     [[0, 1], [2]]
@@ -126,10 +126,10 @@ def clusters(apart: NDArray[np.float64], near: float) -> list[list[int]]:
 
 
 def stand_ins(texts: Sequence[str], near: float, stays: int = 0) -> list[int]:
-    """For each text the place of the one that stands for it: its own where it is kept.
+    """Return for each text the index of the one that replaces it: its own if it is kept.
 
-    A cluster's medoid is kept, the one with the least sum of distances to the others, the first of several. The first
-    `stays` texts are kept in any case: where a cluster has some of them, the nearest stands for each of the others.
+    A cluster keeps its medoid, the text with the least sum of distances to the others, the first of several. The first
+    `stays` texts are always kept: in a cluster with some of them, the nearest replaces each of the others.
     """
     apart, stand = distances(texts), list(range(len(texts)))
     for members in clusters(apart, near):
@@ -147,17 +147,17 @@ COMMAND = "generation.instructions"
 
 @dataclass(frozen=True)
 class WordingSet:
-    """The wordings that are kept, and those that another stands for."""
+    """The kept wordings, and those removed in favour of others."""
 
     wordings: Sequence[Instruction]
     removed: Sequence[RemovedWording]
 
 
 def one_of_each(candidates: Sequence[Instruction], near: float) -> WordingSet:
-    """The wordings without those that are nearly another of the same task, machine's and people's apart.
+    """Remove wordings that are nearly another of the same task, the machine's and people's apart.
 
-    What all data sets of a type share is looked at first, and then stands for what is nearly the same among a data
-    set's own. A machine's wording that a person wrote too, for the same data set or its type, is the person's.
+    Wordings shared by all data sets of a type come first, and replace nearly equal ones of single data sets. A
+    machine's wording that a person wrote too, for the same data set or its type, is removed in favour of the person's.
     """
     wordings, removed = list[Instruction](), list[RemovedWording]()
     for source in ("human", "machine"):
@@ -184,14 +184,14 @@ def one_of_each(candidates: Sequence[Instruction], near: float) -> WordingSet:
 
 
 def read_wordings(study: Study) -> list[Instruction]:
-    """A study's wordings, known items aside. Raises DataError where they are not there, or not as they were written."""
+    """Return a study's wordings without known items. Raises DataError if they are missing or were changed."""
     wordings = read_records(study.folder / INSTRUCTIONS, Instruction, study.command(COMMAND))
     Manifest.of(study).refuse_replaced(INSTRUCTIONS, study.command(COMMAND))
     return [instruction for instruction in wordings if not instruction.right]
 
 
 def _theirs(instruction: Instruction, others: Sequence[Instruction], removed: list[RemovedWording]) -> bool:
-    """Whether another source has the same instruction for the same texts; then it is noted."""
+    """Return whether the other source has the same wording for the same texts; if so, add it to `removed`."""
     same = next(
         (
             candidate
@@ -208,7 +208,7 @@ def _theirs(instruction: Instruction, others: Sequence[Instruction], removed: li
 def _thinned(
     shared: Sequence[Instruction], instructions: Sequence[Instruction], near: float, removed: list[RemovedWording]
 ) -> list[Instruction]:
-    """Of `instructions` those that stand for themselves, beside `shared`, which all stay."""
+    """Return those of `instructions` that are kept, given `shared`, which are all kept."""
     both, wordings = [*shared, *instructions], list[Instruction]()
     for index, stand_in in enumerate(stand_ins([instruction.text for instruction in both], near, len(shared))):
         if stand_in != index:
@@ -229,12 +229,12 @@ def _removed(instruction: Instruction, stand_in: Instruction) -> RemovedWording:
 
 
 def machine_wording(text: str, group: str, **fields: object) -> Instruction:
-    """A wording of the generator's; `fields` are the other columns."""
+    """Return a wording by the generator; `fields` are the other columns."""
     return _wording(text, group, "machine", fields)
 
 
 def human_wording(text: str, group: str, **fields: object) -> Instruction:
-    """A wording of a person's."""
+    """Return a wording by a person; `fields` are the other columns."""
     nothing = {"context": "", "generator": "", "generator_kind": "", "prompt_hash": "", "seed": 0}
     return _wording(text, group, "human", {**nothing, **fields})
 
@@ -254,18 +254,18 @@ MOST = 1000  # wordings of one task: each is compared with each
 
 @dataclass(frozen=True)
 class PeopleWording:
-    """A wording for a data set, or, where `task` is empty, for all of a type."""
+    """A wording for a data set, or, if `task` is empty, for all of a type."""
 
     text: str
     task: str
     task_type: str
-    right: str = ""  #: the label that is certain, of a known item
+    right: str = ""  #: the right label of a known item
 
 
 def by_people(file: Path, key: str, tasks: Sequence[DatasetDescription]) -> Iterator[PeopleWording]:
-    """The rows of a file that a key of the subject names, in its order; those of `known` have their right label.
+    """Yield the rows of a file that a key of the subject names, in order; rows of `known` have their right label.
 
-    Raises DataError with file and row for what cannot be used.
+    Raises DataError with file and row for an unusable row.
     """
     columns = (*COLUMNS, *(["label"] if key == "known" else []))
     if not file.is_file():
@@ -275,10 +275,10 @@ def by_people(file: Path, key: str, tasks: Sequence[DatasetDescription]) -> Iter
         if column not in frame.columns:
             raise DataError(f"{file}: no column {column!r}; {nearest(column, list(map(str, frame.columns)))}")
     if frame.empty:
-        raise DataError(f"{file}: has no rows; give it wordings, or take `subject.{key}` out")
+        raise DataError(f"{file}: no rows; add wordings, or remove `subject.{key}` from the study")
     name, most = frame["task"].astype(str).str.strip().value_counts().agg(["idxmax", "max"])
     if most > MOST:
-        raise DataError(f"{file}: {most:,} wordings for {name[:60]!r}; {MOST:,} are enough, for people label each")
+        raise DataError(f"{file}: {most:,} wordings for {name[:60]!r}; give at most {MOST:,}, as people label each")
     for row, cells in zip(frame.index, frame.to_dict("records"), strict=True):
         yield _worded(cells, f"{file}: row {row_number(row)}", {task.name: task for task in tasks})
 
@@ -287,7 +287,7 @@ def _worded(cells: Mapping[object, object], where: str, tasks: Mapping[str, Data
     name, types = str(cells["task"]).strip(), {task.task_type for task in tasks.values()}
     if name not in tasks and name not in types:
         raise DataError(
-            f"{where}, field 'task': the study has no data set, and no type of task, {name[:60]!r};"
+            f"{where}, field 'task': the study has no data set or task type {name[:60]!r};"
             f" {nearest(name, [*tasks, *types])}"
         )
     try:
@@ -296,7 +296,7 @@ def _worded(cells: Mapping[object, object], where: str, tasks: Mapping[str, Data
         raise DataError(f"{where}, field 'prompt': {error}") from None
     right = str(cells["label"]).strip() if "label" in cells else ""
     if "label" in cells and right not in LABELS:
-        raise DataError(f"{where}, field 'label': no label {right[:60]!r}; {nearest(right, list(LABELS))}")
+        raise DataError(f"{where}, field 'label': {right[:60]!r} is not a label; {nearest(right, list(LABELS))}")
     return (
         PeopleWording(text, name, tasks[name].task_type, right)
         if name in tasks

@@ -172,7 +172,7 @@ def _left_out(reader: ScoreReader) -> None:
     omissions, notes = reader.table(paper_tables.left_out), reader.notes()
     if omissions.frame.empty and not notes:
         return
-    heading("Left out, failed, or included against the verdict, and why")
+    heading("Left out, failed, or included despite the verdict, with reasons")
     exhibit(reader.name, omissions, captioned=False)
     lines(notes)
 

@@ -146,9 +146,9 @@ def test_a_sample_whose_texts_are_gone_is_refused(make: Callable[..., Any], tmp_
 
 def test_nothing_is_transformed_or_scored(make: Callable[..., Any]) -> None:
     study = make()
-    with pytest.raises(StudyError, match="nothing is transformed where the subject is texts; run `plumbline sample"):
+    with pytest.raises(StudyError, match="a study with the subject texts transforms nothing; run `plumbline sample"):
         generate(study)
-    with pytest.raises(StudyError, match="nothing is scored where the subject is texts; its results are what"):
+    with pytest.raises(StudyError, match="a study with the subject texts scores no models; its results are the"):
         evaluate(study)
 
 

@@ -65,7 +65,7 @@ TABLES: tuple[tuple[str, str, str, Any, str], ...] = (
     ("a quote open", "sts", "t.csv", (HEAD + '"a,b,1\n').encode(), "t.csv"),
     ("two columns of a name", "sts", "t.csv", b"sentence1,sentence2,score,score\na,b,1,2\n",
      "two columns are called 'score'"),
-    ("semicolons", "sts", "t.csv", b"sentence1;sentence2;score\na;b;1\n", "there is one column alone"),
+    ("semicolons", "sts", "t.csv", b"sentence1;sentence2;score\na;b;1\n", "it has a single column"),
     ("no column", "sts", "t.csv", b"sentence1,sentence2,gold\na,b,1\n", "no column 'score', which sts needs"),
     ("a score of words", "sts", "t.csv", (HEAD + "a,b,high\n").encode(),
      "row 1, field 'score' is not a number: 'high'"),
@@ -111,9 +111,9 @@ TABLES: tuple[tuple[str, str, str, Any, str], ...] = (
     ("bytes", "sts", "t.parquet", _parquet(sentence1=[b"a"], sentence2=["b"], score=[1]), "field 'sentence1' is empty"),
     ("no Parquet", "sts", "t.parquet", b"hello", "t.parquet cannot be read"),
     ("an empty Parquet", "sts", "t.parquet", b"", "t.parquet cannot be read"),
-    ("a label 2", "pair_classification", "t.jsonl", _jsonl({**PAIR, "label": 2}), "other values than 0 and 1"),
+    ("a label 2", "pair_classification", "t.jsonl", _jsonl({**PAIR, "label": 2}), "values other than 0 and 1"),
     ("a label null", "pair_classification", "t.jsonl", _jsonl({**PAIR, "label": None}),
-     "row 1, field 'label' is missing; give it a number or remove the row"),
+     "row 1, field 'label' is missing; add a number or remove the row"),
     ("a class null", "classification", "t.jsonl", _jsonl({**CLASS, "label": None}), "field 'label' is not a label"),
     ("a class NaN", "classification", "t.jsonl", _jsonl({**CLASS, "label": NAN}), "field 'label' is not a label"),
     ("a class list", "classification", "t.jsonl", _jsonl({**CLASS, "label": ["x"]}),
@@ -173,7 +173,7 @@ SEARCHES: tuple[tuple[str, str, bytes, str], ...] = (
     ("a relevance of 5,000 digits", "qrels/test.tsv", f"{QRELS}q01\tp01\t{'9' * 5000}\n".encode(),
      "not a whole number"),
     ("a relevance of signs", "qrels/test.tsv", f"{QRELS}q01\tp01\t--1\n".encode(), "'--1' is not a whole number"),
-    ("spaces for tabs", "qrels/test.tsv", f"{QRELS}q01 p01 1\n".encode(), "row 1 has not query id, passage id"),
+    ("spaces for tabs", "qrels/test.tsv", f"{QRELS}q01 p01 1\n".encode(), "row 1 is not query id, passage id"),
 )  # fmt: skip
 RECORDING = {"text": "a", "transformation": "paraphrasing", "language": None, "intermediate": None, "output": "b"}
 RECORDINGS: tuple[tuple[str, bytes, str], ...] = (

@@ -144,7 +144,7 @@ def test_a_pair_that_one_question_rejects_takes_its_item_out(rated: Study) -> No
     model, _ = run(rated, "one")
     found = row_of(EvaluationRecords.open(rated).accepted_scores, dataset="sts", transformation="paraphrasing")
     assert math.isnan(found["original"]) and math.isnan(found["score"]) and not model.calls
-    assert found["reason"] == "4 items consist of accepted pairs alone, of at least 5 that are needed"
+    assert found["reason"] == "only 4 items consist of accepted pairs; at least 5 are needed"
 
 
 def test_an_output_that_is_not_the_one_that_was_rated_is_not_accepted(rated: Study) -> None:
@@ -166,7 +166,7 @@ def test_what_was_not_rated_has_a_row_with_the_reason(rated: Study) -> None:
     (rated.folder / "pair_means.parquet").unlink()
     run(rated, "one")
     assert set(EvaluationRecords.open(rated).accepted_scores["reason"]) == {
-        f"it is not known which pairs are accepted: run `{rated.command('annotation accept')}`"
+        f"no pair is accepted yet: run `{rated.command('annotation accept')}`"
     }
 
 
@@ -261,7 +261,7 @@ def test_what_was_made_before_a_model_failed_stays(rated: Study) -> None:
 
 def test_a_damaged_table_may_be_deleted(rated: Study) -> None:
     (rated.folder / "text_drift.parquet").write_bytes(b"no table")
-    with pytest.raises(DataError, match=r"text_drift\.parquet is damaged.*nothing else is lost"):
+    with pytest.raises(DataError, match=r"text_drift\.parquet is damaged.*the next run makes it again"):
         run(rated, "one")
 
 

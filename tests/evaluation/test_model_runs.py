@@ -49,7 +49,7 @@ def test_a_slot_has_a_gpu_where_there_are_some(study: Study) -> None:
     cluster = nodes({"CPU": 2.0, "GPU": 4.0}, {"CPU": 64.0}, {})
     assert size_of_slots(cluster, study.evaluation.device) == (1, 1)
     assert [(slot.node, slot.gpus) for slot in model_slots(cluster, (1, 1)) if slot.cpus] == [("n0", 1), ("n0", 1)]
-    with pytest.raises(ServiceError, match="no node of the Ray cluster has a CPU"):
+    with pytest.raises(ServiceError, match="no node of the Ray cluster has a free CPU"):
         size_of_slots(nodes({}, {"GPU": 1.0}), study.evaluation.device)
 
 

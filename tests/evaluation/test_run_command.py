@@ -33,7 +33,7 @@ def test_the_command_says_what_failed(study: Study, loader: Loader) -> None:
     evaluate(study, load=loader)
     done = _command(study)
     assert "translation: 1 item whose outputs failed was dropped [sts]" in done.stdout
-    assert "Scores by transformation (failed: items whose outputs failed; original: of the same" in done.stdout
+    assert "Scores by transformation (failed: items whose outputs failed; original: score on the same" in done.stdout
 
 
 def test_the_command_prints_tables_and_notes_its_stage(study: Study, loader: Loader) -> None:
@@ -41,9 +41,9 @@ def test_the_command_prints_tables_and_notes_its_stage(study: Study, loader: Loa
     evaluate(study, include_rejected=True, load=loader)
     done = _command(study, "--include-rejected")
     assert (done.returncode, done.stderr) == (0, "")
-    assert "WITH WHAT NO VERDICT ACCEPTS" in done.stdout
+    assert "INCLUDING TRANSFORMATIONS THAT NO VERDICT ACCEPTS" in done.stdout
     assert "translation [not accepted]" in done.stdout
-    assert f"translation: rejected: {REJECTED} (included all the same) [sts, requests]" in done.stdout
+    assert f"translation: rejected: {REJECTED} (included nevertheless) [sts, requests]" in done.stdout
     assert "0 scores made, 12 were there" in done.stdout
     entry = json_of(study.folder / "manifest.json")["stages"]["evaluation"]
     assert set(entry["outputs"]) == {
@@ -118,5 +118,5 @@ def test_outputs_that_are_not_those_of_the_plan_are_refused_each_time(study: Stu
     """A process that is sent what was planned (`Folder.__reduce__`) reads for itself."""
     folder = Folder(study, {}, {("translation", study.seeds[0]): "another"})
     for _ in range(2):
-        with pytest.raises(DataError, match="was written while it was read"):
+        with pytest.raises(DataError, match="changed while it was read"):
             folder.outputs("translation", study.seeds[0])

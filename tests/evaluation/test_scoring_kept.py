@@ -156,7 +156,7 @@ def test_memory_that_does_not_suffice_fails_the_model_and_the_others_go_on(study
         return Encoder(Full() if spec.name == "one" else FakeModel(), spec.name, spec.revision)
 
     outcome = evaluate(study, load=load)
-    assert outcome.failures["one"].startswith("memory does not suffice (") and list(outcome.failures) == ["one"]
+    assert outcome.failures["one"].startswith("out of memory (") and list(outcome.failures) == ["one"]
     assert EvaluationRecords.open(study).scores.set_index("model").loc["two", "status"].tolist() == ["evaluated"] * 6
 
 

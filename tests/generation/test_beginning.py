@@ -61,7 +61,7 @@ def test_the_study_is_run_and_sampled_as_it_stands(
     assert (study.sample.pairs, study.acceptance.min_pairs) == (12, 12)
     place = ["--study", str(study.file), "--exports", str(init / "exports")]
     dry = here("generation.run", *place, "--dry-run")
-    assert dry.returncode == 0 and "no generator is asked" in dry.stdout, dry.stderr
+    assert dry.returncode == 0 and "no requests" in dry.stdout, dry.stderr
     assert here("generation.run", *place).returncode == 0
     sampled = here("annotation", "sample", *place)
     assert sampled.returncode == 0, sampled.stderr
@@ -69,7 +69,7 @@ def test_the_study_is_run_and_sampled_as_it_stands(
     stood = here("annotation", "status", *place)  # no embedding model is asked for
     assert "verdicts" in stood.stdout and "scores" not in stood.stdout, stood.stderr
     scored = here("evaluation.run", *place)
-    assert scored.returncode == 2 and "has no `evaluation`, so that nothing is scored" in scored.stderr
+    assert scored.returncode == 2 and "no models to score; add `evaluation`" in scored.stderr
 
 
 @pytest.mark.parametrize(
@@ -131,13 +131,11 @@ def test_a_language_that_is_not_certain_is_asked_for(texts: list[str], said: str
 
 
 def test_what_cannot_be_told_is_said_with_the_option(init: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(
-        DataError, match=r"the first line has 'a', 'b'. If these are names, choose among them: --column"
-    ):
+    with pytest.raises(DataError, match=r"the first line is 'a', 'b'. If these are column names, choose one: --column"):
         guess(pd.DataFrame({"a": [], "b": []}), {}, Path("x.csv"))
     (init / "texts.csv").write_text("text\n" + "\n".join(TEXTS), encoding="utf-8")
     for words, said in (
-        (["--column", "label=kind"], "no column 'kind'; it has 'text'"),
+        (["--column", "label=kind"], "no column 'kind' among 'text'"),
         (["--language", "en-de"], "has single texts; give one language"),
         (["missing.csv"], "no file missing.csv"),
     ):
@@ -151,7 +149,10 @@ def test_what_cannot_be_told_is_said_with_the_option(init: Path, monkeypatch: py
     [
         (TEXTS, "reads like a text"),
         ([f"{text},{label}" for text, label in zip(TEXTS, LABELS, strict=True)], "reads like a text"),
-        ([f"{label},{text.split()[2]}" for text, label in zip(TEXTS, LABELS, strict=True)], "later line of its column"),
+        (
+            [f"{label},{text.split()[2]}" for text, label in zip(TEXTS, LABELS, strict=True)],
+            "appears again in its column",
+        ),
         ([f"{text.split()[2]},{number}" for number, text in enumerate(TEXTS)], "is a number"),
         (["好天气。", "你好吗？"], "reads like a text"),
     ],
@@ -162,7 +163,7 @@ def test_a_file_without_names_of_columns_loses_no_row(
 ) -> None:
     (init / "bare.csv").write_text("\n".join(rows), encoding="utf-8")
     column = ["--column", f"text={rows[0].split(',')[0]}"] if named else []  # as the list of columns suggests
-    with pytest.raises(DataError, match=f"its first line looks like a row.*{said}.*; put a line of names above it"):
+    with pytest.raises(DataError, match=f"the first line looks like a row.*{said}.*; put a line of names above it"):
         run(monkeypatch, "bare.csv", "--language", "en", *column)
     assert not (init / "studies").exists()
 
@@ -171,10 +172,10 @@ def test_a_first_line_of_unknown_names_is_asked_about_and_its_use_printed(
     init: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (init / "saetze.csv").write_text("Satz,Nr\n" + "\n".join(f"{text},{n}" for n, text in enumerate(TEXTS)))
-    with pytest.raises(DataError, match=r"the first line has 'Satz', 'Nr'\. If these are names, .* put a line"):
+    with pytest.raises(DataError, match=r"the first line is 'Satz', 'Nr'\. If these are column names, .* put a line"):
         run(monkeypatch, "saetze.csv")
     run(monkeypatch, "saetze.csv", "--column", "text=Satz")
-    assert "the first line of saetze.csv is taken for the names of its columns" in capsys.readouterr().out
+    assert "the first line of saetze.csv is read as column names" in capsys.readouterr().out
     (init / "plain.csv").write_text("text\n" + "\n".join(TEXTS))
     run(monkeypatch, "plain.csv")
     assert "first line" not in capsys.readouterr().out

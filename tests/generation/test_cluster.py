@@ -114,7 +114,7 @@ def test_what_no_worker_can_mend_is_a_line_for_each_node(cluster: Running, tmp_p
     written = [line for line in err.replace("\r", "\n").splitlines() if line.strip() and not line.startswith(BARS)]
     lines = [line for line in written if "multiple active Ray instances" not in line]  # other tests' clusters
     assert len(lines) == 2, err
-    assert lines[0].startswith("node 127.0.0.1: ") and lines[0].endswith("OPENAI_API_KEY; the others go on")
+    assert lines[0].startswith("node 127.0.0.1: ") and lines[0].endswith("OPENAI_API_KEY; the other workers continue")
     assert lines[1].startswith("error: node 127.0.0.1: ") and lines[1].endswith("OPENAI_API_KEY")
 
 
@@ -143,7 +143,7 @@ def test_killed_workers_a_killed_command_and_a_lost_node_lose_nothing(
         fast, stub.script = stub.script, slow
         os.kill(rng.choice(cluster.processes("ray::Worker")), signal.SIGKILL)
         assert process.stderr is not None
-        said = next((line for line in process.stderr if "the others go on" in line), "")
+        said = next((line for line in process.stderr if "the other workers continue" in line), "")
         assert "node 127.0.0.1: " in said
         if moment == moments[0]:
             assert "a worker died with " in said
@@ -208,7 +208,7 @@ def test_a_node_with_other_prompts_is_refused(tmp_path: Path) -> None:
         return asyncio.run(prepared())
 
     assert prepare(prompts) == (3, "", versions_of(study.generator))
-    with pytest.raises(StudyError, match="are not those of the command"):
+    with pytest.raises(StudyError, match="differ from the command's"):
         prepare({**prompts, "paraphrasing": "0"})
 
 
@@ -217,8 +217,8 @@ def test_a_node_with_another_version_is_refused() -> None:
     due = {"rapidfuzz": "3.14.1"}
     assert not other_version({"rapidfuzz": "3.14.1", "vllm": "0.32.0"}, due)
     assert not other_version({"rapidfuzz": "3.14.1", "vllm": "0.32.0"}, due)
-    assert other_version({"rapidfuzz": "3.14.1", "vllm": "0.33.0"}, due) == "vllm 0.33.0 there, and 0.32.0 elsewhere"
-    assert other_version({"rapidfuzz": "3.13.0"}, due) == "rapidfuzz 3.13.0 there, and 3.14.1 elsewhere"
+    assert other_version({"rapidfuzz": "3.14.1", "vllm": "0.33.0"}, due) == "vllm is 0.33.0 there, but 0.32.0 elsewhere"
+    assert other_version({"rapidfuzz": "3.13.0"}, due) == "rapidfuzz is 3.13.0 there, but 3.14.1 elsewhere"
 
 
 def jobs(number: int) -> list[Job]:

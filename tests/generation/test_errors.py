@@ -223,7 +223,7 @@ def test_each_generator_of_each_study_has_a_row_and_a_name_of_its_own(tmp_path: 
     both = output_statistics.by_generator([one, two])
     assert output_statistics.labels(both) == ["m (small)", "other@2 (small)", "other@3 (small)", "m (two)"]
     assert output_statistics.incomparable(both) == (
-        "Not comparable: the studies small, two do not hold the same texts, transformations and seeds."
+        "Not comparable: the studies small, two differ in their texts, transformations or seeds."
     )
     with pytest.raises(StudyError, match="'small' is named twice"):
         output_statistics.by_generator([one, two, one])
@@ -268,7 +268,7 @@ def test_the_command_prints_the_sample_study_and_writes_what_a_spreadsheet_does_
     assert main() == 0
     head, _, row, *notes = capsys.readouterr().out.splitlines()
     assert head.split("  ")[0].strip() == "generator" and row.startswith("plumbline-sample ")
-    assert notes[-1] == f"-> {csv}" and not any("not complete" in note for note in notes)
+    assert notes[-1] == f"-> {csv}" and not any("incomplete" in note for note in notes)
     (line,) = pd.read_csv(csv).to_dict("records")
     assert list(line) == ["generator", *FLAGS, "total", "n", "failed", "unanswered", "language_told"]
 
@@ -285,4 +285,4 @@ def test_what_is_not_complete_has_a_star(
     main()
     printed = capsys.readouterr().out
     assert "\nm *  " in printed
-    assert "* not complete" in printed
+    assert "* incomplete" in printed

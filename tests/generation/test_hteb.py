@@ -26,7 +26,7 @@ def test_a_run_takes_what_is_there_and_says_what_is_not(tmp_path: Path) -> None:
     # Their program saves what it gave up on as empty: the generator's failure, and an error type.
     assert (bad.output, bad.status, bad.reason, bad.first_flags) == ("", "failed", "empty after 1 attempt", ("empty",))
     reasons = {row.reason for row in read_transformed(study, "expansion", 1)}
-    assert reasons == {"nothing recorded for expansion with seed 1 (the folder has none of data set words)"}
+    assert reasons == {"no recording for expansion with seed 1 (the folder has no file of data set words)"}
     publish(tmp_path, rows("apple", "bread"), rows("a long apple", "a long bread"), transformation="expansion")
     assert generate(study) == {"ok": 2, "reused": 2}
 
@@ -161,7 +161,7 @@ def test_what_the_study_does_not_want_is_not_read(tmp_path: Path) -> None:
         ),
         (
             lambda path: pq.write_table(pa.table({"original": [{"x": "a"}], "p_seed_1": [{"x": "a"}]}), path),
-            "no text is known among the fields of its records: x",
+            "its records have no known text field; they have x",
         ),
     ],
 )
@@ -178,5 +178,5 @@ def test_the_folder_above_and_two_folders_of_one_name_are_refused(tmp_path: Path
     with pytest.raises(DataError, match="WORDS and Words could both be 'words'"):
         served(a_study(tmp_path), "apple")
     above = small_study(tmp_path, generator=GENERATOR | {"path": "."})
-    with pytest.raises(DataError, match=f"holds generators' folders; name one in generator.path: {FOLDER}"):
+    with pytest.raises(DataError, match=f"holds several generators; name one in generator.path: {FOLDER}"):
         RecordedOutputs.of(above)

@@ -149,7 +149,7 @@ def test_recorded_languages_are_of_one_text_and_not_its_own(tmp_path: Path) -> N
         assert jobs[0] == jobs[1]  # our draw, and the same key: how a language was found is no part of it
     record(tmp_path, "de", "tr")
     with pytest.raises(
-        StudyError, match="has cross_translation of one text in 'de' and 'tr'; keep one, or write 'drawn'"
+        StudyError, match="has cross_translation of one text into 'de' and 'tr'; keep one of them, or write 'drawn'"
     ):
         Plan(recorded).job(text("apple"), "cross_translation", 1)
 

@@ -88,8 +88,8 @@ def test_a_function_makes_texts_with_no_generator(tmp_path: Path, module: Path) 
 def test_a_study_alone_runs_no_code(tmp_path: Path, module: Path) -> None:
     module.write_text("raise SystemExit('ran')", encoding="utf-8")
     study = small_study(tmp_path, transformations=[function("shout")], generator={"kind": "none"})
-    assert "no generator is asked" in forecast(study)  # dry run, identity, status: none of them imports it
-    with pytest.raises(StudyError, match=rf"'mine' runs code, {MODULE}:shout; look at it, then add --allow-code"):
+    assert "no requests" in forecast(study)  # dry run, identity, status: none of them imports it
+    with pytest.raises(StudyError, match=rf"'mine' runs code, {MODULE}:shout; read it, then add --allow-code"):
         generate(study)
     assert MODULE not in sys.modules
     with pytest.raises(StudyError, match=r"module cannot be imported \(SystemExit: ran\)"):
@@ -99,10 +99,10 @@ def test_a_study_alone_runs_no_code(tmp_path: Path, module: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("none", "the function gave NoneType, not a text"),
-        ("empty", "the function gave an empty text"),
+        ("none", "the function returned NoneType, not a text"),
+        ("empty", "the function returned an empty text"),
         ("raises", "the function raised KeyError: 'apple'"),
-        ("counts", "the function gave another text when it was called again with the same arguments"),
+        ("counts", "the function returned different texts for the same arguments"),
     ],
 )
 def test_a_function_that_gives_no_text_leaves_a_failed_item(tmp_path: Path, module: Path, name: str, why: str) -> None:
@@ -158,7 +158,7 @@ def test_a_file_of_outputs_serves_what_it_has(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rows", "spec", "says"),
     [
-        ("text,output\napple,a\napple,b\n", {}, "row 2 is a second output for 'apple'; keep one"),
+        ("text,output\napple,a\napple,b\n", {}, "row 2 has a second output for 'apple'; keep only one"),
         ("text,out\napple,a\n", {}, "no column 'output'; there are: text, out; name yours under `outputs`"),
     ],
 )
@@ -232,8 +232,8 @@ def test_a_prompt_without_its_variable_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("named", "says"),
     [
-        ("no_such_package:f", "there is no module 'no_such_package' here; install its package, or correct it"),
-        ("generation.no_such:f", "there is no module 'generation.no_such'"),
+        ("no_such_package:f", "no module 'no_such_package' is installed; install its package, or correct the name"),
+        ("generation.no_such:f", "no module 'generation.no_such'"),
         ("itertools:count", "itertools has no Python source"),
     ],
 )

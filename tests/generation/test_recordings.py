@@ -67,7 +67,7 @@ def test_a_missing_recording_leaves_its_text_alone_and_is_served_once_it_is_ther
     good, bad = read_transformed(study, "paraphrasing", 1)
     assert (good.text, good.output, good.status, good.reason) == ("apple", "a pome", "ok", "")
     assert (bad.text, bad.output, bad.status, bad.attempts) == ("bread", "", "unanswered", 0)
-    assert bad.reason == "nothing recorded for paraphrasing"
+    assert bad.reason == "no recording for paraphrasing"
     (tmp_path / "outputs.jsonl").write_text(line() + line(text="bread", output="a loaf"))
     assert generate(study) == {"ok": 1, "reused": 1}
     assert [row.output for row in read_transformed(study, "paraphrasing", 1)] == ["a pome", "a loaf"]

@@ -127,7 +127,7 @@ def test_shards_and_a_whole_run_refuse_each_other(study: Study, tmp_path: Path) 
 @pytest.mark.parametrize("value", ["0/2", "3/2", "2", "a/b", "1/", "-1/2", "1/10000"])
 def test_what_is_no_shard_is_one_line(path: Path, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.argv", ["run", "--study", str(path), f"--shard={value}"])
-    with pytest.raises(StudyError, match="is not a shard of so many, such as 3/16"):
+    with pytest.raises(StudyError, match="is not a shard K/N, such as 3/16"):
         main()
 
 

@@ -70,7 +70,7 @@ SECTIONS = {
         "By transformation (HTEB, Figure 6)",
         "Shifts (HTEB, Figure 7)",
         "Data sets (HTEB, Tables 17 to 21)",
-        "Left out, failed, or included against the verdict, and why",
+        "Left out, failed, or included despite the verdict, with reasons",
     ],
     "model": ["Scores", "What each transformation does", "Data sets", "Ranks"],
     "rankings": [

@@ -68,6 +68,6 @@ def test_labels_that_are_numbers_have_the_words_of_the_data() -> None:
 
 def test_instructions_of_searches_are_no_task_for_people() -> None:
     with pytest.raises(
-        StudyError, match="people are not asked; write each query with its instruction as a data set of type reranking"
+        StudyError, match="people cannot do; write each query with its instruction as a data set of type reranking"
     ):
         scored_items(site().tasks["Core17InstructionRetrieval"])

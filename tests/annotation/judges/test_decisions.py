@@ -184,7 +184,7 @@ def _judgements_travel_in_a_bundle(study: Study, folder: Path) -> None:
     export(made, folder / "a.plumb", check=open_checked)
     bundle = Bundle.open(folder / "a.plumb")
     told = checks(bundle, [], "")
-    assert "what judges add (numbers, shares: 1,536 judgements of 384 outputs), computed again, is in" in told
+    assert "the verdicts match the judges' part, computed again (numbers, shares: 1,536 judgements of 384" in told
     shown = contents(bundle)
     assert "people alone  pairs" in shown and re.search(r"\ntranslation +English +accepted +accepted +48", shown)
     words = bundle.table("judgements.parquet", BundledJudgement).to_pandas()
@@ -197,7 +197,7 @@ def _judgements_travel_in_a_bundle(study: Study, folder: Path) -> None:
     other = with_json(lambda one: one | {"judges": [one["judges"][0] | {"seed": 7}, *one["judges"][1:]]})
     for edits, what in (
         ({"judgements.parquet": kinder}, "verdicts.json does not follow from the judgements"),
-        ({"judged.parquet": elsewhere}, "fixed other rules than the study has: judges.pool"),
+        ({"judged.parquet": elsewhere}, "has other rules than the study: judges.pool"),
         ({"study.json": other}, "judges.each.shares.seed 1337, now 7"),
         ({"judges.json": None}, "judges.json is missing"),
     ):

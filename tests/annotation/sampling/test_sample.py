@@ -164,7 +164,7 @@ def test_outputs_with_an_error_type_are_kept_out_where_the_study_says_so(variant
     assert kept.failed_share == seen.failed_share == pytest.approx(3 / 104)
     lines = flagged_lines(flagged_supply([seen])), flagged_lines(flagged_supply([kept]))
     assert lines[0] == [
-        "WARNING: paraphrasing, en: 29.7% of the outputs are flagged wrong_language (docs/flags.md); look at them, or"
+        "WARNING: paraphrasing, en: 29.7% of the outputs are flagged wrong_language (docs/flags.md); read some, or"
         " keep them from raters with `sample.without: [wrong_language]`",
         "outputs flagged with an error type (docs/flags.md): 5.9% of paraphrasing, en, runaway",
     ]

@@ -289,7 +289,7 @@ def test_outputs_in_the_wrong_language_are_announced_before_and_after_the_sample
     for _ in range(2):
         text = status_text(read_status(Evidence.open(generated), NOW), ARGUMENTS)
         assert (
-            "WARNING: paraphrasing, en: 89.1% of the outputs are flagged wrong_language (docs/flags.md); look at them"
+            "WARNING: paraphrasing, en: 89.1% of the outputs are flagged wrong_language (docs/flags.md); read some"
             in text
         )
         assert "flagged with an error type (docs/flags.md): " in text and "% of backtranslation, en, identical" in text

@@ -107,9 +107,9 @@ def test_a_study_becomes_a_board_and_what_cannot_be_is_one_line(tmp_path: Path) 
     words = ("--exports", str(tmp_path / "exports"))
     status, out, err = run(tmp_path, study.file, *words)
     assert status == 0, err
-    assert "No intervals: of 3 tasks they would say nothing; it takes 5." in out and "1 (3)" in out
+    assert "No intervals: they need at least 5 tasks, not 3." in out and "1 (3)" in out
     for more, said in (
-        (("--languages", "dan"), "--languages is not for a study"),
+        (("--languages", "dan"), "--languages does not apply to a study"),
         (("--seed", "-1"), "is not a whole number from 0"),
     ):
         status, _, err = run(tmp_path, study.file, *words, *more)

@@ -113,13 +113,13 @@ def test_tasks_with_one_item_or_without_labels_are_checked_and_not_scored() -> N
     assert pair["labels"].verdict == "fail" and pair["rare_labels"].value == 1
     assert (
         unusable(table("sts", test={**one, "score": [1.0]}), "paper")
-        == "there is one pair alone: Spearman's rho needs two"
+        == "there is only one pair: Spearman's rho needs two"
     )
     train = {"text": [f"text {i}" for i in range(4)], "label": [["a"], ["b"], ["a", "b"], []]}
     bare = table("multilabel_classification", train=train, test={"text": ["one text", "two texts"], "label": [[], []]})
     found = findings(bare)["labels"]
     assert (found.verdict, found.value, found.reason) == ("fail", 0, "0 labels in split test")
-    assert unusable(bare, "paper") == "no text that is scored has a label"
+    assert unusable(bare, "paper") == "no scored text has a label"
 
 
 def test_labels_are_called_as_the_file_calls_them() -> None:

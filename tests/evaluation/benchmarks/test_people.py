@@ -58,7 +58,7 @@ def found(study: Study, question: str = "similarity") -> Finding:
 
 def test_people_who_agree_with_the_gold_and_people_who_turn_it_round(study: tuple[Study, dict[str, float]]) -> None:
     made, gold = study
-    assert found(made).reason == "not known: nobody has answered 'similarity' on its items"
+    assert found(made).reason == "not known: nobody answered 'similarity' on its items"
     answered(made, {pair: [value, value] for pair, value in gold.items()})
     agreed = found(made)
     rounded = [round(value) for value in gold.values()]
@@ -76,7 +76,7 @@ def test_a_question_must_be_named_and_have_been_asked(study: tuple[Study, dict[s
     made, gold = study
     answered(made, {pair: [value] for pair, value in gold.items()})
     assert found(made, "").reason == "not known: name the question that asks for the gold: --question (similarity)"
-    with pytest.raises(StudyError, match="--question simile: nobody was asked that; did you mean 'similarity'"):
+    with pytest.raises(StudyError, match="--question simile: the study does not ask it; did you mean 'similarity'"):
         PeopleChecks(CampaignData.read(made), made.raters.per_pair, "simile", 1)
     words = ("--study", str(made.file), "--exports", str(made.folder.parent), "--question", "similarity")
     done = here("evaluation.benchmarks", "check", *words)
@@ -84,7 +84,7 @@ def test_a_question_must_be_named_and_have_been_asked(study: tuple[Study, dict[s
     table = pd.read_csv(made.folder / "quality" / "checks.csv")
     assert list(table.loc[table["check"] == "people_scores", "task"]) == ["sample_sts"]
     done = here("evaluation.benchmarks", "check", "--study", "studies/demo.yaml", "--question", "similarity")
-    assert done.returncode == 2 and "in a study of items alone" in done.stderr
+    assert done.returncode == 2 and "only with a study of items" in done.stderr
 
 
 def test_labels_of_most_people_are_laid_beside_the_gold_by_cohens_kappa() -> None:

@@ -68,11 +68,11 @@ def test_a_table_becomes_a_benchmark_a_study_and_an_answer(tmp_path: Path, long:
         (("--budget", "2"), "cheapest selection"),
         (("--seed", "-1"), "is not a whole number from 0"),
         (("--budget", "3", "hours"), "give a number and one of tasks, texts, characters, minutes"),
-        (("--budget", "5", "minutes"), "give them in a table with the columns task, seconds"),
+        (("--budget", "5", "minutes"), "list them in a table with the columns task, seconds"),
         (("--languages", "dan"), "no task is in 'dan'"),
-        (("--keep", "STS99"), "--keep STS99: it is not among the 8 tasks"),
+        (("--keep", "STS99"), "--keep STS99: not one of the 8 tasks"),
         (("--benchmark", "MTEB(Multilingual, v9)"), "has no benchmark 'MTEB(Multilingual, v9)'; did you mean"),
-        (("--benchmark", "MTEB(eng, v2)"), "is it another version of it?"),
+        (("--benchmark", "MTEB(eng, v2)"), "name the right version of the benchmark"),
     ],
 )
 def test_what_cannot_be_is_one_line(tmp_path: Path, long: pd.DataFrame, words: tuple[str, ...], said: str) -> None:
@@ -86,7 +86,7 @@ def test_bad_tables_are_one_line(tmp_path: Path, long: pd.DataFrame) -> None:
         (long.drop(index=3), "1 of 192 scores are missing"),
         (long.assign(score="high"), "row 1, field 'score' is not a number"),
         (long[long["model"] == "org0/m0"], "1 models of 1 families cannot be split"),
-        (pd.concat([long, long.head(1)]), "stands there twice"),
+        (pd.concat([long, long.head(1)]), "appears twice"),
         (long.assign(task=long["task"] + "-own"), "is not one of mteb's and has no type"),
     ):
         status, _, err = run(tmp_path, frame, "--budget", "4", "--cover", "type")

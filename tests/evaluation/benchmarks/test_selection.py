@@ -223,7 +223,7 @@ def test_a_budget_that_no_coverage_can_meet_and_too_few_models_are_one_line() ->
     [
         (SelectionRequest(0.5, "tasks", cover="none"), "--budget 0.5 tasks: the cheapest task takes 1"),
         (SelectionRequest(4, "tasks", cover="none", rho=math.nan), "give a rho from -1 to 1"),
-        (SelectionRequest(4, "tasks", cover="none", mse=-1), "and an mse from 0 on"),
+        (SelectionRequest(4, "tasks", cover="none", mse=-1), "and an mse of at least 0"),
     ],
 )
 def test_what_would_choose_nothing_or_hold_against_nothing_is_one_line(asked: SelectionRequest, said: str) -> None:
@@ -238,7 +238,7 @@ def test_agreement_that_is_undefined_for_every_random_selection_is_nan() -> None
 
 def test_a_budget_for_all_tasks_says_that_there_is_nothing_to_choose() -> None:
     found = select(made(24, 6), facts(6), SelectionRequest(20, "tasks", cover="none"))
-    assert selection_files.answer(found) == "All 6 tasks are within the budget: there is nothing to choose."
+    assert selection_files.answer(found) == "All 6 tasks are within the budget, so there is nothing to choose."
 
 
 def test_costs_and_what_was_left_out_are_said_as_people_read_them() -> None:

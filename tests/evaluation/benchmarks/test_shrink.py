@@ -90,7 +90,9 @@ def test_what_comes_out_scores_alike_in_mteb_in_a_study_and_in_the_check(
     small = tmp_path / "small"
     about = json.loads((small / "about.json").read_text())
     assert about["answer"] == out.splitlines()[0] and left.items() <= about["smaller"].items()
-    assert about["seed"] == 1337 and out.startswith("How alike 3 models rank on it and on the whole data set: tau ")
+    assert about["seed"] == 1337 and out.startswith(
+        "Agreement of the ranking of 3 models with that on the whole data set: tau "
+    )
     lines = yaml.safe_load((small / "dataset.yaml").read_text())["datasets"]
     own = yaml.safe_load(study.file.read_text()) | {"datasets": [{**lines[0], "path": str(small / lines[0]["path"])}]}
     (tmp_path / "own.yaml").write_text(yaml.safe_dump(own))
@@ -123,7 +125,7 @@ def test_documents_are_drawn_by_label_or_not_without_replacement_and_by_seed(stu
             for seed in (1, 1, 2)
         ]
         assert texts[0] == texts[1] != texts[2]
-    assert "whatever their label" in smaller.draw_documents(sets, 20, stratified=False, seed=1).how[0]
+    assert "regardless of labels" in smaller.draw_documents(sets, 20, stratified=False, seed=1).how[0]
     nested = site().tasks["BiorxivClusteringS2S"]
     assert smaller.draw_documents(nested, 6, stratified=False, seed=1).counts["documents"] == 6
 
@@ -138,7 +140,7 @@ def test_documents_are_drawn_with_replacement_too(study: Study) -> None:
         # Of 60 draws from 80 documents 80 (1 - (79/80)^60) = 42.4 differ on the mean, of 15 from each 20 as many.
         assert len(part.texts) == 60 and 33 <= differ <= 52 and made.counts["documents"] == 60
         assert made.how[0].startswith("60 of 80 documents, drawn with replacement, ")
-        assert made.how[1] == f"{differ} of them differ: the others stand there more than once"
+        assert made.how[1] == f"{differ} of them are distinct: the others are repeats"
         assert all(gold == f"l{texts.index(text) % 4}" for (text,), gold in zip(part.texts, part.gold, strict=True))
         if stratified:
             assert sorted(np.unique(part.gold, return_counts=True)[1]) == [15, 15, 15, 15]
@@ -188,16 +190,16 @@ def test_ranks_that_hold_and_ranks_that_turn(study: Study) -> None:
         (("--task", "set"), "did you mean 'sets'?"),
         (
             ("--task", "sets"),
-            "3 of the 80 documents of 'sets': draw fewer than there are, and at least as many as labels",
+            "--documents 3: 'sets' has 80 documents and",
         ),
-        (("--task", "sets", "--documents", "80"), "draw fewer than there are"),
+        (("--task", "sets", "--documents", "80"), "choose a number below the documents"),
         (("--task", "sets", "--seed", "-1"), "is not a whole number from 0"),
         (("--task", "search", "--pool", "m9"), "no model 'm9'"),
         (
             ("--task", "search", "--documents", "9"),
-            "--documents is for clustering, and 'search' is retrieval: it has --q",
+            "--documents is for clustering, but 'search' is retrieval; use --q",
         ),
-        (("--task", "sets", "--documents", "9", "--depth", "2"), "--depth is for retrieval, and 'sets' is clustering"),
+        (("--task", "sets", "--documents", "9", "--depth", "2"), "--depth is for retrieval, but 'sets' is clustering"),
         (("--task", "sets", "--documents", "79"), "cannot be drawn by label (The train_size = 1 should be greater"),
         (("--task", "search", "--pool", "bm25"), "pip install 'mteb[bm25s]'"),
     ],
@@ -211,11 +213,11 @@ def test_what_cannot_be_made_smaller_is_one_line(
 
 
 def test_types_and_labels_that_cannot_be_made_smaller_say_so(study: Study) -> None:
-    with pytest.raises(StudyError, match="'STSBenchmark' is sts: clustering and retrieval alone"):
+    with pytest.raises(StudyError, match="'STSBenchmark' is sts; only clustering and retrieval"):
         smaller.refuse_unfit(site().tasks["STSBenchmark"])
     seldom = TableDataset("rare", "clustering", "en", "1", {
         "test": pd.DataFrame({"text": list("abcdef"), "label": ["x"] * 5 + ["y"]})})  # fmt: skip
-    with pytest.raises(DataError, match=r"cannot be drawn by label \(.*\); take --draw uniform"):
+    with pytest.raises(DataError, match=r"cannot be drawn by label \(.*\); use --draw uniform"):
         smaller.draw_documents(seldom, 3, stratified=True, seed=1)
     nothing = TableDataset("bare", "retrieval", "en", "1", {"test": pd.DataFrame({"id": ["q"], "query": ["asked"]})},
                            {"d": "told"}, {"q": {"d": 0}})  # fmt: skip

@@ -162,7 +162,7 @@ def test_a_copy_of_a_text_is_left_out_of_pairs_and_put_back(tmp_path: Path, monk
 @pytest.mark.parametrize(
     ("rights", "said"),
     [
-        ({}, "nobody says under which licence the texts of 'sample_sts' are"),
+        ({}, "the texts of 'sample_sts' have no licence"),
         ({"sts": RIGHTS}, "no data set 'sts'; known are"),
     ],
 )
@@ -208,19 +208,19 @@ def test_whatever_was_edited_is_named(bundle: Path, edited: Edit) -> None:
         "ratings.parquet": (with_rows(lower), "pair_means.parquet does not follow from the ratings: pair "),
         "outputs/paraphrasing/1337.parquet": (with_rows(other_rated(seen.pairs)), "was edited: the output of pair "),
         "texts/sample_sts.parquet": (with_rows(lambda f: f.assign(text="A")), "the text 'A' has another hash"),
-        "decisions.json": (lambda _: excluded, f"says of {rater}'s rating of pair "),
-        "transformations.json": (lambda c: c.replace(b"{text}", b"{text}!"), "has other prompts of paraphrasing"),
+        "decisions.json": (lambda _: excluded, f"marks {rater}'s rating of pair "),
+        "transformations.json": (lambda c: c.replace(b"{text}", b"{text}!"), "has prompts of paraphrasing"),
         "rules.json": (
             lambda c: c.replace(b'"threshold": 3.0', b'"threshold": 2.0'),
-            "fixed other rules than the study",
+            "has other rules than the study",
         ),
         "manifest.json": (with_json(lambda m: m | {"simulated": False}), "whether they are simulated"),
     }
     path = edited({name: change for name, (change, _) in changes.items()})
     said = said_of(path)
     for name in set(changes) - {"manifest.json"}:
-        assert f"{name} is not what was exported (its hash is another)" in said
-    assert said.count("its hash is another") == len(changes) - 1
+        assert f"{name} was edited: its hash is not the manifest's" in said
+    assert said.count("its hash is not the manifest's") == len(changes) - 1
     again = said_of(renewed(path))  # by somebody who knows the format
     for name, (_, what) in changes.items():
         assert what in said and what in again, name
@@ -249,17 +249,19 @@ def test_archives_that_are_none_are_one_line(bundle: Path, edited: Edit, tmp_pat
         pass
     later = with_json(lambda said: said | {"version": 2})
     tried = {
-        "no bundle": tmp_path / "nothing",
+        "no file": tmp_path / "nothing",
         "is a folder, not a file": tmp_path,
-        "is cut off, or no bundle": cut,
+        "is cut off, or not a bundle": cut,
         "File is not a zip file": text,
         "has no manifest.json": empty,
-        "is of format 2, and this version reads 1": shutil.copy(edited({"manifest.json": later}), tmp_path / "later"),
-        "called '../evil.json', which no bundle has": shutil.copy(edited({}, {"../evil.json": b""}), tmp_path / "1"),
-        "called '/etc/evil.json'": shutil.copy(edited({}, {"/etc/evil.json": b""}), tmp_path / "2"),
-        "called 'evil.py'": shutil.copy(edited({}, {"evil.py": b""}), tmp_path / "3"),
-        "something else than a file": shutil.copy(edited({}, {"link.json": b"/etc/passwd"}), tmp_path / "4"),
-        "bytes when unpacked, more than the": bomb(tmp_path / "bomb"),
+        "has format 2, but this version reads up to 1": shutil.copy(
+            edited({"manifest.json": later}), tmp_path / "later"
+        ),
+        "has an unexpected member '../evil.json'": shutil.copy(edited({}, {"../evil.json": b""}), tmp_path / "1"),
+        "has an unexpected member '/etc/evil.json'": shutil.copy(edited({}, {"/etc/evil.json": b""}), tmp_path / "2"),
+        "has an unexpected member 'evil.py'": shutil.copy(edited({}, {"evil.py": b""}), tmp_path / "3"),
+        "that is not a file": shutil.copy(edited({}, {"link.json": b"/etc/passwd"}), tmp_path / "4"),
+        "bytes when unpacked, of at most": bomb(tmp_path / "bomb"),
     }
     for said, path in tried.items():
         with pytest.raises(DataError) as refused:
@@ -271,7 +273,7 @@ def test_inspect_says_what_is_in_it_and_fails_on_what_is_wrong(bundle: Path, edi
     done = here("evaluation.bundle", "inspect", str(bundle))
     assert done.returncode == 0, done.stderr
     assert "SIMULATED" in done.stdout and "apache-2.0" in done.stdout and "signature: not checked" in done.stdout
-    assert "computed again from the ratings, are those in it" in done.stdout
+    assert "match the values computed again from the ratings" in done.stdout
     done = here("evaluation.bundle", "inspect", str(edited({"verdicts.json": with_json(accepted_more)})))
     assert done.returncode == 2 and "says rejected, its ratings say accepted" in done.stdout
     assert done.stderr.strip().splitlines()[-1].startswith("error: ")
@@ -300,7 +302,7 @@ def test_a_signature_is_checked_by_minisign(bundle: Path, tmp_path: Path) -> Non
     tool, own = shutil.which("minisign"), Path(shutil.copy(bundle, tmp_path / "own.plumb"))
     if tool is None:
         own.with_name("own.plumb.minisig").touch()
-        with pytest.raises(StudyError, match="checked by minisign, which is not installed"):
+        with pytest.raises(StudyError, match="checking signatures needs minisign"):
             check_signature(own, "RWQ")
         return
     key, secret = tmp_path / "k.pub", tmp_path / "k.sec"
@@ -310,5 +312,5 @@ def test_a_signature_is_checked_by_minisign(bundle: Path, tmp_path: Path) -> Non
     assert "edition 1" in check_signature(own, key.read_text().splitlines()[-1])
     own.chmod(0o644)
     own.write_bytes(own.read_bytes() + b"0")
-    with pytest.raises(DataError, match=r"does not hold for this key \(Signature verification failed\)"):
+    with pytest.raises(DataError, match=r"is not valid for this key \(Signature verification failed\)"):
         check_signature(own, str(key))

@@ -70,24 +70,24 @@ _REAL = {name: with_rows(people) for name in ("ratings.parquet", "control_rating
 @pytest.mark.parametrize(
     ("changes", "what"),
     [
-        ({"ratings.parquet": with_rows(off_scale)}, "ratings.parquet holds 6 for 'fluency'"),
-        ({**_REAL, "manifest.json": with_json(lambda m: m | {"simulated": False})}, "(simulated-...) a person's"),
+        ({"ratings.parquet": with_rows(off_scale)}, "ratings.parquet has a rating 6 for 'fluency'"),
+        ({**_REAL, "manifest.json": with_json(lambda m: m | {"simulated": False})}, "(simulated-...) as a person's"),
         ({OUTPUTS: with_rows(other_key)}, "was edited: the output of pair "),
-        ({OUTPUTS: with_rows(other_text)}, "covers other texts than the data sets have"),
+        ({OUTPUTS: with_rows(other_text)}, "covers other texts than the data sets"),
         ({"scores.parquet": lambda c: c[:500]}, "a member cannot be read: "),
         ({"pairs.parquet": with_rows(lambda f: f[:0])}, "which is not among the pairs"),
         ({"pair_means.parquet": with_rows(lambda f: f[:0])}, "pair_means.parquet does not follow from the ratings"),
         ({"study.json": with_json(lambda s: s | {"datasets": None})}, "study.json: datasets"),
-        ({"study.json": with_json(lambda s: s | {"generator": []})}, "study.json holds no study"),
-        ({"study.json": with_json(lambda s: s | {"evaluation": {"models": [{"name": []}]}})}, "holds no study"),
+        ({"study.json": with_json(lambda s: s | {"generator": []})}, "study.json is not a study"),
+        ({"study.json": with_json(lambda s: s | {"evaluation": {"models": [{"name": []}]}})}, "is not a study"),
         ({"verdicts.json": with_json(lambda v: [v[0] | {"task_type": "x"}, *v[1:]])}, "of which there are no pairs"),
-        ({"study.json": with_json(lambda s: s | {"engines": {}})}, "says 'engines' of its study, and no bundle does"),
+        ({"study.json": with_json(lambda s: s | {"engines": {}})}, "has an unexpected setting 'engines' in study"),
         (
             {"study.json": in_part("generator", settings={"trust_remote_code": True})},
-            "says 'settings' of its generator",
+            "has an unexpected setting 'settings' in generator",
         ),
-        ({"study.json": in_part("evaluation", device="cuda:7")}, "says 'device' of its evaluation"),
-        ({"study.json": with_json(lambda s: s | {"raters": 4})}, "study.json holds no study"),
+        ({"study.json": in_part("evaluation", device="cuda:7")}, "has an unexpected setting 'device' in evaluation"),
+        ({"study.json": with_json(lambda s: s | {"raters": 4})}, "study.json is not a study"),
     ],
 )
 def test_what_fits_its_hash_and_cannot_be_is_a_fault_too(edited: Edit, changes: Any, what: str) -> None:
@@ -108,13 +108,13 @@ def test_what_fits_its_hash_and_cannot_be_is_a_fault_too(edited: Edit, changes: 
                 "texts/sample_sts.parquet": with_rows(lambda f: f.assign(dataset="x", task_type="y")),
             },
             [
-                "rules.json is empty, and the verdicts follow rule ac71a7330d",
-                "looks.json is empty, and verdicts were reached",
-                *(f"says another {name} than study.json" for name in ("study", "description", "generator")),
-                "of paraphrasing in en 84 usable of 84 outputs, and there are 82 of 84",
-                "failed_share 0.0238095, and its counts say 0",
-                "has texts with dataset 'x', and the manifest says 'sample_sts'",
-                "has texts with task_type 'y', and the manifest says 'sts'",
+                "rules.json is empty, but the verdicts follow rule ac71a7330d",
+                "looks.json is empty, although each verdict leaves an entry there",
+                *(f"has another {name} than study.json" for name in ("study", "description", "generator")),
+                "for paraphrasing in en: 84 usable of 84 outputs, but there are 82 of 84",
+                "failed_share 0.0238095, but its counts give 0",
+                "has texts with dataset 'x', but the manifest says 'sample_sts'",
+                "has texts with task_type 'y', but the manifest says 'sts'",
             ],
         ),
         (
@@ -126,17 +126,17 @@ def test_what_fits_its_hash_and_cannot_be_is_a_fault_too(edited: Edit, changes: 
                 "manifest.json": of_dataset(task="clustering", kind="mteb", languages=["de"]),
             },
             [
-                "without 'acceptance': somebody took it out",
-                *(f"notes another {name}_sha256 last than the verdicts" for name in ("ratings", "pairs")),
-                "looks.json notes 1 ratings last, and 144 count",
-                "has verdicts with other ratings_sha256 than each other",
+                "without 'acceptance': somebody removed it",
+                *(f"ends with another {name}_sha256 than the verdicts" for name in ("ratings", "pairs")),
+                "looks.json ends with 1 ratings, but 144 count",
+                "has verdicts with different ratings_sha256",
                 "has another withdrawn_hash than the withdrawn pairs",
                 "says that translation was made by 'vllm'",
-                "translation in en 84 usable of 85 outputs, and there are 84 of 84",
+                "translation in en: 84 usable of 85 outputs, but there are 84 of 84",
                 "more outputs with an error type than the 84 usable",
-                "says task clustering of sample_sts, and study.json sts",
-                "says that sample_sts is mteb, and study.json that it is local",
-                "has texts in other languages than de",
+                "says task clustering for sample_sts, but study.json says sts",
+                "says that sample_sts is mteb, but study.json says local",
+                "has texts in languages other than the manifest's de",
             ],
         ),
         ({"rules.json": with_json(lambda _: {})}, ["rules.json does not have the expected content (a list)"]),
@@ -147,11 +147,11 @@ def test_what_fits_its_hash_and_cannot_be_is_a_fault_too(edited: Edit, changes: 
                 "manifest.json": with_json(lambda m: m | {"rated": ["2020-01-01"] * 2}),
             },
             [
-                "with seed 7, of which there are no outputs",
-                "is of 'x' (",
-                "says of paraphrasing in en unanswered -1, which no count is",
-                "says nothing of translation in en",
-                "says rated 2020-01-01 to 2020-01-01, and the ratings are of",
+                "with seed 7, which has no outputs",
+                "is from 'x' (",
+                "says for paraphrasing in en: unanswered -1, which is not a count",
+                "lacks counts for translation in en",
+                "says rated 2020-01-01 to 2020-01-01, but the ratings are of",
             ],
         ),
         (
@@ -169,10 +169,10 @@ def test_data_sets_without_what_is_scored_are_one_line(edited: Edit) -> None:
     whole = Bundle.open(renewed(edited({"data/sample_sts/test.parquet": with_rows(lambda f: f)})))
     assert BundleSource(whole, whole.study()).loaded
     found = Bundle.open(renewed(edited({"data/sample_sts/test.parquet": without_scores})))
-    with pytest.raises(DataError, match="'sample_sts' is not whole"):
+    with pytest.raises(DataError, match="'sample_sts' is incomplete"):
         _ = BundleSource(found, found.study()).loaded
     found = Bundle.open(renewed(edited({"data/sample_sts/test.parquet": of_large_words})))
-    with pytest.raises(DataError, match="its column 'score' is of large_string and called JSON"):
+    with pytest.raises(DataError, match="its column 'score' is marked as JSON, but has type large_string"):
         _ = BundleSource(found, found.study()).loaded
 
 

@@ -55,7 +55,7 @@ def test_the_makers_models_stand_beside_and_simulation_is_said(bundle: Path, tmp
     assert (set(alike["dataset"]), left) == ({"sample_intents"}, 6)
     wanted = EvaluationRequest(beside=(("other", other),), simulated=True)
     again = evaluate_bundle(found, [{"name": "mine"}], tmp_path, wanted, loader)
-    assert again.notes == ("other: 6 scores left out, of other items, texts or settings",)
+    assert again.notes == ("other: 6 scores left out, on other items, texts or settings",)
 
 
 def test_a_bundle_without_the_makers_scores_is_scored_all_the_same(
@@ -85,7 +85,7 @@ def test_only_what_was_accepted_is_scored_unless_it_is_said(bundle: Path, tmp_pa
         found, [{"name": "mine"}], tmp_path, EvaluationRequest(include_rejected=True, simulated=True), loader
     )
     assert set(made.scores[made.scores["transformation"] == "translation"]["status"]) == {"included_rejected"}
-    assert "WITH WHAT NO VERDICT ACCEPTS" in report.evaluation(found, made)
+    assert "INCLUDING TRANSFORMATIONS THAT NO VERDICT ACCEPTS" in report.evaluation(found, made)
 
 
 def test_a_model_that_fails_is_one_line_and_the_others_stay(bundle: Path, tmp_path: Path, loader: Loader) -> None:
@@ -113,14 +113,14 @@ def test_referenced_texts_are_joined_from_a_copy_and_refused_from_another(
     pairs = pd.read_parquet(study.folder / "pairs.parquet").set_index("pair_id")
     assert made.outcome.pairs and all(pairs["original"][one.pair_id] == one.original for one in made.outcome.pairs)
     assert made.scores["score"].notna().all()
-    with pytest.raises(StudyError, match="may not be handed on .* --data sample_sts=FILE"):
+    with pytest.raises(StudyError, match="may not be shared .* --data sample_sts=FILE"):
         evaluate_bundle(found, [{"name": "mine"}], tmp_path / "no", REHEARSAL, loader)
     with pytest.raises(StudyError, match="--data sts: no data set of that name"):
         evaluate_bundle(
             found, [{"name": "mine"}], tmp_path / "no", EvaluationRequest({"sts": copy}, simulated=True), loader
         )
     copy.write_text(copy.read_text(encoding="utf-8").replace("a", "e", 1), encoding="utf-8")
-    with pytest.raises(DataError, match="and the bundle is of .*: another revision, or another file"):
+    with pytest.raises(DataError, match="but the bundle has .*: another revision, or another file"):
         evaluate_bundle(found, [{"name": "mine"}], tmp_path / "no", wanted, loader)
     assert not (tmp_path / "no").exists()
 

@@ -82,7 +82,7 @@ def test_texts_that_may_not_be_handed_on_are_joined_before_people_read_them(tmp_
     made = recorded_study(tmp_path, datasets=rights)
     export(made, tmp_path / "a.plumb")
     found, out = open_checked(tmp_path / "a.plumb"), tmp_path / "again.yaml"
-    with pytest.raises(StudyError, match="may not be handed on .* --data sample_sts=FILE"):
+    with pytest.raises(StudyError, match="may not be shared .* --data sample_sts=FILE"):
         study_again(found, out, tmp_path / "exports2")
     assert not out.exists()
     files = {"sample_sts": RECORDED / "study" / "demo" / "pairs.csv"}
@@ -152,7 +152,7 @@ def test_what_would_be_another_campaign_is_refused(bundle: Path, tmp_path: Path)
         study_again(found, out, exports)
     found = Bundle.open(bundle)
     found.__dict__["rubric"] = found.rubric.model_copy(update={"scale": (1, 2, 3)})
-    with pytest.raises(StudyError, match="asked by another rubric 'hteb'"):
+    with pytest.raises(StudyError, match="its rubric 'hteb' differs from the one here"):
         study_again(found, out, exports)
     found = Bundle.open(bundle)
     one = found.transformations["paraphrasing"]
@@ -165,11 +165,11 @@ def test_what_would_be_another_campaign_is_refused(bundle: Path, tmp_path: Path)
     )
     with pytest.raises(StudyError, match=r"ends in \.yaml; name it .*again\.yaml"):
         study_again(found, out.with_suffix(""), exports)
-    with pytest.raises(StudyError, match="--data sts: no data set of that name is to be brought"):
+    with pytest.raises(StudyError, match="--data sts: no data set of that name needs a copy"):
         study_again(found, out, exports, {"sts": out})
     told = study_again(found, out, exports)  # prompts of the maker's own come with it, word for word
     assert Plan(told.study).prompt_hashes["mine"] == one.prompt_hash
-    with pytest.raises(StudyError, match="there is such a file"):
+    with pytest.raises(StudyError, match="this file exists"):
         study_again(Bundle.open(bundle), out, exports)
     out.unlink()
     with pytest.raises(StudyError, match="records of a study of that name"):
@@ -182,6 +182,6 @@ def test_what_would_run_code_comes_with_no_study(edited: Callable[..., Path], tm
     evil = {"generator": {"kind": "vllm", "model": "evil/model", "settings": {"trust_remote_code": True}}}
     changes = {name: with_json(lambda said: said | evil) for name in ("study.json", "manifest.json")}
     found, out = Bundle.open(renewed(edited(changes))), tmp_path / "again.yaml"
-    with pytest.raises(DataError, match="says 'settings' of its generator, and no bundle does"):
+    with pytest.raises(DataError, match="has an unexpected setting 'settings' in generator"):
         study_again(found, out, tmp_path / "exports")
     assert not out.exists()

@@ -174,7 +174,9 @@ def test_one_rater_and_answers_that_do_not_vary_have_no_number() -> None:
         assert table["value"].isna().all() and (table["reason"] != "").all(), asked
         assert (table["band"] == "").all() and (table["flag"] == "").all()
     flat = found("score", [1.0, 2.0, 3.0, 4.0], {"a": [3.0] * 4, "b": [3.0] * 4})
-    assert math.isnan(flat.at["Spearman", "value"]) and flat.at["Spearman", "reason"] == "no two raters both vary"
+    assert (
+        math.isnan(flat.at["Spearman", "value"]) and flat.at["Spearman", "reason"] == "no two raters' answers both vary"
+    )
     same = found("label", right, {"a": ["l1"] * ITEMS, "b": ["l1"] * ITEMS})
     assert same.loc["Fleiss' kappa":"Cohen's kappa", "value"].isna().all()  # type: ignore[misc]
 
@@ -254,7 +256,7 @@ def test_agreement_with_people_is_the_mean_over_raters() -> None:
     own = ScorerAnswers("m", "llm", tuple(map(str, values[3])))
     (row,) = annotators(plain_task("cluster", ["x"] * N), [own], clusters, n_resamples=20, rng=rng).to_dict("records")
     assert row["value"] == pytest.approx(np.mean([adjusted_rand_score(values[k], values[3]) for k in range(3)]))
-    assert math.isnan(row["winning_rate"]) and row["reason"] == "a cluster's number is each rater's own"
+    assert math.isnan(row["winning_rate"]) and row["reason"] == "cluster numbers of two raters are not comparable"
 
 
 def test_candidates_are_ranked_alike_within_items() -> None:
@@ -279,7 +281,7 @@ def test_two_raters_are_too_few_for_the_test_and_none_for_anything() -> None:
     for number, measured in ((2, True), (0, False)):
         table = annotators(plain_task("label", ["l1"] * N), [model], raters[:number], n_resamples=20, rng=rng)
         assert math.isfinite(table["value"].iloc[0]) == measured
-        assert math.isnan(table["winning_rate"].iloc[0]) and "takes 3 raters" in table["reason"].iloc[0]
+        assert math.isnan(table["winning_rate"].iloc[0]) and "needs 3 raters" in table["reason"].iloc[0]
 
 
 def test_what_is_hard_for_both_is_spearmans_rho_over_tasks() -> None:

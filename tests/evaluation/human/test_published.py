@@ -102,7 +102,7 @@ def test_the_authors_own_files_give_the_same(tmp_path: Path) -> None:
     eight = table(tmp_path / "papers", "as_hume")
     unknown = eight[eight["n"] == 0]
     assert len(unknown) == 10 and unknown["low"].isna().all() and not unknown["star"].any()
-    assert set(unknown["reason"]) == {"how many items there were is not known, and the interval rests on it"}
+    assert set(unknown["reason"]) == {"the number of items is unknown, so there is no interval"}
     status, said, wrong = run(*files, "--out", tmp_path / "all")
     assert status == 0 and "On 26 tasks in a language" in said and "of 19;" in said, wrong  # all but BM25
     assert "baseline-bm25s (has 6)" in (tmp_path / "all" / "index.html").read_text(encoding="utf-8")
@@ -111,11 +111,11 @@ def test_the_authors_own_files_give_the_same(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "line"),
     [
-        ({"drop": "revision"}, "no column 'revision'; needed are model, revision, task, language, value"),
+        ({"drop": "revision"}, "no column 'revision'; it needs model, revision, task, language, value"),
         ({"metric": "accuracy"}, "no row has the metric 'main_score'"),
-        ({"model": "nobody"}, "nobody is called 'Human'"),
-        ({"value": 45.8}, "has the score 45.8; scores are from -1 to 1"),
-        ({"drop": "task_type"}, "its metrics do not tell; add a column 'task_type'"),
+        ({"model": "nobody"}, "no model is called 'Human'"),
+        ({"value": 45.8}, "has the score 45.8; scores must be from -1 to 1"),
+        ({"drop": "task_type"}, "is not clear from its metrics; add a column 'task_type'"),
     ],
 )
 def test_a_file_that_is_none_is_one_line(tmp_path: Path, change: dict[str, object], line: str) -> None:
@@ -136,11 +136,13 @@ def test_what_does_not_go_together_is_said(tmp_path: Path) -> None:
         (("--scores", tmp_path / "none.csv", *out), f"no file {tmp_path / 'none.csv'}"),
         (("--scores", scores, "--agreement", tmp_path / "none.json", *out), f"no file {tmp_path / 'none.json'}"),
         (("--scores", scores, "--out", agreement), "a file is there; name a folder"),
-        (("--study", "studies/human.yaml", "--agreement", agreement), "go with --scores"),
+        (("--study", "studies/human.yaml", "--agreement", agreement), "belong to --scores"),
     ]
     agreement_of_nothing = tmp_path / "bad.json"
     agreement_of_nothing.write_text('{"rows": [{"task": "a"}]}', encoding="utf-8")
-    cases.append((("--scores", scores, "--agreement", agreement_of_nothing, *out), "no list of rows, each with task"))
+    cases.append(
+        (("--scores", scores, "--agreement", agreement_of_nothing, *out), "it must be a list of rows with task")
+    )
     for words, line in cases:
         status, _, wrong = run(*words)
         assert status == 2 and line in wrong and "Traceback" not in wrong, (words, wrong)
@@ -190,7 +192,7 @@ def test_a_model_that_is_called_as_a_rater_is_one_line(tmp_path: Path) -> None:
     model = frame[frame["model"] == PAPERS[0]].head(1).assign(model="annotator_1", language="xyz")
     pd.concat([frame, model]).to_parquet(scores)
     status, _, wrong = run("--scores", scores, "--out", tmp_path / "report")
-    assert status == 2 and "a model is called 'annotator_1', as people are in the tables" in wrong
+    assert status == 2 and "a model is called 'annotator_1', which names people in the tables" in wrong
 
 
 @pytest.mark.parametrize(
@@ -199,10 +201,10 @@ def test_a_model_that_is_called_as_a_rater_is_one_line(tmp_path: Path) -> None:
         ("model", "", "field 'model' is empty"),
         ("task", None, "field 'task' is empty"),
         ("language", " ", "field 'language' is empty"),
-        ("n_items", -5, "has n_items -5; it is a whole number from 0"),
-        ("n_items", 1e30, "has n_items 1e+30; it is a whole number from 0"),
-        ("n_items", 1.5, "has n_items 1.5; it is a whole number from 0"),
-        ("model", "raters' mean", 'a model is called "raters\' mean", as people are in the tables'),
+        ("n_items", -5, "has n_items -5; it must be a whole number from 0"),
+        ("n_items", 1e30, "has n_items 1e+30; it must be a whole number from 0"),
+        ("n_items", 1.5, "has n_items 1.5; it must be a whole number from 0"),
+        ("model", "raters' mean", 'a model is called "raters\' mean", which names people in the tables'),
     ],
 )
 def test_a_cell_that_says_nothing_is_one_line(tmp_path: Path, column: str, cell: object, line: str) -> None:

@@ -56,7 +56,7 @@ def test_tables_are_those_of_the_records(study: Study) -> None:
     )
     sts = main[(main["task"] == "sample_sts") & (main["scorer"] == "character-n-grams")]["score"].item()
     assert groups.loc["character-n-grams", "sts, en"] == pytest.approx(sts, abs=1e-12)
-    assert f"On 6 tasks people reach {100 * main.loc[main['scorer_kind'] == 'raters_mean', 'score'].mean():.1f}" in text
+    assert f"On 6 tasks people score {100 * main.loc[main['scorer_kind'] == 'raters_mean', 'score'].mean():.1f}" in text
 
 
 def test_items_seen_differently_are_shown_with_what_was_said(study: Study) -> None:
@@ -97,7 +97,7 @@ def test_a_rater_of_other_items_is_in_no_range_of_humes(study: Study) -> None:
     row = table.frame.set_index("where").loc[task]
     assert (row["raters"], row["answers"], row["n"]) == (2, 16, 8)
     assert (row["people"], row["low"], row["high"]) == (pytest.approx(0.7), 0.6, 0.8)
-    assert any(note.endswith(f"in no mean and no range here: of {task}") for note in table.notes)
+    assert any(note.endswith(f"in no mean and no range here: {task}") for note in table.notes)
 
 
 def test_a_single_rater_and_no_model_are_told(study: Study) -> None:
@@ -111,7 +111,7 @@ def test_a_single_rater_and_no_model_are_told(study: Study) -> None:
     one = read_material(HumanRecords.open(bare))
     write_report(bare)
     assert headline(one)[0].endswith("no embedding model was scored on the same items.")
-    assert any(line.startswith("one rater alone") for line in doubts(one))
+    assert any(line.startswith("only one rater") for line in doubts(one))
     agreed = all_exhibits(one)["agreement"]
     assert set(agreed.printed["Value [95%]"]) == {"–"}
     assert set(all_exhibits(one)["models"].printed["Kind"]) == {"answers as people do"}
@@ -129,7 +129,7 @@ def test_a_report_is_made_where_nobody_could_tell(study: Study) -> None:
     unsure = answers.assign(abstained=True, label="", value=math.nan)[~sts]  # and nobody answered that one
     Manifest.of(study).write_table(ANSWERS, unsure, HumanAnswer)
     told = evaluate_human(study).compared.notes
-    assert "sample_sts (en): nobody's answers count, so that models stand alone" in told
+    assert "sample_sts (en): no person's answers count, so only models have scores" in told
     assert write_report(study)[0].exists()
     assert "apart" not in all_exhibits(read_material(HumanRecords.open(study)))
 

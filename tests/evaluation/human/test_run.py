@@ -196,8 +196,8 @@ def test_what_mteb_refuses_is_one_line_with_model_and_task(study: Study, monkeyp
         raise ValueError("Found array with 0 sample(s)\nand more")
 
     monkeypatch.setattr("evaluation.human.models.score", refused)
-    line = "sample_intents (en) cannot be scored with it (ValueError: Found array with 0 sample(s)); correct its data,"
-    assert evaluate_human(study).outcome.failures == {NGRAMS: f"{line} or take it out"}
+    line = "sample_intents (en) cannot be scored (ValueError: Found array with 0 sample(s)); correct its data,"
+    assert evaluate_human(study).outcome.failures == {NGRAMS: f"{line} or remove it"}
 
 
 def test_a_task_that_was_not_accepted_is_told(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,13 +209,13 @@ def test_a_task_that_was_not_accepted_is_told(study: Study, monkeypatch: pytest.
     ]
     monkeypatch.setattr(CampaignRecords, "verdicts", verdicts)
     told = evaluate_human(study).compared.notes
-    assert told[0] == "sample_sts (en) is undecided, and scored all the same: 3 items, of at least 6"
+    assert told[0] == "sample_sts (en) is undecided, but scored nevertheless: 3 items, of at least 6"
     assert not any("enough" in note for note in told)
 
 
 def test_a_language_model_that_was_not_asked_is_told(study: Study) -> None:
     (study.folder / MODEL_ANSWERS).unlink()
-    assert "rule (recorded) has no answers: `plumbline judge run" in "".join(evaluate_human(study).compared.notes)
+    assert "rule (recorded) has no answers: run `plumbline judge run" in "".join(evaluate_human(study).compared.notes)
 
 
 def test_a_model_that_fails_is_told_and_the_others_stand(study: Study) -> None:
@@ -237,6 +237,6 @@ def test_a_task_of_which_no_item_gives_a_score_is_said() -> None:
     shown = passage_names("q0", ["right", "too", "wrong"])[:2]
     (one,) = sampled(whole, task_of(whole, asked="graded"), items_of(["0"], candidates={"0": shown}))
     with pytest.raises(
-        DataError, match=r"no item that people saw gives a score; mine \(en\): 1 left out: queries with"
+        DataError, match=r"none of the items that people saw gives a score: mine \(en\): 1 left out: queries whose"
     ):
         compare([TaskPart(one, pd.DataFrame(), pd.DataFrame(), ())], seed=1)

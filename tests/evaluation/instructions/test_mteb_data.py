@@ -66,7 +66,7 @@ def test_each_subset_is_scored_under_its_models_prompt_none_and_every_wording(
     assert rows[rows["task"] == "STS17"].groupby("subset").size().to_dict() == {"ar-ar": 3, "en-de": 3}
     searched = rows[rows["task"] == "ArguAna"].set_index("prompt_id")
     assert searched.loc[searched["text"] == "Refused", "reason"].tolist() == [
-        "not accepted: irrelevant, say 3 of 3 raters"
+        "not accepted: irrelevant, by 3 of 3 raters"
     ]
     scored = searched[searched["score"].notna()]
     assert len(scored) == 3 and scored.loc["default", "effective"] == "asked as: "

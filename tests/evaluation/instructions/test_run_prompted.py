@@ -96,7 +96,7 @@ def test_a_template_of_the_study_goes_before_the_models_and_an_unknown_class_tak
     scoring.evaluate_task(sts, under, "paper", 8)
     assert under.effective == "<Compare> " and not encoder.refuses()
     other = Encoder(MtebModel(ModelSpec(name="made/derived", kind="mteb"), "cpu"), "made/derived", "1")
-    assert other.refuses() == "mteb's class Derived of this model picks its prompts itself"
+    assert other.refuses() == "mteb's class Derived of this model chooses its prompts itself"
     under = PromptedEncoder(other, None)
     scoring.evaluate_task(sts, under, "paper", 8)
     assert under.effective == "(what mteb's class Derived picks)"

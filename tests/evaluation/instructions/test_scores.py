@@ -45,8 +45,8 @@ def test_a_file_is_read_with_its_empty_cells(tmp_path: Path) -> None:
     ("frame", "says"),
     [
         (table().drop(columns="score"), "no column 'score'"),
-        (table().iloc[:0], "there is no row in it"),
-        (table(score=[0.5, 71.2, 0.4]), "row 2: 71.2 is no score from -1 to 1; divide percentages by 100"),
+        (table().iloc[:0], "no rows"),
+        (table(score=[0.5, 71.2, 0.4]), "row 2: 71.2 is not between -1 and 1; divide percentages by 100"),
         (table(score=[0.5, "good", 0.4]), "row 2, field 'score' is not a number: 'good'"),
         (table(label=["", "acceptible", ""]), "row 2: label 'acceptible' is unknown; did you mean 'acceptable'?"),
         (table(source=["", "machine", "robot"]), "row 3: source 'robot' is unknown"),
@@ -56,8 +56,8 @@ def test_a_file_is_read_with_its_empty_cells(tmp_path: Path) -> None:
         (table(prompt_id=["Default", "a", "b"]), "row 1: prompt_id 'Default'; write 'default', or give a wording"),
         (table(prompt_id=["default", "a", " none"]), "row 3: prompt_id ' none'; write 'none'"),
         (table(task=["t", " ", "t"]), "row 2 has no task; fill it in"),
-        (table(seed=[1, 1.5, 1]), "row 2: seed 1.5 is no whole number of at most 15 digits"),
-        (table(seed=10.0**30), "row 1: seed 1e+30 is no whole number"),
+        (table(seed=[1, 1.5, 1]), "row 2: seed 1.5 is not a whole number of at most 15 digits"),
+        (table(seed=10.0**30), "row 1: seed 1e+30 is not a whole number"),
         (
             table().drop(columns="prompt_id").assign(prompt=["default", "Find:", ""]),
             "row 3 has no prompt; write none for no prompt, default for the model's own",
@@ -74,7 +74,7 @@ def test_what_is_no_such_table_is_one_line(frame: pd.DataFrame, says: str) -> No
 def test_items_are_checked_too() -> None:
     items = pd.DataFrame({"model": "m", "task": "t", "prompt_id": "a", "item": [1, 2], "score": [0.0, 1.0]})
     assert list(checked_items(items, WHERE)) == list(PromptItemScore.model_fields)
-    with pytest.raises(DataError, match="item '1' of m, t, a twice"):
+    with pytest.raises(DataError, match="item '1' of m, t, a is there twice"):
         checked_items(items.assign(item=1), WHERE)
     with pytest.raises(DataError, match="no column 'item'"):
         checked_items(items.drop(columns="item"), WHERE)

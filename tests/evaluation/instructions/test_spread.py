@@ -44,10 +44,10 @@ def test_variation_is_the_papers() -> None:
 
 def test_undefined_variation_says_why() -> None:
     for scores, reason in (
-        ([0.5], "1 distinct wording: it takes 2"),
-        ([], "0 distinct wordings: it takes 2"),
+        ([0.5], "1 distinct wording, but it needs 2"),
+        ([], "0 distinct wordings, but it needs 2"),
         ([0.1, -0.1], "the mean is not above 0"),
-        ([0.1, math.nan], "1 distinct wording: it takes 2"),
+        ([0.1, math.nan], "1 distinct wording, but it needs 2"),
     ):
         found = coefficient_of_variation(scores)
         assert math.isnan(found.value) and found.reason.startswith(reason)
@@ -79,12 +79,12 @@ def test_inflation_is_the_papers_and_what_its_caption_says_is_not() -> None:
 
 def test_no_interval_where_every_task_says_the_same() -> None:
     found = share_above_median(E5, E5.max(axis=1, initial=0, where=~np.isnan(E5)), rng=RNG)
-    assert found.value == 1 and math.isnan(found.low) and "alike" in found.reason
+    assert found.value == 1 and math.isnan(found.low) and "equal" in found.reason
     one = share_above_median(E5[:1], np.array([1.0]), rng=RNG)
     assert one.n == 1 and math.isnan(one.low) and one.reason
     none = share_above_median(E5, np.full(11, math.nan), rng=RNG)
     assert none.n == 0 and math.isnan(none.value) and none.reason
-    with pytest.raises(ValueError, match="tasks by wordings and a default a task"):
+    with pytest.raises(ValueError, match="tasks by wordings, with a default a task"):
         share_above_median(E5, np.array([1.0]), rng=RNG)
 
 
@@ -258,12 +258,12 @@ def test_an_interval_that_is_not_there_has_its_reason_whichever_of_the_two_it_is
     # Above both wordings of one task and of the other: the ECDF is 3/3 on both, and no resample differs.
     (row,) = analysis.inflation_table(grid([[[0.1, 0.2], [0.3, 0.4]]], [[0.5, 0.5]]), seed=1).to_dict("records")
     assert np.isnan([row["share_low"], row["figure5_low"]]).all()
-    assert row["reason"] == "the same on every task: resamples are all alike"
+    assert row["reason"] == "the same on every task, so resamples are equal"
     # Above the median of both (0.15 and 0.35), but above all wordings of one alone: 3/3 and 2/3.
     (row,) = analysis.inflation_table(grid([[[0.1, 0.2], [0.3, 0.4]]], [[0.5, 0.36]]), seed=1).to_dict("records")
     assert np.isnan(row["share_low"]) and row["figure5_low"] < row["figure5_high"]
-    assert row["reason"] == "default above median: the same on every task: resamples are all alike"
+    assert row["reason"] == "default above median: the same on every task, so resamples are equal"
     # Below the median of one and above that of the other, each time above one of its two wordings: 2/3 and 2/3.
     (row,) = analysis.inflation_table(grid([[[0.1, 0.2], [0.3, 0.4]]], [[0.11, 0.36]]), seed=1).to_dict("records")
     assert row["share_low"] < row["share_high"] and np.isnan(row["figure5_low"])
-    assert row["reason"] == "median of its ECDF: the same on every task: resamples are all alike"
+    assert row["reason"] == "median of its ECDF: the same on every task, so resamples are equal"

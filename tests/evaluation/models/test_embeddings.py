@@ -51,7 +51,7 @@ def test_rows_come_back_in_any_order_and_by_the_next_process(tmp_path: Path) -> 
 def test_rows_of_another_width_are_refused(tmp_path: Path) -> None:
     store = EmbeddingStore(tmp_path / "m")
     store.add([key(1)], rows(range(1)))
-    with pytest.raises(DataError, match="rows of 4 dimensions, it has 3"):
+    with pytest.raises(DataError, match="rows have 4 dimensions, but it has 3"):
         store.add([key(2)], rows(range(1), 4))
 
 
@@ -195,7 +195,7 @@ DAMAGE = [
     (endless_rows, 30, "(30 embeddings) is another model's, or its index is damaged; it is deleted"),
     (files_of_another_model, 30, "(30 embeddings) is another model's"),
     (vectors_of_another_model, 30, "checksums do not match for 30 embeddings"),
-    (without_checksums, 30, "(30 embeddings) is from a version without checksums and cannot be verified; it is"),
+    (without_checksums, 30, "(30 embeddings) is from a version without checksums, and cannot be verified; it is"),
 ]
 
 
@@ -242,7 +242,7 @@ def test_an_index_that_takes_no_rows_begins_anew(tmp_path: Path, capsys: pytest.
 def test_a_link_to_what_is_gone_is_one_line(tmp_path: Path, name: str) -> None:
     (tmp_path / "m").mkdir()
     (tmp_path / "m" / name).symlink_to(tmp_path / "gone" / name)
-    with pytest.raises(DataError, match=rf"{name} (links to what is not there|cannot be opened)"):
+    with pytest.raises(DataError, match=rf"{name} (is a broken link|cannot be opened)"):
         EmbeddingStore(tmp_path / "m")
 
 
@@ -251,7 +251,7 @@ def test_a_disk_that_always_changes_rows_is_one_line(tmp_path: Path, monkeypatch
     encoder = Encoder(FakeModel(), "fake", "1", store=EmbeddingStore(tmp_path / "m"))
     read = EmbeddingStore._read
     monkeypatch.setattr(EmbeddingStore, "_read", lambda store, places: read(store, places) + 1)
-    with pytest.raises(DataError, match="embeddings change on the disk between writing and reading; check the disk"):
+    with pytest.raises(DataError, match="embeddings changed on disk after they were written; check the disk"):
         encoder.embed(THIRTY)
     assert encoder.encoded == 90
 

@@ -79,7 +79,7 @@ def test_the_longest_texts_go_first() -> None:
 
 def test_an_embedding_that_is_not_finite_is_refused() -> None:
     encoder = Encoder(FakeModel(spoil=lambda text: "dog" in text), "fake", "1")
-    with pytest.raises(DataError, match=r"'fake' gives an embedding that is not finite for 'a dog' \(1 of 2 texts\)"):
+    with pytest.raises(DataError, match=r"'fake' returns an embedding that is not finite for 'a dog' \(1 of 2 texts\)"):
         encoder.embed(["a cat", "a dog"])
 
 
@@ -196,7 +196,7 @@ def test_code_that_a_model_brings_along_runs_only_where_the_study_says_so(tmp_pa
     (folder / "brought.py").write_text(code, encoding="utf-8")
     spec = ModelSpec(name="mine", path="brings")
     with pytest.raises(
-        StudyError, match=r"'mine' brings Python code of its own.* write `settings: .remote_code: true.`"
+        StudyError, match=r"'mine' contains Python code.* write `settings: .remote_code: true.`"
     ) as caught:
         ModelHost.of(write_study(tmp_path)).load(spec)
     assert "\n" not in str(caught.value)

@@ -92,7 +92,7 @@ def test_many_texts_are_encoded_by_an_engine_that_agrees_and_the_records_say_so(
     model = ModelHost.of(study).load(study.evaluation.models[0])
     assert agreement(rows, model.embed(TEXTS)).holds
     line = capsys.readouterr().err
-    taken = f"mini: linear layers are run by {ENGINE}" in line
+    taken = f"mini: linear layers run on {ENGINE}" in line
     assert model.engines == (ENGINE if taken else "")
     assert versions(model.engines).endswith(f", {ENGINE}") == taken
     model.close()
@@ -111,4 +111,4 @@ def test_an_engine_that_disagrees_is_not_taken(
     monkeypatch.setattr(encoding, "_MANY", len(TEXTS) + 1)
     assert np.array_equal(rows, plain.embed(TEXTS)) and not model.engine and not plain.engines
     said = capsys.readouterr().err
-    assert "are not run by" in said or not said  # nothing where there was no choice
+    assert "do not run on" in said or not said  # nothing where there was no choice

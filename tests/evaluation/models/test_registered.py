@@ -140,18 +140,18 @@ def test_a_model_of_mteb_is_another_than_the_librarys_of_that_name(tmp_path: Pat
     ("spec", "error", "says"),
     [
         ({"name": "intfloat/multilingual-e5-smal"}, StudyError, "did you mean 'intfloat/multilingual-e5-small'?"),
-        ({"name": "nobody/at-all"}, StudyError, "mteb has no model 'nobody/at-all'; `mteb.get_model_metas"),
+        ({"name": "nobody/at-all"}, StudyError, "mteb cannot load a model 'nobody/at-all'; `mteb.get_model_metas"),
         (
             {"name": "sentence-transformers/all-MiniLM-L6-v2", "revision": "0"},
             StudyError,
             "mteb has revision '8b3219a92973c328a8e22fadcfa821b5dc75636a'; write this one",
         ),
-        ({"name": "mteb/baseline-random-cross-encoder"}, StudyError, "does not give one vector a text"),
-        ({"name": "facebook/dinov2-small"}, StudyError, "does not give one vector a text"),
+        ({"name": "mteb/baseline-random-cross-encoder"}, StudyError, "does not return one vector a text"),
+        ({"name": "facebook/dinov2-small"}, StudyError, "does not return one vector a text"),
         (
             {"name": "nomic-ai/nomic-embed-text-v1"},
             StudyError,
-            "Python code of its own.* write `settings: .remote_code: true.`",
+            "contains Python code.* write `settings: .remote_code: true.`",
         ),
         ({"name": "sentence-transformers/all-MiniLM-L6-v2"}, ServiceError, "cannot be loaded by mteb: "),
     ],

@@ -162,7 +162,7 @@ NUMBERS = [{"index": 0, "embedding": [1.0, 2.0]}, {"index": 1, "embedding": [1.0
         (200, b"<html>hello</html>", "not one of an embedding server; is base_url right"),
         (200, {"choices": []}, "not one of an embedding server"),
         (200, {"data": [{"index": 0, "embedding": "%%"}, NUMBERS[1]]}, "not one of an embedding server"),
-        (400, {"error": {"message": "too long"}}, "status 400: too long; is a text too long"),
+        (400, {"error": {"message": "too long"}}, "status 400: too long; a text may be too long"),
         (401, {"error": "secret-key is wrong"}, "the key is not accepted; set OPENAI_API_KEY"),
         (404, {"detail": "no served"}, "no such model there, or base_url lacks its /v1: no served"),
         (302, b"", "status 302"),
@@ -185,7 +185,7 @@ def test_what_a_server_does_wrong_is_one_line(
 @pytest.mark.parametrize("bad", [None, float("nan"), float("inf")])
 def test_an_embedding_that_is_not_finite_is_refused(stub: Stub, bad: float | None) -> None:
     stub.script = lambda *_: (200, {"data": [NUMBERS[0], {"index": 1, "embedding": [1.0, bad]}]}, {})
-    with pytest.raises(DataError, match=r"model 'served' gives an embedding that is not finite for 'b' \(1 of 2"):
+    with pytest.raises(DataError, match=r"model 'served' returns an embedding that is not finite for 'b' \(1 of 2"):
         stub.encoder().embed(["aa", "b"])
 
 
@@ -193,7 +193,7 @@ def test_a_server_that_changes_its_dimensions_is_found_out(stub: Stub) -> None:
     stub.script = lambda asked, number: (200, {"data": [{"index": 0, "embedding": [1.0] * (3 + number)}]}, {})
     encoder = stub.encoder()
     encoder.embed(["a cat"])
-    with pytest.raises(ServiceError, match="an embedding has 4 dimensions, an earlier one 3"):
+    with pytest.raises(ServiceError, match="an embedding has 4 dimensions, but an earlier one has 3"):
         encoder.embed(["a dog"])
 
 

@@ -136,7 +136,7 @@ def test_figure_3_has_a_panel_a_transformation_on_one_scale(monkeypatch: pytest.
     chart = drift_charts.drift_figure(frame, drift_correlations(frame, 0), question="quality", scale=(1, 5))
     assert sum(map(len, chart.to_dict()["datasets"].values())) == 7
     assert words_of(chart).count("n = 9 pairs") == 2
-    assert drift_charts.left_undrawn(frame).startswith("7 of 18 points are drawn, chosen at random")
+    assert drift_charts.left_undrawn(frame).startswith("7 of 18 points are drawn, at random")
 
 
 def test_many_points_are_sampled_always_the_same() -> None:

@@ -36,14 +36,14 @@ def test_what_the_numbers_say() -> None:
     # -2 of one and -6 of two: -4 in the mean; by translation -5 and -9, -7 in the mean.
     two = answer(results(made({"one": 0.0, "two": -0.04})))
     assert two == (
-        "On accepted transformations 2 models' scores change by -4.00 points in the mean, from -6.00 (two) to -2.00"
+        "On accepted transformations 2 models' scores change by -4.00 points on average, from -6.00 (two) to -2.00"
         " (one); most by Language, -7.00"
     )
     alone = answer(results(made({"one": 0.0})))
     assert alone == "On accepted transformations one's scores change by -2.00 points; most by Language, -5.00"
     three = answer(results(made({"one": 0.0, "two": -0.04, "three": 0.01})))
     assert three.startswith("On accepted transformations 3 models' scores change by -3.00 points")  # (2 + 6 + 1) / 3
-    assert "their order stays with Kendall's tau" not in three  # their originals are equal: there is no order
+    assert "Kendall's tau" not in three  # their originals are equal: there is no order
 
 
 def test_without_a_total_the_axes_that_there_are_are_told_and_without_anything_that() -> None:
@@ -54,14 +54,14 @@ def test_without_a_total_the_axes_that_there_are_are_told_and_without_anything_t
         "There is no total; Lexical/Stylistic -4.00 points (2 models), Language -7.00 points (2 models)"
     )
     assert doubts_of(results(scores), [], ["of verdicts"]) == (
-        "left out of all totals, as no verdict accepts it: Expansion",
+        "left out of all totals, for lack of an accepting verdict: Expansion",
         "over 2 data sets the shift by all 2 transformations may be chance (Wilcoxon, p of at least .05 by Holm)",
         "of verdicts",
     )
     scores.loc[refused & (scores["dataset"] == "d0"), ["status", "score"]] = ["evaluated", 0.8]
-    assert "as no verdict accepts it: Expansion on 1 of 2 data sets" in doubts_of(results(scores), [], [])[0]
+    assert "for lack of an accepting verdict: Expansion on 1 of 2 data sets" in doubts_of(results(scores), [], [])[0]
     nothing = scores[scores["transformation"] == "original"]
-    assert answer(results(nothing)) == "Nothing that people accepted has a score: there is no change to speak of"
+    assert answer(results(nothing)) == "No transformation that people accepted has a score, so no change is known"
 
 
 def test_simulated_ratings_and_failed_models_come_first(tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ def test_simulated_ratings_and_failed_models_come_first(tmp_path: Path) -> None:
     assert failed == ["two failed: no such folder"]
     simulated = PaperResults(scores, [verdict(study, "paraphrasing", simulated=True)], (), 1)
     assert doubts_of(simulated, failed, [])[:2] == (
-        "the ratings that decided what counts are SIMULATED: these numbers measure nothing",
+        "the ratings behind the verdicts are SIMULATED: these numbers measure nothing",
         "two failed: no such folder",
     )
 

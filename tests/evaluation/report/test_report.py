@@ -260,7 +260,7 @@ def test_the_page_says_it_too(reported: Study) -> None:
     headings = re.findall(r"<h2>(.*)</h2>", page)
     assert headings[:4] == ["In short", "Contents", "What is doubtful", "This report"]
     assert headings[-2:] == ["Left out", "Notes"]
-    assert page.index("Doubtful: the ratings that decided what counts are SIMULATED") < page.index("Contents")
+    assert page.index("Doubtful: the ratings behind the verdicts are SIMULATED") < page.index("Contents")
     assert page.count("<svg") == len(FIGURES) and "SIMULATED ratings" in page
 
 
@@ -280,7 +280,7 @@ def test_what_was_refused_but_included_has_tables_of_its_own(study: Study, monke
     drawn = {path.stem for path in (tables.parent / "figures").iterdir()}
     assert {"axes_with_refused", "transformations_with_refused", "model_1_with_refused"} < drawn
     apart = (tables / "axes_with_refused.md").read_text(encoding="utf-8")
-    assert "WITH WHAT NO VERDICT ACCEPTS" in apart and apart.count("not accepted") == 2
+    assert "INCLUDING TRANSFORMATIONS THAT NO VERDICT ACCEPTS" in apart and apart.count("not accepted") == 2
     assert "not accepted" not in (tables / "axes.md").read_text(encoding="utf-8")
     assert "Summarisation, included rejected" in (tables / "axes.md").read_text(encoding="utf-8").replace("\\", "")
 
@@ -291,15 +291,18 @@ def test_models_that_lack_scores_are_said(study: Study) -> None:
     fewer = pd.concat([scores, scores.iloc[:-3].assign(model="three")])
     write_table(study.folder / "scores.parquet", fewer, Score)
     text = (write_report(study).parent / "tables" / "axes.md").read_text(encoding="utf-8")
-    assert "Without scores, as they failed or were not run: two." in text
-    assert "Scores not made yet: three (3)" in text
+    assert "Without scores (failed or not run): two." in text
+    assert "Scores still missing: three (3)" in text
 
 
 @pytest.mark.parametrize(
     ("decisions", "says"),
     [
-        ({"expansion": "undecided"}, "expansion (en) was accepted when it was written and is undecided now"),
-        ({"summarisation": "accepted"}, "summarisation (en) was rejected when it was written and is accepted now"),
+        ({"expansion": "undecided"}, "expansion (en) was accepted when the file was written and is undecided now"),
+        (
+            {"summarisation": "accepted"},
+            "summarisation (en) was rejected when the file was written and is accepted now",
+        ),
     ],
 )
 def test_scores_that_verdicts_have_outrun_are_refused(study: Study, decisions: dict[str, str], says: str) -> None:
@@ -319,9 +322,9 @@ def test_scores_whose_verdict_is_gone_are_refused(study: Study) -> None:
 @pytest.mark.parametrize(
     ("noted", "says"),
     [
-        ({"protocol": "mteb"}, "made with protocol 'mteb', and the study now has 'paper'; run"),
-        ({"precision": "float16"}, "made with precision 'float16', and the study now has 'float32'; run"),
-        ({"generator_hash": "0123456789"}, "made with generator '01234567', and the study now has"),
+        ({"protocol": "mteb"}, "made with protocol 'mteb', but the study now has 'paper'; run"),
+        ({"precision": "float16"}, "made with precision 'float16', but the study now has 'float32'; run"),
+        ({"generator_hash": "0123456789"}, "made with generator '01234567', but the study now has"),
     ],
 )
 def test_scores_that_the_study_has_outrun_are_refused(study: Study, noted: dict[str, str], says: str) -> None:
@@ -374,7 +377,7 @@ def test_what_nobody_rated_has_a_report_where_it_was_included(study: Study) -> N
         (study.folder / name).unlink()
     with pytest.raises(DataError, match="verdicts.json"):  # these scores came through the gate
         write_report(study)
-    included = {"status": "included_rejected", "reason": "no verdict for it in English: have a sample of it rated"}
+    included = {"status": "included_rejected", "reason": "no verdict for it in English: have a sample rated"}
     changed = scores["transformation"] != "original"
     scores.loc[changed, list(included)] = list(included.values())
     scores["score"] = scores["score"].fillna(0.5)
@@ -489,10 +492,12 @@ def test_the_command_sets_several_prompts_of_one_generator_beside_each_other(
     changes = frame.xs("pteb_variation_1", level="prompts")["change"].astype(float)
     assert changes.to_dict() == pytest.approx({"paraphrasing": 0, "expansion": 0, "translation": -10}, abs=1e-9)
     words = file.with_suffix(".md").read_text(encoding="utf-8").replace("\\", "")
-    assert "pteb_variation_1: SIMULATED RATINGS" in words and "no judge was asked alike" in words
+    assert "pteb_variation_1: SIMULATED RATINGS" in words and "no judge rated outputs of the same texts" in words
     qwen = second_study.model_copy(update={"generator": second_study.generator.model_copy(update={"model": "qwen"})})
     plain, beside = (StudyEvaluation(beside_study, (), changed, ()) for beside_study in (study, qwen))
-    with pytest.raises(StudyError, match="--prompts: .* has another generator than .*; name studies alike but for"):
+    with pytest.raises(
+        StudyError, match="--prompts: .* and .* have different generators or settings; name studies that differ only in"
+    ):
         other_prompts(plain, [beside])
     monkeypatch.setattr(sys, "argv", [*arguments, str(study.file)])
     with pytest.raises(StudyError, match="is named twice"):

@@ -151,7 +151,7 @@ def test_constant_scores_have_no_tau_and_do_not_count() -> None:
 def test_what_not_every_model_has_is_left_out_and_said(table: Callable[[pd.DataFrame], pd.Series]) -> None:
     scores = models(("x", 0.9, 0.8, 0.1), ("y", 0.8, 0.7, 0.6))
     del scores["y"]["a"]["expansion"]
-    assert "without 1 of 2 data sets x transformations that not every model has" in table(made_scores(scores))["reason"]
+    assert "without 1 of 2 data sets x transformations, which some models lack" in table(made_scores(scores))["reason"]
 
 
 def test_split_halves_of_an_axis() -> None:
@@ -212,7 +212,7 @@ def test_runs_are_pooled_or_averaged_against_a_baseline() -> None:
     assert (pooled["model"], pooled["n"]) == ("other", 4)
     assert (pooled["shift"], pooled["p"]) == pytest.approx((2, 2 / 2**4))
     assert 1 <= pooled["low"] <= 2 <= pooled["high"] <= 3
-    assert pooled["reason"] == "without 1 of 5 scores that not both models have"
+    assert pooled["reason"] == "without 1 of 5 scores, which one of the two models lacks"
     averaged = baseline_table(scores, "base", seed=None).iloc[0]
     assert (averaged["n"], averaged["shift"], averaged["p"]) == (2, pytest.approx(2), 2 / 2**2)
     assert "no 95% interval" in averaged["reason"]

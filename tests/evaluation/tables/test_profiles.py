@@ -124,14 +124,14 @@ def test_accepted_pairs_alone_stand_beside_all_items_of_the_same_data_sets_and_s
             score_row("m", "e", "paraphrasing", 0.2),
         ]
     )
-    few = {"reason": "3 items consist of accepted pairs alone, of at least 20 that are needed"}
+    few = {"reason": "only 3 items consist of accepted pairs; at least 20 are needed"}
     rows = [accepted_row("d", 1, 0.9, 0.85, 30), accepted_row("d", 2, 0.9, 0.75, 20)]
     rows.append(accepted_row("e", 1, float("nan"), float("nan"), 3, **few))
     (row,) = accepted_table(pd.DataFrame([one.model_dump() for one in rows]), scores).to_dict(orient="records")
     assert (row["n_datasets"], row["n_items"]) == (1, 50)
     assert [row["original"], row["score"], row["difference"]] == pytest.approx([0.9, 0.8, -10])
     assert row["difference_all"] == pytest.approx(-15)  # data set d alone: -10 and -20
-    assert row["reason"].startswith("1 of 3 data sets and seeds have no score; nearest e: 3 items consist")
+    assert row["reason"].startswith("1 of 3 data sets and seeds have no score; nearest e: only 3 items consist")
 
 
 def test_the_drift_of_accepted_pairs_stands_beside_that_of_the_others() -> None:

@@ -106,7 +106,9 @@ def test_frames_that_somebody_brings_may_have_own_axes_but_none_of_htebs(both: p
     brought = both[["model", "dataset", "transformation", "axis", "score"]]
     assert axis_table(brought)["noise"].notna().all()
     moved = brought.assign(axis=brought["axis"].replace("noise", "length"))
-    with pytest.raises(ValueError, match="axis 'length' has HTEB's transformations alone; give others an axis"):
+    with pytest.raises(
+        ValueError, match="axis 'length' is only for HTEB's transformations; give others their own axis"
+    ):
         axis_table(moved)
     with pytest.raises(ValueError, match="unknown transformation 'typos'"):
         axis_table(brought.drop(columns="axis"))

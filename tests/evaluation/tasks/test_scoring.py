@@ -350,7 +350,7 @@ def test_a_text_without_output_is_not_left_as_it_is(sts: TableDataset) -> None:
     made[first] = ""
     del made[second]
     ids = {text.text_id for text in sts.texts()}
-    assert Outputs(made).missing(ids) == f"2 of {len(ids)} texts have no output: run generation again"
+    assert Outputs(made).missing(ids) == f"2 of {len(ids)} texts have no output: run `plumbline generate` again"
     with pytest.raises(DataError, match="have no output"):
         transformed(sts, Outputs(made))
 
@@ -369,7 +369,7 @@ def test_one_label_is_unusable(name: str, request: pytest.FixtureRequest) -> Non
     label = next(label for label in dataset.splits["test"]["label"] if label)
     assert "needs two labels" in scoring.unusable(_one_label(dataset, label), "paper")
     if name == "multilabel":
-        assert scoring.unusable(_one_label(dataset, []), "paper") == "no text that is scored has a label"
+        assert scoring.unusable(_one_label(dataset, []), "paper") == "no scored text has a label"
 
 
 def test_the_metadata_says_type_metric_and_language(sts: TableDataset) -> None:

@@ -234,24 +234,24 @@ def test_old_candidates_are_judged_and_ranked() -> None:
     ("name", "says"),
     [
         ("task", "StudyError: data set 'STSBenchmrk': mteb has no task 'STSBenchmrk'; did you mean 'STSBenchmark'?"),
-        ("type", "InstructIR is of mteb's type InstructionRetrieval, which cannot be transformed and scored yet"),
-        ("wrong task", "STSBenchmark is of mteb's type STS, so its `task` is 'sts', not 'clustering'"),
+        ("type", "InstructIR has mteb's type InstructionRetrieval, which Plumbline cannot transform and score"),
+        ("wrong task", "STSBenchmark has mteb's type STS, so its `task` is 'sts', not 'clustering'"),
         ("collection", "CQADupstackRetrieval is a collection of tasks; name them one by one: CQADupstackAndroid"),
         ("pair of languages", "language 'en-de' is a pair, and classification has single texts"),
         ("subset", "STS17 has no subset 'en-dee'; did you mean 'en-de'?"),
-        ("subset of the data", "its data have no subset 'en-tr'; name in `subsets` those that they have"),
+        ("subset of the data", "the data have no subset 'en-tr'; list existing ones in `subsets`"),
         ("split", "subset 'default' of the data has no split 'dev'; known are: test, train"),
         ("split of retrieval", "ArguAna has no split 'dev'; known are: test"),
         ("column", "the data have no column 'gold'; known are: sentence1, sentence2, score"),
         ("revision", f"Revision '{'0' * 40}' doesn't exist for dataset 'mteb/stsbenchmark-sts' on the Hub."),
         ("repository", "Dataset 'mteb/none' doesn't exist on the Hub or cannot be accessed."),
         ("layout", "the data have no column 'sentence1'; known are: query-id, corpus-id, score"),
-        ("sides", "BUCC': its two sides are lists of different lengths; take a later version of the task"),
+        ("sides", "BUCC': its two sides are lists of different lengths; use a later version of the task"),
         (
             "languages of pairs",
-            "subset 'de': deu-Latn, eng-Latn; but not which text is in which; give `languages: {de: ...}`",
+            "which text of subset 'de' is in which of deu-Latn, eng-Latn; give `languages: {de: ...}`",
         ),
-        ("languages of queries and passages", "subset 'acm_Arab-eng_Latn': acm-Arab, eng-Latn; but not which"),
+        ("languages of queries and passages", "which text of subset 'acm_Arab-eng_Latn' is in which"),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(name: str, says: str) -> None:
@@ -266,7 +266,7 @@ def test_without_the_hub_another_revision_is_not_taken_for_the_one_that_was_aske
     """The library `datasets` would give the newest copy that it has."""
     line = site().offline["another revision"]
     assert line.startswith(
-        "ServiceError: data set 'STSBenchmark': mteb/stsbenchmark-sts does not come from the hub: Couldn't"
+        "ServiceError: data set 'STSBenchmark': mteb/stsbenchmark-sts cannot be loaded from the hub: Couldn't"
     )
 
 

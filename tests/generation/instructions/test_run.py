@@ -149,7 +149,7 @@ def test_a_server_that_takes_no_schema_is_asked_without(tmp_path: Path, capsys: 
         server = {"kind": "openai", "model": "m", "base_url": stub.url, "settings": {"concurrency": 1}}
         found = word_instructions(made(tmp_path, generator=server, subject={"contexts": ["task_type"], "prompts": ""}))
     assert len(found.wordings) == 10 and len(stub.asked) == 3  # once with the schema, then without
-    assert capsys.readouterr().out.count("m takes no JSON schema") == 1
+    assert capsys.readouterr().out.count("m accepts no JSON schema") == 1
 
 
 def test_replies_in_the_journal_of_a_killed_run_are_not_asked_for_again(tmp_path: Path) -> None:
@@ -200,11 +200,14 @@ def test_wordings_that_were_edited_by_hand_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "says"),
     [
-        ("sample_sts,Compare", "row 1, field 'task': the study has no data set, and no type of task, 'sample_sts'; "),
-        ("retrieval,", "row 1, field 'prompt': an empty wording, which is no instruction: `none` is evaluated"),
+        ("sample_sts,Compare", "row 1, field 'task': the study has no data set or task type 'sample_sts'; "),
+        ("retrieval,", "row 1, field 'prompt': an empty wording; models are evaluated without"),
         ('retrieval,"two\nlines"', "holds a line break"),
-        ("retrieval,Find\u200bit", "a character that shows as nothing"),
-        ("\n".join(f"retrieval,Find number {n}" for n in range(1001)), "1,001 wordings for 'retrieval'; 1,000 are"),
+        ("retrieval,Find\u200bit", "an invisible character"),
+        (
+            "\n".join(f"retrieval,Find number {n}" for n in range(1001)),
+            "1,001 wordings for 'retrieval'; give at most 1,000",
+        ),
     ],
 )
 def test_a_row_of_people_that_cannot_be_used_is_one_line(tmp_path: Path, row: str, says: str) -> None:
@@ -236,7 +239,7 @@ def test_what_is_no_reply_is_told_from_one(answer: str, why: str) -> None:
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"subject": {"descriptions": {}}}, "nobody says what data set 'sample_retrieval' holds"),
+        ({"subject": {"descriptions": {}}}, "data set 'sample_retrieval' has no description"),
         ({"subject": {"descriptions": {"sample_intens": "x"}}}, "did you mean 'sample_intents'?"),
         ({"subject": {"contexts": [], "prompts": ""}}, "contexts: nobody words instructions"),
         ({"seeds": [1]}, "seeds: with subject instructions nothing is transformed"),
@@ -257,7 +260,7 @@ def test_fewer_wordings_than_asked_for_are_no_reply(tmp_path: Path) -> None:
 
 def test_other_commands_say_which_is_meant(tmp_path: Path) -> None:
     study = made(tmp_path)
-    with pytest.raises(StudyError, match=r"nothing is transformed .*; run `plumbline instructions --study"):
+    with pytest.raises(StudyError, match=r"transforms nothing; run `plumbline instructions --study"):
         Plan(study)
     with pytest.raises(DataError, match=r"prompts\.parquet is not there yet; run `plumbline instructions"):
         draw_sample(study)
@@ -270,5 +273,5 @@ def test_other_commands_say_which_is_meant(tmp_path: Path) -> None:
 
 
 def test_another_subject_words_no_instructions(tmp_path: Path) -> None:
-    with pytest.raises(StudyError, match="it words no instructions"):
+    with pytest.raises(StudyError, match="its subject is another"):
         word_instructions(load_study(ROOT / "studies" / "demo.yaml", tmp_path))

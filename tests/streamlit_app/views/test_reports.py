@@ -108,7 +108,9 @@ def test_the_page_shows_the_reports_parts_and_says_what_is_simulated(page: Open,
     shown = page("--study", DEMO, "--exports", exports, view="instructions")
     assert_calm(shown)
     headings = [heading.value for heading in shown.header]
-    assert headings[:3] == ["In short", "The recommended score", "Where defaults lie"] and headings[-1] == "Coverage"
+    assert (
+        headings[:3] == ["In short", "The recommended score", "Defaults among wordings"] and headings[-1] == "Coverage"
+    )
     assert "Over 6 wordings a task, the scores of 3 models on 5 tasks vary by" in texts(shown)
     assert any("SIMULATED LABELS" in warning.value for warning in shown.warning)
     assert len(specs(shown)) == 5
@@ -122,15 +124,15 @@ def test_the_page_shows_the_reports_parts_and_items_of_a_task(page: Open, tmp_pa
     shown = page("--study", study.file, "--exports", tmp_path / "exports", view="human")
     assert_calm(shown)
     headings = [heading.value for heading in shown.header]
-    assert headings[:3] == ["In short", "People and models", "Differences"] and "Items seen differently" in headings
-    assert "On 6 tasks people reach" in texts(shown)
+    assert headings[:3] == ["In short", "People and models", "Differences"] and "Items answered differently" in headings
+    assert "On 6 tasks people score" in texts(shown)
     assert sum("SIMULATED" in warning.value for warning in shown.warning) == 1
     assert len(specs(shown)) == 3
     items = next(table.value for table in shown.dataframe if "People said" in table.value)
     assert list(items["Apart"]) == sorted(items["Apart"], reverse=True) and len(items) > 1
     overview = page("--study", study.file, "--exports", tmp_path / "exports", view="overview")
     assert_calm(overview)
-    assert "On 6 tasks people reach" in texts(overview)
+    assert "On 6 tasks people score" in texts(overview)
     assert sum("SIMULATED" in warning.value for warning in overview.warning) == 1
 
 
