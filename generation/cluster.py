@@ -259,7 +259,7 @@ class _TextScheduler(Scheduler):
         self._free = deque(slot for slot in self._slots if slot not in self._taken)
 
     def _hand_out(self) -> None:
-        """As its base says; it looks at no worker that is at work, of which there may be thousands."""
+        """Hand out texts, looking only at idle workers, as there may be thousands at work."""
         while self._free and math.ceil(self._left / TEXTS_A_WORKER) > len(self._workers):
             self._start(self._free.popleft())
         while self._returned:

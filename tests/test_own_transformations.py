@@ -116,7 +116,7 @@ def test_a_ninth_transformation_stands_beside_htebs_and_enters_no_number_of_thei
     assert "was made by the function generation.examples:typos" in page
     run(tmp_path / "study.yaml", "evaluation.report")
     page = (study.folder / "report_evaluation" / "index.html").read_text(encoding="utf-8")
-    assert "the total the mean of the three axes, with noise reported separately" in page
+    assert "the total the mean of the three axes, with Noise reported separately" in page
     errors = run(tmp_path / "study.yaml", "generation.errors")
     assert "Not counted, as no generator made them: typing_errors." in errors
 

@@ -1,4 +1,4 @@
-"""A board: models ranked over a benchmark's tasks as mteb's leaderboard ranks them, with intervals, and its files."""
+"""A board: models ranked over a benchmark's tasks as on mteb's leaderboard, its confidence limits, and its files."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ LEADERBOARD, INTERVALS = "leaderboard/benchmark_results.parquet", "leaderboard/r
 
 @dataclass(frozen=True)
 class Rule:
-    """How mteb shows a benchmark (`name`): sorted by what it calls `order`; each subset counts once if `by_subset`."""
+    """mteb's display of a benchmark (`name`): sorted by its `order`; each subset counts once if `by_subset`."""
 
     name: str = ""
     order: str = "Rank (Borda)"
@@ -65,7 +65,7 @@ class Rule:
 
 
 def rule_of(name: str) -> Rule:
-    """The rule of a benchmark of mteb's registry, or that of Borda ranks where none is named."""
+    """Return the rule of a benchmark of mteb's registry, or that of Borda ranks without one."""
     if not name:
         return Rule()
     from mteb.benchmarks.benchmark import BenchmarkAggregation  # noqa: PLC0415 (takes seconds)
@@ -106,7 +106,7 @@ class RankedModels:
         counts = ", ".join(f"{kind} {list(self.types.values()).count(kind)}" for kind in self.kinds)
         counted = "subsets" if self.rule.by_subset else "tasks"
         lines = [*self.scores.notes, f"{counted}: {counts}; Mean of types: the mean of the types' means"]
-        lines += [f"{kind} is {what}; it has the same weight in means as other types" for kind, what in _CHANGES.items()
+        lines += [f"{kind} is {what}: it has the same weight in means as other types" for kind, what in _CHANGES.items()
                  if kind in self.kinds and len(self.kinds) > 1]  # fmt: skip
         lines += board_notes(self.table, n, counted)
         lines += self._separation()
@@ -128,7 +128,7 @@ class RankedModels:
         return Exhibit(NAME, caption, self.table, pd.DataFrame(rows), tuple(lines))
 
     def _separation(self) -> list[str]:
-        """How many neighbours and pairs are told apart, where any could be."""
+        """Return a sentence on how many neighbours and pairs differ significantly, if any could."""
         if "rank_low" not in self.table or self.table["rank_low"].notna().sum() < 2:
             return []
         near, every, first = self.pairs.to_dict(orient="records")
@@ -147,7 +147,7 @@ def of_scores(
     rule: Rule | None = None,
     repeated: Mapping[tuple[str, str], Experiments] | None = None,
 ) -> RankedModels:
-    """Return the board of scores; `types` name each column's task type, `repeated` the experiments behind scores."""
+    """Return the board of scores; `types` has each column's task type, `repeated` the experiments behind scores."""
     rule, frame = rule or Rule(), scores.frame
     types = {str(name): types[str(name)] for name in frame}
     table = board(frame, types, seed=seed)
@@ -167,7 +167,7 @@ def of_scores(
 
 
 def rankable(scores: Scores, gaps: str) -> Scores:
-    """Return the scores without gaps (`closed`). Raises DataError if no model is left."""
+    """Return the scores without gaps, as from `closed`. Raises DataError if no model is left."""
     whole = closed(scores, gaps)
     if whole.frame.size:
         return whole
@@ -225,7 +225,7 @@ def write(folder: Path, ranked: RankedModels, source: str) -> list[str]:
 
 
 def leaderboard(ranked: RankedModels) -> dict[str, bytes]:
-    """Files that mteb's leaderboard reads, of a benchmark's result files: scores of the board's models, and intervals.
+    """Return files for mteb's leaderboard, by name: the scores of the board's models, and intervals.
 
     The first is mteb's leaderboard cache (`BenchmarkResults.load_leaderboard_cache`), the second has a row a model.
     """
@@ -269,7 +269,7 @@ def rank_models(options: argparse.Namespace) -> int:
 
 
 def _of_files(options: argparse.Namespace) -> RankedModels:
-    """The board of mteb's result files, or of a table."""
+    """Return the board of mteb's result files, or of a table."""
     rule = rule_of(benchmark_name(options))
     scores, facts, tasks = read(options, by_subset=rule.by_subset)
     frame = scores.frame.rename(index={name: slash(str(name)) for name in scores.frame.index})

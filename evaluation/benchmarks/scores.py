@@ -45,9 +45,9 @@ class MatrixOmission:
 class Scores:
     """Scores as read: models (index) by tasks (columns), NaN without a score.
 
-    `families` has each model's family; `files` the sources with their hashes; `notes` the choices made while reading
-    (revisions, splits, languages); `omissions` what is left out; `results` mteb's own results
-    (`mteb.results.BenchmarkResults`, one revision of each task) if its files were read.
+    `families` name each model's; `files` are what they were read from, with their hashes; `notes` say what was
+    settled while reading (revisions, splits, languages); `omissions` what is not in them. `results` are what mteb's
+    result files say (`mteb.results.BenchmarkResults`, one revision of each task), where these were read.
     """
 
     frame: pd.DataFrame
@@ -164,11 +164,11 @@ def split(scores: Scores, share: float, seed: int) -> np.ndarray[tuple[int], np.
 
 
 RULE = "the registered revision, then the newest mteb version, task by task"
-_MEAN_OF_SUBSET = "each score is the plain mean of mteb's main score of a subset over the task's splits"
+_MEAN_OF_SUBSET = "each score is the plain mean of mteb's main score of a subset over the splits that the task asks for"
 SUBSET = "::"  # between task and subset
 _ROUNDED = 1e-4  # by which mteb's files may differ from the mean of their own numbers
 _REPEATED = ("Classification", "Clustering", "Regression")  # how types of tasks end that may be run several times
-_MEAN = "each score is the plain mean of mteb's main score over the task's splits and subsets"
+_MEAN = "each score is the plain mean of mteb's main score over the splits and subsets that the task asks for"
 _NO_REVISION = ("", "nan", "none", "external", "no_revision_available")
 _VERSION = re.compile(r"\d+")
 
@@ -185,7 +185,7 @@ def benchmark(name: str) -> Any:
 
 
 def public_tasks(name: str) -> list[Any]:
-    """The tasks of a benchmark that mteb's board ranks models by: of RTEB the public ones."""
+    """Return a benchmark's tasks that mteb's board ranks models by: of RTEB the public ones."""
     from mteb.benchmarks.benchmark import RtebBenchmark  # noqa: PLC0415 (takes seconds)
 
     chosen = benchmark(name)
@@ -268,7 +268,7 @@ def _cache(folder: Path | None) -> Any:
 
 
 def _loaded(cache: Any, paths: Sequence[Path], **chosen: Any) -> Any:
-    """Mteb's results of its files. Raises DataError with the first of `paths` that it cannot read."""
+    """Return mteb's results from its files. Raises DataError with the first of `paths` that it cannot read."""
     from mteb.results import TaskResult  # noqa: PLC0415 (takes seconds)
 
     try:
@@ -284,14 +284,14 @@ def _loaded(cache: Any, paths: Sequence[Path], **chosen: Any) -> Any:
 
 
 def _columns(task: Any, by_subset: bool) -> list[str]:
-    """The columns of a task: itself, or each of its subsets."""
+    """Return a task's columns: itself, or each of its subsets."""
     name = task.metadata.name
     subsets = ["default"] if task.is_aggregate else task.hf_subsets
     return [f"{name}{SUBSET}{subset}" for subset in subsets] if by_subset else [name]
 
 
 def _parts(result: Any, by_subset: bool) -> dict[str, dict[tuple[str, str], dict[str, Any]]]:
-    """What a result says of each split and subset, by the columns that these are of."""
+    """Return a result's entries for each split and subset, by their columns."""
     parts: dict[str, dict[tuple[str, str], dict[str, Any]]] = {}
     for split_name, subsets in result.scores.items():
         for facts in subsets:
@@ -304,7 +304,7 @@ def _parts(result: Any, by_subset: bool) -> dict[str, dict[tuple[str, str], dict
 def experiments(
     folder: Path | None, tasks: Sequence[Any], models: Sequence[str], *, by_subset: bool = False
 ) -> dict[tuple[str, str], Experiments]:
-    """The numbers that scores are means of, by model and column (`of_results`), where mteb's files have them.
+    """Return the numbers behind mean scores, by model and column (`of_results`), if mteb's files have them.
 
     Classification has `scores_per_experiment`, clustering `v_measures`. A score whose numbers are not in the file for
     each split and subset, or have another mean than the file says, is not among them.
@@ -326,7 +326,7 @@ def experiments(
 
 
 def _repeated(facts: dict[str, Any], metric: str) -> list[float]:
-    """The main score of each experiment; empty where the file has none, or others than the main score rests on."""
+    """Return each experiment's main score; empty if the file has none, or if the main score rests on others."""
     if metric == "v_measure" and "v_measures" in facts:
         levels = facts["v_measures"]
         values = [value for level in levels.values() for value in level] if isinstance(levels, dict) else levels
@@ -545,7 +545,7 @@ def read(options: argparse.Namespace, *, by_subset: bool = False) -> tuple[Score
 
 
 def benchmark_name(options: argparse.Namespace) -> str:
-    """Return the benchmark that the options name, or "". Raises DataError for a path with nothing to read."""
+    """Return the benchmark in the options, or "". Raises DataError for a path with nothing to read."""
     path = Path(options.source)
     if path.is_dir() or path.suffix.lower() in _TABLES:
         return str(options.benchmark)

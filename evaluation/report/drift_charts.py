@@ -28,9 +28,9 @@ OVERVIEW = 1000  # in one panel
 
 @dataclass(frozen=True)
 class DriftScales:
-    """Settings that panels of drift share: the question, its scale's ends, the maximum of the drift axis, the axes.
+    """Settings that panels of drift share: the question, the ends of its scale, the maximum of drift, the axes' looks.
 
-    Without `axes` a panel has the look of the first axis.
+    Without `axes` a panel's own axis has the first look.
     """
 
     question: str
@@ -96,7 +96,7 @@ def drift_panel(
 def drift_overview(
     frame: pd.DataFrame, correlations: pd.DataFrame, *, question: str, scale: tuple[float, float]
 ) -> alt.Chart:
-    """HTEB's Figure 3 for one model in one panel: a point a pair, in the colour and the shape of its axis.
+    """Return HTEB's Figure 3 for one model in one panel: a point a pair, in its axis's colour and shape.
 
     `frame` and `correlations` are the model's rows, as in `drift_figure`. It draws at most `OVERVIEW` points.
     """
@@ -132,7 +132,7 @@ def drift_overview(
 
 
 def _across_and_up(scales: DriftScales) -> tuple[alt.X, alt.Y]:
-    """The channels of mean ratings and of drift, the same in all panels."""
+    """Return the channels of mean ratings and of drift, the same in all panels."""
     worst, best = scales.ratings
     room = 0.2 * max(1.0, (best - worst) / 5)  # for points at the ends
     steps = np.arange(worst, best + 1) if best - worst <= _MOST_STEPS else np.linspace(worst, best, 3)
@@ -169,17 +169,17 @@ def drift_figure(
 
 
 def drawn_points(frame: pd.DataFrame, most: int | None = None) -> pd.DataFrame:
-    """The points of a model that a page draws: all, or a random `most` (`POINTS`) of them, always the same."""
+    """Return a model's points for a page: all, or a random `most` (`POINTS`) of them, always the same."""
     most = most or POINTS
     return frame if len(frame) <= most else frame.sample(most, random_state=most).sort_index()
 
 
 def left_undrawn(frame: pd.DataFrame, most: int | None = None) -> str:
-    """Return how many points a page draws, for its caption; empty where it draws all."""
+    """Return a sentence on points that a page does not draw; "" if it draws all."""
     most = most or POINTS
     if len(frame) <= most:
         return ""
-    return f"{most:,} of {len(frame):,} points are drawn, chosen at random; ρ and the tables have all"
+    return f"{most:,} of {len(frame):,} points are drawn, at random; ρ and the tables include all"
 
 
 def caption(correlation: Mapping[Any, Any]) -> list[str]:

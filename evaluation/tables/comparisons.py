@@ -205,7 +205,7 @@ def board(grid: pd.DataFrame, types: Mapping[str, str], *, seed: int | None = No
 
 
 def separation_table(grid: pd.DataFrame, *, seed: int) -> pd.DataFrame:
-    """How many pairs of models (rows of `grid`) are told apart by their Borda points over tasks (its columns).
+    """Return how many pairs of models (rows of `grid`) differ significantly in Borda points over tasks (its columns).
 
     Rows: neighbours in rank, all pairs, and the first with each other. Columns: pairs, n, alone (each two looked at
     alone, `told_apart_singly`), together (all at once with Holm's correction, `told_apart`). Models that lack a score

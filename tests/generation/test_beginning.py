@@ -107,7 +107,7 @@ def test_nothing_is_overwritten_and_nothing_is_left_of_what_cannot_be_read(
     (init / "texts.csv").write_text("text\n" + "\n".join(TEXTS), encoding="utf-8")
     run(monkeypatch, "texts.csv")
     before = (init / "studies" / "texts.yaml").read_bytes()
-    with pytest.raises(StudyError, match=r"texts\.yaml is there already"):
+    with pytest.raises(StudyError, match=r"texts\.yaml exists already"):
         run(monkeypatch, "texts.csv", "--language", "de")
     assert (init / "studies" / "texts.yaml").read_bytes() == before
     (init / "bad.csv").write_text("sentence1,sentence2,score\n" + "a house,a home,much\n" * 12, encoding="utf-8")
@@ -131,7 +131,7 @@ def test_a_language_that_is_not_certain_is_asked_for(texts: list[str], said: str
 
 
 def test_what_cannot_be_told_is_said_with_the_option(init: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(DataError, match=r"the first line is 'a', 'b'. If these are column names, choose one: --column"):
+    with pytest.raises(DataError, match=r"the first line is 'a', 'b'. If these are names, choose one: --column"):
         guess(pd.DataFrame({"a": [], "b": []}), {}, Path("x.csv"))
     (init / "texts.csv").write_text("text\n" + "\n".join(TEXTS), encoding="utf-8")
     for words, said in (
@@ -172,7 +172,7 @@ def test_a_first_line_of_unknown_names_is_asked_about_and_its_use_printed(
     init: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (init / "saetze.csv").write_text("Satz,Nr\n" + "\n".join(f"{text},{n}" for n, text in enumerate(TEXTS)))
-    with pytest.raises(DataError, match=r"the first line is 'Satz', 'Nr'\. If these are column names, .* put a line"):
+    with pytest.raises(DataError, match=r"the first line is 'Satz', 'Nr'\. If these are names, .* put a line"):
         run(monkeypatch, "saetze.csv")
     run(monkeypatch, "saetze.csv", "--column", "text=Satz")
     assert "the first line of saetze.csv is read as column names" in capsys.readouterr().out

@@ -150,7 +150,7 @@ def test_what_the_study_does_not_want_is_not_read(tmp_path: Path) -> None:
             "damaged .transform_corpus",
         ),
         (lambda path: next(path.parent.glob("*.JSON")).write_text('{"generator_model": "x/y"}'), "of generator 'x/y'"),
-        (lambda path: pq.write_table(pa.table({"original": ["a"]}), path), "has the columns original; HTEB's program"),
+        (lambda path: pq.write_table(pa.table({"original": ["a"]}), path), "has the columns original; HTEB's files"),
         (
             lambda path: pq.write_table(pa.table({"original": ["a"], "paraphrasing_seed_2": ["b"]}), path),
             "one that ends in '_seed_1'",

@@ -217,7 +217,7 @@ def test_one_model_and_few_tasks_say_that_there_is_no_interval(tmp_path: Path) -
     assert "there is no other model to compare with" in board["interval_reason"][0] and "not told apart" not in out
     write_results(tmp_path / "few", "RTEB(fra, beta)", MODELS)
     board, out = ranked(tmp_path / "few", "RTEB(fra, beta)")
-    assert "No intervals: of 1 tasks" in out and board["rank_low"].isna().all()
+    assert "No intervals: they need at least 5 tasks, not 1" in out and board["rank_low"].isna().all()
 
 
 def test_what_cannot_be_ranked_is_one_line(tmp_path: Path) -> None:
@@ -227,9 +227,9 @@ def test_what_cannot_be_ranked_is_one_line(tmp_path: Path) -> None:
     cases = (
         (tmp_path, ("--benchmark", "MTEB(kor, v1)"), "none without a missing score; --gaps fewest"),
         (tmp_path, ("--benchmark", "MTEB(kor, v9)"), "has no benchmark 'MTEB(kor, v9)'; did you mean"),
-        (tmp_path / "nothing", ("--benchmark", "MTEB(kor, v1)"), "no result file of these 6 tasks"),
-        (tmp_path / "nothing", (), "no result file of a task of mteb's in it"),
-        (tmp_path / "missing", (), "no folder and no table"),
+        (tmp_path / "nothing", ("--benchmark", "MTEB(kor, v1)"), "no result files of these 6 tasks"),
+        (tmp_path / "nothing", (), "no result files of mteb tasks"),
+        (tmp_path / "missing", (), "neither a folder nor a table"),
     )
     for source, words, says in cases:
         status, _, err = run(tmp_path, source, *words)

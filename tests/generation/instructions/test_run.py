@@ -226,7 +226,7 @@ def test_a_row_of_people_that_cannot_be_used_is_one_line(tmp_path: Path, row: st
         ('{"prompts": ["a", "b", ""]}', "an empty wording"),
         ('{"prompts": ["a", "b", 3]}', "no list of texts under 'prompts'"),
         ('["a", "b", "c"]', "no list of texts under 'prompts'"),
-        ('Here they are: {"prompts"', "no JSON"),
+        ('Here they are: {"prompts"', "not JSON"),
         ('{"prompts": ["a", "b", "' + "x" * 501 + '"]}', "a wording of 501 characters"),
     ],
 )
