@@ -33,6 +33,7 @@ CARRIED = [
     "studies/hteb_*.yaml",
     "studies/pteb*.yaml",
     "constraints/argilla-server.txt",
+    "packages/argilla-embedded/argilla_embedded/*.py",
 ]
 
 
