@@ -6,7 +6,11 @@ import contextlib
 from collections.abc import Callable, Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 from servers import Server, serving
+
+settings.register_profile("argilla-embedded", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("argilla-embedded")
 
 
 @pytest.fixture(scope="module")

@@ -8,9 +8,7 @@ import subprocess
 from typing import Any
 
 import pytest
-
-from annotation.server import ensure_environment
-from annotation.server.process import PATHS
+from servers import PACKAGE, interpreter
 
 PROGRAM = r"""
 import json, sys
@@ -55,11 +53,9 @@ json.dump({
 
 @pytest.fixture(scope="module")
 def said(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    variables = {"PATH": os.environ["PATH"], "PYTHONPATH": str(PATHS[0]),
+    variables = {"PATH": os.environ["PATH"], "PYTHONPATH": str(PACKAGE),
                  "ARGILLA_HOME_PATH": str(tmp_path_factory.mktemp("argilla"))}  # fmt: skip
-    done = subprocess.run(
-        [str(ensure_environment(print)), "-c", PROGRAM], env=variables, check=False, capture_output=True
-    )
+    done = subprocess.run([interpreter(), "-c", PROGRAM], env=variables, check=False, capture_output=True)
     assert done.returncode == 0, done.stderr.decode()
     return json.loads(done.stdout)
 
