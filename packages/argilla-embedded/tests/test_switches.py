@@ -51,7 +51,7 @@ def test_argilla_is_as_it_is_without_hardening(served: Callable[..., Server]) ->
         assert ("content-security-policy" in page.headers) == (framed is not None)
         assert ("search_engine" in httpx.get(f"{server.url}/api/v1/status", trust_env=False).text) == (framed is None)
     large = httpx.post(f"{plain.url}/api/v1/me/responses/bulk", content=b" " * 2**20, trust_env=False)
-    assert large.status_code == 401  # read to its end, and then refused, as Argilla does
+    assert large.status_code in (401, 422)  # read to its end, and then refused, as this or that fastapi does
     refused = httpx.post(f"{hard.url}/api/v1/me/responses/bulk", content=b" " * 2**20, trust_env=False)
     assert refused.json()["detail"] == "sign in before you send so much"
 
