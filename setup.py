@@ -1,4 +1,4 @@
-"""What pyproject.toml has no words for: prompts, sample studies and constraints travel in the package.
+"""What pyproject.toml has no words for: prompts, studies, constraints and Argilla's server travel in the package.
 
 They stand at the top of the checkout, where people look for them, and in a wheel below `plumbline/data/`
 (`plumbline.resources` knows both). An installation in place (`pip install -e`) reads the checkout's own.
@@ -33,6 +33,7 @@ CARRIED = [
     "studies/hteb_*.yaml",
     "studies/pteb*.yaml",
     "constraints/argilla-server.txt",
+    "packages/argilla-embedded/argilla_embedded/*.py",
 ]
 
 

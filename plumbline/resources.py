@@ -18,7 +18,7 @@ IN_CHECKOUT = not _CARRIED.is_dir()
 
 
 def resource(name: str) -> Path:
-    """Return a read-only file or folder of Plumbline below `prompts`, `studies` or `constraints`."""
+    """Return a read-only file or folder of Plumbline below `prompts`, `studies`, `constraints` or `packages`."""
     return (ROOT if IN_CHECKOUT else _CARRIED) / name
 
 

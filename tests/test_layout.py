@@ -89,12 +89,24 @@ def test_folders_and_modules_import_each_other_without_circles(package: str) -> 
         )
 
 
+#: The server that knows nothing of Plumbline, and what Plumbline adds to it.
+EMBEDDED, PLUGIN = ROOT / "packages" / "argilla-embedded", ROOT / "annotation" / "server" / "plugin"
+
+
 def test_code_inside_argilla_imports_nothing_of_the_platform() -> None:
-    files = sorted((ROOT / "annotation" / "server" / "plugin").rglob("*.py"))
+    for folder, foreign in ((PLUGIN, set(FLOW)), (EMBEDDED, {*FLOW, "plumbline_argilla"})):
+        files = sorted(folder.rglob("*.py"))
+        assert files
+        for file in files:
+            wrong = [name for name in imports(file) if name.split(".")[0] in foreign]
+            assert not wrong, f"{file.name} imports {wrong[0]}, but runs in another environment"
+
+
+def test_the_server_of_its_own_does_not_speak_of_plumbline() -> None:
+    files = [file for file in sorted(EMBEDDED.rglob("*")) if file.suffix in {".py", ".toml", ".md"}]
     assert files
     for file in files:
-        wrong = [name for name in imports(file) if name.split(".")[0] in FLOW]
-        assert not wrong, f"{file.name} imports {wrong[0]}, but runs in another environment"
+        assert "plumbline" not in file.read_text(encoding="utf-8").lower(), file.name
 
 
 def commands(text: str) -> list[str]:
@@ -344,7 +356,7 @@ def there(name: str) -> bool:
 
 def test_functions_are_small_or_say_why_not() -> None:
     """At most 50 lines a function without its docstring; a longer one says `Long: ` and why."""
-    files = [file for package in FLOW for file in sorted((ROOT / package).rglob("*.py"))]
+    files = [file for folder in (*FLOW, EMBEDDED) for file in sorted((ROOT / folder).rglob("*.py"))]
     assert files
     for file in files:
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):

@@ -169,7 +169,7 @@ def test_a_peak_of_memory_is_in_the_systems_own_unit(monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize("platform", ["linux", "darwin"])
 def test_processes_of_a_server_share_a_port(monkeypatch: pytest.MonkeyPatch, platform: str) -> None:
     with patch.dict(sys.modules, {"rq": MagicMock(), "rq.job": MagicMock()}):  # of the server's own environment
-        launch = importlib.import_module("annotation.server.plugin.plumbline_argilla.launch")
+        launch = importlib.import_module("argilla_embedded.launch")
     monkeypatch.setattr(sys, "platform", platform)
     listening = launch.listen("127.0.0.1", 0, 3)
     try:

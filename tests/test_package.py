@@ -23,7 +23,17 @@ from packaging.utils import canonicalize_name
 
 from plumbline.resources import ROOT
 
-PARTS = ("plumbline", "generation", "annotation", "evaluation", "streamlit_app", "prompts", "studies", "constraints")
+PARTS = (
+    "plumbline",
+    "generation",
+    "annotation",
+    "evaluation",
+    "streamlit_app",
+    "prompts",
+    "studies",
+    "constraints",
+    "packages",
+)
 FILES = ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE")
 STUDY = ("--study", "studies/demo.yaml")
 NAME = "plumbline-embeddings"
@@ -149,9 +159,13 @@ def studied(installed: Installed) -> Installed:
 
 def test_all_that_is_read_travels_in_the_wheel_and_no_study_of_the_builder(installed: Installed) -> None:
     carried = installed.packages / "plumbline" / "data"
-    found = {str(file.relative_to(carried)) for file in carried.rglob("*") if file.is_file()}
+    found = {str(file.relative_to(carried)) for file in carried.rglob("*") if file.is_file() and file.suffix != ".pyc"}
     tracked = subprocess.run(
-        ["git", "ls-files", "prompts", "studies"], cwd=ROOT, capture_output=True, text=True, check=True
+        ["git", "ls-files", "prompts", "studies", "packages/argilla-embedded/argilla_embedded"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert found == {*tracked.stdout.split(), "constraints/argilla-server.txt"}
     for folder in ("plumbline", "generation", "annotation", "evaluation", "streamlit_app"):

@@ -141,7 +141,7 @@ HOWTO = sorted((ROOT / "docs" / "howto").glob("*.md"))
 
 def sources() -> str:
     """What our commands can say, and what reaches a user of the libraries below them; each text on one line."""
-    files = [file for package in PACKAGES for file in (ROOT / package).rglob("*.py")]
+    files = [file for folder in (*PACKAGES, "packages") for file in (ROOT / folder).rglob("*.py")]
     for library in ("argparse", "botocore.exceptions", "fsspec.registry"):
         spec = importlib.util.find_spec(library)
         assert spec and spec.origin
@@ -163,7 +163,7 @@ def test_each_message_that_a_how_to_page_quotes_is_one_that_there_is() -> None:
 
 
 PACKAGES = ("plumbline", "generation", "annotation", "evaluation", "streamlit_app")
-FOLDERS = (*PACKAGES, "tests", "docs", "prompts", "studies", "benchmarks", "constraints")
+FOLDERS = (*PACKAGES, "tests", "docs", "prompts", "studies", "benchmarks", "constraints", "packages")
 #: Examples of files that a user would make, and what `make bench` writes.
 NOT_HERE = {
     "prompts/rubrics/NAME.yaml",

@@ -336,7 +336,7 @@ def suggestions_for(pairs: Sequence[Pair], suggestions: Suggested) -> Suggested:
     return {pair_id: suggestions[of] for pair_id, of in sources.items() if of in half and of in suggestions}
 
 
-MARK = "drawn"  # in the metadata of datasets and records, as `plumbline_argilla.ordering` reads it
+MARK = "drawn"  # in the metadata of datasets and records, as `plumbline_argilla.entries` reads it
 
 
 TASK = "rate"  # in a dataset's metadata: what the rating page shows of it (`annotation.page.task_of`)

@@ -6,7 +6,8 @@
         client = argilla.Argilla(api_url=connection.url, api_key=connection.api_key)
 
 The server lives in an environment of its own (its pins exclude the platform's versions), made on first use from
-`constraints/argilla-server.txt`. Code that runs inside that environment is in `plugin/`; nothing here imports it.
+`constraints/argilla-server.txt`. The server itself is in `packages/argilla-embedded`, and what
+Plumbline adds to it in `plugin/`; nothing here imports them.
 """
 
 from __future__ import annotations

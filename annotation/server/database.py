@@ -147,8 +147,8 @@ TABLES = ("users", "workspaces", "datasets", "records", "responses")
 BUSY_SECONDS = 30.0
 COUNTS = "".join(f"SELECT '{table}', count(*) FROM {table};\n" for table in TABLES)  # noqa: S608  # our own names
 COPY = re.compile(rb"COPY public\.(\w+) \(.*\) FROM stdin;$")
-#: The running server's advisory lock, as in `plumbline_argilla.database`.
-POSTGRES_LOCK = int.from_bytes(b"plumblin", "big")
+#: The running server's advisory lock, as in `argilla_embedded.holding`.
+POSTGRES_LOCK = 8100978942395836782
 
 
 def copy_sqlite(source: Path, target: Path) -> dict[str, int]:

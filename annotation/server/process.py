@@ -213,11 +213,15 @@ def terminating() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-PLUGIN = Path(__file__).parent / "plugin"
+#: The server itself, which knows nothing of Plumbline, and what Plumbline adds to it. Both run in the environment and
+#: are not installed there: they are always those of the Plumbline that starts them.
+PATHS = (resource("packages/argilla-embedded"), Path(__file__).parent / "plugin")
+#: What is asked of the server beside Argilla itself.
+ASKED = ("--hand-out", "--private", "--hardened", "--plugin", "plumbline_argilla.install:install")
 STOP_SECONDS = 15.0
 LOG_BYTES = 5_000_000
-#: What the child's own last word starts with; `plumbline_argilla.launch` writes it.
-ERROR_MARK = "plumbline-argilla: error: "
+#: What the child's own last word starts with; `argilla_embedded.launch` writes it.
+ERROR_MARK = "argilla-embedded: error: "
 #: The child's exit status when another server holds the home, and when its database has to be migrated first.
 IN_USE_EXIT, MIGRATION_EXIT = 3, 4
 #: The only variables of ours that the server gets: settings of Argilla or the hub in a user's shell shall not bend it.
@@ -245,12 +249,13 @@ class Child:
         with open(home.log, "ab", opener=private) as log:
             self.log_start = log.tell()
             # -P: the working folder is the home, and no module shall ever be read from there.
-            command = [str(python), "-P", "-m", "plumbline_argilla", "--home", str(home.path.absolute()),
-                       "--host", hosts[0], "--port", str(port), "--workers", str(workers),
+            command = [str(python), "-P", "-m", "argilla_embedded", "serve", "--supervised", *ASKED,
+                       "--home", str(home.path.absolute()), "--host", hosts[0],
+                       "--port", str(port), "--workers", str(workers),
                        *(["--migrate"] if may_migrate else []),
                        *(f"--address={address}" for address in hosts[1:])]  # fmt: skip
             passed = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
-            environment = clean(passed) | {"PYTHONPATH": str(PLUGIN), "PYTHONUNBUFFERED": "1"}
+            environment = clean(passed) | {"PYTHONPATH": os.pathsep.join(map(str, PATHS)), "PYTHONUNBUFFERED": "1"}
             try:
                 # A session of its own: a Ctrl-C in the terminal reaches us, and we end the server in order.
                 self.process = subprocess.Popen(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 import sqlite3
 import subprocess
@@ -23,7 +22,7 @@ from tests.annotation.argilla_site import Site, enter
 from tests.scale import FULL
 from tests.shared import made_once
 
-PLUGIN, START = process.PLUGIN, process.start
+PATHS, START = process.PATHS, process.start
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -31,7 +30,7 @@ def quick_passwords() -> Iterator[None]:
     """Servers that this process starts hash passwords at the least cost, but in `make test-all`."""
     with pytest.MonkeyPatch.context() as patch:
         if not FULL:
-            patch.setattr(process, "PLUGIN", f"{PLUGIN}{os.pathsep}{Path(__file__).with_name('quick_passwords')}")
+            patch.setattr(process, "PATHS", (*PATHS, Path(__file__).with_name("quick_passwords")))
         yield
 
 
@@ -85,7 +84,7 @@ def started_servers(migrated_databases: None) -> Iterator[None]:
 def usual_passwords(quick_passwords: None) -> Iterator[None]:
     """Servers hash passwords as they do for people: for tests of what signing in costs."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(process, "PLUGIN", PLUGIN)
+        patch.setattr(process, "PATHS", PATHS)
         yield
 
 

@@ -24,7 +24,7 @@ from annotation.crowd.prolific.workspaces import ArgillaRooms, Room, rooms_file
 from annotation.names import worker_pseudonym
 from annotation.rubric import load_rubric
 from annotation.server.plugin.plumbline_argilla.crowd_files import Newcomers
-from annotation.server.plugin.plumbline_argilla.recent import Recent
+from argilla_embedded.recent import Recent
 from plumbline.study import Study
 from tests.annotation.campaigns import answer, pending, small
 from tests.annotation.crowd.offers import batch_offer

@@ -15,7 +15,7 @@ import yaml
 
 from annotation.__main__ import _parser
 from annotation.options import HOME_VARIABLE, PORT
-from annotation.server.plugin.plumbline_argilla.guard import SIGNED_IN
+from argilla_embedded.guard import SIGNED_IN
 from tests.annotation.server.route_table import OPEN, READS
 
 DEPLOY = Path(__file__).parents[3] / "docs" / "deploy"
@@ -147,7 +147,7 @@ def test_caddy_leads_to_the_server_and_writes_no_log() -> None:
     assert "admin off" in lines and f"reverse_proxy 127.0.0.1:{PORT} {{" in lines
     assert not [line for line in lines if line.startswith("log")]  # addresses of /crowd/ hold participants' ids
     assert f"max_size {max(SIGNED_IN.values()) // 2**20}MB" in lines
-    protocol = Path("annotation/server/plugin/plumbline_argilla/protocol.py")
+    protocol = Path("packages/argilla-embedded/argilla_embedded/protocol.py")
     (server,) = re.findall(r'"timeout_keep_alive": (\d+)', (DEPLOY.parents[1] / protocol).read_text(encoding="utf-8"))
     (proxy,) = re.findall(r"keepalive (\d+)s", text("Caddyfile"))
     assert int(proxy) < int(server)

@@ -18,9 +18,9 @@ from playwright.sync_api import Page, expect
 
 from annotation.server import Connection, Home, credentials, running
 from annotation.server.plugin.plumbline_argilla.crowd_files import Newcomers
-from annotation.server.plugin.plumbline_argilla.hosts import Hosts
-from annotation.server.plugin.plumbline_argilla.recent import Recent
-from annotation.server.plugin.plumbline_argilla.throttle import Throttle
+from argilla_embedded.hosts import Hosts
+from argilla_embedded.recent import Recent
+from argilla_embedded.throttle import Throttle
 from tests.annotation.argilla_site import Site, enter
 from tests.annotation.test_browser import watch
 
@@ -185,8 +185,8 @@ def test_unknown_hosts_are_refused_where_an_address_is_set(site: Site) -> None:
         rooms.unlink()
 
 
-def test_addresses_that_were_given_name_the_hosts(tmp_path: Path) -> None:
-    hosts = Hosts("192.0.2.7", ["https://argilla.example.org:8443/"], tmp_path / "rooms.json")
+def test_addresses_that_were_given_name_the_hosts() -> None:
+    hosts = Hosts("192.0.2.7", ["https://argilla.example.org:8443/"])
     assert all(hosts.allow([host]) for host in ("argilla.example.org", "192.0.2.7:6900", "localhost", "127.0.0.1:1"))
     assert not any(hosts.allow(host) for host in (["rebound.example"], [], ["localhost", "localhost"]))
 

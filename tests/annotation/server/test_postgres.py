@@ -91,7 +91,7 @@ def test_a_second_home_cannot_serve_the_same_database_also_after_postgresql_was_
     holder = "SELECT pid FROM pg_locks WHERE locktype = 'advisory';"
     before = database.query(address, holder)
     assert len(before) == 1
-    every = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'plumbline';"
+    every = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'argilla-embedded';"
     assert database.query(address, every)
     asked = httpx.get(f"{site.connection.url}/api/v1/me", headers={"X-Argilla-Api-Key": site.connection.api_key})
     assert asked.status_code in {200, 503}  # no trace of 50 KB in the log for each request, which would fill the disk
@@ -107,7 +107,7 @@ def test_connections_that_the_database_has_ended_are_replaced_unseen(site: Site)
     site.raters[0].rate(campaign, "p0", 5)
     ended = database.query(
         database.address_of(site.home) or "",
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'plumbline'"
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'argilla-embedded'"
         " AND pid NOT IN (SELECT pid FROM pg_locks WHERE locktype = 'advisory');",
     )
     assert ended and {row[0] for row in ended} == {"t"}

@@ -8,7 +8,6 @@ import re
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import argilla as rg
@@ -17,15 +16,17 @@ import pytest
 
 from annotation import server
 from annotation.server import Connection, Home, ensure_environment, ensure_user, running
+from annotation.server.process import PATHS
 from tests.annotation.server.route_table import API, READS, ROLES, TABLE, Row
 
 #: Builds the application as it is served and writes its routes: method, path, and of mounted files `/{path}`.
 LISTING = """
 import json, os, sys, time
-from plumbline_argilla import imports, launch
-from plumbline_argilla.recent import Recent
+from argilla_embedded import imports, launch
+from argilla_embedded.recent import Recent
+from argilla_embedded.setup import Switches
 imports.leave_out_the_unused()
-os.environ.update(launch.settings("http://127.0.0.1:1", "secret"))
+os.environ.update(launch.settings("http://127.0.0.1:1", "secret", True))
 def walk(routes, before=""):
     for route in routes:
         path = before + getattr(route, "path", "?")
@@ -35,14 +36,15 @@ def walk(routes, before=""):
             yield from walk(route.app.routes, path)
         else:
             yield "GET", path + "/{path}"
-json.dump(sorted(walk(launch.assembled("secret", Recent(time.monotonic)).routes)), sys.stdout)
+switches, plugins = Switches(True, True, True), ["plumbline_argilla.install:install"]
+setup = launch.assembled("secret", Recent(time.monotonic), switches, plugins)
+json.dump(sorted(walk(setup.app.routes)), sys.stdout)
 """
 
 
 @pytest.fixture(scope="module")
 def served_routes(tmp_path_factory: pytest.TempPathFactory) -> set[tuple[str, str]]:
-    plugin = Path(server.__file__).with_name("plugin")
-    variables = {"PATH": os.environ["PATH"], "PYTHONPATH": str(plugin)}
+    variables = {"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(map(str, PATHS))}
     home = tmp_path_factory.mktemp("listing")
     command = [str(ensure_environment(print)), "-P", "-c", LISTING]
     done = subprocess.run(command, cwd=home, env=variables, check=False, capture_output=True)

@@ -20,7 +20,7 @@ import httpx
 import pytest
 
 from annotation.server import Connection, Home, credentials, ensure_environment, ensure_user, running, serve
-from annotation.server.plugin.plumbline_argilla import workers
+from argilla_embedded import workers
 from plumbline.errors import DataError, ServiceError
 from tests.annotation.argilla_site import Api, Site, enter, eventually, response_status
 from tests.shared import environment_with_pip

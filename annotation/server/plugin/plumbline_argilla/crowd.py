@@ -41,12 +41,13 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 from starlette.routing import Route
 
+from argilla_embedded.guard import CLIENT
+from argilla_embedded.recent import Recent
+
 from . import crowd_pages as pages
 from .crowd_book import TICKET_SECONDS, Book, Entry, Seal
 from .crowd_files import Newcomers, Rooms
 from .crowd_words import on_platform as said
-from .guard import CLIENT
-from .recent import Recent
 
 LOGGER = logging.getLogger("plumbline_argilla.crowd")
 ROOM = re.compile(r"[0-9a-f]{16}-(?:live|sandbox)")

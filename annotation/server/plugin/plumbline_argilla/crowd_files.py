@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from .recent import Recent
+from argilla_embedded.hosts import named
+from argilla_embedded.recent import Recent
 
 VERSION = 1
 
@@ -31,6 +32,14 @@ class Rooms:
                 raise ValueError(f"version {content['version']}")
             self._rooms, self._read = dict(content["rooms"]), (now.st_mtime_ns, now.st_size)
         return self._rooms
+
+
+def addresses(rooms: Rooms) -> frozenset[str]:
+    """The names of hosts in the rooms' addresses; none where the file cannot be read."""
+    try:
+        return frozenset(named(room.get("address", "")) for room in rooms.all().values()) - {""}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return frozenset()
 
 
 class Newcomers:

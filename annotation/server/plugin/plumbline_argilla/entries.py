@@ -20,28 +20,41 @@ from argilla_server.database import get_async_db
 from argilla_server.enums import UserRole
 from argilla_server.models import Dataset, Record, Response, User
 from argilla_server.security import auth
-from fastapi import Depends, FastAPI, Security
+from fastapi import Depends, Security
 from sqlalchemy import event, select
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm.attributes import set_committed_value
 
-from . import ordering
-from .hardening import api_of
-from .ordering import MARK, group_of
-from .privacy import own_user_id
+from argilla_embedded import ordering
+from argilla_embedded.privacy import own_user_id
+from argilla_embedded.setup import GroupName, Setup
 
 PATH = "/datasets/{dataset_id}"
+#: Where the metadata say what is drawn for each user: of a dataset {seed, number, questions, options, groups}, of a
+#: record {seed, field, lengths} and {group}, the records that come one after another.
+MARK = "drawn"
 
 
-def apply(app: FastAPI) -> None:
-    """Have annotators read orders of their own, and owners which they are. Call it once, after Argilla is imported."""
+def apply(setup: Setup) -> None:
+    """Have annotators read orders of their own, and owners which they are. Call it once."""
     event.listen(Record, "load", in_own_order)
     event.listen(Record, "refresh", in_own_order)
-    api = api_of(app)
+    setup.grouping = grouping
+    api = setup.api
     [replaced] = [route for route in api.router.routes if getattr(route, "name", "") == "list_dataset_questions"]
     api.router.routes.remove(replaced)  # it must be there: else Argilla's own would answer before ours
     api.add_api_route(f"{PATH}/questions", questions, response_model=Questions)
     api.add_api_route(f"{PATH}/orders", orders)
+
+
+def grouping(metadata: Mapping[str, Any]) -> GroupName | None:
+    """How the groups of a dataset's records are named, by the dataset's metadata; None where there are none."""
+    return group_of if metadata.get(MARK, {}).get("groups") else None
+
+
+def group_of(record_id: str, metadata: Mapping[str, Any] | None) -> str:
+    """The name of a record's group, 32 hexadecimal digits; its own id where it comes alone."""
+    return str((metadata or {}).get(MARK, {}).get("group") or record_id)
 
 
 def order_of(seed: str, user_id: UUID, number: int) -> list[int]:

@@ -14,14 +14,14 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, Response
 from starlette.routing import Route
 
+from argilla_embedded.setup import Setup
+
 from . import rate
 from .crowd_pages import guarded, literal, page
-from .hardening import pages_of
 
 HERE = Path(__file__).parent
 RIGHT_TO_LEFT = ("ar", "ur")
@@ -30,15 +30,15 @@ PAGE, RATE = "/work", "/rate"
 SCRIPT, STYLE = f"{PAGE}/beside.js", f"{PAGE}/beside.css"
 
 
-def mount(app: FastAPI) -> None:
+def mount(setup: Setup) -> None:
     """Add the page to the application, before its own static ones, and the bar to this start's copy of these.
 
     Call it once.
     """
     own = {PAGE: work, SCRIPT: beside, STYLE: style, RATE: work, f"{RATE}/{{dataset:uuid}}": rating}
-    app.router.routes[:0] = [Route(path, answer, methods=["GET"]) for path, answer in own.items()]
+    setup.app.router.routes[:0] = [Route(path, answer, methods=["GET"]) for path, answer in own.items()]
     added = f'<link rel="stylesheet" href="{STYLE}"><script src="{SCRIPT}" defer></script></body>'
-    for file in pages_of(app).rglob("*.html"):
+    for file in setup.pages.rglob("*.html"):
         text = file.read_text(encoding="utf-8")
         file.write_text(text.replace("</body>", added, 1), encoding="utf-8")
 

@@ -16,9 +16,9 @@ from . import recount
 from .connections import named
 from .errors import StartError
 
-LOGGER = logging.getLogger("plumbline_argilla.holding")
-#: PostgreSQL's advisory lock of the server that uses a database: "plumbline" as a number.
-POSTGRES_LOCK = int.from_bytes(b"plumblin", "big")
+LOGGER = logging.getLogger("argilla_embedded.holding")
+#: PostgreSQL's advisory lock of the server that uses a database: an arbitrary number, the same in all versions.
+POSTGRES_LOCK = 8100978942395836782
 #: More than one try, for that of a server that was just killed is let go only when PostgreSQL has noticed.
 POSTGRES_TRIES, POSTGRES_PAUSE = 20, 0.1
 _MINE = text("SELECT pid, backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()")

@@ -24,8 +24,8 @@ from sqlalchemy.pool import NullPool
 from .errors import StartError
 
 #: The execution option of a transaction that is to lock what it reads before it reads it.
-LOCKING = "plumbline_locking"
-IDLE = "plumbline_idle"  #: since when a connection is
+LOCKING = "argilla_embedded_locking"
+IDLE = "argilla_embedded_idle"  #: since when a connection is
 IDLE_SECONDS = 1.0  #: after which PostgreSQL is asked whether it is there, before a connection is used
 #: Connections of one process: for its searches, which run in threads (`asyncio.to_thread` has six on two processors),
 #: and for its sessions. Beside them come few: one for a job at a time, those of the start.
@@ -35,7 +35,7 @@ SEARCHES, SESSIONS, BESIDE = 6, 24, 4
 LEAST_SESSIONS, OTHERS = 10, 10
 CONNECT_SECONDS = 10
 #: PostgreSQL compiles a statement of many rows in more time than it takes; 0.1 s for what asyncpg asks at first.
-PLAIN = {"jit": "off", "application_name": "plumbline"}
+PLAIN = {"jit": "off", "application_name": "argilla-embedded"}
 
 
 def tune(engine: Engine) -> Engine:
@@ -164,7 +164,7 @@ class Sessions:
         """Have Argilla's sessions take their connections from here."""
         sessions = self
 
-        class Bound(Session):  # type: ignore[misc]  # sqlalchemy is not in the platform's environment
+        class Bound(Session):  # type: ignore[misc]  # sqlalchemy is not where types are checked
             def get_bind(self, *_: Any, **__: Any) -> Engine:
                 return sessions.here().sync_engine
 

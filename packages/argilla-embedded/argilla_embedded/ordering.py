@@ -14,9 +14,6 @@ from argilla_server.search_engine import Order, ResponseFilterScope
 from .predicates import CONVERTERS, NOTHING, NUMBER, kind_of, values_of
 from .reading import Reading
 
-#: Where the metadata say what is drawn for each user: of a dataset {seed, number, questions, options, groups}, of a
-#: record {seed, field, lengths} (`entries`) and {group}, the records that come one after another.
-MARK = "drawn"
 MIXERS = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)  #: of splitmix64
 
 
@@ -70,16 +67,6 @@ def shuffled(ids: Sequence[str], user_id: UUID, groups: Mapping[str, str] | None
         others, first = hashed([groups[id_] for id_ in ids], user_id)
         columns += [others[:, 1], others[:, 0], first]
     return [ids[i] for i in np.lexsort(columns).tolist()]
-
-
-def groups(ids: Sequence[str], reading: Reading) -> dict[str, str]:
-    """What each record comes together with."""
-    return {id_: group_of(id_, reading.metadata.get(id_)) for id_ in ids}
-
-
-def group_of(record_id: str, metadata: Mapping[str, Any] | None) -> str:
-    """The name of a record's group, 32 hexadecimal digits; its own id where it comes alone."""
-    return str((metadata or {}).get(MARK, {}).get("group") or record_id)
 
 
 def hashed(ids: Sequence[str], user_id: UUID) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:

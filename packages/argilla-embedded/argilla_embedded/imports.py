@@ -9,7 +9,7 @@ import warnings
 from types import ModuleType
 
 #: What Argilla imports and this server never calls, with the names that it imports of each: exchange with the hub,
-#: search on other servers, telemetry. `constraints/argilla-server.in` leaves their packages out.
+#: search on other servers, telemetry. Their packages need not be there.
 UNUSED = {
     "argilla_server.contexts.hub": ("HubDataset", "HubDatasetExporter"),  # `jobs` refuses it
     "elasticsearch8": ("AsyncElasticsearch", "helpers"),
@@ -35,8 +35,10 @@ def nothing(*_: object, **__: object) -> None:
 
 def silence_deprecations() -> None:
     """Keep the log free of what Argilla, which is as it is, uses of starlette and shall not."""
-    from starlette.exceptions import StarletteDeprecationWarning  # noqa: PLC0415 (this module is for what comes before)
-
+    try:
+        from starlette.exceptions import StarletteDeprecationWarning  # noqa: PLC0415 (here is what comes before imports)
+    except ImportError:  # of a starlette that has no warnings of its own yet
+        return
     warnings.filterwarnings("ignore", category=StarletteDeprecationWarning)
 
 

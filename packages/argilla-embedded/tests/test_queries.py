@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from annotation.server.plugin.plumbline_argilla import query as grammar
-from annotation.server.plugin.plumbline_argilla.evaluation import matches
-from annotation.server.plugin.plumbline_argilla.index import Cache, Kept, Parts, distance, nothing
-from annotation.server.plugin.plumbline_argilla.query import QueryTooLargeError, parse
-from annotation.server.plugin.plumbline_argilla.text import ASCII_WORD, word_pattern, words
+from argilla_embedded import query as grammar
+from argilla_embedded.evaluation import matches
+from argilla_embedded.index import Cache, Kept, Parts, distance, nothing
+from argilla_embedded.query import QueryTooLargeError, parse
+from argilla_embedded.text import ASCII_WORD, word_pattern, words
 
 Field = list[list[str]]  # its texts, each a list of words
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -40,29 +41,40 @@ from .index import Cache, Stamps
 from .privacy import own_user_id
 from .query import QueryTooLargeError, parse
 from .reading import Reading
+from .setup import Grouping
 
 T = TypeVar("T")
 
 
-def register(name: str, handing: Handing) -> None:
-    """Make this the engine that Argilla's setting `search_engine=name` means; `handing` is all processes'."""
+@dataclass(frozen=True)
+class Queues:
+    """How annotators' queues differ from Argilla's own, and their progress with them."""
+
+    handing: Handing | None  #: who holds what, of all processes; None: everybody's queue has all that is pending
+    grouping: Grouping | None  #: which records come one after another
+    own_progress: bool  #: an annotator's progress is the own one, and not everybody's
+
+
+def register(name: str, queues: Queues) -> Engine:
+    """Make this the engine that Argilla's setting `search_engine=name` means; its connections, to be closed at last."""
     engine, cache = open_sync(), Cache()
 
     class Registered(SqlSearchEngine):
         @classmethod
         async def new_instance(cls) -> SearchEngine:
-            return cls(engine, cache, handing)
+            return cls(engine, cache, queues)
 
     SearchEngine.register(name)(Registered)
+    return engine
 
 
-class SqlSearchEngine(SearchEngine):  # type: ignore[misc]  # argilla_server is not in the platform's environment
+class SqlSearchEngine(SearchEngine):  # type: ignore[misc]  # argilla_server is not where types are checked
     """Searches by reading; Argilla makes one for each request and closes it after."""
 
-    def __init__(self, engine: Engine, cache: Cache, handing: Handing) -> None:
+    def __init__(self, engine: Engine, cache: Cache, queues: Queues) -> None:
         self.engine = engine
         self.cache = cache
-        self.handing = handing
+        self.queues = queues
 
     async def reading(self, work: Callable[[Connection], T]) -> T:
         """Do `work` on a connection of its own, in a thread."""
@@ -82,7 +94,7 @@ class SqlSearchEngine(SearchEngine):  # type: ignore[misc]  # argilla_server is 
 
     async def info(self) -> dict[str, str]:
         """What /api/v1/status shows, without signing in: no more than the name."""
-        return {"name": "plumbline"}
+        return {"name": "sql"}
 
     async def search(  # noqa: PLR0913  # Argilla's signature
         self,
@@ -97,11 +109,12 @@ class SqlSearchEngine(SearchEngine):  # type: ignore[misc]  # argilla_server is 
         """A page of the records that match, and the number of all that do.
 
         Without `sort`: better text matches first, then (or without a query) in the order of insertion, or
-        for a `user_id` in that user's own shuffle, the same at every call and while others answer. An annotator's queue
-        leaves out what others see to, and begins with what the annotator holds already.
+        for a `user_id` in that user's own shuffle, the same at every call and while others answer. Where records are
+        handed out, an annotator's queue leaves out what others see to, and begins with what the annotator holds.
         """
-        rater, wanted = own_user_id() if predicates.is_queue(filter) else None, dataset.distribution["min_submitted"]
-        grouped = bool((dataset.metadata_ or {}).get(ordering.MARK, {}).get("groups"))
+        handing, grouping = self.queues.handing, self.queues.grouping
+        rater = own_user_id() if handing is not None and predicates.is_queue(filter) else None
+        group_name = grouping(dataset.metadata_ or {}) if grouping is not None else None
 
         def ordered(connection: Connection) -> tuple[list[str], dict[str, float] | None]:
             reading = Reading(connection, dataset.id)
@@ -110,7 +123,8 @@ class SqlSearchEngine(SearchEngine):  # type: ignore[misc]  # argilla_server is 
             ids = found.ids if scores is None else [id_ for id_ in found.ids if id_ in scores]
             if sort:
                 return ordering.arranged(found.in_order(ids), sort, reading), scores
-            groups = ordering.groups(ids, reading) if grouped else None
+            metadata = reading.metadata if group_name is not None else {}
+            groups = {id_: group_name(id_, metadata.get(id_)) for id_ in ids} if group_name is not None else None
             ids = found.in_order(ids) if user_id is None else ordering.shuffled(ids, user_id, groups)
             if scores is not None:
                 ids.sort(key=lambda id_: -scores[id_])
@@ -118,9 +132,10 @@ class SqlSearchEngine(SearchEngine):  # type: ignore[misc]  # argilla_server is 
 
         def work(connection: Connection) -> SearchResponses:
             ids, scores = ordered(connection)
-            if rater is not None:
+            if handing is not None and rater is not None:
                 shown, own_first = slice(offset, offset + limit), not sort and scores is None
-                ids = self.handing.queue(connection, dataset.id, rater, wanted, ids, shown, own_first=own_first)
+                wanted = dataset.distribution["min_submitted"]
+                ids = handing.queue(connection, dataset.id, rater, wanted, ids, shown, own_first=own_first)
             return page(ids, scores, offset, limit)
 
         return await self.reading(work)
@@ -167,10 +182,12 @@ class SqlSearchEngine(SearchEngine):  # type: ignore[misc]  # argilla_server is 
     async def get_dataset_progress(self, dataset: Dataset) -> dict[str, int]:
         """The number of records, in all and by status; nothing for a draft.
 
-        An annotator gets the own progress: pending is what is left in the own queue, completed is the rest.
+        Where it is own, an annotator's pending is what is left in the own queue, and completed is the rest.
         """
         status: Any = Record.status
-        if (own := own_user_id()) is not None:
+        handing = self.queues.handing
+        own = own_user_id() if self.queues.own_progress else None
+        if own is not None:
             done = Response.user_id == own, Response.status.in_((ResponseStatus.submitted, ResponseStatus.discarded))
             answered = select(Response.id).where(Response.record_id == Record.id, *done).exists()
             status = case((answered, literal(RecordStatus.completed, Record.status.type)), else_=Record.status)
@@ -178,11 +195,11 @@ class SqlSearchEngine(SearchEngine):  # type: ignore[misc]  # argilla_server is 
         counted = counted.group_by("stands")
 
         def work(connection: Connection) -> dict[str, int]:
-            if own is None:
+            if own is None or handing is None:
                 return counts(connection, counted)
             # Each record is looked at once, for others answer meanwhile.
             wanted = dataset.distribution["min_submitted"]
-            held, left = self.handing.elsewhere(connection, dataset.id, own, wanted)
+            held, left = handing.elsewhere(connection, dataset.id, own, wanted)
             found = Counter(counts(connection, counted.where(Record.id.not_in(held))))
             found.update(total=len(held), pending=left, completed=len(held) - left)
             return dict(found)

@@ -35,8 +35,8 @@ class Reader:
 READER: ContextVar[Reader | None] = ContextVar("reader", default=None)
 
 
-def apply() -> None:
-    """Have requests know their reader, and sessions heed it. Call it once, after Argilla is imported."""
+def know_readers() -> None:
+    """Have requests know who asks. Call it once, after Argilla is imported."""
     remember = provider.set_request_user
 
     def note_reader(request: Request, user: User) -> None:
@@ -45,6 +45,10 @@ def apply() -> None:
         remember(request, user)
 
     provider.set_request_user = note_reader
+
+
+def apply() -> None:
+    """Have sessions heed who asks, which requests have to know. Call it once, after Argilla is imported."""
     event.listen(Session, "do_orm_execute", only_own)
     event.listen(User, "load", without_anothers_key)
     event.listen(User, "refresh", without_anothers_key)
@@ -70,7 +74,7 @@ def only_own(state: ORMExecuteState) -> None:
 
 
 def own_user_id() -> UUID | None:
-    """The annotator to whose own answers this request is kept; None where everybody's may be read."""
+    """The annotator who reads by this request; None for others, and for what writes."""
     reader = READER.get()
     return reader.user_id if reader is not None and reader.reads_own_only else None
 

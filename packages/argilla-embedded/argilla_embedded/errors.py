@@ -8,4 +8,4 @@ class StartError(Exception):
 
 
 class MigrationNeededError(Exception):
-    """The database holds an older version's tables: the platform backs it up first and starts again."""
+    """The database holds an older Argilla's tables: whoever starts the server backs it up first, and starts again."""

@@ -20,7 +20,7 @@ from collections.abc import Callable
 
 from .errors import StartError
 
-LOGGER = logging.getLogger("plumbline_argilla.workers")
+LOGGER = logging.getLogger("argilla_embedded.workers")
 STOP_SECONDS = 12.0
 POLL_SECONDS = 0.05
 LOOK_SECONDS = 2.0  #: between two looks after what all processes share

@@ -19,29 +19,33 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
+from . import home
 from .errors import MigrationNeededError, StartError
 from .hosts import Hosts
 from .imports import leave_out_the_unused, silence_deprecations
 from .journal import Journal, inherit
+from .setup import Setup, Switches, load
 from .workers import Workers, stop_at_the_end
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-    from .handing import Handing
+    from .engine import Queues
+    from .holding import Holder
     from .recent import Recent
 
-ENGINE_NAME = "plumbline"
+ENGINE_NAME = "sql"
 JOBS = Path("jobs.db")
 #: What several processes remember together, until the server ends.
 RECENT, HANDED = Path("tmp", "recent.db"), Path("tmp", "handed.db")
 IN_USE_EXIT = 3
 MIGRATION_EXIT = 4
 FAILED_EXIT = 1
-ERROR_MARK = "plumbline-argilla: error: "
+ERROR_MARK = "argilla-embedded: error: "
 #: What a full disk is called by the system and by SQLite, in errors of all kinds (of copying the pages: one a file).
 FULL = (os.strerror(errno.ENOSPC), "database or disk is full")
 BUSY_SECONDS = 30
@@ -50,40 +54,58 @@ BACKLOG = 2048
 LOCK_TRIES, LOCK_PAUSE = 20, 0.05
 
 
-def main(
-    home: Path, host: str, port: int, *, addresses: Sequence[str] = (), workers: int = 1, may_migrate: bool
-) -> int:
-    """Run the server on `home` until standard input closes or a signal ends it; the exit status.
+@dataclass(frozen=True)
+class Order:
+    """What a server is told at its start."""
 
-    `addresses` are those under which others reach it, through a proxy: it answers under no other names then. More than
-    one of `workers`, the processes that serve, needs PostgreSQL. A database of an older version is migrated only if
-    `may_migrate`, else the status is MIGRATION_EXIT.
+    host: str = "127.0.0.1"
+    port: int = 6900  #: 0 takes a free one
+    addresses: Sequence[str] = ()  #: under which others reach it, through a proxy: it answers under no other names then
+    workers: int = 1  #: processes that serve; more than one needs PostgreSQL
+    may_migrate: bool = False  #: whether a database of an older Argilla is migrated
+    switches: Switches = field(default_factory=Switches)
+    plugins: Sequence[str] = ()  #: functions to call, as `module:function`
+
+
+def main(folder: Path, order: Order, on_ready: Callable[[str], None] | None = None) -> int:
+    """Run the server on `folder` until standard input closes or a signal ends it; the exit status.
+
+    `folder` has what `home.prepare` makes; `on_ready` is called once with the server's address.
     """
     os.umask(0o077)
-    os.chdir(home)  # file names in the database's address are relative, so that no character of the path matters there
+    os.chdir(
+        folder
+    )  # file names in the database's address are relative, so that no character of the path matters there
     with Path("server.lock").open("a", encoding="utf-8") as lock:
         if not hold(lock):
-            return IN_USE_EXIT
+            return failed(f"{folder}: another server runs on this folder; use that one, or stop it first", IN_USE_EXIT)
         try:
-            with scratch(home), contextlib.ExitStack() as stack:
-                listening = [stack.enter_context(one) for one in listen(host, port, workers)]
-                run(listening, Hosts(host, addresses, Path("crowd", "rooms.json")), may_migrate)
+            with scratch(folder), contextlib.ExitStack() as stack:
+                listening = [stack.enter_context(one) for one in listen(order.host, order.port, order.workers)]
+                run(listening, order, on_ready)
         except MigrationNeededError:
-            return MIGRATION_EXIT
+            return failed(
+                f"{folder}: its database is of an older Argilla; back it up, then start once with --migrate",
+                MIGRATION_EXIT,
+            )
         except StartError as error:
-            print(f"{ERROR_MARK}{' '.join(str(error).split())}", file=sys.stderr)
-            return FAILED_EXIT
+            return failed(str(error))
         except Exception as error:
             if not any(words in str(error) for words in FULL):
                 raise
-            print(f"{ERROR_MARK}{home}: there is no room left on this disk; make room and start again", file=sys.stderr)
-            return FAILED_EXIT
+            return failed(f"{folder}: there is no room left on this disk; make room and start again")
     return 0
+
+
+def failed(words: str, status: int = FAILED_EXIT) -> int:
+    """Say why the server does not start, in one line; the exit status."""
+    print(f"{ERROR_MARK}{' '.join(words.split())}", file=sys.stderr)
+    return status
 
 
 def hold(lock: TextIO) -> bool:
     """Take the home's lock for as long as this process lives; whether it was free."""
-    # More than once, for the platform takes it for an instant when it looks whether a server is there.
+    # More than once, for who looks whether a server is there takes it for an instant.
     for _ in range(LOCK_TRIES):
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -95,19 +117,19 @@ def hold(lock: TextIO) -> bool:
 
 
 @contextlib.contextmanager
-def scratch(home: Path) -> Iterator[None]:
+def scratch(folder: Path) -> Iterator[None]:
     """A temporary folder inside the home, for Argilla copies its pages at every start and never removes the copy."""
-    folder = home / "tmp"
+    temporary = folder / "tmp"
     # The state and the folder are those of a server that was killed: we hold the lock.
     Path("server.json").unlink(missing_ok=True)
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(mode=0o700)
-    tempfile.tempdir = str(folder)
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir(mode=0o700)
+    tempfile.tempdir = str(temporary)
     try:
         yield
     finally:
         Path("server.json").unlink(missing_ok=True)
-        shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def listen(host: str, port: int, number: int = 1) -> list[socket.socket]:
@@ -142,15 +164,15 @@ def address(listening: socket.socket) -> str:
     return f"http://[{here}]:{port}" if ":" in here else f"http://{here}:{port}"
 
 
-def settings(url: str, secret: str) -> dict[str, str]:
+def settings(url: str, secret: str, hardened: bool) -> dict[str, str]:
     """Argilla's settings, which it reads from its environment; set inside the process, no listing shows them."""
-    return {
+    origins = {"ARGILLA_CORS_ORIGINS": json.dumps([url])} if hardened else {}
+    return origins | {
         "ARGILLA_HOME_PATH": ".",
         "ARGILLA_DATABASE_URL": database_url(),
         "ARGILLA_DATABASE_SQLITE_TIMEOUT": str(BUSY_SECONDS),
         "ARGILLA_SEARCH_ENGINE": ENGINE_NAME,
         "ARGILLA_AUTH_SECRET_KEY": secret,
-        "ARGILLA_CORS_ORIGINS": json.dumps([url]),
         "ARGILLA_SHOW_HUGGINGFACE_SPACE_PERSISTENT_STORAGE_WARNING": "false",
         "HF_HUB_DISABLE_TELEMETRY": "1",
         "HF_HUB_OFFLINE": "1",
@@ -160,31 +182,22 @@ def settings(url: str, secret: str) -> dict[str, str]:
 
 def database_url() -> str:
     """The database's address: what the home's file says, which may hold a password, else SQLite in the home."""
-    file = Path("database-url")
+    file = home.DATABASE
     if file.exists():
         return file.read_text(encoding="utf-8").strip()
     return "sqlite+aiosqlite:///argilla.db?check_same_thread=False"
 
 
-def run(listening: Sequence[socket.socket], hosts: Hosts, may_migrate: bool) -> None:
+def run(listening: Sequence[socket.socket], order: Order, on_ready: Callable[[str], None] | None) -> None:
     """Configure Argilla, bring the database up to date, and serve: in this process, or in one for each socket."""
-    url = address(listening[0])
-    os.environ.update(settings(url, Path("secret").read_text(encoding="utf-8").strip()))
+    url, several = address(listening[0]), len(listening) > 1
+    os.environ.update(settings(url, home.SECRET.read_text(encoding="utf-8").strip(), order.switches.hardened))
 
     inherit(JOBS)
     leave_out_the_unused()
     silence_deprecations()
     gc.disable()  # what is imported stays: looking through it takes a sixth of a start, and a share of each request
-
-    from . import database, handing, hardening  # noqa: PLC0415
-    from .recent import Recent  # noqa: PLC0415
-
-    several = len(listening) > 1
-    app = assembled(os.environ["ARGILLA_AUTH_SECRET_KEY"], Recent(time.monotonic, RECENT if several else None))
-    policy = hardening.page_policy(app)
-    owner = json.loads(Path("credentials.json").read_text(encoding="utf-8"))["owner"]
-    handed = handing.Handing(HANDED if several else None)
-    held, sessions = database.prepare(owner, may_migrate, len(listening))
+    process, held = prepared(order, several)
     gc.freeze()
 
     def look(cut_off: bool = False) -> None:
@@ -197,25 +210,54 @@ def run(listening: Sequence[socket.socket], hosts: Hosts, may_migrate: bool) -> 
         for number, other in enumerate(listening):
             if number != worker:
                 other.close()
-        serve(app, policy, listening[worker], hosts, sessions, handed, worker, ending, on_ready, look)
+        serve(process, listening[worker], worker, ending, on_ready, look)
+
+    def ready() -> None:
+        write_state(url)
+        if on_ready is not None:
+            on_ready(url)
 
     try:
         if several:
-            Workers(len(listening), serve_as, lambda: write_state(url), look).run()
+            Workers(len(listening), serve_as, ready, look).run()
         else:
-            serve_as(0, 0, lambda: write_state(url), look)
+            serve_as(0, 0, ready, look)
     finally:
         if held is not None:
             held.close()
 
 
-def serve(  # noqa: PLR0913  # the parts of one process
-    app: FastAPI, policy: str, listening: socket.socket, hosts: Hosts, sessions: int, handed: Handing, worker: int,
-    ending: int, on_ready: Callable[[], object], look: Callable[[], None] | None,
+def prepared(order: Order, several: bool) -> tuple[Process, Holder | None]:
+    """What all processes have in common, and what holds a PostgreSQL database for them; with the settings set."""
+    from . import database, engine, handing, hardening  # noqa: PLC0415
+    from .recent import Recent  # noqa: PLC0415
+
+    switches, recent = order.switches, Recent(time.monotonic, RECENT if several else None)
+    setup = assembled(os.environ["ARGILLA_AUTH_SECRET_KEY"], recent, switches, order.plugins)
+    policy = hardening.page_policy(setup.app) if switches.hardened else None
+    handed = handing.Handing(HANDED if several else None) if switches.hand_out else None
+    held, sessions = database.prepare(home.owner(Path()), order.may_migrate, order.workers, switches.hardened)
+    hosts = Hosts(order.host, order.addresses, setup.host_names)
+    return Process(setup.app, policy, hosts, sessions, engine.Queues(handed, setup.grouping, switches.private)), held
+
+
+@dataclass(frozen=True)
+class Process:
+    """What all processes of a server have in common, made before they part."""
+
+    app: FastAPI
+    policy: str | None  #: the content security policy of the pages; None: neither headers nor limits
+    hosts: Hosts
+    sessions: int  #: the most connections of Argilla's sessions
+    queues: Queues
+
+
+def serve(  # what one process has for itself
+    process: Process, listening: socket.socket, worker: int, ending: int, on_ready: Callable[[], object],
+    look: Callable[[], None] | None,
 ) -> None:  # fmt: skip
     """Serve until a file (`ending`, its descriptor) closes or a signal comes.
 
-    `policy` is the content security policy of the pages; `sessions` the most connections of Argilla's sessions;
     `look` is called at times where this is the only process, and ends the server by raising StartError.
     """
     import uvicorn  # noqa: PLC0415
@@ -224,8 +266,8 @@ def serve(  # noqa: PLR0913  # the parts of one process
     from .guard import Guard  # noqa: PLC0415
     from .turns import Turns  # noqa: PLC0415
 
-    bound = database.open_sessions(sessions)
-    engine.register(ENGINE_NAME, handed)
+    bound = database.open_sessions(process.sessions)
+    searches = engine.register(ENGINE_NAME, process.queues)
     jobs.apply(Journal(JOBS, worker))
     gc.freeze()
     gc.enable()
@@ -242,8 +284,8 @@ def serve(  # noqa: PLR0913  # the parts of one process
             await super().shutdown(sockets)
             await bound.close()
 
-    gated = gate.WriteGate(app, Turns(Path("tmp")), answers_together=not bound.are_sqlite)
-    guarded = Guard(gated, hosts, policy, signing_in.role_of)
+    gated = gate.WriteGate(process.app, Turns(Path("tmp")), answers_together=not bound.are_sqlite)
+    guarded = Guard(gated, process.hosts, process.policy, signing_in.role_of)
     server = Server(
         uvicorn.Config(
             guarded, access_log=False, log_level="error", timeout_graceful_shutdown=10, **protocol.settings()
@@ -252,27 +294,36 @@ def serve(  # noqa: PLR0913  # the parts of one process
     allow_many_connections()
     troubles: list[StartError] = []
     threading.Thread(target=stop_at_the_end, args=(server, ending, look, troubles), daemon=True).start()
-    server.run(sockets=[listening])
+    try:
+        server.run(sockets=[listening])
+    finally:
+        searches.dispose()  # SQLite's log is then gone, and all is in the one file
     for trouble in troubles:
         raise trouble
 
 
-def assembled(secret: str, recent: Recent) -> FastAPI:
-    """Argilla's application as it is served: hardened, private, with the pages of the crowd and of annotators.
+def assembled(secret: str, recent: Recent, switches: Switches, plugins: Sequence[str]) -> Setup:
+    """Argilla's application as it is served, with what the switches ask for, and then what the plugins make of it.
 
-    `secret` signs the crowd's tickets; `recent` remembers who came and who guessed passwords. Call it once, with
-    Argilla's settings set and the home as working folder.
+    `secret` signs sessions; `recent` remembers who guessed passwords. Call it once, with Argilla's settings set and the
+    home as working folder. Raises StartError for a plugin that cannot be loaded.
     """
     from argilla_server._app import app  # noqa: PLC0415
 
-    from . import crowd, entries, hardening, privacy, work_page  # noqa: PLC0415
+    from . import hardening, privacy, signing_in  # noqa: PLC0415
+    from .throttle import Throttle  # noqa: PLC0415
 
-    hardening.apply(app, recent)
-    privacy.apply()
-    entries.apply(app)
-    crowd.mount(app, secret, recent)
-    work_page.mount(app)
-    return app
+    setup = Setup(app, secret, recent, switches)
+    hardening.mend(app)
+    privacy.know_readers()
+    signing_in.apply(Throttle(recent) if switches.hardened else None)
+    if switches.hardened:
+        hardening.apply(app)
+    if switches.private:
+        privacy.apply()
+    for install in load(plugins):
+        install(setup)
+    return setup
 
 
 def allow_many_connections() -> None:
@@ -284,7 +335,7 @@ def allow_many_connections() -> None:
 
 
 def write_state(url: str) -> None:
-    """Leave the address for the platform; in one step, so that no rater reads half of it."""
+    """Leave the address for who started the server; in one step, so that nobody reads half of it."""
     new = Path("server.json.new")
     new.write_text(json.dumps({"url": url, "pid": os.getpid()}), encoding="utf-8")
     new.replace("server.json")

@@ -5,24 +5,21 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from pathlib import Path
 from typing import Any
 
 import pytest
-
-from annotation import server
-from annotation.server import ensure_environment
+from servers import PACKAGE, interpreter
 
 PROGRAM = r"""
 import json, sys
 from uuid import UUID
-from plumbline_argilla.imports import leave_out_the_unused
+from argilla_embedded.imports import leave_out_the_unused
 leave_out_the_unused()
 from argilla_server.models import User
 from argilla_server.search_engine import (
     MetadataFilterScope, RangeFilter, RecordFilterScope, ResponseFilterScope, SuggestionFilterScope, TermsFilter)
 from sqlalchemy.dialects import postgresql, sqlite
-from plumbline_argilla import ordering, predicates, reading
+from argilla_embedded import ordering, predicates, reading
 
 odd, dataset, user = "odd' \" -- name", UUID(int=1), User(id=UUID(int=2))
 def record(name): return RecordFilterScope(property=name)
@@ -56,12 +53,9 @@ json.dump({
 
 @pytest.fixture(scope="module")
 def said(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    plugin = Path(server.__file__).with_name("plugin")
-    variables = {"PATH": os.environ["PATH"], "PYTHONPATH": str(plugin),
+    variables = {"PATH": os.environ["PATH"], "PYTHONPATH": str(PACKAGE),
                  "ARGILLA_HOME_PATH": str(tmp_path_factory.mktemp("argilla"))}  # fmt: skip
-    done = subprocess.run(
-        [str(ensure_environment(print)), "-c", PROGRAM], env=variables, check=False, capture_output=True
-    )
+    done = subprocess.run([interpreter(), "-c", PROGRAM], env=variables, check=False, capture_output=True)
     assert done.returncode == 0, done.stderr.decode()
     return json.loads(done.stdout)
 

@@ -30,7 +30,7 @@ from sqlalchemy import exists, select, true
 from .journal import Journal
 from .recount import HEARD
 
-LOGGER = logging.getLogger("plumbline_argilla.jobs")
+LOGGER = logging.getLogger("argilla_embedded.jobs")
 RECOUNT_WAITS = (1.0, 1.0, 1.0)
 WEBHOOK_WAITS = (10.0, 60.0, 180.0)
 UNWRITABLE = (

@@ -6,9 +6,7 @@ address, requests under any other name are refused.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections.abc import Callable, Collection, Iterable, Sequence
 from urllib.parse import urlsplit
 
 #: No page elsewhere has one of these as its own name.
@@ -18,31 +16,20 @@ LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1", "0.0.0.0", "::"})  # noqa
 class Hosts:
     """The names: this machine's own ones, and those of the addresses that were set."""
 
-    def __init__(self, listening: str, addresses: Iterable[str], rooms: Path) -> None:
-        """`listening` is what the socket is bound to; `rooms` is the crowd's file, whose rooms have addresses, too."""
+    def __init__(
+        self, listening: str, addresses: Iterable[str], more: Sequence[Callable[[], Collection[str]]] = ()
+    ) -> None:
+        """`listening` is what the socket is bound to; each of `more` tells further names when it is asked."""
         self._own = LOOPBACK | {listening.lower()}
         self._set = frozenset(map(named, addresses)) - {""}
-        self._rooms = rooms
-        self._read: tuple[tuple[int, int], frozenset[str]] | None = None
+        self._more = more
 
     def allow(self, hosts: Sequence[str]) -> bool:
         """Whether a request with these Host headers is answered; any name is, while no address is known."""
         if len(hosts) > 1:
             return False
         host = named(f"//{hosts[0]}") if hosts else ""
-        return host in self._own or host in (known := self._set | self._of_rooms()) or not known
-
-    def _of_rooms(self) -> frozenset[str]:
-        """The names of the rooms' addresses, read again where the file has changed; none where it cannot be read."""
-        try:
-            now = self._rooms.stat()
-            version = now.st_mtime_ns, now.st_size
-            if self._read is None or self._read[0] != version:
-                rooms = json.loads(self._rooms.read_text(encoding="utf-8"))["rooms"].values()
-                self._read = version, frozenset(named(room.get("address", "")) for room in rooms) - {""}
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            return frozenset()
-        return self._read[1]
+        return host in self._own or host in (known := self._set.union(*(names() for names in self._more))) or not known
 
 
 def named(address: str) -> str:

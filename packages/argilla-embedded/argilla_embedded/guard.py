@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import time
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
@@ -51,8 +52,11 @@ class RefusedRequestError(Exception):
 class Guard:
     """ASGI middleware around everything else."""
 
-    def __init__(self, app: ASGIApp, hosts: Hosts, page_policy: str, role_of: Role) -> None:
-        """`page_policy` is the content security policy of Argilla's pages; `role_of` says who sent a request."""
+    def __init__(self, app: ASGIApp, hosts: Hosts, page_policy: str | None, role_of: Role) -> None:
+        """`page_policy` is the content security policy of Argilla's pages; `role_of` says who sent a request.
+
+        Without a policy there are no limits and no headers: only hosts and paths are looked at.
+        """
         self.app, self.hosts, self.page_policy, self.role_of = app, hosts, page_policy, role_of
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: D102  # ASGI's
@@ -60,7 +64,8 @@ class Guard:
             await self.app(scope, receive, send)
             return
         CLIENT.set(scope["client"][0] if scope.get("client") else "")
-        send = self.with_headers(scope["path"], send)
+        if self.page_policy is not None:
+            send = self.with_headers(scope["path"], send, self.page_policy)
         try:
             if not self.hosts.allow(Headers(scope=scope).getlist("host")):
                 raise RefusedRequestError(421, "this server is not reached under that name")
@@ -80,7 +85,8 @@ class Guard:
         """The whole body, or None when the client left before it was complete. Raises RefusedRequestError."""
         declared = Headers(scope=scope).get("content-length", "")
         expected = int(declared) if declared.isdecimal() and len(declared) < len(str(2**63)) else 0
-        limit, begun, size = ANYBODY, time.monotonic(), 0
+        limited = self.page_policy is not None
+        limit, begun, size = ANYBODY if limited else math.inf, time.monotonic(), 0
         parts: list[bytes] = []
         while True:
             if max(size, expected) > limit:
@@ -88,7 +94,8 @@ class Guard:
                 if max(size, expected) > limit:
                     raise RefusedRequestError(413, f"the request is larger than {limit} bytes")
             try:
-                async with asyncio.timeout(begun + GRACE + size / SLOWEST - time.monotonic()):
+                seconds = begun + GRACE + size / SLOWEST - time.monotonic() if limited else None
+                async with asyncio.timeout(seconds):
                     message = await receive()
             except TimeoutError:
                 raise RefusedRequestError(408, "the request came too slowly") from None
@@ -108,7 +115,7 @@ class Guard:
             raise RefusedRequestError(401, "sign in before you send so much")
         return SIGNED_IN.get(role, ANYBODY)
 
-    def with_headers(self, path: str, send: Send) -> Send:
+    def with_headers(self, path: str, send: Send, page_policy: str) -> Send:
         """`send`, which adds what keeps a browser from being misled, where the answer does not say so itself."""
 
         async def sending(message: Message) -> None:
@@ -117,7 +124,7 @@ class Guard:
                 # "Not modified" names no type, and a browser gives what it has kept the headers that come with it.
                 kept = message["status"] == HTTPStatus.NOT_MODIFIED
                 is_page = kept or headers.get("content-type", "").startswith("text/html")
-                headers.setdefault("Content-Security-Policy", self.page_policy if is_page else NO_PAGE)
+                headers.setdefault("Content-Security-Policy", page_policy if is_page else NO_PAGE)
                 for name, value in ALWAYS.items():
                     headers.setdefault(name, value)
                 if path.startswith("/api/"):

@@ -1,4 +1,4 @@
-"""Argilla made safe to leave running: what its pages fetch, what its log keeps, which passwords it takes."""
+"""Argilla's faults mended, in any case; and, where that is asked for, Argilla made safe to leave open to strangers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import hashlib
 import logging
 import re
 import traceback
-from pathlib import Path
 from typing import Any
 
 from argilla_server.api.handlers.v1 import records as record_handlers
@@ -27,10 +26,9 @@ from sqlalchemy.orm.exc import StaleDataError
 from starlette.middleware.base import BaseHTTPMiddleware
 from starlette.responses import JSONResponse
 
-from . import signing_in
-from .recent import Recent
+from .setup import api_of, pages_of
 
-LOGGER = logging.getLogger("plumbline_argilla.hardening")
+LOGGER = logging.getLogger("argilla_embedded.hardening")
 #: Passwords and keys that Argilla's own guides and images have used; nobody here may have them.
 WELL_KNOWN_PASSWORDS = frozenset({DEFAULT_PASSWORD, "1234", "12345678"})
 WELL_KNOWN_KEYS = frozenset({DEFAULT_API_KEY, "argilla.apikey", "owner.apikey", "admin.apikey"})
@@ -44,12 +42,22 @@ INLINE_SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 FOREIGN_IMPORT = re.compile(r"@import url\((?:https?:)?//[^)]*\);?")
 
 
-def apply(app: FastAPI, recent: Recent) -> None:
-    """Harden the application. Call it once, after Argilla is imported and before it serves."""
-    strip_foreign_fonts(app)
+def mend(app: FastAPI) -> None:
+    """Answer with a reason where Argilla fails, and keep texts and passwords out of the log.
+
+    Call it once, after Argilla is imported and before it serves.
+    """
     logging.getLogger("argilla").addFilter(without_request_bodies)
     for handler in logging.getLogger().handlers:
         handler.addFilter(Sparing())
+    record_handlers.selectinload = loading
+    refuse_what_handlers_fail_on()
+    name_errors(api_of(app))
+
+
+def apply(app: FastAPI) -> None:
+    """Harden the application: what its pages fetch, which passwords it takes, what strangers learn. Call it once."""
+    strip_foreign_fonts(app)
     hash_password = accounts.hash_password
 
     def hash_unknown_password(password: str) -> str:
@@ -61,19 +69,15 @@ def apply(app: FastAPI, recent: Recent) -> None:
     close_what_strangers_need_not_see(app)
     # It says in a header how long an answer took, and takes half a millisecond for it.
     app.user_middleware[:] = [one for one in app.user_middleware if one.cls is not BaseHTTPMiddleware]
-    signing_in.apply(recent)
-    record_handlers.selectinload = loading
-    refuse_what_handlers_fail_on()
-    say_less_of_errors(api_of(app))
+
+    def without_words(self: Any, error: Exception) -> None:
+        self.type, self.message = "error", "the server's log says more"
+
+    base_errors.GenericServerError.__init__ = without_words
 
 
-def api_of(app: FastAPI) -> FastAPI:
-    """The API, which is mounted in the application."""
-    return next(route.app for route in app.routes if getattr(route, "path", None) == "/api/v1")
-
-
-def say_less_of_errors(api: FastAPI) -> None:
-    """Answer what a body's own checks stumble over as what it is, and keep the words of other errors to the log."""
+def name_errors(api: FastAPI) -> None:
+    """Answer what a body's own checks stumble over, two writes at once and a database that is away as what they are."""
 
     async def told(request: Request, error: Exception) -> JSONResponse:
         frames = list(traceback.walk_tb(error.__traceback__))
@@ -84,9 +88,6 @@ def say_less_of_errors(api: FastAPI) -> None:
     for kind in (TypeError, AttributeError, LookupError, ArithmeticError, RecursionError):
         api.add_exception_handler(kind, told)
 
-    def without_words(self: Any, error: Exception) -> None:
-        self.type, self.message = "error", "the server's log says more"
-
     async def overtaken(_: Request, __: Exception) -> JSONResponse:
         return JSONResponse({"detail": "somebody has changed this at the same moment; look at it again"}, 409)
 
@@ -95,8 +96,6 @@ def say_less_of_errors(api: FastAPI) -> None:
 
     for failure in (DBAPIError, PostgresError, OSError):
         api.add_exception_handler(failure, away)
-
-    base_errors.GenericServerError.__init__ = without_words
 
 
 async def away(_: Request, error: Exception) -> JSONResponse:
@@ -150,11 +149,6 @@ def loading(attribute: Any) -> Any:
         return joinedload(attribute)
     loaded = selectinload(attribute)
     return loaded.selectinload(Vector.vector_settings) if attribute is Record.vectors else loaded
-
-
-def pages_of(app: FastAPI) -> Path:
-    """Where this start's copy of Argilla's pages is."""
-    return next(Path(route.app.directory) for route in app.routes if getattr(route, "name", None) == "static")
 
 
 def page_policy(app: FastAPI) -> str:

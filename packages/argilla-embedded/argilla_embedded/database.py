@@ -28,16 +28,16 @@ from .errors import MigrationNeededError, StartError
 from .hardening import WELL_KNOWN_KEYS, WELL_KNOWN_PASSWORDS
 from .holding import Holder
 
-LOGGER = logging.getLogger("plumbline_argilla.database")
+LOGGER = logging.getLogger("argilla_embedded.database")
 
 
-def prepare(owner: dict[str, str], may_migrate: bool, workers: int) -> tuple[Holder | None, int]:
+def prepare(owner: dict[str, str], may_migrate: bool, workers: int, hardened: bool) -> tuple[Holder | None, int]:
     """Migrate, and put accounts and statuses right; once, before any of the `workers` processes serves.
 
     `owner` has username, password and api_key. Returns what holds a PostgreSQL database for this server alone, to be
     kept for as long as it runs (SQLite's is held by the home's lock), and how many connections each process's sessions
-    may have. Raises StartError when the database cannot be
-    used, and MigrationNeededError when it has to be migrated, holds data, and `may_migrate` is false.
+    may have. Where it is `hardened`, accounts with well-known passwords get others. Raises StartError when the database
+    cannot be used, and MigrationNeededError when it has to be migrated, holds data, and `may_migrate` is false.
     """
     engine = open_sync()
     try:
@@ -50,7 +50,8 @@ def prepare(owner: dict[str, str], may_migrate: bool, workers: int) -> tuple[Hol
         if is_sqlite(engine):
             advise_planner(engine)
         with Session(engine) as session, session.begin():
-            replace_well_known(session)
+            if hardened:
+                replace_well_known(session)
             ensure_owner(session, owner)
             repair_statuses(session)
         return held, most
@@ -73,7 +74,7 @@ def open_sessions(most: int) -> Sessions:
 
 
 ADVICE = {
-    True: "restore a backup (plumbline restore) or move it away",
+    True: "restore a backup or move it away",
     False: "check the address, the user and the password in --database-url, and that the server runs",
 }
 
@@ -92,7 +93,7 @@ def migrate(engine: Engine, may_migrate: bool) -> None:
         return
     if not present <= {script.revision for script in scripts.walk_revisions()}:
         raise StartError(
-            f"{named(engine)} was written by a newer Argilla than 2.8.0; update the platform or use another database"
+            f"{named(engine)} was written by a newer Argilla than 2.8.0; update this server or use another database"
         )
     if present and not may_migrate:
         raise MigrationNeededError

@@ -1,0 +1,19 @@
+"""What Plumbline adds to the server, as `argilla-embedded serve --plugin plumbline_argilla.install:install`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from argilla_embedded.setup import Setup
+
+from . import crowd, entries, work_page
+from .crowd_files import Rooms, addresses
+
+
+def install(setup: Setup) -> None:
+    """Add the pages of the crowd and of annotators, and orders drawn for each annotator."""
+    entries.apply(setup)
+    crowd.mount(setup.app, setup.secret, setup.recent)
+    work_page.mount(setup)
+    rooms = Rooms(Path("crowd", "rooms.json"))
+    setup.host_names.append(lambda: addresses(rooms))

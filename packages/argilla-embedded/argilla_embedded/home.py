@@ -1,0 +1,66 @@
+"""What a home needs before its server runs for the first time: a secret, and the owner's account.
+
+Nothing in it is ever a default: both are drawn here, and written with mode 0600. Whoever starts the server for others
+may have made the two files before.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+from pathlib import Path
+
+from .errors import StartError
+
+SECRET, CREDENTIALS = Path("secret"), Path("credentials.json")
+DATABASE = Path("database-url")  #: PostgreSQL's address; without it the database is SQLite's, in the home
+POSTGRESQL = re.compile(r"postgres(?:ql)?(?:\+\w+)?://")
+OWNER = "owner"
+
+
+def prepare(home: Path, database_url: str | None = None) -> bool:
+    """Make the folder and what is missing in it; whether the owner is new. Raises StartError.
+
+    `database_url`, where it is told, is that of this home's PostgreSQL database from now on.
+    """
+    if database_url is not None and not POSTGRESQL.match(database_url):
+        raise StartError("--database-url: write it as postgresql://user:password@host/database")
+    try:
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not (home / SECRET).exists():
+            write(home / SECRET, secrets.token_urlsafe(48))
+        if database_url is not None:
+            write(home / DATABASE, POSTGRESQL.sub("postgresql+asyncpg://", database_url, count=1) + "\n")
+        if (home / CREDENTIALS).exists():
+            return False
+        owner = {"username": OWNER, "password": secrets.token_urlsafe(16), "api_key": secrets.token_urlsafe(32)}
+        write(home / CREDENTIALS, json.dumps({"owner": owner}, indent=2) + "\n")
+        return True
+    except OSError as error:
+        raise StartError(
+            f"{home}: not usable as the server's folder ({error.strerror}); choose another (--home)"
+        ) from error
+
+
+def write(file: Path, text: str) -> None:
+    """Write a file in one step; only its owner can read it."""
+    new = file.with_name(file.name + ".new")
+    new.unlink(missing_ok=True)
+    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as stream:
+        stream.write(text)
+        stream.flush()
+        os.fsync(stream.fileno())
+    new.replace(file)
+
+
+def owner(home: Path) -> dict[str, str]:
+    """The owner's username, password and api_key. Raises StartError where the file is damaged."""
+    try:
+        content = json.loads((home / CREDENTIALS).read_text(encoding="utf-8"))["owner"]
+        return {name: str(content[name]) for name in ("username", "password", "api_key")}
+    except (ValueError, KeyError, TypeError) as error:
+        raise StartError(
+            f"{home / CREDENTIALS}: damaged; move it away and start again: the owner gets a new password"
+        ) from error

@@ -1,0 +1,98 @@
+"""Servers as people start them: `argilla-embedded serve`, in the environment that has Argilla's server.
+
+That is the environment of the tests, or the interpreter that ARGILLA_EMBEDDED_PYTHON names.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+PACKAGE = Path(__file__).parents[1]
+STOP_SECONDS = 60
+
+
+def interpreter() -> str:
+    """Where Argilla's server is installed."""
+    if python := os.environ.get("ARGILLA_EMBEDDED_PYTHON"):
+        return python
+    if importlib.util.find_spec("argilla_server") is None:
+        pytest.skip("Argilla's server is not installed here: pip install '.[test]', or name a Python that has it")
+    return sys.executable
+
+
+@dataclass
+class Server:
+    """A server that answers."""
+
+    process: subprocess.Popen[str]
+    url: str
+    lines: list[str]  #: what it said at its start
+    home: Path
+
+    @property
+    def owner(self) -> dict[str, str]:
+        return dict(json.loads((self.home / "credentials.json").read_text(encoding="utf-8"))["owner"])
+
+    def call(self, method: str, path: str, body: Any = None, key: str = "", **more: Any) -> httpx.Response:
+        """A call of the API, by the owner unless a key is given."""
+        headers = {"X-Argilla-Api-Key": key or self.owner["api_key"]}
+        address = f"{self.url}/api/v1/{path}"
+        return httpx.request(method, address, json=body, headers=headers, trust_env=False, timeout=60.0, **more)
+
+    def done(self, method: str, path: str, body: Any = None, key: str = "", **more: Any) -> Any:
+        """The JSON of a call that has to succeed."""
+        answer = self.call(method, path, body, key, **more)
+        assert answer.is_success, (path, answer.text)
+        return answer.json() if answer.content else None
+
+    def stop(self) -> int:
+        """Ctrl-C; the exit status."""
+        self.process.send_signal(signal.SIGINT)
+        return self.process.wait(STOP_SECONDS)
+
+
+def command(home: Path, *options: str, program: str = "") -> tuple[list[str], dict[str, str]]:
+    """What starts a server, and its environment; `program` is one that is installed, else it is these files."""
+    variables = {"PATH": os.environ["PATH"]}
+    if not program:
+        variables["PYTHONPATH"] = os.pathsep.join((str(PACKAGE), str(home.parent)))
+    words = [program] if program else [interpreter(), "-m", "argilla_embedded"]
+    return [*words, "serve", "--home", str(home), "--port", "0", *options], variables
+
+
+@contextlib.contextmanager
+def serving(home: Path, *options: str, program: str = "") -> Iterator[Server]:
+    """A server until the end of the block."""
+    words, variables = command(home, *options, program=program)
+    with (home.parent / f"{home.name}.log").open("a", encoding="utf-8") as log:
+        process = subprocess.Popen(
+            words, env=variables, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True
+        )
+    assert process.stdout is not None
+    lines: list[str] = []
+    for line in process.stdout:  # it ends with the process, and so does a server that does not start
+        lines.append(line.rstrip("\n"))
+        if "credentials.json" in line:
+            break
+    address = re.match(r"Argilla runs at (\S+)", lines[0]) if lines else None
+    assert address, (home.parent / f"{home.name}.log").read_text(encoding="utf-8")[-2000:]
+    try:
+        yield Server(process, address[1], lines, home)
+    finally:
+        process.terminate()
+        process.wait(STOP_SECONDS)
+        process.stdout.close()

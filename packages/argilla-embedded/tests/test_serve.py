@@ -1,0 +1,60 @@
+"""The command: first start, further starts, refusals of one line, and its end."""
+
+from __future__ import annotations
+
+import signal
+import stat
+import subprocess
+from pathlib import Path
+
+import httpx
+from servers import STOP_SECONDS, command, serving
+
+
+def refused(home: Path, *options: str) -> tuple[int, str]:
+    """The status and the one line of a server that does not start."""
+    words, variables = command(home, *options)
+    ended = subprocess.run(words, env=variables, capture_output=True, text=True, check=False, timeout=120)
+    assert ended.stderr.count("\n") == 1, ended.stderr
+    return ended.returncode, ended.stderr
+
+
+def test_a_home_is_made_once_and_its_password_shown_once(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    with serving(home) as server:
+        owner = server.owner
+        assert owner["password"] in server.lines[1] and "shown this once" in server.lines[1]
+        form = {"username": owner["username"], "password": owner["password"]}
+        token = httpx.post(f"{server.url}/api/v1/token", data=form, trust_env=False, timeout=60.0).json()[
+            "access_token"
+        ]
+        bearer = {"Authorization": f"Bearer {token}"}
+        me = httpx.get(f"{server.url}/api/v1/me", headers=bearer, trust_env=False)
+        assert me.json()["role"] == "owner"
+        assert "<title>Argilla</title>" in httpx.get(f"{server.url}/sign-in", trust_env=False).text
+        status, words = refused(home)
+        assert status == 3 and "another server runs on this folder" in words
+        for file in ("credentials.json", "secret", "argilla.db"):
+            assert stat.S_IMODE((home / file).stat().st_mode) == 0o600
+        assert server.stop() in (0, 130)
+    with serving(home) as server:
+        assert owner["password"] not in "".join(server.lines)
+        again = httpx.get(f"{server.url}/api/v1/me", headers=bearer, trust_env=False)
+        assert again.status_code == 200  # a restart signs nobody out
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(STOP_SECONDS) in (0, 130)
+    assert not (home / "argilla.db-wal").exists()
+
+
+def test_what_cannot_be_done_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    for home, options, words in (
+        (tmp_path / "file", (), "not usable as the server's folder"),
+        (tmp_path / "one", ("--plugin", "nothing_here:install"), "--plugin nothing_here:install: cannot be loaded"),
+        (tmp_path / "two", ("--plugin", "nothing"), "write it as module:function"),
+        (tmp_path / "three", ("--database-url", "mysql://x"), "postgresql://user:password@host/database"),
+        (tmp_path / "four", ("--workers", "2"), "--workers 2: SQLite has one writer"),
+        (tmp_path / "five", ("--host", "192.0.2.1"), "cannot be used"),
+    ):
+        status, said = refused(home, *options)
+        assert status == 1 and said.startswith("argilla-embedded: error: ") and words in said

@@ -1,0 +1,63 @@
+"""What Argilla itself does not do is off, and on where it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import httpx
+import pytest
+from queue_site import answer, dataset, person, queue
+from servers import Server
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_records_are_handed_out_only_where_that_is_asked_for(served: Callable[..., Server], asked: bool) -> None:
+    server = served("--hand-out", "--private") if asked else served()
+    workspace = server.done("POST", "workspaces", {"name": "handing"})["id"]
+    ada, grace = (person(server, name, workspace) for name in ("ada", "grace"))
+    made, records = dataset(server, workspace)
+    assert set(queue(server, made, ada)) == set(records)
+    assert set(queue(server, made, grace)) == (set() if asked else set(records))
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_annotators_see_others_progress_unless_it_is_private(served: Callable[..., Server], asked: bool) -> None:
+    server = served("--hand-out", "--private") if asked else served()
+    workspace = server.done("POST", "workspaces", {"name": "progress"})["id"]
+    hedy, mary = (person(server, name, workspace) for name in ("hedy", "mary"))
+    made, records = dataset(server, workspace, wanted=2)
+    answer(server, records[0], hedy)
+    team = server.done("GET", f"datasets/{made}/users/progress", key=mary)["users"]
+    assert [user["username"] for user in team] == ([] if asked else ["hedy"])
+    answer(server, records[0], mary)
+    own = server.done("GET", f"datasets/{made}/progress", key=hedy)
+    assert (own["total"], own["completed"], own["pending"]) == (10, 1, 9)
+    # In searches Argilla itself shows annotators their own answers alone.
+    search = f"me/datasets/{made}/records/search"
+    shown = server.done("POST", search, {}, hedy, params={"include": "responses"})["items"]
+    assert sum(len(item["record"]["responses"] or []) for item in shown) == 1
+
+
+def test_argilla_is_as_it_is_without_hardening(served: Callable[..., Server]) -> None:
+    plain, hard = served(), served("--hardened")
+    body = {"username": "weak", "first_name": "W", "password": "12345678"}
+    assert plain.call("POST", "users", body).status_code == 201
+    assert hard.call("POST", "users", body).status_code == 422
+    for server, status, framed in ((plain, 200, None), (hard, 404, "DENY")):
+        described = httpx.get(f"{server.url}/api/v1/openapi.json", trust_env=False)
+        assert described.status_code == status
+        page = httpx.get(f"{server.url}/sign-in", trust_env=False)
+        assert page.headers.get("x-frame-options") == framed
+        assert ("content-security-policy" in page.headers) == (framed is not None)
+        assert ("search_engine" in httpx.get(f"{server.url}/api/v1/status", trust_env=False).text) == (framed is None)
+    large = httpx.post(f"{plain.url}/api/v1/me/responses/bulk", content=b" " * 2**20, trust_env=False)
+    assert large.status_code in (401, 422)  # read to its end, and then refused, as this or that fastapi does
+    refused = httpx.post(f"{hard.url}/api/v1/me/responses/bulk", content=b" " * 2**20, trust_env=False)
+    assert refused.json()["detail"] == "sign in before you send so much"
+
+
+def test_a_server_with_an_address_answers_under_no_other_name(served: Callable[..., Server]) -> None:
+    server = served("--address", "https://argilla.example.org")
+    for host, status in (("argilla.example.org", 200), ("rebound.example", 421)):
+        answered = httpx.get(f"{server.url}/api/v1/version", headers={"Host": host}, trust_env=False)
+        assert answered.status_code == status
