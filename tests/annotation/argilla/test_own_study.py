@@ -116,7 +116,7 @@ def test_a_ninth_transformation_and_questions_of_ones_own_need_no_line_of_code(
     run("annotation", "accept")
     run("annotation", "report")
     judged(study)
-    assert "noise stands beside it" in run("evaluation.run")
+    assert ", without noise" in run("evaluation.run")
     scores = EvaluationRecords.open(study).scores
     typos = scores[(scores["transformation"] == "typing_errors") & (scores["status"] == "evaluated")]
     assert len(typos) == 1 and typos["score"].notna().all() and set(typos["axis"]) == {"noise"}

@@ -15,7 +15,7 @@ from annotation.questions import QuestionScale
 from annotation.statistics.labels import answers_to, coefficients, shares
 from plumbline.statistics.agreement import Answers, ac1, fleiss_kappa, masi, nominal_alpha
 from plumbline.statistics.intervals import of_median, over_pairs, wilson
-from tests.annotation.statistics.test_agreement import GWET, KRIPPENDORFF, Matrix, answers
+from tests.plumbline.statistics.test_agreement import GWET, KRIPPENDORFF, Matrix, answers
 
 # Fleiss (1971): 30 patients, six psychiatrists, five diagnoses; published: P-bar 0.5556, P-bar-e 0.2201, kappa 0.430.
 # The diagnoses are numbered 1 to 5; ratings as R's package irr has them (`diagnoses`), sorted within a patient.
