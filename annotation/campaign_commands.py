@@ -281,7 +281,7 @@ def review(options: argparse.Namespace) -> int:
     if study.raters.replace_excluded and decision.exclude:
         print(f"  {study.called.item}s of excluded raters are offered to others again by"
               f" `{study.command('annotation publish')}`, and a crowd's by `{study.command('annotation crowd launch')}`"
-              " from what is left of the money (raters.replace_excluded: false leaves them)")  # fmt: skip
+              " from the remaining money (raters.replace_excluded: false leaves them)")  # fmt: skip
     return 0
 
 
@@ -298,7 +298,9 @@ def _judged(study: Study, options: argparse.Namespace) -> int:
         reads = accounts.languages_at(argilla, home_of(options))
     new, whom = sum(done.new.values()), ", ".join(people)
     print(f"{study.name}: {new} new of {len(done.pairs)} pairs for {whom} to adjudicate in {', '.join(done.new)}")
-    print("  they see judges' scores as suggestions, and what people said without names; what they answer is no rating")
+    print(
+        "  they see judges' scores as suggestions and people's answers without names; their own answers are no ratings"
+    )
     for name, number in done.rated.items():
         print(f"  {name} has rated {number} of these pairs too; their adjudications are marked so")
     for name in people:
@@ -361,7 +363,9 @@ def withdraw_pairs(options: argparse.Namespace) -> int:
         try:
             named = read_text(options.pairs_from).split()
         except FileNotFoundError:
-            raise StudyError(f"{options.pairs_from} is not there; write a file with an id on each line") from None
+            raise StudyError(
+                f"{options.pairs_from}: there is no such file; write one with an id on each line"
+            ) from None
         if not named:
             raise StudyError(f"{options.pairs_from} names no pair; write an id on each line")
     evidence = Evidence.read(study)
@@ -378,9 +382,7 @@ def withdraw_pairs(options: argparse.Namespace) -> int:
     again = "counting again" if options.take_back else "kept, and not counted"
     print(f"{study.name}: {pairs} {done} ({decisions[0].reason}); {of_them} {again}")
     if evidence.has(OFFERED):
-        print(
-            f"  in Argilla: run `{study.command('annotation publish')}`, which leaves what has answers or drafts there"
-        )
+        print(f"  in Argilla: run `{study.command('annotation publish')}`; pairs with answers or drafts stay there")
     if evidence.has(VERDICTS):
         print(f"  run `{study.command('annotation accept')}` again")
     return 0

@@ -476,7 +476,7 @@ def planned_rules(design: Design, file: Path) -> list[RuleSpec]:
     """The rules that a plan is about: a study's on means and shares, or its one threshold; StudyError for none."""
     rules = [rule for rule in design.rule.rules or (_threshold(design),) if rule.statistic != "median"]
     if not rules:
-        raise StudyError(f"{file}: its rules are on medians alone, which go in steps of ratings; none is planned")
+        raise StudyError(f"{file}: all its rules are on medians, which change in steps; they cannot be planned")
     return rules
 
 

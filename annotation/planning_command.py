@@ -66,7 +66,7 @@ def plan_text(study: Study, options: argparse.Namespace) -> str:
     """Return the output of `plumbline plan`: assumptions, a row for each size, and how to read it."""
     if study.judging.does_tasks:
         raise StudyError(
-            f"{study.file}: plan is about verdicts on what is judged; of tasks that people do each says its items and"
+            f"{study.file}: plan is about verdicts; a task for people sets its own items and"
             " raters: an accuracy of 0.8 on n items has a 95% interval of about 0.8 / sqrt(n) to each side;"
             f" `{study.command('annotation sample')}` draws items, `{study.command('annotation crowd plan')}` then says"
             " hours and dollars"
@@ -155,7 +155,10 @@ def _take_pilot(options: argparse.Namespace) -> str:
         raise StudyError(f"--pilot: {file} has no ratings that count")
     question, worst = max(parts.items(), key=lambda item: item[1].total)
     options.spread, options.bias, options.noise = (round(sd, 3) for sd in (worst.spread, worst.bias, worst.noise))
-    return f"Deviations as measured in {file}, of {question}, whose ratings vary most (rounding to the scale included)."
+    return (
+        f"Standard deviations measured in {file} for {question}, whose ratings vary most"
+        " (rounding to the scale included)."
+    )
 
 
 def sizes_asked(
@@ -192,9 +195,9 @@ def _title(rule: RuleSpec) -> str:
 def _of_rules(rule: AcceptanceSpec, item: str) -> list[str]:
     """Return how to read the rows of several rules."""
     together = (
-        "A verdict is accepted where all rules accept: less often than by the one that accepts least."
+        "All rules must accept, so a verdict is accepted less often than by its strictest rule."
         if rule.combine == "all"
-        else "A verdict is accepted where any rule accepts: more often than by the one that accepts most."
+        else "One rule is enough, so a verdict is accepted more often than by its most lenient rule."
     )
     medians = [in_words(part) for part in rule.rules if part.statistic == "median"]
     return [
@@ -202,7 +205,7 @@ def _of_rules(rule: AcceptanceSpec, item: str) -> list[str]:
         f" {item}s and all raters is M:",
         "accepted where M keeps to the limit, not accepted where it does not. At the limit itself: the share accepted.",
         *([together] if len(rule.rules) > 1 else []),
-        *(f"Not planned, since a median of ratings goes in steps: {part}." for part in medians),
+        *(f"Not planned, since a median of ratings changes in steps: {part}." for part in medians),
     ]
 
 
@@ -225,7 +228,7 @@ def _notes(rule: AcceptanceSpec, planned: pd.DataFrame, study: Study, paid: PayS
             "dollars are of all blocks: what is decided early asks for fewer.",
         ],
     }[rule.stop]
-    fixed = "The interval takes the raters as they are: it knows nothing of what other raters would say (raters' bias)."
+    fixed = "The interval is about these raters: it does not cover what other raters would say (raters' bias)."
     share = " or as a share" if any(part.label for part in rule.rules) else ""
     every = f"the {judged}" if len(study.kinds) == 1 else f"all {len(study.kinds)} {judged}s"
     together = study.judging.transforms and {"translation", "cross_translation"} <= set(study.kinds)

@@ -97,8 +97,8 @@ def refuse_incomplete(records: CampaignRecords, platform: PlatformName, mode: Mo
         raise StudyError(complaints[0])
     print("\n".join(f"  missing: {line}" for line in complaints), file=sys.stderr)
     raise StudyError(
-        f"{records.study.file}: {len(complaints)} things are missing before crowd workers can be asked (they stand"
-        f" above); docs/howto/{'links' if platform == 'link' else platform}.md shows where each belongs"
+        f"{records.study.file}: {len(complaints)} things are missing before crowd workers can be asked (listed above);"
+        f" docs/howto/{'links' if platform == 'link' else platform}.md shows where each belongs"
     )
 
 
@@ -172,7 +172,7 @@ def _limit(options: argparse.Namespace, platform: PlatformName, mode: Mode) -> i
     if options.yes:
         return limit
     if not sys.stdin.isatty():
-        raise StudyError(f"{what} asks before it spends, and nobody is there to answer; add --yes")
+        raise StudyError(f"{what} asks before it spends, and nobody can answer here; add --yes")
     print(f"{where} This may spend up to {pay.dollars(limit)} in all. Type `{CONFIRM}` to go on: ", end="", flush=True)
     if sys.stdin.readline().strip() != CONFIRM:
         raise StudyError("not confirmed; nothing was spent")
@@ -232,7 +232,7 @@ def launch_batches(options: argparse.Namespace) -> int:
         campaign.reopen()
         rubric, where = campaign.rubric, f"[{campaign.label}]"
         if words_changed(campaign.records, campaign.where, rubric):
-            print(f"{where} batches that were offered before show the words of their launch, not the rubric's of now")
+            print(f"{where} batches offered before keep the wording of their launch, not the rubric's present one")
         refuse_other_offering(campaign.records, campaign.where, rubric)
         done = campaign.launch(options.pilot, lambda: begin_offering(campaign.records, campaign.where, rubric))
         print(f"{where} {count(done.posted, 'batch', 'batches')} offered now, {done.extended} opened again;"

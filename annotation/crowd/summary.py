@@ -233,7 +233,7 @@ def _later(study: Study) -> str:
     collect, launch = study.command("annotation crowd collect"), study.command("annotation crowd launch")
     return (
         f"By blocks: these are the {study.called.item}s of the open blocks. When they are rated, `{collect}`, then"
-        f" `{launch}`, which offers the next block of what is undecided, within --max-cost, and of nothing else."
+        f" `{launch}`, which offers the next block of undecided verdicts alone, within --max-cost."
     )
 
 

@@ -249,7 +249,7 @@ def _rules(evidence: Evidence) -> tuple[tuple[str, ...], str]:
     if not what:
         return tuple(lines), ""
     how = "publish again" if first is None else 'accept with --amend "reason"'
-    return tuple(lines), f"{study.file}: other rules than those that hold: {what}; undo it, or {how}"
+    return tuple(lines), f"{study.file}: rules differ from those that hold: {what}; undo it, or {how}"
 
 
 def _waves(evidence: Evidence) -> list[str]:
@@ -365,9 +365,8 @@ def server_line(status: Status) -> str:
         return ""
     where = f"The server at {on_server.url}" if on_server.url else "The study's server"
     if on_server.trouble:
-        return (
-            f"{where} was not looked at ({on_server.trouble}): answers since the last `collect` are in no number here."
-        )
+        trouble = f"{where} could not be asked ({on_server.trouble})"
+        return f"{trouble}: no number here includes answers since the last `collect`."
     answers, accounts = (
         count(on_server.answers, "submitted answer"),
         count(len(on_server.by_account), "account"),
@@ -375,7 +374,7 @@ def server_line(status: Status) -> str:
     verb = "is" if status.on_record == 1 else "are"
     aside = f", and {status.aside} of excluded raters, whose pairs it offers again" if status.aside else ""
     collected = f"collected {verb} {status.on_record}{aside}"
-    return f"{where} has {answers} of {accounts}; {collected}. All numbers here are of collected answers."
+    return f"{where} has {answers} of {accounts}; {collected}. All numbers here count collected answers."
 
 
 def by_name(status: Status, names: Mapping[str, str]) -> dict[str, int]:

@@ -114,7 +114,7 @@ def _draw(status: Status, arguments: str, *, begun: bool) -> str:
     if stage.state == "stale" and not begun:
         return sample
     if "other settings" in stage.note:
-        return f"{extend}, which adds what the study asks for now, or undo the change of the sample"
+        return f"{extend}, which adds the pairs that the study asks for now, or undo the change of the sample"
     return ""
 
 
@@ -127,7 +127,7 @@ def _rate(status: Status, arguments: str) -> str:
     """The next step while ratings come in; empty when verdicts can be or have been reached."""
     study, collect = status.study, _collect(status, arguments)
     if status.uncollected:
-        return f"{collect} ({count(status.uncollected, 'answer')} that the server has and the records have not)"
+        return f"{collect} ({count(status.uncollected, 'answer')} on the server that are not collected yet)"
     if not status.sources and study.raters.simulated:
         return f"plumbline simulate {arguments}, then {collect}"
     if status.stages["collected"].state != "done":
@@ -171,7 +171,7 @@ def _wait(status: Status, arguments: str) -> str:
     after = _after(status, arguments) or "nothing is left to do"
     end = f"when no more will come{', once' if once else ''}: {after}"
     if _nobody_left(status):
-        more = f"find more raters for {count(missing, 'answer')}, the present ones have nothing left"
+        more = f"find more raters for {count(missing, 'answer')}: the present ones have nothing left to rate"
         return f"{more}: {_find(status, arguments)} ({end})"
     return f"wait for {count(missing, 'answer')}; {_collect(status, arguments)} ({end})"
 
@@ -221,9 +221,9 @@ def _judge(status: Status, arguments: str) -> str:
         return _review(status, arguments)
     missing = int(status.progress["open"].sum()) if len(status.progress) else 0
     if status.judged and not status.decided:
-        return f"nothing is left to wait for: no answer that can still come decides {_undecided(status)}"
+        return f"nothing to wait for: no answer that can still come decides {_undecided(status)}"
     if missing:
-        return f"nothing has to be done: all is decided; {count(missing, 'answer')} that the study asks for are missing"
+        return f"nothing to do: all is decided; {count(missing, 'answer')} that the study asks for are missing"
     return "nothing is left to do"
 
 
@@ -397,7 +397,7 @@ def decided(verdicts: Sequence[Verdict]) -> str:
     Languages and tasks are named where these differ.
     """
     if not verdicts:
-        return "Nothing is decided: there are no verdicts that hold."
+        return "Nothing is decided: there are no valid verdicts."
     of: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for verdict in verdicts:
         of[verdict.transformation][verdict.decision].append(f"{verdict.language} {verdict.task_type}".strip())

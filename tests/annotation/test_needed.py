@@ -86,7 +86,7 @@ def test_the_command_says_in_one_line_how_many_are_needed(tmp_path: Path) -> Non
     assert done.returncode == 0, done.stderr
     assert "How many do I need? All 100 pairs of each verdict ask for 6,752 ratings" in done.stdout
     assert " at a true mean of 4 to " in done.stdout  # the dearest too, not the most favourable alone
-    assert f"Deviations as measured in {pilot}, of quality" in done.stdout
+    assert f"Standard deviations measured in {pilot} for quality" in done.stdout
     assert "Cheapest: " in done.stdout and "the last look goes by the mean alone" in done.stdout
     assert "these blocks end at 100 pairs, and a verdict has 24; raise sample.pairs from 24 to 100" in done.stdout
     for wrong, message in (

@@ -253,7 +253,7 @@ def test_a_study_with_rules_is_planned_rule_by_rule(variant: Callable[..., Study
     text = plan_text(study, options)
     assert "rules combined by all, interval pairs, stop fixed" in text
     assert "mean quality at least 3, decided by both ends of its interval\nPairs  Raters  at 2.5" in text
-    assert "Not planned, since a median of ratings goes in steps: median fluency at least 3." in text
+    assert "Not planned, since a median of ratings changes in steps: median fluency at least 3." in text
 
 
 def test_tasks_that_people_do_have_no_plan_and_are_told_what_says_their_cost() -> None:

@@ -68,7 +68,7 @@ def test_answers_on_the_running_server_are_counted(
     assert status.server is not None and status.server.by_account == {"ada-now": 4, "bob-now": 1}
     text = status_text(status, study.arguments)
     assert f"The server at {argilla.url} has 5 submitted answers of 2 accounts; collected are 0" in text
-    assert "5 answers that the server has and the records have not" in next_step(status, study.arguments)
+    assert "5 answers on the server that are not collected yet" in next_step(status, study.arguments)
 
     place = ["--study", str(study.file), "--exports", str(study.folder.parent), "--data", str(home.path)]
     monkeypatch.setattr("sys.argv", ["annotation", "status", *place])
@@ -104,7 +104,7 @@ def test_a_server_that_does_not_run_is_a_sentence_and_none_is_started(
 ) -> None:
     study, home = published_study(argilla, variant, "off"), server.Home(tmp_path / "nowhere")
     status = looked_at(study, home)
-    assert "The study's server was not looked at (it does not run)" in status_text(status, study.arguments)
+    assert "The study's server could not be asked (it does not run)" in status_text(status, study.arguments)
     assert not home.path.exists()
 
     with socket.create_server(("127.0.0.1", 0)) as hanging:  # takes the connection and says nothing

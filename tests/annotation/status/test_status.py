@@ -405,7 +405,7 @@ def test_from_ratings_to_scores(generated: Study) -> None:
     assert at(generated)[0].stages["scores"].state == "under way"  # a run that was cut off
     noted(generated, "evaluation", ["verdicts.json", "ratings.parquet"])
     assert states(at(generated)[0]) == "+ + + + + + + +"
-    assert at(generated)[1] == "nothing has to be done: all is decided; 192 answers that the study asks for are missing"
+    assert at(generated)[1] == "nothing to do: all is decided; 192 answers that the study asks for are missing"
 
     decide(generated, "a", exclude=True, reason="more of it came up")
     status, following = at(generated)

@@ -29,7 +29,7 @@ def test_a_status_imports_what_reads_records_and_nothing_of_servers_or_other_com
         str(tmp_path / "home"),
     ]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    assert "was not looked at (it does not run)" in done.stdout
+    assert "could not be asked (it does not run)" in done.stdout
     imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     assert imported & SLOW == OF_RECORDS
     assert not {"annotation.campaign_commands", "annotation.argilla.publish", "markdown_it", "rich"} & imported
