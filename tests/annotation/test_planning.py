@@ -245,7 +245,7 @@ def test_a_study_with_rules_is_planned_rule_by_rule(variant: Callable[..., Study
     assert plan(study, [(30, 3)], campaigns=2)["mean"].tolist() == [2.5, 2.75, 3, 3.25, 3.5, 1.5, 1.75, 2, 2.25, 2.5]
     with pytest.raises(StudyError, match="cannot have a mean of 0.5 on a scale from 1 to 5"):
         plan(study, [(30, 3)], [2.5, 0.5], campaigns=2)
-    with pytest.raises(StudyError, match="its rules are on medians alone"):
+    with pytest.raises(StudyError, match="all its rules are on medians"):
         plan(variant(acceptance={"rules": rules[2:]}), [(30, 3)])
     options = argparse.Namespace(
         pairs=[30], raters=[2], means=None, spread=0.8, bias=0.25, noise=1.1, campaigns=5, seed=1
