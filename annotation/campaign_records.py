@@ -306,7 +306,7 @@ class CampaignRecords(StudyRecords):
 
     @functools.cached_property
     def offerings(self) -> list[Offering]:
-        """When the sample began to be offered, the first time first."""
+        """The times at which the sample began to be offered, the oldest first."""
         return self.models(OFFERED)
 
     @functools.cached_property
@@ -321,7 +321,7 @@ class CampaignRecords(StudyRecords):
 
     @functools.cached_property
     def reviews(self) -> list[Review]:
-        """When pairs were given to adjudicators, who see judges' scores; none before the first time."""
+        """The times at which pairs were given to adjudicators, who see judges' scores."""
         return self.models(REVIEWS)
 
     @functools.cached_property

@@ -94,7 +94,7 @@ def precision(  # noqa: PLR0913 (a design, and what is assumed of it)
     rho: float = 0.6,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """How far 95% intervals of AC2, and of a rank correlation with ratings, reach to each side with so many pairs.
+    """Return the half widths of 95% intervals of AC2 and of a rank correlation with ratings, by number of pairs.
 
     Args:
         pairs: numbers of pairs.

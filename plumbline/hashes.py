@@ -61,7 +61,7 @@ class Hashes(Sequence[str]):
         return cls(np.concatenate(pieces))
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Return the number of hashes."""
         return len(self.packed)
 
     def __iter__(self) -> Iterator[str]:
@@ -116,7 +116,7 @@ class TextsByHash(Mapping[str, str]):
         return pa.array(texts, _TEXT)
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Return the number of texts."""
         return len(self._heads)
 
     def __iter__(self) -> Iterator[str]:

@@ -367,7 +367,7 @@ class StudyRecords:
 
     @functools.cached_property
     def manifest(self) -> Mapping[str, Any]:
-        """What each stage read and wrote; empty before the first stage."""
+        """The inputs and outputs of each stage; empty before the first stage."""
         return self.noted.read()
 
     def path(self, file: RecordFile[Any]) -> Path:

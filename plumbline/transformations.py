@@ -47,14 +47,14 @@ class Axes:
 
     @classmethod
     def of(cls, frame: Any) -> Axes:
-        """Those of a frame with columns transformation and axis, in HTEB's order and then as they come."""
+        """Return the axes of a frame with columns transformation and axis: HTEB's in its order, then others."""
         axes = axes_in_order(frame["axis"].unique())
         total = total_axes(frame["transformation"].unique(), axes)
         return cls(tuple(axes_in_order((*total, *axes))), total)
 
     @classmethod
     def of_columns(cls, table: Any) -> Axes:
-        """Those of a table with a column for each: what stands between `original` and the total, or what is one's."""
+        """Return the axes of a table with a column for each, between `original` and the total."""
         names = [str(name) for name in table.columns]
         end = next(position for position, name in enumerate(names) if name in (HTEB_TOTAL, OWN_TOTAL))
         shown = [name for name in names[names.index("original") + 1 : end] if not name.endswith(judged.ENDS)]

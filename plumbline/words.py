@@ -76,7 +76,7 @@ def trim(text: str) -> str:
 
 
 def shows(text: str) -> bool:
-    """Whether anything of a text can be seen: not white space and characters without width alone."""
+    """Return whether any of a text is visible: more than white space and characters without width."""
     return any(not character.isspace() and character not in _UNSEEN for character in text)
 
 

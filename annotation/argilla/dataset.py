@@ -85,7 +85,7 @@ _TYPES: dict[str, Kind] = {
 
 @dataclass(frozen=True)
 class QuestionForm:
-    """How raters answer one question; Argilla allows no change of it in a published dataset."""
+    """The form of a question for raters, which Argilla does not let change in a published dataset."""
 
     kind: Kind
     options: tuple[tuple[Value, str], ...]  #: points (whose words stand in the description), or labels with their words

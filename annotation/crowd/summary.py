@@ -229,7 +229,7 @@ def plan_text(records: Evidence, platform: PlatformName, mode: Mode, pilot: int 
 
 
 def _later(study: Study) -> str:
-    """That these are the batches of the open blocks alone."""
+    """Return a note that these are the batches of the open blocks alone."""
     collect, launch = study.command("annotation crowd collect"), study.command("annotation crowd launch")
     return (
         f"By blocks: these are the {study.called.item}s of the open blocks. When they are rated, `{collect}`, then"

@@ -207,7 +207,7 @@ _FENCE = re.compile(r"```(?:json)?\s*(.*?)\s*```", re.DOTALL)
 
 
 class _NoAnswerError(ValueError):
-    """Why a reply is no answer."""
+    """A reply is no answer; the message tells why."""
 
 
 def read_answer(answer: Completion, asking: AnnotatorMessage) -> tuple[Answers, str]:

@@ -93,7 +93,7 @@ def warnings(decided: pd.DataFrame) -> Sequence[str]:
 
 
 def _refused(means: pd.DataFrame) -> list[str]:
-    """Why judges are refused: a line a reason, with the questions that have it."""
+    """Return why judges are refused: a line for each reason, with its questions."""
     why: dict[str, list[str]] = {}
     for _, row in means[means["reason"] != ""].iterrows():
         why.setdefault(str(row["reason"]), []).append(str(row["question"]))

@@ -166,7 +166,7 @@ def _bounded(
 
 
 def _refusals(part: _Part, rated_ids: pd.Index, beyond: int) -> Iterator[str]:
-    """Why no number of this group and question may rest on the judges."""
+    """Yield each reason why no number of this group and question may rest on the judges."""
     outputs, judging = part.outputs, part.judging
     if judging.refused:
         yield judging.refused

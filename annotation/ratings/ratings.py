@@ -113,7 +113,7 @@ class Dealt:
 
 
 def dealt_with(ratings: pd.DataFrame, withdrawn: Collection[str] = ()) -> Dealt:
-    """How many raters submitted or discarded each pair (`ratings` are all of the sample's), and which are withdrawn.
+    """Return how many raters submitted or discarded each pair of these ratings, and the withdrawn pairs.
 
     Excluded ones too, but where their pairs were offered again: these are waited for.
     """

@@ -162,7 +162,7 @@ def _answers_exhibit(full: pd.DataFrame) -> Exhibit:
 
 
 def missing_agreement(groups: Sequence[Group]) -> list[str]:
-    """Why coefficients or their intervals are missing: a line a reason, question and groups."""
+    """Return why coefficients or their intervals are missing: a line for each reason, question and groups."""
     where: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
     for group in groups:
         for summary in rated(group.questions):

@@ -105,7 +105,7 @@ class CampaignMaterial:
 
     @property
     def first(self) -> datetime | None:
-        """When the first rating was given."""
+        """The time of the first rating."""
         return first_rating(pd.concat([self.ratings, self.control_ratings]))
 
     @property

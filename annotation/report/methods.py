@@ -81,7 +81,7 @@ def _checks(material: CampaignMaterial) -> str:
 
 
 def looked_at(verdicts: Sequence[Verdict], rules: QualitySpec) -> str:
-    """When a verdict waited for a look at its raters, or that none did."""
+    """Return a sentence on verdicts that waited for a look at their raters, or that none did."""
     if note := unchecked(verdicts):
         return note
     return (
@@ -277,7 +277,7 @@ def collected_from(material: CampaignMaterial) -> str:
 
 
 def rated_here(material: CampaignMaterial) -> bool:
-    """Whether all ratings that count were given in a campaign of this study, and none came in a file."""
+    """Return whether all counting ratings were given in a campaign of this study, and none came in a file."""
     return not material.imported and {_source(source) for source in material.counting["source"].unique()} <= {
         *SOURCE_NAMES
     }
@@ -452,7 +452,7 @@ def _fixed(material: CampaignMaterial) -> str:
 
 
 def agreement_words(material: CampaignMaterial) -> list[str]:
-    """How agreement was measured; nothing where nobody rated."""
+    """Return sentences on how agreement was measured; none without ratings."""
     if not material.groups or material.study.judging.does_tasks:
         return [OF_TASKS] if material.groups else []
     kinds = {summary.kind for group in material.groups for summary in group.questions if summary.coefficients}

@@ -319,7 +319,7 @@ def _decided(material: CampaignMaterial, tables: Mapping[str, Exhibit], drawn: M
 
 
 def _no_chances(material: CampaignMaterial) -> list[str]:
-    """Why rules have no P, a line a reason."""
+    """Return why rules have no P, a line for each reason."""
     missing: dict[str, None] = {}
     for verdict in material.verdicts:
         missing |= {

@@ -211,7 +211,7 @@ def _behind(
 
 
 def _last(submitted: pd.DataFrame) -> dict[Any, datetime]:
-    """When each rater submitted last."""
+    """Return the time of each rater's last submission."""
     latest: dict[Any, datetime] = submitted.groupby("rater_id", observed=True)["submitted_at"].max().to_dict()
     return latest
 
@@ -247,7 +247,7 @@ class _StageHistory:
         self.hash_of = functools.cache(lambda path: file_hash(path) if path.exists() else "")
 
     def ended(self, command: str) -> datetime | None:
-        """When a command ended last."""
+        """Return the time at which a command last ended."""
         return datetime.fromisoformat(self.entries[command]["finished_at"]) if command in self.entries else None
 
     def _place(self, name: str) -> Path:

@@ -76,7 +76,7 @@ class Evidence(CampaignRecords):
 
     @property
     def first(self) -> datetime | None:
-        """When the first rating was given."""
+        """The time of the first rating."""
         return first_rating(self.collected.ratings)
 
     @property

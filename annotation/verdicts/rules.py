@@ -181,7 +181,7 @@ def lacking(
 
 
 def earlier(decision: str, probability: float, n_pairs: int, rule: AcceptanceSpec) -> tuple[str, ...]:
-    """That an anytime rule decided at an earlier look, where all its pairs together are less sure."""
+    """Return a line if an anytime rule decided at an earlier look and all its pairs together are less sure."""
     sure = {"accepted": probability, "rejected": 1 - probability}.get(decision, 1.0)
     if rule.stop != "anytime" or not sure < _SURE:
         return ()
@@ -204,7 +204,7 @@ def in_own_words(reasons: Sequence[str], called: ItemNames) -> list[str]:
 
 
 def _reason(value: RuleValue) -> str:
-    """Why one rule does not accept."""
+    """Return why one rule does not accept."""
     rule, limit = value.rule, f"{value.rule.limit:g}"
     beyond, end, at_end = ("below", "upper", value.high) if rule.at_least is not None else ("above", "lower", value.low)
     if value.outcome == "rejected" and rule.by == "value":

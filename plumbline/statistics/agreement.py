@@ -90,7 +90,7 @@ class Answers:
 
     @functools.cached_property
     def ratings(self) -> Integers:
-        """How many ratings each pair has."""
+        """The number of ratings of each pair."""
         return np.bincount(self.pair)
 
     def counts(self) -> Integers:
@@ -350,7 +350,7 @@ def raw_agreement(answers: Answers, generator: np.random.Generator) -> Estimate:
 
 
 def _alike(answers: Answers) -> Integers:
-    """How many ordered twos of equal ratings each pair has."""
+    """Return the number of ordered twos of equal ratings of each pair."""
     if isinstance(answers.scale, Continuous):  # a matrix of pairs by points would have as many points as ratings
         cells, counts = np.unique(answers.pair * len(answers.levels) + answers.point, return_counts=True)
         alike: Integers = np.bincount(cells // len(answers.levels), counts * (counts - 1)).astype(np.int64)
@@ -379,7 +379,7 @@ def all_agree(answers: Answers) -> bool:
 
 
 def nothing_to_tell(answers: Answers) -> str:
-    """Why ratings cannot show agreement beyond chance; empty where they can."""
+    """Return why ratings cannot show agreement beyond chance; empty if they can."""
     several = answers.ratings >= 2
     if not several.any():
         return _ALONE
@@ -439,7 +439,7 @@ def mean_kappa(answers: Answers) -> Estimate:
 
 
 def _no_spread(answers: Answers, couple: Integers, first: Integers, second: Integers) -> str:
-    """Why a kappa has no interval: nothing differs, a rater never varies, or no pair makes a difference."""
+    """Return why a kappa has no interval: nothing differs, a rater never varies, or no pair makes a difference."""
     if all_agree(answers):
         return ALIKE
     points = pd.DataFrame({"first": first, "second": second}).groupby(couple).nunique()

@@ -61,7 +61,7 @@ from plumbline.study.upgrade import advice, modern
 
 
 class Study(StudyPart):
-    """What is decided beforehand, and what is needed for it; `load_study` reads it."""
+    """A study: everything decided before it runs, and the files it needs; `load_study` reads it."""
 
     name: Name = Field(description="the study's name; its records are in exports/<name>/")
     description: str = Field(default="", description="the study's purpose in a line; reports show it")
@@ -213,7 +213,7 @@ class Study(StudyPart):
 
     @property
     def kinds(self) -> Mapping[str, VerdictUnit]:
-        """What is judged, by name: the study's transformations, or the groups of its subject."""
+        """The units that get verdicts, by name: the study's transformations, or the groups of its subject."""
         return self._groups if self.subject else self.transforming
 
     @property
@@ -222,18 +222,18 @@ class Study(StudyPart):
         return {name: self._own.get(name) or EIGHT[name] for name in self.transformations}
 
     def raters_of(self, name: str) -> int:
-        """How many raters each item of what is judged is to have."""
+        """Return the number of raters for each item of a unit."""
         task = self.judging.task(name)
         return task.raters if task else self.raters.per_pair
 
     @property
     def judging(self) -> Subject:
-        """What people judge, with all in which kinds of subjects differ."""
+        """The subject that people judge."""
         return subject_of(self.subject)
 
     @property
     def called(self) -> ItemNames:
-        """What people call what is judged and what raters see."""
+        """The names for people of the study's units and items."""
         return self.judging.names
 
     @property
@@ -248,12 +248,12 @@ class Study(StudyPart):
 
     @property
     def folder(self) -> Path:
-        """Where every stage leaves its records: `exports/<name>/`."""
+        """The folder of all records: `exports/<name>/`."""
         return self._exports / self.name
 
     @property
     def scratch(self) -> Path:
-        """What must be on this machine (journals, locks): the same folder, or `exports/.remote/` for a remote one."""
+        """The folder for journals and locks: the records', or `exports/.remote/` for remote records."""
         folder = self.folder
         if isinstance(folder, Path):
             return folder
@@ -265,11 +265,11 @@ class Study(StudyPart):
         return resolved(self._file.parent / path, str(self._file))
 
     def transformation_file(self, transformation: str, seed: int) -> Path:
-        """Where the outputs of one unit of generation stand."""
+        """Return the path of a unit's outputs."""
         return self.outputs / transformation / f"{seed}.parquet"
 
     def journal_file(self, transformation: str, seed: int, shard: str = "") -> Path:
-        """Where one unit's outputs (or a shard's of them) stand while they come in: always on this machine."""
+        """Return the path of the journal of a unit's outputs (or a shard's), always on this machine."""
         return self.scratch / self._outputs / transformation / f"{seed}{shard and f'.{shard}'}.journal"
 
     @property

@@ -84,7 +84,7 @@ class SparseModel(BaseModel):
         return self._dumped(written(self), info)
 
     def _dumped(self, written: dict[str, Any], info: SerializationInfo) -> dict[str, Any]:
-        """What records have of what pydantic writes."""
+        """Return the dump without later keys that have their defaults, so that identities of before stay."""
         del info
         fields = type(self).model_fields
         unsaid = {
@@ -120,7 +120,7 @@ class StudyPart(SparseModel):
 
 
 def without_fixed(model: type[StudyPart], data: Mapping[str, Any]) -> dict[str, Any]:
-    """What a file says of a part of a study, without keys that have one value in every study.
+    """Return a part of a study as in a file, without keys that have one value in every study.
 
     Raises ValueError for another value.
     """

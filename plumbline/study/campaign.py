@@ -29,7 +29,7 @@ class ControlsSpec(StudyPart):
 
 
 class SampleSpec(StudyPart):
-    """Which pairs people rate (HTEB, section 2.4: 100 a transformation), and which pairs check the raters."""
+    """The pairs that people rate (HTEB, section 2.4: 100 a transformation), and those that check the raters."""
 
     pairs: int = Field(default=100, ge=1, le=10**7, description="pairs per transformation")
     seed: Seed = Field(default=1337, description="seed of the random draw")
@@ -68,7 +68,7 @@ class SimulatedRater(StudyPart):
 
 
 class RatersSpec(StudyPart):
-    """Who rates, and how many for each pair (HTEB, section 2.4: three)."""
+    """The raters, and their number for each pair (HTEB, section 2.4: three)."""
 
     LATER: ClassVar[frozenset[str]] = frozenset(
         {"suggestions", "replace_excluded", "blocks", "difference", "page", "contact"}
@@ -193,7 +193,7 @@ class RuleSpec(StudyPart):
 
     @property
     def limit(self) -> float:
-        """What must be reached, or not passed."""
+        """The limit that must be reached, or not exceeded."""
         return float(self.at_least if self.at_least is not None else self.at_most or 0.0)
 
 
@@ -201,7 +201,7 @@ _BESIDE_JUDGES = 30  # rated pairs: `plumbline.statistics.prediction_powered.FEW
 
 
 class AcceptanceSpec(StudyPart):
-    """When a transformation is accepted (HTEB, section 2.4: mean rating of at least 3 on the scale 1 to 5).
+    """The rule that accepts a transformation (HTEB, section 2.4: mean rating of at least 3 on the scale 1 to 5).
 
     `threshold` and `rule` are the short form: one rule of that mean for each question that is rated on the scale.
     """

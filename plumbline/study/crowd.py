@@ -46,7 +46,7 @@ PLATFORMS: tuple[PlatformName, ...] = ("prolific", "link", "rehearsal", "mturk")
 
 
 class PaySpec(StudyPart):
-    """What a pair is paid: time at an hourly wage (HTEB, Ethical Considerations). Dollars."""
+    """The pay for a pair: time at an hourly wage (HTEB, Ethical Considerations). Dollars."""
 
     hourly: float = Field(default=FAIR_WAGE, gt=0, le=500, description="pay for an hour of work, in dollars")
     seconds: float = Field(
@@ -148,7 +148,7 @@ class LinkSpec(StudyPart):
 
     @property
     def title(self) -> str:
-        """What people call the platform."""
+        """The platform's name for people."""
         return PRESETS[self.preset][0] if self.preset else "the platform"
 
 
@@ -225,7 +225,7 @@ class CrowdSpec(StudyPart):
         return self.address == TASK_BUILDER
 
     def countries_of(self, language: str) -> tuple[str, ...]:
-        """Where readers of a language (code) are looked for. Raises StudyError where nobody said."""
+        """Return the countries to recruit readers of a language (code) in. Raises StudyError if none are named."""
         countries = self.countries.get(language) or PTEB_COUNTRIES.get(language)
         if not countries:
             raise StudyError(

@@ -23,7 +23,7 @@ TAKE_GENERATOR = ("generation.run", "annotation judge run")
 
 
 class Sampling(StudyPart):
-    """How a model picks tokens; part of every output's identity. Defaults: HTEB, appendix A.1."""
+    """Settings by which a model picks tokens; part of every output's identity. Defaults: HTEB, appendix A.1."""
 
     temperature: float = Field(
         default=0.0, ge=0, le=2, description="sampling temperature; 0 always takes the likeliest token"
@@ -69,11 +69,11 @@ class VllmSettings(StudyPart):
 
     @property
     def gpus(self) -> int:
-        """How many GPUs the engine holds."""
+        """The number of GPUs that the engine holds."""
         return self.tensor_parallel_size * self.data_parallel_size
 
     def arguments(self) -> dict[str, Any]:
-        """What vLLM's engine is started with."""
+        """Return the arguments that vLLM's engine is started with."""
         return self.model_dump(exclude={"concurrency"})
 
 
@@ -94,7 +94,7 @@ _PLACES = {"recorded": "path", "openai": "base_url"}
 
 
 def settings_complaint(error: ValidationError) -> str:
-    """What is wrong with settings, in one line."""
+    """Return the fault of settings in one line."""
     line = first_complaint(error)
     return f"settings: {line}" if line.startswith("unknown key") else f"settings.{line}"
 
@@ -168,16 +168,16 @@ class EngineSpec(StudyPart):
 
     @property
     def recorded_languages(self) -> bool:
-        """Whether a recording says into which languages texts go."""
+        """Whether a recording names the languages that texts go into."""
         return self.kind == "recorded" and RecordedSettings.model_validate(self.settings).languages == "recorded"
 
     @property
     def saw_ratings(self) -> bool:
-        """Whether answers are those of somebody who was shown people's ratings."""
+        """Whether the answers come from somebody who was shown people's ratings."""
         return self.kind == "recorded" and RecordedSettings.model_validate(self.settings).saw_ratings
 
     def identity(self, sampling: Sampling | None = None) -> list[Any]:
-        """What of it changes its answers: not its address, retries or concurrency; `sampling` stands in for its own."""
+        """Return the settings that change its answers; `sampling` replaces its own."""
         if self.kind == "none":
             return ["none"]
         parts: list[Any] = [self.model, self.revision, (sampling or self.sampling).model_dump()]
@@ -239,7 +239,7 @@ def with_engines(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class RetrySpec(StudyPart):
-    """Which outputs are worth another attempt, and what is different then.
+    """The outputs that are worth another attempt, and the settings of that attempt.
 
     An output that still has one of `flags` after the last attempt is stored as failed. `wrong_language` and
     `identical` are not among them by default: languages of short texts are told wrongly now and then, and some texts
@@ -302,7 +302,7 @@ class _Rater(StudyPart):
 
     @functools.cached_property
     def sampling(self) -> Sampling:
-        """How it picks tokens: as its engine says, else as is usual for such answers."""
+        """The settings by which it picks tokens: its engine's, or the usual ones for such answers."""
         return Sampling(**{**self.SAMPLING, **self.engine.sampling.model_dump(exclude_unset=True)})
 
     @property
@@ -326,7 +326,7 @@ class _Rater(StudyPart):
         return self.engine.path
 
     def identity(self) -> list[Any]:
-        """What of it changes its answers."""
+        """Return the settings that change its answers."""
         if self.kind == "recorded":
             return ["recorded", self.model, self.revision]
         return self.engine.identity(self.sampling)
@@ -337,7 +337,7 @@ class AnnotatorSpec(_Rater):
 
     @property
     def called(self) -> str:
-        """What tables of answers and scores call it: a recording is told as one."""
+        """Its name in tables of answers and scores, which marks a recording."""
         return f"{self.name} (recorded)" if self.kind == "recorded" else self.name
 
 
@@ -383,7 +383,7 @@ class JudgeSpec(_Rater):
         return value
 
     def settings(self) -> dict[str, Any]:
-        """What rules and bundles say of it."""
+        """Return the settings that rules and bundles record."""
         whole = self.model_dump(mode="json")
         whole |= {"kind": self.kind, "model": self.model, "revision": self.revision, **whole["retry"]}
         return {name: whole[name] for name in JUDGE_SETTINGS}

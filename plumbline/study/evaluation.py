@@ -191,7 +191,7 @@ class ModelSpec(StudyPart):
 
     @property
     def remote_code(self) -> bool:
-        """Whether the model may run Python code that it brings along."""
+        """Whether the model may run Python code of its own."""
         return bool(getattr(MODEL_SETTINGS[self.kind].model_validate(self.settings), "remote_code", False))
 
     @property
@@ -200,7 +200,7 @@ class ModelSpec(StudyPart):
         return self.kind in ("sentence_transformers", "mteb") and not (self.path or self.package)
 
     def location(self, base: Path) -> str:
-        """Where to load from: a local folder, or the hub's name. Raises StudyError if a local one is missing."""
+        """Return the local folder or the hub's name to load from. Raises StudyError if a local folder is missing."""
         if not self.path and not self.package:
             if self.kind == "sentence_transformers":
                 refuse_no_repository(self.name)
@@ -222,7 +222,7 @@ class ModelSpec(StudyPart):
 
 
 class EvaluationSpec(StudyPart):
-    """What the accepted transformations are used for."""
+    """The models that are scored on accepted transformations, and how."""
 
     models: tuple[ModelSpec, ...] = Field(min_length=1, description="the models to score")
     protocol: Literal["paper", "mteb"] = Field(
@@ -279,7 +279,7 @@ class RightsSpec(StudyPart):
 
 
 class BundleSpec(StudyPart):
-    """What a bundle says beside the records."""
+    """The facts that a bundle adds to the records."""
 
     edition: Line = Field(default="1", description="edition of the bundle, such as 1 or 2026-03")
     licence: str = Field(default="", description="licence of outputs and ratings, such as cc-by-4.0")

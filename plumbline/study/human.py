@@ -154,7 +154,7 @@ def refuse_one_name(names: Collection[str], models: Iterable[ModelSpec]) -> None
 
 
 def with_human(data: Mapping[str, Any]) -> dict[str, Any]:
-    """What a study's file says, with what its subject of kind `human` says of the rest.
+    """Return a study's file, completed by its subject of kind `human`.
 
     Raises StudyError for what cannot be beside it.
     """
@@ -188,7 +188,7 @@ def _known(name: str, names: Sequence[str]) -> str:
 
 
 def _of_tasks(tasks: Sequence[HumanTaskSpec]) -> dict[str, dict[str, Any]]:
-    """What the tasks say of the sample, of raters and of what is enough; the study may say the last and no repeats."""
+    """Return the sample, raters and acceptance that the tasks imply; the study may set the last and the repeats."""
     raters, items = [task.raters for task in tasks], [task.items for task in tasks]
     return {
         "sample": {"pairs": max(items), "repeats": 0, "batch": max(50, *items)},

@@ -24,7 +24,7 @@ ENDS = ("_original", "_difference", "_reason")  # of an axis's columns
 
 
 class VerdictUnit(StudyPart):
-    """What is judged: by whose name verdicts are reached, and how it is explained to raters."""
+    """A unit that gets verdicts: its name, and its explanation to raters."""
 
     name: JudgedName = Field(description="its name in files, tables and pages")
     axis: JudgedName = Field(description="the property that it changes; results are averaged by axis")

@@ -24,7 +24,7 @@ def exports_folder(exports: str | Path) -> Path:
 
 
 def place(named: str | Path, option: str) -> Path:
-    """What an option names: a path of this machine as it stands, or one at an address. Raises StudyError."""
+    """Return the path or address that an option names. Raises StudyError."""
     if "://" not in str(named):
         return Path(named)
     if not _ADDRESS.fullmatch(str(named)):  # not quoted: it may hold a key
@@ -89,7 +89,7 @@ _hashes: dict[Path, tuple[FileState, str]] = {}
 
 
 def file_state(path: Path) -> FileState | None:
-    """What is another once a file of this machine is: device, inode, size and times.
+    """Return the facts by which a changed local file is recognised: device, inode, size and times.
 
     None where that says nothing for sure: for far files, and for those that changed this very moment.
     """

@@ -20,51 +20,51 @@ _MOST_PAIRS = 10**7  # that `sample.pairs` may be
 
 
 class PlannedPairs(Protocol):
-    """What of a study says how large its verdicts are."""
+    """The parts of a study that determine how large its verdicts are."""
 
     @property
     def sample(self) -> SampleSpec:
-        """Which pairs people rate."""
+        """The pairs that people rate."""
         ...
 
     @property
     def raters(self) -> RatersSpec:
-        """How many rate each."""
+        """The number of raters."""
         ...
 
     @property
     def acceptance(self) -> AcceptanceSpec:
-        """What a verdict needs."""
+        """The rule of a verdict."""
         ...
 
     @property
     def datasets(self) -> tuple[DatasetSpec, ...]:
-        """Where texts come from."""
+        """The sources of texts."""
         ...
 
     @property
     def judging(self) -> Subject:
-        """What people judge."""
+        """The subject that people judge."""
         ...
 
     @property
     def kinds(self) -> Mapping[str, VerdictUnit]:
-        """What is judged, by name."""
+        """The units that get verdicts, by name."""
         ...
 
     @property
     def called(self) -> ItemNames:
-        """What people call it."""
+        """The names for people of units and items."""
         ...
 
     def raters_of(self, name: str) -> int:
-        """How many raters each item is to have."""
+        """Return the number of raters for each item of a unit."""
         ...
 
 
 @dataclass(frozen=True)
 class VerdictSize:
-    """What one verdict can rest on at most, where every pair that is drawn is rated in full."""
+    """The most pairs that one verdict can rest on, if every drawn pair is rated in full."""
 
     pool: str
     members: tuple[str, ...]  #: what is judged by these pairs together
@@ -73,7 +73,7 @@ class VerdictSize:
     raters: int
 
     def lacks(self, rule: AcceptanceSpec) -> bool:
-        """Whether this is less than any decision needs."""
+        """Return whether this is less than any decision needs."""
         return self.pairs < rule.min_pairs
 
 
@@ -124,7 +124,7 @@ def _shares(
 
 
 def counted(raters: RatersSpec, pairs: int) -> int:
-    """How many of some pairs can count: all of them, in the experiment with suggestions half."""
+    """Return how many of some pairs can count: all of them, or half in an experiment with suggestions."""
     return pairs - pairs // 2 if raters.suggestions == "half" else pairs
 
 
@@ -164,7 +164,7 @@ def _refuse_large_blocks(study: PlannedPairs, sizes: Collection[VerdictSize], wh
 
 
 def _drawn(study: PlannedPairs, texts: Texts, least: VerdictSize) -> str:
-    """What leaves a verdict so few pairs."""
+    """Return why a verdict has so few pairs."""
     item, number, half = study.called.item, study.sample.pairs, study.raters.suggestions == "half"
     if study.judging.does_tasks:
         return f"the {least.pairs} items of {least.pool!r} (subject.tasks)"

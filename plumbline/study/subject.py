@@ -26,7 +26,7 @@ class ItemGroup(VerdictUnit):
 
 
 class Folders(Protocol):
-    """Where a study's files are."""
+    """The folders of a study's files."""
 
     @property
     def folder(self) -> Path:
@@ -78,7 +78,7 @@ class TextsSubject(StudyPart):
         return self
 
     def file(self, study: Folders) -> Path:
-        """Where its texts stand."""
+        """Return the path of its texts."""
         return study.resolve(self.path)
 
 
@@ -136,11 +136,11 @@ class InstructionsSubject(StudyPart):
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """What gets a verdict: the wordings of each context, and people's."""
+        """The groups that get a verdict: the wordings of each context, and people's."""
         return (*(f"from_{name}" for name in self.contexts), *(["from_people"] if self.prompts else []))
 
     def file(self, study: Folders) -> Path:
-        """Where its wordings stand."""
+        """Return the path of its wordings."""
         return study.folder / INSTRUCTIONS
 
 
@@ -152,7 +152,7 @@ class ItemsSubject(StudyPart):
 
 
 class ItemNames(NamedTuple):
-    """What people call the things of a study, each in the singular and with small letters."""
+    """The names for people of a study's units, items and checks, in the singular and in small letters."""
 
     judged: str  #: what gets a verdict
     item: str  #: what raters see at a time
@@ -164,7 +164,7 @@ class ItemNames(NamedTuple):
 
     @property
     def known(self) -> str:
-        """What has a right answer and tells about raters: `controls` among pairs, else `known items`."""
+        """The name of items with a right answer, which check raters: `controls` among pairs, else `known items`."""
         return "controls" if self == PAIRS else "known items"
 
 

@@ -30,7 +30,7 @@ _OF_TRANSFORMATIONS = ("transformations", "prompts", "languages", "seeds", "gene
 
 
 class Subject:
-    """What people judge in a study; what is said here holds where a kind does not say otherwise."""
+    """The subject that people judge in a study; kinds of subjects override what differs."""
 
     kind: ClassVar[str]  #: as the study file calls it
     names: ClassVar[ItemNames]  #: what people call what gets a verdict, and what raters see at a time
@@ -83,7 +83,7 @@ class Subject:
         return None
 
     def units(self, datasets: Sequence[DatasetSpec], keys: Collection[str]) -> Mapping[str, VerdictUnit]:
-        """What gets a verdict, by name. Raises ValueError for keys of a study (`keys`) that have no use."""
+        """Return the units that get a verdict, by name. Raises ValueError for useless keys of a study (`keys`)."""
         if unused := [name for name in _OF_TRANSFORMATIONS if name in keys and name not in self.takes]:
             raise ValueError(f"{unused[0]}: with subject {self.kind} nothing is transformed; take it out")
         return self._units(datasets, keys)
@@ -99,11 +99,11 @@ class Subject:
         return dict.fromkeys(units, ((self.spec.language, self.kind),))
 
     def models(self) -> list[str]:
-        """What tables call the language models that do what people do."""
+        """Return the names in tables of language models that do people's work."""
         return []
 
     def settings(self) -> dict[str, Any]:
-        """What of it says which sample is drawn; nothing of pairs."""
+        """Return the settings that determine the sample; none for pairs."""
         settings: dict[str, Any] = self.spec.model_dump(mode="json")
         return settings
 
@@ -122,7 +122,7 @@ class PairSubject(Subject):
     scores = ("scores.parquet", "evaluation")
 
     def texts(self, units: Collection[str], datasets: Sequence[DatasetSpec]) -> Texts:
-        """Those of the data sets."""
+        """Return the data sets' texts."""
         return dict.fromkeys(units, texts_of(datasets))
 
     def settings(self) -> dict[str, Any]:
@@ -136,7 +136,7 @@ class _RowSubject(Subject):
     spec: TextsSubject | InstructionsSubject
 
     def file_of(self, study: Folders) -> Path:
-        """Where its rows stand."""
+        """Return the path of its rows."""
         return self.spec.file(study)
 
     @property
@@ -210,7 +210,7 @@ class ItemSubject(Subject):
         return {dataset.name: ItemGroup(name=dataset.name, axis=self.kind) for dataset in datasets}
 
     def texts(self, units: Collection[str], datasets: Sequence[DatasetSpec]) -> Texts:
-        """Those of the data sets; an item of two languages stands with its first."""
+        """Return the data sets' texts; an item in two languages counts for its first."""
         return {data.name: {(data.language.partition("-")[0], "")} if data.language else () for data in datasets}
 
     def pools(self, group: str, task: str | None) -> list[str]:
@@ -239,11 +239,11 @@ class TaskSubject(Subject):
         return self.spec.task(name)
 
     def texts(self, units: Collection[str], datasets: Sequence[DatasetSpec]) -> Texts:
-        """Those that the tasks name."""
+        """Return the texts of the tasks' data sets."""
         return {task.name: {(code, task.name) for code in task.languages} for task in self.spec.tasks}
 
     def models(self) -> list[str]:
-        """Those of the study's `judges`."""
+        """Return the names of the study's `judges`."""
         return [model.called for model in self.spec.models]
 
     def settings(self) -> dict[str, Any]:
@@ -262,5 +262,5 @@ SUBJECTS: Mapping[type[Any], type[Subject]] = {
 
 
 def subject_of(spec: TextsSubject | InstructionsSubject | ItemsSubject | HumanSubject | None) -> Subject:
-    """What a study judges, of what its file says under `subject`."""
+    """Return a study's subject from its file's key `subject`."""
     return SUBJECTS[type(spec)](spec)

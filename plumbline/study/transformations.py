@@ -161,7 +161,7 @@ class Transformation(VerdictUnit):
 
     @property
     def made_by(self) -> Literal["generator", "function", "outputs"]:
-        """What makes its texts."""
+        """The kind of maker of its texts."""
         return "generator" if self.calls else "function" if self.function else "outputs"
 
     @functools.cached_property
@@ -174,7 +174,7 @@ class Transformation(VerdictUnit):
 
     @functools.cached_property
     def translates(self) -> bool:
-        """Whether an output is to be in another language than its text."""
+        """Whether its output is in another language than its text."""
         return bool(self.language) or (self.draw != "none" and self.drawn_call == max(1, len(self.calls)))
 
     def within(self, codes: Collection[str]) -> Transformation:
@@ -274,7 +274,7 @@ def own_transformations(entries: Sequence[Any], base: Path) -> tuple[list[Any], 
 def within_languages(
     kinds: Mapping[str, Transformation], codes: Sequence[str], generator: EngineSpec
 ) -> dict[str, Transformation]:
-    """Those of a study's transformations that put texts into its `languages` (codes), limited to these.
+    """Return the study's transformations that put texts into its `languages` (codes), limited to these.
 
     Raises StudyError where none does, and where recordings say the languages.
     """
@@ -292,7 +292,7 @@ def within_languages(
 
 
 def _is_file(entry: Any) -> bool:
-    """Whether an entry names a file: names of transformations have no dot."""
+    """Return whether an entry names a file: names of transformations have no dot."""
     return isinstance(entry, str) and "." in entry
 
 

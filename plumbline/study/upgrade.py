@@ -42,7 +42,7 @@ class _Dumper(yaml.SafeDumper):
 
 
 def modern(data: Mapping[str, Any]) -> dict[str, Any]:
-    """What a study's file says as today's say it; what is wrong stays as it is.
+    """Return an older study file in today's form; faulty parts stay as they are.
 
     Raises StudyError for `human` beside `subject`.
     """
@@ -117,7 +117,7 @@ def _engine(entry: Any) -> Any:
 
 
 def _rater(entry: Any, engines: Mapping[str, Any], usual: Mapping[str, Any]) -> Any:
-    """Who answers, with its engine, which has its sampling, what it answers, and its attempts under a key each.
+    """Return a judge or annotator with its engine, sampling, answers and attempts under a key each.
 
     `usual` is what sampling meant that says nothing of it, where the engine stood within.
     """

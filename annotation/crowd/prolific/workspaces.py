@@ -335,7 +335,7 @@ def read_rooms(home: server.Home) -> dict[str, dict[str, Any]]:
 
 
 def read_consents(home: server.Home, room_id: str) -> dict[str, datetime]:
-    """When each participant of a room consented, by pseudonym; nobody where the server has no book yet."""
+    """Return the time of each participant's consent in a room, by pseudonym; none before the server has a book."""
     file = home.path / "crowd" / "entries.db"
     if not file.exists():
         return {}
