@@ -206,8 +206,8 @@ def _notes(name: str, tables: Mapping[str, pd.DataFrame]) -> tuple[str, ...]:
     if name == "table_6":
         return ("The average is the plain mean over judgements, a model's own among them, as in the paper.",)
     if name == "table_4" and tables[name]["seconds"].isna().any():
-        return ("Seconds are between one output and the next, as they came; recordings have none.",)
-    return ("Seconds are between one output and the next, as they came.",) if name == "table_4" else ()
+        return ("Seconds: the time from one output to the next; recordings have none.",)
+    return ("Seconds: the time from one output to the next.",) if name == "table_4" else ()
 
 
 def _printed(frame: pd.DataFrame, columns: Mapping[str, str]) -> pd.DataFrame:

@@ -328,9 +328,7 @@ def _extend(records: CampaignRecords, reason: str) -> Wave:
         )
     path, pairs, waves = records.path(PAIRS), records.pairs, records.waves
     if not offered(records):
-        raise StudyError(
-            f"{path} was offered to nobody; `{study.command(COMMAND)}` draws it anew, as large as you like"
-        )
+        raise StudyError(f"{path} was never offered; `{study.command(COMMAND)}` draws it anew, at any size")
     refuse_other_half(study, records.known_controls)
     refuse_other_sample(records, cut_off=True)
     if waves and not is_complete(records, waves[-1]):

@@ -126,7 +126,7 @@ class InstructionsSubject(StudyPart):
     def _asks_somebody(self) -> InstructionsSubject:
         refuse_duplicates(list(self.contexts), "context")
         if not self.contexts and not self.prompts:
-            raise ValueError("contexts: nobody words instructions; name contexts for a generator, or a file `prompts`")
+            raise ValueError("contexts: nothing gives wordings; name contexts for a generator, or a file `prompts`")
         return self
 
     @property

@@ -162,7 +162,7 @@ def test_what_cannot_be_extended_says_why(variant: Make) -> None:
     study = variant(**(OF_TWO | {"sample": {"pairs": 8, "batch": 4}}))
     generate(study)
     draw_sample(study)
-    with pytest.raises(StudyError, match="was offered to nobody; `.*` draws it anew"):
+    with pytest.raises(StudyError, match="was never offered; `.*` draws it anew"):
         extend_sample(larger(variant), "more")
     begin_offering(CampaignRecords.open(study), ARGILLA, load_rubric(study))
     with pytest.raises(StudyError, match="--extend: say why the sample grows"):

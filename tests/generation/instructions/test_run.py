@@ -241,7 +241,7 @@ def test_what_is_no_reply_is_told_from_one(answer: str, why: str) -> None:
     [
         ({"subject": {"descriptions": {}}}, "data set 'sample_retrieval' has no description"),
         ({"subject": {"descriptions": {"sample_intens": "x"}}}, "did you mean 'sample_intents'?"),
-        ({"subject": {"contexts": [], "prompts": ""}}, "contexts: nobody words instructions"),
+        ({"subject": {"contexts": [], "prompts": ""}}, "contexts: nothing gives wordings"),
         ({"seeds": [1]}, "seeds: with subject instructions nothing is transformed"),
         ({"subject": {"per_call": 0}}, "subject.per_call"),
     ],
