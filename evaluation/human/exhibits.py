@@ -157,8 +157,8 @@ def ceiling(material: HumanMaterial) -> Exhibit:
     of_people = material.main[material.main["scorer_kind"].isin((PEOPLE, "aggregate"))]
     notes = [
         _SHARED,
-        "Raters' mean is the mean score of single people; together is the score of their vote or mean, an ensemble,"
-        " which a single model is not: models are compared with both",
+        "Raters' mean: the mean of single people's scores. Together: the score of their joint vote or mean, which is an"
+        " ensemble, as no single model is. Models are compared with both",
         "Best and median model: of the embedding models; language models answered as people do, by the same"
         " instructions"
         if answering
