@@ -138,7 +138,10 @@ def _refuse_ids_outside_the_ledger(study: Study) -> None:
     ("words", "says"),
     [
         (["--platform", "mturk", "--live"], "--live spends money and needs a limit; add --max-cost DOLLARS"),
-        (["--platform", "mturk", "--live", "--max-cost", "5"], "--live asks before it spends, and nobody can answer here"),
+        (
+            ["--platform", "mturk", "--live", "--max-cost", "5"],
+            "--live asks before it spends, and nobody can answer here",
+        ),
         (["--platform", "mturk", "--pilot", "13"], "--pilot 13: no transformation has more than 12 pairs left"),
         (
             [],
