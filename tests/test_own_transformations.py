@@ -146,7 +146,7 @@ def test_a_study_of_its_own_axes_alone_has_a_total_of_these(tmp_path: Path) -> N
     assert table["total"] == pytest.approx((table["noise"] + table["framing"]) / 2) and "hteb_total" not in table.index
     printed = run(tmp_path / "study.yaml", "evaluation.run")
     assert "total: the mean over noise, framing" in printed and "hteb" not in printed.lower()
-    assert axes_of_total(study.kinds) == "noise, framing"
+    assert axes_of_total(study.kinds) == "Noise, Framing"
     axis_shifts(axis_table(EvaluationRecords.open(study).scores)).to_dict()
     manifest = json.loads((study.folder / "manifest.json").read_text(encoding="utf-8"))
     assert {"said.csv", "typing_errors.yaml"} <= set(manifest["stages"]["generation"]["inputs"])

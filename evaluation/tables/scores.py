@@ -43,7 +43,7 @@ def counting_scores(scores: pd.DataFrame, include_rejected: bool) -> pd.DataFram
 
 
 def of_total(counted: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
-    """Return rows of `counting_scores` on the total's axes: of your own axes beside HTEB's, none."""
+    """Return rows of `counting_scores` on the axes of the total."""
     return counted[counted["axis"].isin(Axes.of(scores).of_total)]
 
 
@@ -194,8 +194,7 @@ def axis_table(
     """Return each model's original, axes and total (HTEB, 2.3, Tables 14 and 15).
 
     An axis is the mean over its transformations (`transformation_table`), `hteb_total` the unweighted mean of HTEB's
-    three, whatever other axes there are; if no transformation is HTEB's, `total` is that of all axes
-    (`plumbline.transformations.Axes`). Columns: model, n_datasets, n_failed (as there), original; for each the score,
+    three, `total` that of all axes; a table has one of them (`plumbline.transformations.total_axes`). Columns: model, n_datasets, n_failed (as there), original; for each the score,
     `<name>_original` (of exactly the data sets and items that it rests on), `<name>_difference` (of the two, points)
     and `<name>_reason` (why it is NaN, or what it lacks); included_rejected (names, comma-separated); simulated
     (whether any verdict rests on simulated ratings), rules_fixed (`late` or `unknown` if rules were not, or may not
