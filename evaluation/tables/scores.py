@@ -194,12 +194,13 @@ def axis_table(
     """Return each model's original, axes and total (HTEB, 2.3, Tables 14 and 15).
 
     An axis is the mean over its transformations (`transformation_table`), `hteb_total` the unweighted mean of HTEB's
-    three, `total` that of all axes; a table has one of them (`plumbline.transformations.total_axes`). Columns: model, n_datasets, n_failed (as there), original; for each the score,
-    `<name>_original` (of exactly the data sets and items that it rests on), `<name>_difference` (of the two, points)
-    and `<name>_reason` (why it is NaN, or what it lacks); included_rejected (names, comma-separated); simulated
-    (whether any verdict rests on simulated ratings), rules_fixed (`late` or `unknown` if rules were not, or may not
-    have been, fixed before the first rating). `original` is over whole data sets, as in the paper: the mean over all
-    with at least one counting transformation on the total's axes. Models without scores have a row, too.
+    three, `total` that of all axes; a table has one of them (`plumbline.transformations.total_axes`). Columns: model,
+    n_datasets, n_failed (as there), original; for each the score, `<name>_original` (of exactly the data sets and items
+    that it rests on), `<name>_difference` (of the two, points) and `<name>_reason` (why it is NaN, or what it lacks);
+    included_rejected (names, comma-separated); simulated (whether any verdict rests on simulated ratings), rules_fixed
+    (`late` or `unknown` if rules were not, or may not have been, fixed before the first rating). `original` is over
+    whole data sets, as in the paper: the mean over all with at least one counting transformation on the total's axes.
+    Models without scores have a row, too.
 
     Your own frame needs only model, dataset, transformation and score (`evaluation.tables.scores`). Raises ValueError
     for a frame without these, unknown names, and duplicate scores.
