@@ -268,8 +268,8 @@ def _drawn(
 
 
 def _lean(source: str) -> str:
-    """A script or style without indentation, empty lines and lines of comment: services limit a page's length."""
-    lines = (line.strip() for line in source.splitlines())
+    """Return a script or style without indentation, empty lines and comments: services limit a page's length."""
+    lines = (line.partition("  // ")[0].strip() for line in source.splitlines())
     return "\n".join(line for line in lines if line and not line.startswith("//"))
 
 

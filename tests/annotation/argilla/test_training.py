@@ -123,7 +123,7 @@ def harmful(variant: Make, tmp_path: Path) -> Study:
     file = tmp_path / "known.jsonl"
     row = json.loads(KNOWN.read_text(encoding="utf-8").splitlines()[0])
     file.write_text(json.dumps(row | {"why_en": HARM}) + "\n", encoding="utf-8")
-    return made(variant, "folded", file)
+    return made(variant, "folded", file, raters={"page": "argilla"})
 
 
 @pytest.mark.browser

@@ -275,7 +275,7 @@ def test_tasks_that_the_study_says_otherwise_by_now_are_refused(tmp_path: Path) 
     assert step == "plumbline sample -s S"
     draw_sample(study_of(tmp_path, task))
     assert load_rubric(study_of(tmp_path, task)).identity() == before
-    with pytest.raises(StudyError, match="drawn once; make a study of its own"):
+    with pytest.raises(StudyError, match="drawn only once; for more items make another study"):
         extend_sample(study_of(tmp_path, task), "more")
     with pytest.raises(StudyError, match="was drawn with other settings; run"):
         load_rubric(study_of(tmp_path, {**task, "items": 7}))

@@ -38,7 +38,7 @@ WORDS = {
     "too_long": "The comment has {n} characters; {most} can be sent. Please shorten it.",
     "offline": "There is no connection. Go on: your answers are kept in this browser and sent as soon as it is back.",
     "expired": "You are signed out. Your answers are kept in this browser: sign in again, and they are sent.",
-    "refused": "An answer was not taken: its pair was withdrawn, or is no longer yours. All other answers are saved.",
+    "refused": "An answer was not taken: its item was withdrawn, or is no longer yours. All other answers are saved.",
     "elsewhere": "You answered this in another tab; here is the next one.",
     "submit": "Submit",
     "sending": "Sending",
