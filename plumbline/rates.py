@@ -19,7 +19,7 @@ from typing import Literal
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from plumbline.errors import DataError, ServiceError
-from plumbline.store import as_models, is_remote, read_json, write_json
+from plumbline.store import as_models, clear_left, is_remote, read_json, write_json
 
 Work = Literal["generation", "encoding"]
 
@@ -96,6 +96,9 @@ def keep_rates(folder: Path, rates: Iterable[Rate | None]) -> None:
     if measured:
         name = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(4)}.json"
         with contextlib.suppress(OSError, ServiceError):  # no record rests on rates, so a run must not fail for them
+            # Killed runs leave files whose names no later run takes again.
+            for left in () if is_remote(folder) else (folder / "rates").glob(".*.tmp"):
+                clear_left(left.with_name(left.name.removeprefix(".").rsplit(".", 2)[0]))
             write_json(folder / "rates" / name, measured)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -83,3 +84,12 @@ def test_damaged_rates_are_left_out_and_named(tmp_path: Path, capsys: pytest.Cap
     first, second = capsys.readouterr().err.splitlines()
     assert re.fullmatch(r"left out: .*pilot/rates/0.json does not have the expected content \(.*\); delete it", first)
     assert re.fullmatch(r"left out: .*pilot/rates/1.json is damaged \(.*\); delete it", second)
+
+
+def test_what_a_killed_run_was_writing_goes_with_the_next(tmp_path: Path) -> None:
+    (tmp_path / "rates").mkdir()
+    left, writing = (tmp_path / "rates" / f".20260102T120000-0a.json.{pid}.tmp" for pid in (2**22 + 1, os.getpid()))
+    left.touch()
+    writing.touch()
+    keep_rates(tmp_path, [rate()])
+    assert not left.exists() and writing.exists() and len(list((tmp_path / "rates").glob("*.json"))) == 1
