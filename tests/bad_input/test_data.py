@@ -60,7 +60,7 @@ TABLES: tuple[tuple[str, str, str, Any, str], ...] = (
     ("only a header", "sts", "t.csv", HEAD.encode(), "no rows in split 'test'"),
     ("latin-1", "sts", "t.csv", (HEAD + "caf\xe9,b,1\n").encode("latin-1"), "not UTF-8 (byte 0xe9 in line 2)"),
     ("a null", "sts", "t.csv", (HEAD + "a\0b,b,1\n").encode(), "holds a null character (line 2)"),
-    ("a row too long", "sts", "t.csv", (HEAD + "a,b,3,5\n").encode(), "line 2 has 4 cells, the header 3; quote the cells"),
+    ("a row too long", "sts", "t.csv", (HEAD + "a,b,3,5\n").encode(), "line 2 has 4 cells, the header 3; quote"),
     ("a row too short", "sts", "t.csv", (HEAD + "a,b,1\na\n").encode(), "row 2, field 'sentence2' is empty"),
     ("a quote open", "sts", "t.csv", (HEAD + '"a,b,1\n').encode(), "t.csv"),
     ("two columns of a name", "sts", "t.csv", b"sentence1,sentence2,score,score\na,b,1,2\n",
