@@ -162,7 +162,7 @@ def test_what_was_not_rated_has_a_row_with_the_reason(rated: Study) -> None:
     frame = EvaluationRecords.open(rated).accepted_scores
     assert len(frame) == 4  # two data sets, two transformations
     assert "no pair of this transformation" in row_of(frame, dataset="sts", transformation="translation")["reason"]
-    assert row_of(frame, dataset="requests", transformation="paraphrasing")["reason"].startswith("only 0 items")
+    assert row_of(frame, dataset="requests", transformation="paraphrasing")["reason"].startswith("0 items")
     (rated.folder / "pair_means.parquet").unlink()
     run(rated, "one")
     assert set(EvaluationRecords.open(rated).accepted_scores["reason"]) == {

@@ -21,7 +21,9 @@ def test_the_command_serves_where_only_its_own_requirements_are(tmp_path: Path) 
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(environment / "bin" / "python")]
     subprocess.run([*pip, "install", "--quiet", "--no-deps", "--no-index", str(wheel)], check=True, cwd=tmp_path)
     # Its place, without importing it: Plumbline's environment has none of what talks to Elasticsearch.
-    found = "from importlib.util import find_spec; print(find_spec('argilla_server').origin.rpartition('/argilla_server')[0])"
+    found = (
+        "from importlib.util import find_spec as f; print(f('argilla_server').origin.rpartition('/argilla_server')[0])"
+    )
     theirs = subprocess.run([interpreter(), "-c", found], check=True, capture_output=True, text=True).stdout
     (packages,) = (environment / "lib").glob("python3*/site-packages")
     (packages / "theirs.pth").write_text(theirs, encoding="utf-8")
