@@ -144,7 +144,8 @@ def test_runs_killed_at_random_moments_end_like_an_unbroken_one(tmp_path: Path) 
             assert tables(study) == unbroken
             assert 60 <= len(stub.asked) <= 60 + CONCURRENCY
             cut_off += len(stub.asked) > 60
-            assert [p.name for p in study.parent.rglob("*") if p.suffix in (".journal", ".tmp")] == []
+            left = [p for p in study.parent.rglob("*") if p.suffix in (".journal", ".tmp")]
+            assert [p for p in left if p.parent.name != "rates"] == []  # rates go with the next run that has work
     assert cut_off >= number / 5  # the moments were not all before or after the work
 
 
