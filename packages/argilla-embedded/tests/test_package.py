@@ -20,7 +20,7 @@ def test_the_command_serves_where_only_its_own_requirements_are(tmp_path: Path) 
     subprocess.run([interpreter(), "-m", "venv", "--without-pip", str(environment)], check=True)
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(environment / "bin" / "python")]
     subprocess.run([*pip, "install", "--quiet", "--no-deps", "--no-index", str(wheel)], check=True, cwd=tmp_path)
-    # Its place, without importing it: Plumbline's environment has none of what talks to Elasticsearch.
+    # Its place, without importing it: that environment may lack what talks to Elasticsearch.
     found = (
         "from importlib.util import find_spec as f; print(f('argilla_server').origin.rpartition('/argilla_server')[0])"
     )
