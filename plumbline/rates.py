@@ -96,8 +96,8 @@ def keep_rates(folder: Path, rates: Iterable[Rate | None]) -> None:
     name = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(4)}.json"
     with contextlib.suppress(OSError, ServiceError):  # no record rests on rates, so a run must not fail for them
         # Killed runs leave files whose names no later run takes again.
-        for left in () if is_remote(folder) else (folder / "rates").glob(".*.tmp"):
-            clear_left(left.with_name(left.name.removeprefix(".").rsplit(".", 2)[0]))
+        for leftover in () if is_remote(folder) else (folder / "rates").glob(".*.tmp"):
+            clear_left(leftover.with_name(leftover.name.removeprefix(".").rsplit(".", 2)[0]))
         if measured:
             write_json(folder / "rates" / name, measured)
 
