@@ -170,9 +170,7 @@ def test_discards_comments_and_second_thoughts(argilla: Argilla, study: Study, u
     page.keyboard.press("Backspace")
     page.keyboard.press("Backspace")
     turn(page, 1, 4)
-    page.get_by_role("group", name="Fluency").or_(page.get_by_role("radiogroup", name="Fluency")).get_by_role(
-        "radio", name="2"
-    ).check()
+    page.get_by_role("radiogroup", name="Fluency").get_by_role("radio", name="2").check()
     page.keyboard.press("Enter")  # the same answer once more, with another point
     turn(page, 2, 4)
     page.reload()
@@ -188,6 +186,41 @@ def test_discards_comments_and_second_thoughts(argilla: Argilla, study: Study, u
     assert set(ratings.query("value == 4")["comment"]) == {"5 is much <b>& \u202eso on"}
     assert len(ratings.query("status == 'discarded'").drop_duplicates("pair_id")) == 1
     assert "language" in set(ratings.query("status == 'discarded'")["comment"]).pop()
+
+
+def test_an_answer_on_its_way_while_the_page_is_loaded_anew_counts_once(
+    argilla: Argilla, study: Study, user: server.User, page: Page
+) -> None:
+    begin(page, argilla.url, user, dataset(study, argilla))
+    turn(page, 1, 4)
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        if held:
+            route.continue_()
+            return
+        held.append(route)
+        route.fetch()  # it arrives, and its reply does not
+
+    page.route(re.compile("/records/.*/responses$"), hold)
+    rate(page, 4, 5)
+    turn(page, 2, 4)
+    rate(page, 3, 3)
+    turn(page, 3, 4)
+    page.get_by_role("button", name="Back").click()
+    turn(page, 2, 4)
+    page.get_by_role("button", name="Back").click()
+    turn(page, 1, 4)
+    page.get_by_role("radiogroup", name="Fluency").get_by_role("radio", name="2").check()
+    page.keyboard.press("Enter")  # waits behind the second pair's, while the first one's reply is out
+    turn(page, 2, 4)
+    assert len(held) == 1
+    first = held[0].request.url.split("/")[-2]
+    page.add_init_script(f"""const keys = Object.keys, last = key => key.endsWith("{first}");
+        Object.keys = of => of === localStorage ? keys(of).sort((a, b) => last(a) - last(b)) : keys(of)""")
+    page.reload()
+    turn(page, 3, 4)
+    expect(page.locator("#progress")).to_contain_text("2 of 4")
 
 
 def test_what_a_lost_reply_and_a_lost_network_leave(

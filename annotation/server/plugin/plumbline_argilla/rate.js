@@ -165,7 +165,10 @@ function start(task, store) {
         say("page", word("refused"));
       }
       if (unsent.get(id) === entry) { unsent.delete(id); remember(ANSWER + id, null); }
-      else if (entry.status !== "draft") unsent.get(id).again = true;  // what came meanwhile takes the place of a stored one
+      else if (entry.status !== "draft") {  // what came meanwhile takes the place of a stored one
+        unsent.get(id).again = true;
+        remember(ANSWER + id, unsent.get(id));
+      }
       if (entry.status !== "draft") await showProgress();
     }
     sending = false;

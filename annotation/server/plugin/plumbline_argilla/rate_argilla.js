@@ -72,6 +72,7 @@ const argilla = async (task, questions, list, reader) => {
     } catch (error) {
       if (error.status !== 409) throw error;  // the reply to an earlier try was lost, or another tab answered
       if (await outdated(id, body.status)) return;
+      countedAt = 0;  // the numbers may hold that answer already
       const {items: [{item, error: wrong}]} = await call("me/responses/bulk", {items: [{record_id: id, ...body}]});
       if (!item) throw failed(/not found|not allowed/i.test(wrong.detail) ? 404 : 503);
       responses.set(id, item.id);
