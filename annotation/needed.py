@@ -122,8 +122,8 @@ def precision(  # noqa: PLR0913 (a design, and what is assumed of it)
         if raters > 1 and not isinstance(scale, Continuous):
             rng = stream(seed, "precision", str(n))
             estimates = [
-                gwet_ac2(Answers.of_values(np.arange(n).repeat(raters), np.tile(np.arange(raters), n), ratings, scale))
-                for ratings in simulated(assumed, (n, raters), mean, scale, _SIMULATED, rng).reshape(_SIMULATED, -1)
+                gwet_ac2(Answers.of_table(ratings, scale))
+                for ratings in simulated(assumed, (n, raters), mean, scale, _SIMULATED, rng)
             ]
             ac2 = float(np.mean([estimate.value for estimate in estimates]))
             reach = float(np.mean([(estimate.high - estimate.low) / 2 for estimate in estimates]))

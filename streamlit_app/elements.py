@@ -19,7 +19,7 @@ import streamlit as st
 
 from plumbline.errors import PlumblineError
 from plumbline.exhibits.page import svg
-from plumbline.exhibits.table import Exhibit, csv_bytes, is_numeric, read_by_people
+from plumbline.exhibits.table import CODE, Exhibit, csv_bytes, is_numeric, read_by_people
 from plumbline.resources import installing
 from streamlit_app.readers import NotYetError
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 FEW = 30  # observations, below which a figure says that they are few
 _COMMAND = re.compile(r"`((?:plumbline|python|streamlit) [^`]+)`")
-_CODE = re.compile(r"`([^`\n]+)`")
 _ICON = ":material/download:"
 _FIT = {"type": "fit-x", "contains": "padding"}
 _MARGINS = {"left": 45, "right": 30, "top": 5, "bottom": 5}
@@ -201,7 +200,7 @@ def lines(notes: Sequence[str], called: str = "notes: what these numbers lack, a
 
 def quoted(line: str) -> str:
     """A line of ours as text: what stands between backticks stands between quotation marks."""
-    return _CODE.sub(r"“\1”", line)
+    return CODE.sub(r"“\1”", line)
 
 
 def download_csv(name: str, frame: pd.DataFrame) -> None:

@@ -169,6 +169,4 @@ def ac2_of(x: Floats, y: Floats, scale: Sequence[float]) -> float:
 
 def two_raters(x: Floats, y: Floats, scale: Sequence[float]) -> Answers:
     """Two rows of scores as two raters' points of the scale."""
-    n = len(x)
-    points = np.concatenate([nearest_points(x, scale), nearest_points(y, scale)])
-    return Answers.of_values(np.tile(np.arange(n), 2), np.repeat(np.arange(2), n), points, scale)
+    return Answers.of_table(np.column_stack([nearest_points(x, scale), nearest_points(y, scale)]), scale)

@@ -140,9 +140,7 @@ def self_agreement(material: CampaignMaterial, question: str) -> SheetAnswer:
         same = int((both["answer"].astype(str) == both["answer_first"].astype(str)).sum())
         return SheetAnswer(f"{same} of {len(both)} answers equal those of the first time ({same / len(both):.0%})")
     both = both[both["value"].notna() & both["value_first"].notna()]
-    units = np.arange(len(both))
-    values = np.concatenate([both["value_first"].to_numpy(np.float64), both["value"].to_numpy(np.float64)])
-    answers = Answers.of_values(np.tile(units, 2), np.repeat([0, 1], len(both)), values, scale.scale)
+    answers = Answers.of_table(both[["value_first", "value"]].to_numpy(np.float64), scale.scale)
     share = raw_agreement(answers, stream(material.study.sample.seed, "repeats", question))
     return SheetAnswer(f"share of equal answers {with_interval(share)}, of {many(len(both), 'repeated answer')}")
 

@@ -205,9 +205,7 @@ def _label(task: TaskItems, answer: Any) -> str | None:
 
 def _answers(columns: Sequence[Floats], scale: Sequence[float]) -> Answers:
     """Return each rater's answers (points of the scale, NaN for none) as the rating statistics take them."""
-    whole = np.stack(columns) if columns else np.full((0, 0), math.nan)
-    rater, item = np.nonzero(np.isfinite(whole))
-    return Answers.of_values(np.unique(item, return_inverse=True)[1], rater, whole[rater, item], scale)
+    return Answers.of_table(np.column_stack(columns) if columns else np.empty((0, 0)), scale)
 
 
 def _estimate(estimate: Estimate, answers: Answers) -> Estimate:

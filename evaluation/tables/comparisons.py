@@ -214,16 +214,16 @@ def separation_table(grid: pd.DataFrame, *, seed: int) -> pd.DataFrame:
     points, scores = borda_points(grid)
     whole = points[np.isfinite(scores).all(axis=1)]
     whole = whole[np.argsort(-whole.sum(axis=1), kind="stable")]
-    singly = told_apart_singly(whole, rng=stream(seed, "pairs told apart"))
+    apart = {
+        "alone": told_apart_singly(whole, rng=stream(seed, "pairs told apart")),
+        "together": told_apart(whole),
+    }
     first, second = np.triu_indices(len(whole), 1)
     of_pairs = {"neighbours": second == first + 1, "all": first >= 0, "first": first == 0}
     rows = []
     for name, chosen in of_pairs.items():
         pair = first[chosen], second[chosen]
-        counts = {
-            how: int((apart[pair] | apart.T[pair]).sum())
-            for how, apart in (("alone", singly), ("together", told_apart(whole)))
-        }
+        counts = {how: int((matrix[pair] | matrix.T[pair]).sum()) for how, matrix in apart.items()}
         rows.append({"pairs": name, "n": int(chosen.sum()), **counts})
     return pd.DataFrame(rows)
 

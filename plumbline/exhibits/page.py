@@ -15,7 +15,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from plumbline.exhibits.table import Exhibit, Table, in_prose, is_numeric, write_files
+from plumbline.exhibits.table import CODE, Exhibit, Table, in_prose, is_numeric, write_files
 from plumbline.store import atomic
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 #: Figures that follow one another and are seen at once; a reader unfolds the others.
 OPEN = 2
-_CODE = re.compile(r"`([^`\n]+)`")
 
 
 @dataclass(frozen=True)
@@ -150,7 +149,7 @@ def _coded(text: str) -> Markup:
     """Return a text as escaped HTML: what stands between backticks is code, and numbers elsewhere have minus signs."""
     from markupsafe import Markup, escape  # noqa: PLC0415 (comes with jinja2)
 
-    parts = _CODE.split(text)
+    parts = CODE.split(text)
     return Markup("").join(
         Markup("<code>{}</code>").format(part) if number % 2 else escape(in_prose(part))
         for number, part in enumerate(parts)

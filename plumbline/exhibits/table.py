@@ -69,6 +69,8 @@ _LATEX = str.maketrans(
         "→": r"$\rightarrow$",
     }
 )
+#: What a note quotes as code.
+CODE = re.compile(r"`([^`\n]+)`")
 _MINUS = re.compile(r"(?<![\w.\-])-(?=\.?\d)")  # the sign of a number
 _MINUS_ZERO = re.compile(r"(?<![\w.\-])-(?=0(?:\.0+)?(?![\d.]))")  # a number that is rounded to zero
 # A cell with a number or two ends, and its uncertainty.

@@ -55,6 +55,12 @@ class Answers:
         return cls.of_values(pair, rater, np.asarray(values, np.float64), scale)
 
     @classmethod
+    def of_table(cls, table: Floats, scale: Sequence[float]) -> Answers:
+        """From points of the scale in a table of pairs by raters, NaN for none; unrated pairs are left out."""
+        rater, pair = np.nonzero(np.isfinite(table).T)
+        return cls.of_values(np.unique(pair, return_inverse=True)[1], rater, table[pair, rater], scale)
+
+    @classmethod
     def of_values(cls, pair: Integers, rater: Integers, values: Floats, scale: Sequence[float]) -> Answers:
         """From pairs and raters by number, and points of the scale."""
         distinct = tuple(np.unique(values).tolist()) if isinstance(scale, Continuous) else ()
@@ -135,8 +141,7 @@ def gwet_ac2(answers: Answers) -> Estimate:
         The coefficient with its 95% interval over pairs; NaN with a reason where undefined.
 
     >>> import numpy as np
-    >>> pair, rater = np.repeat(np.arange(4), 3), np.tile(np.arange(3), 4)
-    >>> answers = Answers.of_values(pair, rater, np.array([1, 1, 2, 3, 3, 3, 5, 4, 5, 2, 2, 2.0]), (1, 2, 3, 4, 5))
+    >>> answers = Answers.of_table(np.array([[1, 1, 2], [3, 3, 3], [5, 4, 5], [2, 2, 2.0]]), (1, 2, 3, 4, 5))
     >>> round(gwet_ac2(answers).value, 3)
     0.893
     """
@@ -164,8 +169,7 @@ def corrected(answers: Answers, weights: Floats, per_pair: Floats) -> Estimate:
         The coefficient with its 95% interval over pairs; NaN with a reason where undefined.
 
     >>> import numpy as np
-    >>> pair, rater = np.repeat(np.arange(4), 3), np.tile(np.arange(3), 4)
-    >>> answers = Answers.of_values(pair, rater, np.array([1, 1, 2, 3, 3, 3, 5, 4, 5, 2, 2, 2.0]), (1, 2, 3, 4, 5))
+    >>> answers = Answers.of_table(np.array([[1, 1, 2], [3, 3, 3], [5, 4, 5], [2, 2, 2.0]]), (1, 2, 3, 4, 5))
     >>> shares = answers.counts() / answers.ratings[:, None]
     >>> round(corrected(answers, np.eye(5), shares @ shares.mean(axis=0)).value, 3)
     0.564
@@ -212,8 +216,7 @@ def krippendorff_alpha(answers: Answers, generator: np.random.Generator, togethe
         The coefficient with its 95% interval over pairs; NaN with a reason where undefined.
 
     >>> import numpy as np
-    >>> pair, rater = np.repeat(np.arange(4), 3), np.tile(np.arange(3), 4)
-    >>> answers = Answers.of_values(pair, rater, np.array([1, 1, 2, 3, 3, 3, 5, 4, 5, 2, 2, 2.0]), (1, 2, 3, 4, 5))
+    >>> answers = Answers.of_table(np.array([[1, 1, 2], [3, 3, 3], [5, 4, 5], [2, 2, 2.0]]), (1, 2, 3, 4, 5))
     >>> round(krippendorff_alpha(answers, np.random.default_rng(1)).value, 3)
     0.924
     """
@@ -316,8 +319,7 @@ def ac1(answers: Answers) -> Estimate:
         The coefficient with its 95% interval over pairs; NaN with a reason where undefined.
 
     >>> import numpy as np
-    >>> pair, rater = np.repeat(np.arange(4), 3), np.tile(np.arange(3), 4)
-    >>> answers = Answers.of_values(pair, rater, np.array([1, 1, 2, 3, 3, 3, 5, 4, 5, 2, 2, 2.0]), (1, 2, 3, 4, 5))
+    >>> answers = Answers.of_table(np.array([[1, 1, 2], [3, 3, 3], [5, 4, 5], [2, 2, 2.0]]), (1, 2, 3, 4, 5))
     >>> round(ac1(answers).value, 3)
     0.588
     """
@@ -342,8 +344,7 @@ def fleiss_kappa(answers: Answers) -> Estimate:
         The coefficient with its 95% interval over pairs; NaN with a reason where undefined.
 
     >>> import numpy as np
-    >>> pair, rater = np.repeat(np.arange(4), 3), np.tile(np.arange(3), 4)
-    >>> answers = Answers.of_values(pair, rater, np.array([1, 1, 2, 3, 3, 3, 5, 4, 5, 2, 2, 2.0]), (1, 2, 3, 4, 5))
+    >>> answers = Answers.of_table(np.array([[1, 1, 2], [3, 3, 3], [5, 4, 5], [2, 2, 2.0]]), (1, 2, 3, 4, 5))
     >>> round(fleiss_kappa(answers).value, 3)
     0.564
     """
@@ -367,8 +368,7 @@ def nominal_alpha(answers: Answers, generator: np.random.Generator) -> Estimate:
         The coefficient with its 95% interval over pairs; NaN with a reason where undefined.
 
     >>> import numpy as np
-    >>> pair, rater = np.repeat(np.arange(4), 3), np.tile(np.arange(3), 4)
-    >>> answers = Answers.of_values(pair, rater, np.array([1, 1, 2, 3, 3, 3, 5, 4, 5, 2, 2, 2.0]), (1, 2, 3, 4, 5))
+    >>> answers = Answers.of_table(np.array([[1, 1, 2], [3, 3, 3], [5, 4, 5], [2, 2, 2.0]]), (1, 2, 3, 4, 5))
     >>> round(nominal_alpha(answers, np.random.default_rng(1)).value, 3)
     0.6
     """
@@ -387,8 +387,7 @@ def alpha_by(answers: Answers, distance: Floats, generator: np.random.Generator)
         The coefficient with its 95% interval over pairs; NaN with a reason where undefined.
 
     >>> import numpy as np
-    >>> pair, rater = np.repeat(np.arange(4), 3), np.tile(np.arange(3), 4)
-    >>> answers = Answers.of_values(pair, rater, np.array([1, 1, 2, 3, 3, 3, 5, 4, 5, 2, 2, 2.0]), (1, 2, 3, 4, 5))
+    >>> answers = Answers.of_table(np.array([[1, 1, 2], [3, 3, 3], [5, 4, 5], [2, 2, 2.0]]), (1, 2, 3, 4, 5))
     >>> round(alpha_by(answers, 1 - np.eye(5), np.random.default_rng(1)).value, 3)
     0.6
     """
@@ -430,7 +429,7 @@ def masi_alpha(answers: Answers, sets: Sequence[frozenset[str]], generator: np.r
 
     >>> import numpy as np
     >>> sets = [frozenset("a"), frozenset("ab")]
-    >>> answers = Answers.of_values(np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]), np.array([0, 0, 1, 1.0]), (0, 1))
+    >>> answers = Answers.of_table(np.array([[0, 0], [1, 1.0]]), (0, 1))
     >>> masi_alpha(answers, sets, np.random.default_rng(1)).value
     1.0
     """
@@ -473,8 +472,7 @@ def raw_agreement(answers: Answers, generator: np.random.Generator) -> Estimate:
         The coefficient with its 95% interval over pairs; NaN with a reason where undefined.
 
     >>> import numpy as np
-    >>> pair, rater = np.repeat(np.arange(4), 3), np.tile(np.arange(3), 4)
-    >>> answers = Answers.of_values(pair, rater, np.array([1, 1, 2, 3, 3, 3, 5, 4, 5, 2, 2, 2.0]), (1, 2, 3, 4, 5))
+    >>> answers = Answers.of_table(np.array([[1, 1, 2], [3, 3, 3], [5, 4, 5], [2, 2, 2.0]]), (1, 2, 3, 4, 5))
     >>> round(raw_agreement(answers, np.random.default_rng(1)).value, 3)
     0.667
     """
@@ -534,8 +532,7 @@ def all_agree(answers: Answers) -> bool:
         True where no two ratings of a pair differ.
 
     >>> import numpy as np
-    >>> pair, rater = np.repeat(np.arange(4), 3), np.tile(np.arange(3), 4)
-    >>> answers = Answers.of_values(pair, rater, np.array([1, 1, 2, 3, 3, 3, 5, 4, 5, 2, 2, 2.0]), (1, 2, 3, 4, 5))
+    >>> answers = Answers.of_table(np.array([[1, 1, 2], [3, 3, 3], [5, 4, 5], [2, 2, 2.0]]), (1, 2, 3, 4, 5))
     >>> all_agree(answers)
     False
     """
@@ -554,7 +551,7 @@ def nothing_to_tell(answers: Answers) -> str:
         A reason in words, or an empty text.
 
     >>> import numpy as np
-    >>> nothing_to_tell(Answers.of_values(np.array([0, 1]), np.array([0, 0]), np.array([1, 2.0]), (1, 2)))
+    >>> nothing_to_tell(Answers.of_table(np.array([[1], [2.0]]), (1, 2)))
     'no pair has two ratings, so nothing can agree'
     """
     several = answers.ratings >= 2
@@ -605,8 +602,8 @@ def mean_kappa(answers: Answers) -> Estimate:
         The coefficient with its 95% interval over pairs; NaN with a reason where undefined.
 
     >>> import numpy as np
-    >>> pair, rater = np.repeat(np.arange(6), 2), np.tile(np.arange(2), 6)
-    >>> answers = Answers.of_values(pair, rater, np.array([1, 1, 2, 3, 3, 3, 5, 4, 5, 5, 2, 2.0]), (1, 2, 3, 4, 5))
+    >>> table = np.array([[1, 1], [2, 3], [3, 3], [5, 4], [5, 5], [2, 2.0]])
+    >>> answers = Answers.of_table(table, (1, 2, 3, 4, 5))
     >>> round(mean_kappa(answers).value, 3)
     0.917
     """

@@ -53,13 +53,8 @@ matrices = st.lists(
 
 def answers(matrix: Matrix) -> Answers:
     """A pairs x raters matrix as answers."""
-    rows = [
-        {"pair_id": f"p{i}", "rater_id": f"r{j}", "value": value}
-        for i, values in enumerate(matrix)
-        for j, value in enumerate(values)
-        if value is not None
-    ]
-    return Answers.of(pd.DataFrame(rows, columns=["pair_id", "rater_id", "value"]), SCALE)
+    table = np.array(matrix, np.float64)
+    return Answers.of_table(table if table.ndim == 2 else np.empty((len(matrix), 0)), SCALE)
 
 
 def alpha(own: Answers) -> Estimate:
