@@ -7,8 +7,11 @@ once, by `annotation.ratings.ratings.counting_ratings`; everything else takes wh
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
@@ -39,6 +42,9 @@ from plumbline.transformations import TRANSFORMATIONS, axes_in_order, in_order
 
 HTEB_SCALE = (1, 2, 3, 4, 5)
 _LEFT_OUT = Estimate.undefined("not computed: no decision rests on it")
+_MOST_THREADS = 8  # each holds a part's resamples in memory
+_Part = TypeVar("_Part")
+_Numbers = TypeVar("_Numbers")
 
 
 @dataclass(frozen=True)
@@ -282,6 +288,12 @@ def mean_of(answers: Answers, interval: str, *, within_bounds: bool = True) -> t
     return mean, f"too few raters{spread} to tell what others would say"
 
 
+def in_threads(compute: Callable[[_Part], _Numbers], parts: Iterable[_Part]) -> list[_Numbers]:
+    """Return what is computed of each part, in their order; NumPy draws and sums in several threads side by side."""
+    with ThreadPoolExecutor(min(os.cpu_count() or 1, _MOST_THREADS)) as threads:
+        return list(threads.map(compute, parts))
+
+
 def table_two(
     ratings: pd.DataFrame, design: Design, seed: int | None, places: Mapping[str, tuple[str, str]] | None = None
 ) -> list[Group]:
@@ -295,30 +307,34 @@ def table_two(
     ratings = compact(ratings)
     axis_and_pool = {name: (kind.axis, kind.pool) for name, kind in TRANSFORMATIONS.items()} | dict(places or {})
     axes, pools = (ratings["transformation"].map(lambda name, end=end: axis_and_pool[name][end]) for end in range(2))
-    parts: list[tuple[str, str, str, pd.DataFrame]] = []
+    asked = ratings["question"].isin(design.questions)
+    parts: list[tuple[str, str, str, pd.Series]] = []
     for axis in axes_in_order(axis for axis, _ in axis_and_pool.values()):
-        parts.append(("axis", axis, axis, ratings[axes == axis]))
+        parts.append(("axis", axis, axis, axes == axis))
         for pool in dict.fromkeys(pool for of, pool in axis_and_pool.values() if of == axis):
-            parts.append(("pool", pool, axis, ratings[pools == pool]))
+            parts.append(("pool", pool, axis, pools == pool))
     languages = sorted(ratings["language"].unique())
-    parts += [("language", name, "", ratings[ratings["language"] == name]) for name in languages if len(languages) > 1]
-    parts.append(("overall", "overall", "", ratings))
-    return [_group(*part, design, seed) for part in parts if part[3]["question"].isin(design.questions).any()]
+    parts += [("language", name, "", ratings["language"] == name) for name in languages if len(languages) > 1]
+    parts.append(("overall", "overall", "", pd.Series(True, index=ratings.index)))
+    groups = [(level, name, axis, rows.to_numpy(np.bool_)) for level, name, axis, rows in parts if (rows & asked).any()]
+    distinct = {rows.tobytes(): rows for *_, rows in groups}  # most axes have one pool
+    largest_first = sorted(distinct, key=lambda key: -distinct[key].sum())  # so that no thread waits for the last
+    numbers = in_threads(lambda key: _numbers(ratings[distinct[key]], design, seed), largest_first)
+    by_rows = dict(zip(largest_first, numbers, strict=True))
+    return [
+        Group.model_validate({"level": level, "name": name, "axis": axis, **by_rows[rows.tobytes()]})
+        for level, name, axis, rows in groups
+    ]
 
 
-def _group(level: str, name: str, axis: str, ratings: pd.DataFrame, design: Design, seed: int | None) -> Group:
-    present = set(ratings["transformation"].unique())
-    return Group.model_validate(
-        {
-            "level": level,
-            "name": name,
-            "axis": axis,
-            "transformations": tuple(in_order(sorted(present))),
-            "simulated": bool(ratings["simulated"].any()),
-            "questions": tuple(
-                summarise(ratings, question, design, seed)
-                for question in design.questions
-                if not design.asked(question).pools or (ratings["question"] == question).any()
-            ),
-        }
-    )
+def _numbers(ratings: pd.DataFrame, design: Design, seed: int | None) -> dict[str, object]:
+    """Return the fields of a group that its ratings say."""
+    return {
+        "transformations": tuple(in_order(sorted(ratings["transformation"].unique()))),
+        "simulated": bool(ratings["simulated"].any()),
+        "questions": tuple(
+            summarise(ratings, question, design, seed)
+            for question in design.questions
+            if not design.asked(question).pools or (ratings["question"] == question).any()
+        ),
+    }

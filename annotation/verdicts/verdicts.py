@@ -28,7 +28,7 @@ from annotation.ratings.ratings import (
 from annotation.records import Chance, Group, Summary, Supply, Verdict
 from annotation.sampling.queues import SCOPES
 from annotation.statistics.labels import with_label
-from annotation.statistics.summaries import Design, coded, compact, mean_of, summarise, table_two
+from annotation.statistics.summaries import Design, coded, compact, in_threads, mean_of, summarise, table_two
 from annotation.verdicts.counted import Basis, Place, answers, basis, with_enough
 from annotation.verdicts.rules import decide, earlier, rules_for
 from plumbline.errors import DataError
@@ -273,8 +273,9 @@ def _judged(sample: pd.DataFrame, rests: Basis, design: Design, seed: int | None
     groups = {tuple(map(str, group_key)): group for group_key, group in rated.groupby(key, observed=True)}
     anytime = rule.stop == "anytime"
     counted = pd.Series(is_among(sample["pair_id"], ratings["pair_id"].unique()), index=sample.index)
-    judged = {}
-    for names, pairs in sample.groupby(key, sort=False):
+
+    def judge(group: tuple[tuple[object, ...], pd.DataFrame]) -> tuple[Place, dict[str, object]]:
+        names, pairs = group
         group_key = tuple(map(str, names))
         of_group = groups.get(group_key, rated.iloc[:0])
         n_pairs = int(of_group["pair_id"].nunique())
@@ -296,7 +297,7 @@ def _judged(sample: pd.DataFrame, rests: Basis, design: Design, seed: int | None
             decision = progress.decision
         sure = chances(of_group, rules, design)
         probability = overall(summaries, sure, rule)
-        judged[group_key] = {
+        return group_key, {
             "output_languages": tuple(sorted(pairs["output_language"].unique())),
             "decision": decision,
             "reasons": (*reasons, *earlier(decision, probability, n_pairs, rule)),
@@ -310,7 +311,8 @@ def _judged(sample: pd.DataFrame, rests: Basis, design: Design, seed: int | None
             "questions": summaries,
             "simulated": bool(of_group["simulated"].any()),
         }
-    return judged
+
+    return dict(in_threads(judge, sample.groupby(key, sort=False)))
 
 
 def _with_unbiased(summary: Summary, estimates: Mapping[tuple[str, str], Estimate]) -> Summary:
