@@ -30,7 +30,10 @@ from evaluation.models.embeddings import EmbeddingStore
 from evaluation.models.encoder import Encoder
 from evaluation.records import EvaluationRecords
 from evaluation.scoring import evaluate
+from evaluation.sources import Folder
 from evaluation.tables.comparisons import split_half_table
+from evaluation.tasks.scoring import make_task, silent_mteb
+from evaluation.units import plan_units
 from generation.datasets.loading import iter_datasets
 from plumbline.study import ROOT, Study
 from plumbline.study.evaluation import ModelSpec
@@ -80,6 +83,23 @@ def banking77() -> Iterator[Measurement]:
 
 
 @benchmark
+def peer() -> Iterator[Measurement]:
+    """Time of an evaluation over that of mteb's own runs of the same tasks, one after another, by the same model.
+
+    A made-up retrieval of 30 queries x 60 passages: the original and 8 transformations x 3 seeds of the queries. Both
+    have loaded the model before. The median of three rounds, each with texts of its own.
+    """
+    if not has_model("peer"):
+        return
+    ratios = []
+    for seed in SEEDS:
+        with tempfile.TemporaryDirectory() as folder:
+            told = _run("peer", Path(folder), str(seed))
+        ratios.append(told["wall"] / told["mteb"])
+    yield Measurement("evaluation.wall_over_mteb", float(np.median(ratios)), "ratio", at_most=0.25)
+
+
+@benchmark
 def store() -> Iterator[Measurement]:
     """What the process grows by at most while a million embeddings of 384 numbers are stored and read back."""
     with tempfile.TemporaryDirectory() as folder:
@@ -111,9 +131,9 @@ def split_half() -> Iterator[Measurement]:
     yield Measurement("evaluation.split_half_seconds", seconds, "s", at_most=5)
 
 
-def _run(kind: str, folder: Path) -> dict[str, float]:
+def _run(kind: str, folder: Path, *options: str) -> dict[str, float]:
     """One kind of run in a process of its own; what it tells of itself."""
-    command = [sys.executable, "-m", "benchmarks.evaluation", kind, str(folder)]
+    command = [sys.executable, "-m", "benchmarks.evaluation", kind, str(folder), *options]
     done = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
     told: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     return told
@@ -125,17 +145,42 @@ def tell_retrieval(folder: Path) -> dict[str, float]:
     return _tell(made_study(folder, [search], list(TRANSFORMATIONS), SEEDS), passages)
 
 
-def _search(folder: Path) -> tuple[dict[str, Any], list[str]]:
+def _search(
+    folder: Path, queries: int = QUERIES, n_passages: int = PASSAGES, seed: int = 1337
+) -> tuple[dict[str, Any], list[str]]:
     """The made-up retrieval set as a study has it, and its passages."""
-    draw = random.Random(1337)  # noqa: S311 (texts, no secrets)
+    draw = random.Random(seed)  # noqa: S311 (texts, no secrets)
     (folder / "search" / "qrels").mkdir(parents=True)
-    passages = [made_words(draw, WORDS["passage"]) for _ in range(PASSAGES)]
+    passages = [made_words(draw, WORDS["passage"]) for _ in range(n_passages)]
     write_lines(folder / "search" / "corpus.jsonl", [{"_id": f"p{i}", "text": text} for i, text in enumerate(passages)])
-    asked = [" ".join(draw.sample(passages[i].split(), WORDS["query"])) for i in range(QUERIES)]
+    asked = [" ".join(draw.sample(passages[i].split(), WORDS["query"])) for i in range(queries)]
     write_lines(folder / "search" / "queries.jsonl", [{"_id": f"q{i}", "text": text} for i, text in enumerate(asked)])
-    judged = "".join(f"q{i}\tp{i}\t1\n" for i in range(QUERIES))
+    judged = "".join(f"q{i}\tp{i}\t1\n" for i in range(queries))
     (folder / "search" / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n" + judged, encoding="utf-8")
     return {"name": "search", "task": "retrieval", "path": "search", "language": "en"}, passages
+
+
+def tell_peer(folder: Path, seed: str) -> dict[str, float]:
+    """Evaluate a small made-up retrieval set, then run mteb on each of its tasks; the scores must agree."""
+    import mteb  # noqa: PLC0415 (takes seconds)
+    from sentence_transformers import SentenceTransformer  # noqa: PLC0415 (as above)
+
+    search, passages = _search(folder, 30, 60, int(seed))
+    study = made_study(folder, [search], list(TRANSFORMATIONS), SEEDS)
+    told = _tell(study, passages)
+    scores = EvaluationRecords.open(study).scores.set_index(["transformation", "seed"])["score"]
+    model = SentenceTransformer(study.evaluation.models[0].location(ROOT), device="cpu")
+    model.encode(["the first text takes longer"])
+    seconds = 0.0
+    for unit in plan_units(Folder(study), [], [], include_rejected=True):
+        task = make_task(unit.data(), study.evaluation.protocol)
+        start = time.perf_counter()
+        with silent_mteb():
+            (result,) = mteb.evaluate(model, task, cache=None, co2_tracker=False, show_progress_bar=False).task_results
+        seconds += time.perf_counter() - start
+        if abs(result.get_score() - scores[unit.transformation, unit.seed]) > 1e-4:
+            raise RuntimeError(f"{unit.transformation}: {result.get_score()}, {scores[unit.transformation, unit.seed]}")
+    return {"wall": told["wall"], "mteb": seconds}
 
 
 def tell_checksums_retrieval(folder: Path) -> dict[str, float]:
@@ -269,8 +314,9 @@ def _texts(dataset: Any) -> Iterator[str]:
     return (text.text for text in dataset.texts())
 
 
-KINDS: dict[str, Callable[[Path], dict[str, float]]] = {
+KINDS: dict[str, Callable[..., dict[str, float]]] = {
     "retrieval": tell_retrieval,
+    "peer": tell_peer,
     "banking77": tell_banking77,
     "store": tell_store,
     "checksums_retrieval": tell_checksums_retrieval,
@@ -278,4 +324,4 @@ KINDS: dict[str, Callable[[Path], dict[str, float]]] = {
 }
 
 if __name__ == "__main__":
-    print(json.dumps(KINDS[sys.argv[1]](Path(sys.argv[2]))))
+    print(json.dumps(KINDS[sys.argv[1]](Path(sys.argv[2]), *sys.argv[3:])))
