@@ -72,7 +72,7 @@ def decide(
         return GateDecision("evaluated", "", hashes)
     reason = decisions[refused[0]][1]
     if len(refused) > 1:
-        reason = f"{reason} (and {len(refused) - 1} more languages of the data set: {_names(refused[1:])})"
+        reason = f"{reason} (and {len(refused) - 1} more of the data set's languages: {_names(refused[1:])})"
     return GateDecision("included_rejected" if include_rejected else "left_out", reason, hashes)
 
 
@@ -106,7 +106,7 @@ def _found(
         rated_names = f" (rated in {_names(rated)} only)" if rated else ""
         return (
             None,
-            f"there is no verdict for {transformation} in {language_name(language)}{rated_names}: have a sample rated",
+            f"no verdict for {transformation} in {language_name(language)}{rated_names}: have a sample rated",
         )
     prompted, reason = _made_now(named, plan, transformation)
     if reason:

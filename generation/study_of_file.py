@@ -177,7 +177,7 @@ def study_text(
             "  # people: [ada, grace, alan]  # the raters; if you name none, all annotators of the server rate",
             "acceptance:",
             "  threshold: 3.0  # least mean rating, from 1 to 5; fix it before the first rating",
-            f"  min_pairs: {least}  # rated pairs needed in each language for a verdict",
+            f"  min_pairs: {least}  # rated pairs in each language; with fewer, a verdict stays undecided",
             "",
             "# Rating needs no embedding model. To score models on accepted pairs, name some:",
             "# evaluation:",

@@ -37,7 +37,7 @@ from plumbline.study.evaluation import ModelSpec
 from plumbline.words import count_words, shows
 
 _LABELLED = (*TRAINED, "clustering", "pair_classification")
-_UNFOUND = {False: "mteb leaves it out silently", True: "it counts as 0 for every model"}
+_UNFOUND = {False: "mteb leaves the query out silently", True: "the query counts as 0 for every model"}
 _SCORED = ("sts", "str", "summarisation")
 
 

@@ -168,7 +168,7 @@ class BundledJudged(Record):
     wave: int = Field(description="wave of the sample in which it was drawn")
     stratum: str = Field(description="stratum from which it was drawn")
     place: int = Field(
-        description="its position among its transformation's judged outputs, from 1; the sample's come first"
+        description="its rank among its transformation's judged outputs, from 1; outputs of the sample come first"
     )
 
 

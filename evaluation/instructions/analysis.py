@@ -182,7 +182,7 @@ def _said(scores: pd.DataFrame, whole: Grid, grid: Grid, source: str, settings: 
     elif (unsaid := _distinct(whole, whole.facts["label"] == "")) > 0:
         notes.append(f"{unsaid} wordings have no label and do not count")
     if source and len([name for name in whole.sources if name]) > 1:
-        notes.append(f"only wordings by {source} are analysed (--source); a separate table has the others")
+        notes.append(f"only wordings by {source} are analysed (--source); a separate table has other wordings")
     if source and (unsaid := _distinct(whole, whole.facts["source"] == "")) > 0:
         notes.append(f"{unsaid} wordings have no source and count only with --source all")
     notes += _parts_said(parts_of(scores))

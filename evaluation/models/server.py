@@ -212,9 +212,7 @@ class ServerModel(CosineModel):
                 "the answer is not that of an embedding server; check base_url (it ends in /v1)"
             ) from None
         if len(data) != wanted or vectors.keys() != set(range(wanted)):
-            raise self._error(
-                f"it returned {len(data)} embeddings for {wanted} texts, with the numbers {sorted(vectors)[:5]}"
-            )
+            raise self._error(f"it returned {len(data)} embeddings for {wanted} texts, numbered {sorted(vectors)[:5]}")
         widths = sorted({len(vector) for vector in vectors.values()})
         if len(widths) > 1 or not widths[0]:
             raise self._error(f"it returned embeddings of different lengths in one request: {widths}")

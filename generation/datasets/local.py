@@ -87,7 +87,7 @@ def _texts(file: Path, language: str) -> tuple[dict[str, str], dict[str, str]]:
         title = (item.get("title") or "").strip()
         if isinstance(item["_id"], bool) or not isinstance(item["_id"], (str, int)) or item["_id"] == "":
             raise DataError(
-                f"{file}: row {row_number(number)}, field '_id' is not an id: {item['_id']!r:.60}; write an id"
+                f"{file}: row {row_number(number)}, field '_id' is not an id: {item['_id']!r:.60}; correct it"
             )
         key = str(item["_id"])
         if key in texts:

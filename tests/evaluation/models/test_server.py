@@ -154,7 +154,7 @@ NUMBERS = [{"index": 0, "embedding": [1.0, 2.0]}, {"index": 1, "embedding": [1.0
     ("status", "answer", "says"),
     [
         (200, {"data": NUMBERS[:1]}, r"1 embeddings for 2 texts"),
-        (200, {"data": [NUMBERS[0], NUMBERS[0]]}, r"2 embeddings for 2 texts, numbers \[0\]"),
+        (200, {"data": [NUMBERS[0], NUMBERS[0]]}, r"2 embeddings for 2 texts, numbered \[0\]"),
         (200, {"data": [NUMBERS[0], {"index": 1, "embedding": [1.0]}]}, r"different lengths .*: \[1, 2\]"),
         (200, {"data": [{"index": 0, "embedding": []}, {"index": 1, "embedding": []}]}, r"different lengths"),
         (200, b"<html>hello</html>", "not that of an embedding server; check base_url"),
@@ -241,7 +241,7 @@ def test_the_address_is_no_part_of_the_identity_and_prompts_and_kind_are(tmp_pat
 
 def test_a_prompt_that_nothing_looks_up_is_refused(tmp_path: Path) -> None:
     made = study(tmp_path, base_url="http://127.0.0.1:1/v1", prompts={"STS": "", "sts-query": "", "requets": ""})
-    with pytest.raises(StudyError, match="a prompt for 'requets', which is not a task; did you mean 'requests'"):
+    with pytest.raises(StudyError, match="a prompt for 'requets', which is not a known name; did you mean 'requests'"):
         ModelHost.of(made).load(made.evaluation.models[0])
 
 
