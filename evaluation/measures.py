@@ -183,7 +183,7 @@ class AcceptedPairs:
             texts = sorted(text for text, pair in good.items() if outputs.get(text) == pair.transformed)
             accepted, _ = accepted_alone(unit.dataset, outputs_of(unit), frozenset(texts))
             n = scoring.size(accepted)
-            few = f"{n} items consist of accepted pairs alone, but {least} are needed"
+            few = f"{n} items consist of accepted pairs alone, of at least {least} that are needed"
             return {"texts": texts, "n": n, "reason": few if n < least else scoring.unusable(accepted, protocol)}
 
         remembered = unit.texts.remembered

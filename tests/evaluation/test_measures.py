@@ -144,7 +144,7 @@ def test_a_pair_that_one_question_rejects_takes_its_item_out(rated: Study) -> No
     model, _ = run(rated, "one")
     found = row_of(EvaluationRecords.open(rated).accepted_scores, dataset="sts", transformation="paraphrasing")
     assert math.isnan(found["original"]) and math.isnan(found["score"]) and not model.calls
-    assert found["reason"] == "4 items consist of accepted pairs alone, but 5 are needed"
+    assert found["reason"] == "4 items consist of accepted pairs alone, of at least 5 that are needed"
 
 
 def test_an_output_that_is_not_the_one_that_was_rated_is_not_accepted(rated: Study) -> None:

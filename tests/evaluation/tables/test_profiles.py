@@ -124,7 +124,7 @@ def test_accepted_pairs_alone_stand_beside_all_items_of_the_same_data_sets_and_s
             score_row("m", "e", "paraphrasing", 0.2),
         ]
     )
-    few = {"reason": "3 items consist of accepted pairs alone, but 20 are needed"}
+    few = {"reason": "3 items consist of accepted pairs alone, of at least 20 that are needed"}
     rows = [accepted_row("d", 1, 0.9, 0.85, 30), accepted_row("d", 2, 0.9, 0.75, 20)]
     rows.append(accepted_row("e", 1, float("nan"), float("nan"), 3, **few))
     (row,) = accepted_table(pd.DataFrame([one.model_dump() for one in rows]), scores).to_dict(orient="records")
