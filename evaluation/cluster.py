@@ -96,7 +96,7 @@ class _ModelScheduler(Scheduler):
 
     @property
     def done(self) -> bool:
-        """Whether all models have ended, and their results were returned."""
+        """True if all models have ended, and their results were returned."""
         return not self.runs and not self._results
 
     def step(self) -> list[tuple[ModelJob, Any]]:
@@ -134,7 +134,7 @@ class _ModelScheduler(Scheduler):
                 self._after(worker.actor.facts.remote(), partial(self._loaded, worker))
         for run in [run for run in self.runs if not run.workers and not run.failure]:
             if not run.may_have(self._slots):
-                self._fail(run, run.reason or "no node of the cluster has room for it; see `ray status`")
+                self._fail(run, run.reason or "no node of the cluster has room for the model; see `ray status`")
             elif idle := idle_for(run, self._encoding):
                 self._stop(idle)
 

@@ -76,7 +76,7 @@ def _axes(scores: pd.DataFrame, verdicts: Sequence[Verdict], *, include_rejected
         notes += [f"  {note}" for note in other_originals(row, axes.names)]
         rows.append(cells)
         if row["included_rejected"]:
-            notes.append(f"  not accepted, but included: {row['included_rejected']}")
+            notes.append(f"  included although not accepted: {row['included_rejected']}")
     caption = "Scores by axis (difference from the original of the same data sets and items, in points)"
     if bool(table["simulated"].any()):
         caption += "; verdicts from simulated ratings"
@@ -146,7 +146,7 @@ def _transformations(scores: pd.DataFrame, *, include_rejected: bool) -> str:
     ]
     header = ["model", "axis", "transformation", "data sets", "failed", "original", "score", "difference"]
     caption = (
-        "Scores by transformation (failed: items whose outputs failed; original: score on the same data sets and items)"
+        "Scores by transformation (failed: items with failed outputs; original: score on the same data sets and items)"
     )
     undefined = table[table["reason"] != ""]
     notes = [f"  {row.model}, {row.transformation}: {row.reason}" for row in undefined.itertuples()]
@@ -213,12 +213,12 @@ whole = _shown(".0f", 1)  # counts and ranks
 
 
 _BOARD_GAPS = (
-    "A model without a score on a {task} gets no point there, every other model gets one (mteb's rule), and it has no"
-    " mean; scores that are equal to nine decimals are ties."
+    "A model without a score on a {task} has no mean and gets no point there; every other model gets one (mteb's"
+    " rule). Scores that are equal to nine decimals are ties."
 )
 _BOARD_INTERVALS = (
     "95% intervals treat the {n} {tasks} as a sample. Counts, means and a single model's rank: bootstrap of {tasks},"
-    " 10,000 draws. Ranks: models differ by paired t-tests of their points (Holm's correction over all pairs{bound});"
+    " 10,000 draws. Ranks: paired t-tests of points tell models apart (Holm's correction over all pairs{bound});"
     " with 95% confidence all ranks lie within their limits at once.{letters}"
 )
 _BOARD_SHORT = (
@@ -290,4 +290,4 @@ def _span(low: float, high: float, shown: Callable[[float], str]) -> str:
     return "–" if pd.isna(low) else f"{shown(low)} to {shown(high)}"
 
 
-BOARD_CAPTION = "ranks by Borda count, with simultaneous 95% intervals: models whose lines overlap may not differ"
+BOARD_CAPTION = "ranks by Borda count, with simultaneous 95% intervals: models with overlapping lines may not differ"

@@ -72,7 +72,7 @@ def decide(
         return GateDecision("evaluated", "", hashes)
     reason = decisions[refused[0]][1]
     if len(refused) > 1:
-        reason = f"{reason} (and {len(refused) - 1} more of its languages: {_names(refused[1:])})"
+        reason = f"{reason} (and {len(refused) - 1} more of the data set's languages: {_names(refused[1:])})"
     return GateDecision("included_rejected" if include_rejected else "left_out", reason, hashes)
 
 
@@ -134,12 +134,12 @@ def _made_now(named: Sequence[Verdict], plan: Makers, transformation: str) -> tu
         rated_generator = f"{named[0].model!r} ({named[0].generator_hash[:8]})"
         now = f"{maker.model!r} ({maker.hash[:8]})"
         what = "generator or sampling" if plan.prompts[transformation] else "function or file of outputs"
-        return [], f"the verdict is on another {what}, {rated_generator}, not on {now}: have its outputs rated"
+        return [], f"the verdict is on another {what}, {rated_generator}, now {now}: have the new outputs rated"
     kind = maker.kind
     alike = [v for v in of_generator if v.generator_kind in ("", kind)]
     if not alike:
         was = f"{of_generator[0].generator_kind} outputs of {of_generator[0].model!r}"
-        return [], f"the verdict is on {was}, not on {kind} ones: have these rated, or restore the generator's kind"
+        return [], f"the verdict is on {was}, now {kind}: have the new outputs rated, or restore the generator's kind"
     prompted = [v for v in alike if v.prompt_hash == plan.prompt_hashes[transformation]]
     if not prompted:
         was, now = alike[0].prompt_hash[:8], plan.prompt_hashes[transformation][:8]

@@ -251,7 +251,7 @@ class AllTexts:
         return {"n": len(drift), "mean": float(drift.mean()), **dict(zip(QUANTILES, quantiles, strict=True))}
 
 
-NOT_OF_PAIRS = "its metric compares two rankings: a single query has no score to abstain from"
+NOT_OF_PAIRS = "the task's metric compares two rankings, so a single query has no score to abstain from"
 NOT_OF_OTHERS = "abstention needs searches (retrieval, reranking), where a query has several similarities"
 
 
@@ -417,7 +417,7 @@ class RowMeasure(Protocol[R]):
     """Makes the rows of one table."""
 
     originals: bool
-    """Whether originals have rows too."""
+    """True if originals have rows too."""
 
     @property
     def file(self) -> RecordFile[R]:

@@ -174,7 +174,7 @@ class ScoringHandle:
     def current(self) -> ModelRun:
         """The run that it works for."""
         if self.run is None:
-            raise RuntimeError("an idle scoring worker has no run")
+            raise RuntimeError("an idle scoring worker has no model run")
         return self.run
 
     def begin(self, run: ModelRun) -> Any:

@@ -88,7 +88,7 @@ def _evaluated(
         )
     if study.subject:
         raise StudyError(
-            f"{study.file}: a study with the subject {study.judging.kind} scores no models; its results are the"
+            f"{study.file}: studies with the subject {study.judging.kind} score no models; their results are the"
             f" verdicts of `{study.command('annotation accept')}`"
         )
     if not study.evaluation.models:

@@ -70,7 +70,7 @@ class OutputSource(Protocol):
 
     @property
     def remembers(self) -> bool:
-        """Whether facts may be cached in the study's scratch folder."""
+        """True if facts may be cached in the study's scratch folder."""
         ...
 
     def dataset(self, spec: DatasetSpec) -> Dataset:

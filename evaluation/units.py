@@ -130,7 +130,7 @@ class ScoreUnit:
 
     @property
     def drops(self) -> bool:
-        """Whether items are left out because their outputs failed."""
+        """True if items are left out because their outputs failed."""
         return self.n_failed > 0 and self.texts.policy == "drop"
 
     @property
@@ -215,9 +215,9 @@ def replaced_outputs(pairs: Iterable[Pair], outputs: Callable[[str, int], Output
             what = (
                 f"{len(replaced)} of {len(rated)} rated texts have changed (first pair {min(replaced)[:12]})"
                 if replaced
-                else "none of the rated texts is among the outputs now"
+                else "the outputs no longer include any of the rated texts"
             )
-            reasons[language] = f"{what}: restore the rated outputs, or have the new ones rated in a new study"
+            reasons[language] = f"{what}: restore the rated outputs, or have the new outputs rated in a new study"
     return reasons
 
 

@@ -95,8 +95,8 @@ class JobOutcome:
     def line(self, path: Path) -> str:
         """Return a line with the counts, and the file of the scores."""
         return (
-            f"{count(self.made, 'score')} made, {self.kept} were there; {count(self.encoded, 'text')} encoded"
-            f" for {self.asked} asked -> {path}"
+            f"{count(self.made, 'score')} made, {self.kept} were there already; {count(self.encoded, 'text')} encoded,"
+            f" {self.asked} requested -> {path}"
         )
 
     def refuse_failures(self, n_models: int) -> None:
@@ -145,7 +145,7 @@ def explained(error: BaseException) -> str:
     if isinstance(error, PlumblineError):
         return str(error)
     if isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and encoder.lacks_memory(str(error))):
-        return f"out of memory ({first_line(error)}); free some, or evaluate on a larger machine"
+        return f"out of memory ({first_line(error)}); free some memory, or evaluate on a larger machine"
     raise error
 
 

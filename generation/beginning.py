@@ -28,19 +28,19 @@ def main() -> int:
     parser = cli.Parser(
         prog="plumbline init",
         description="Make a study from your own file of texts: CSV, TSV, JSONL or Parquet.\n"
-        "It guesses what the columns hold and which language the texts are in, and prints\n"
-        "both. It overwrites no file.",
+        "The command guesses the meaning of columns and the language of the texts, and\n"
+        "prints both. It overwrites no file.",
         epilog=(
             "example: a file sentences.csv with the columns text and label\n\n"
             "  plumbline init sentences.csv --language en\n"
             "  plumbline generate --study studies/sentences.yaml --dry-run\n\n"
-            "A column `output` beside `text` holds the transformed texts; then no language model\n"
-            "is asked. Name columns that are called otherwise:\n\n"
+            "If a column `output` beside `text` has the transformed texts, no language model is\n"
+            "needed. Name columns that have other names:\n\n"
             "  plumbline init saetze.csv --language de --column text=Satz --column label=Klasse"
         ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("file", metavar="FILE", help="the file of texts, one row for each")
+    parser.add_argument("file", metavar="FILE", help="the file of texts, one text per row")
     parser.add_argument(
         "--language", type=_language, metavar="CODE", help="language of the texts, such as en, or en-de for pairs"
     )

@@ -99,7 +99,9 @@ class Worker:
         """
         plan = Plan(self._study)  # made here: a plan holds unfinished hashes, which cannot be pickled
         if made_of(plan) != prompts:
-            raise StudyError("prompts, functions or files of outputs differ from the command's; install the same here")
+            raise StudyError(
+                "prompts, functions or files of outputs differ from the command's machine; install the same here"
+            )
         self._generator = make_generator(plan, self._names, allow_code=self._allow_code)
         at_once = self._generator.concurrency
         self._tasks = [asyncio.create_task(self._work(plan, self._generator)) for _ in range(at_once)]
@@ -164,7 +166,7 @@ def other_version(of_node: dict[str, str], due: dict[str, str]) -> str:
     """Name the first package whose version on a node differs from `due`; add to `due` what it lacks."""
     for package, version in of_node.items():
         if due.setdefault(package, version) != version:
-            return f"{package} is {version} there, but {due[package]} elsewhere"
+            return f"{package} is {version} on this node, but {due[package]} elsewhere"
     return ""
 
 
@@ -246,11 +248,11 @@ class _TextScheduler(Scheduler):
         if self._left and self._problem:
             raise self._problem
         if self._queue.lost:
-            raise ServiceError(f"failed after {TRIES} tries: {_names(self._queue.lost)}; run again to continue")
+            raise ServiceError(f"workers failed {TRIES} times on {_names(self._queue.lost)}; run again to continue")
         return self._counts
 
     def _all_slots(self) -> list[Slot]:
-        """Return one slot a node; for engines, as many as the node's GPUs allow."""
+        """Return one slot per node; for engines, as many as the node's GPUs allow."""
         gpus = _gpus(self._plan)
         return slots(self._ray, 1, gpus, one_a_node=not gpus)
 

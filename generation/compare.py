@@ -10,9 +10,9 @@ def main() -> int:
     """Parse the command line and run the command."""
     parser = cli.Parser(
         prog="plumbline compare",
-        description="Show how long the outputs of a study's generator and candidates are, and how far from their"
-        " originals (HTEB, Table 23; PTEB's edit distance). `plumbline evaluate` scores embedding models on them"
-        " (Table 22).",
+        description="Show how long the outputs of a study's generator and candidates are, and how far they are"
+        " from their originals (HTEB, Table 23; PTEB's edit distance). `plumbline evaluate` scores embedding models on"
+        " them (Table 22).",
         epilog="example: plumbline compare --study studies/demo.yaml",
     )
     add_options(parser)

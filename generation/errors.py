@@ -26,9 +26,11 @@ def main() -> int:
         epilog="example: plumbline errors --study studies/demo.yaml",
     )
     add_options(parser)
-    parser.add_argument("--by", choices=BY, default="", help="add a row for each of these")
+    parser.add_argument("--by", choices=BY, default="", help="split the rates by this, one row for each value")
     parser.add_argument(
-        "--after-retries", action="store_true", help="count the errors of the last attempts, not of the first ones"
+        "--after-retries",
+        action="store_true",
+        help="count the errors of the last attempts instead of the first attempts",
     )
     return cli.handler("generation.output_tables:show_error_rates")(parser.parse_args())
 

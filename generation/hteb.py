@@ -280,10 +280,10 @@ class HtebOutputs:
         dated = [(metadata.generation_datetime or "", file, metadata) for file in files for metadata in [_read(file)]]
         date, path, metadata = max(dated, key=lambda row: row[0])
         if [dated_file[0] for dated_file in dated].count(date) > 1:
-            raise DataError(f"{path.parent} holds several files of the same date; keep one")
+            raise DataError(f"{path.parent} holds several files with the same date; keep one")
         if metadata.generator_model not in ("", self._model):
             raise DataError(
-                f"{path} is of generator {metadata.generator_model!r}; write this name as the study's generator.model"
+                f"{path} is by generator {metadata.generator_model!r}; write this name as the study's generator.model"
                 f" instead of {self._model!r}"
             )
         return PublishedFile(
@@ -334,7 +334,7 @@ class Recordings:
             way = "into" if self._kind.translates else "through"
             others = dict.fromkeys(repr(drawn) for _, drawn, _ in recorded)
             raise TextUnansweredError(
-                f"no recording for {name} {way} {language!r} with seed {seed}, but {way}"
+                f"no recording for {name} {way} {language!r} with seed {seed}, only {way}"
                 f" {', '.join(others)}: HTEB's program draws its own languages (see settings.languages)"
             )
         return next(filter(str.strip, outputs), "")
@@ -393,7 +393,7 @@ def _read(file: Path) -> Metadata:
     try:
         return Metadata.model_validate_json(read_bytes(path))
     except FileNotFoundError:
-        raise DataError(f"{file} has no {path.name} beside it; copy both") from None
+        raise DataError(f"{file} has no {path.name} beside it; copy both files") from None
     except ValidationError as error:
         raise DataError(f"{path} is damaged ({first_complaint(error)}); copy it again") from None
 

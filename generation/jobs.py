@@ -125,7 +125,7 @@ class Plan:
 
     @property
     def by_recordings(self) -> bool:
-        """Whether recordings decide the languages of outputs."""
+        """True if recordings decide the languages of outputs."""
         return self._recorded is not None
 
     @functools.cached_property

@@ -65,7 +65,7 @@ def by_generator(studies: Sequence[Study]) -> list[Study]:
         if first.folder == second.folder:
             raise StudyError(f"{second.file}: study {second.name!r} is named twice; name each once")
     if without := next((study for study in studies if not _units(study.transforming, study.seeds)), None):
-        raise StudyError(f"{without.file}: the study's generator makes none of its transformations")
+        raise StudyError(f"{without.file}: the study's generator makes none of the study's transformations")
     by_study = [by for study in studies for by in _generators(study)]
     if not by_study:
         commands = ", then ".join(f"`{study.command(COMMAND)}`" for study in studies)
@@ -328,7 +328,7 @@ class FlagCount:
 
     @property
     def doubtful(self) -> bool:
-        """Whether so many of the outputs shown to raters are flagged that somebody should read them first."""
+        """True if so many of the outputs shown to raters are flagged that somebody should read them first."""
         return self.share > DOUBTFUL and not self.kept_out
 
     def __str__(self) -> str:

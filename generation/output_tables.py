@@ -40,7 +40,7 @@ RATES = (*FLAGS, TOTAL)
 def errors_measure(kinds: Mapping[str, Transformation] = EIGHT, *, after_retries: bool) -> OutputMeasure:
     """Return the measure of error types of the first attempts' outputs, or (`after_retries`) of the last.
 
-    Sums: one a flag; `total` (outputs with any); `answered` (outputs with an answer: the rates' denominator); `told`
+    Sums: one per flag; `total` (outputs with any); `answered` (outputs with an answer: the rates' denominator); `told`
     (outputs whose expected language the identifier knows). `kinds` are the transformations that may occur.
     """
     column = "flags" if after_retries else "first_flags"
@@ -51,8 +51,8 @@ def errors_measure(kinds: Mapping[str, Transformation] = EIGHT, *, after_retries
         kind = kinds.get(row["transformation"])
         if kind is None:
             raise DataError(
-                f"an output has the transformation {row['transformation']!r}, which the study lacks: its file is"
-                " damaged; delete it and generate again"
+                f"an output has the transformation {row['transformation']!r}, which the study lacks, so its file is"
+                " damaged; delete the file and generate again"
             )
         identifiable = kind.output_language(row["source_language"], row["language"]) in KNOWN
         flags = row[column]
@@ -108,7 +108,7 @@ def _notes_on_rates(table: pd.DataFrame, options: argparse.Namespace, studies: S
             f"Wrong Lang. is checked for {span}% of n: outputs expected in a language that the identifier knows."
         )
     if (table["unanswered"] > 0).any():
-        notes.append("* incomplete: unanswered outputs are in no rate; the next run asks for them.")
+        notes.append("* incomplete: rates leave out unanswered outputs; the next run asks for them.")
     return [*notes, *output_statistics.not_counted(studies), *filter(None, [output_statistics.incomparable(studies)])]
 
 
@@ -255,7 +255,7 @@ def _notes_on_lengths(table: pd.DataFrame, studies: Sequence[Study]) -> list[str
     if len(generators) > 1:
         notes.append(f"+-: the difference to {generators[0]}.")
     if (table["unanswered"] > 0).any():
-        notes.append("Incomplete: texts counted as unanswered have no output yet, and are in no mean of words.")
+        notes.append("Incomplete: unanswered texts have no output yet, and the means of words leave them out.")
     axes = total_axes(table["name"], filter(None, table["axis"]))
     if axes != AXES or set(table["axis"]) - {*AXES, ""}:
         notes.append(f"Overall is the mean over the {'axis' if len(axes) == 1 else 'axes'} {', '.join(axes)}.")

@@ -136,7 +136,7 @@ def _generate_here(plan: Plan, units: Sequence[Unit], *, allow_code: bool) -> Co
 
 def _counted(counts: Counter[str]) -> str:
     line = f"{counts['ok']} texts transformed, {counts['failed']} failed, {counts['unanswered']} unanswered"
-    return f"{line}, {counts['reused']} were there"
+    return f"{line}, {counts['reused']} were there already"
 
 
 def run(options: argparse.Namespace) -> int:
@@ -159,9 +159,7 @@ def run(options: argparse.Namespace) -> int:
         files = (study.transformation_file(name, seed) for name in study.transformations for seed in study.seeds)
         for reason, count in failures(files, study.command(COMMAND)).most_common(3):
             print(f"  {count}: {reason}")
-        print(
-            "  (the tables hold all reasons; the next run asks again for unanswered, with --again for failed texts too)"
-        )
+        print("  (the tables have all reasons; the next run repeats unanswered texts, with --again also failed texts)")
     for line in flagged_lines(flagged_outputs(study)):
         print(f"  {line}")
     errors = [errors_measure(study.transforming, after_retries=after) for after in (False, True)]

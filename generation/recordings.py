@@ -105,7 +105,9 @@ def load_outputs(kind: Transformation) -> dict[str, str]:
     for column in columns:
         if column not in frame.columns:
             names = ", ".join(map(str, frame.columns)) or "none"
-            raise DataError(f"{path}: no column {column!r} among {names}; name yours under `outputs` in the study")
+            raise DataError(
+                f"{path}: no column {column!r} among {names}; name your column under `outputs` in the study"
+            )
     outputs: dict[str, str] = {}
     for row, cells in zip(frame.index, zip(*(frame[column] for column in columns), strict=True), strict=True):
         text, output = ("" if cell is None or cell != cell else cell for cell in cells)  # noqa: PLR0124 (NaN)

@@ -15,7 +15,7 @@ def main() -> int:
     """Parse the command line and run the command."""
     parser = cli.Parser(
         prog="plumbline generate",
-        description="Transform every text of a study. Can be stopped at any time; run again, it continues.",
+        description="Transform every text of a study. You can stop it at any time; run again, it continues.",
         epilog="example: plumbline generate --study studies/demo.yaml",
     )
     cli.add_study_options(parser)
@@ -26,9 +26,9 @@ def main() -> int:
         "--again", action="store_true", help="ask again for failed outputs too, not only for unanswered ones"
     )
     parser.add_argument(
-        "--allow-code", action="store_true", help="run the study's transformations that are functions: they run code"
+        "--allow-code", action="store_true", help="allow transformations that are functions, which run code"
     )
-    parser.add_argument("--dry-run", action="store_true", help="show how much work is left, and do nothing")
+    parser.add_argument("--dry-run", action="store_true", help="show how much work is left, and generate nothing")
     parser.add_argument(
         "--rate", type=cli.positive, metavar="N", help="with --dry-run: requests per second, to estimate the hours"
     )

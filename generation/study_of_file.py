@@ -61,10 +61,10 @@ def guess(frame: pd.DataFrame, named: Mapping[str, str], path: Path) -> Guess:
     if {"sentence1", "sentence2"} <= has:
         needed = ("sentence1", "sentence2")
         if "score" in has:
-            return _guessed(columns, (*needed, "score"), "sts", "two sentences and a score of how alike they are")
+            return _guessed(columns, (*needed, "score"), "sts", "two sentences and a similarity score")
         if "label" in has and {_word(cell) for cell in frame[columns["label"]]} <= {"0", "1"}:
             return _guessed(columns, (*needed, "label"), "pair_classification", "two sentences and a label of 0 or 1")
-        return _guessed(columns, needed, "bitext_mining", "two sentences that say the same")
+        return _guessed(columns, needed, "bitext_mining", "two sentences with the same meaning")
     if "text" in has:
         text_columns = ("text", *(("output",) if "output" in has else ()))
         if "label" in has and {_word(cell) for cell in frame.get(columns.get("split", ""), ())} >= {"train", "test"}:
@@ -79,7 +79,7 @@ def guess(frame: pd.DataFrame, named: Mapping[str, str], path: Path) -> Guess:
         )
     listed = ", ".join(map(repr, header))
     raise DataError(
-        f"{path}: no column name says that it holds texts; the first line is {listed[:_LISTS]}. If these are"
+        f"{path}: no column name tells which column holds texts; the first line is {listed[:_LISTS]}. If these are"
         " names, choose one: --column text=NAME (or sentence1=NAME and sentence2=NAME); if it is a row of texts, put a"
         " line of column names above it, such as text"
     )
@@ -117,8 +117,8 @@ def refuse_no_header(frame: pd.DataFrame, path: Path, usual: Collection[str]) ->
     for index, name in enumerate(names):
         if why := _like_a_row(name, [str(cell).strip() for cell in frame.iloc[:, index]]):
             raise DataError(
-                f"{path}: the first line looks like a row, not like column names, as {name[:60]!r} {why}; put a line"
-                " of names above it, such as text or text,label (if it is a name, give that column a shorter one)"
+                f"{path}: the first line looks like a row, not like column names, as {name[:60]!r} {why}; put a line of"
+                " column names above it, such as text or text,label (if it is a column name, shorten it)"
             )
 
 
@@ -127,7 +127,7 @@ def _like_a_row(name: str, cells: Sequence[str]) -> str:
     if name and name in cells:
         return "appears again in its column"
     if _is_number(name) and cells and all(map(_is_number, cells)):
-        return "is a number, as is all of its column"
+        return "is a number, like all cells of its column"
     if len(name.split()) >= _NAMED or re.search(r"[.!?。！？]$", name):
         return "reads like a text"
     return ""
@@ -174,10 +174,10 @@ def study_text(
             f"  pairs: {pairs}  # to rate, of each transformation; HTEB has 100",
             "raters:",
             "  per_pair: 3",
-            "  # people: [ada, grace, alan]  # the raters; without names all annotators of the server rate",
+            "  # people: [ada, grace, alan]  # the raters; if you name none, all annotators of the server rate",
             "acceptance:",
             "  threshold: 3.0  # least mean rating, from 1 to 5; fix it before the first rating",
-            f"  min_pairs: {least}  # rated pairs in each language; with fewer a verdict stays undecided",
+            f"  min_pairs: {least}  # rated pairs in each language; with fewer, a verdict stays undecided",
             "",
             "# Rating needs no embedding model. To score models on accepted pairs, name some:",
             "# evaluation:",
@@ -198,13 +198,13 @@ def _transformations(here: str, guessed: Guess) -> list[str]:
     if "output" in guessed.columns:
         text, output = _quoted(guessed.columns["text"]), _quoted(guessed.columns["output"])
         return [
-            "transformations:  # the file holds the transformed texts: no language model is asked",
+            "transformations:  # the file has the transformed texts, so no language model is needed",
             "  - name: rewritten",
             "    axis: own",
             f"    outputs: {{path: {_quoted(here)}, text: {text}, output: {output}}}",
             "    raters:  # what raters read about the transformation",
             '      asked: {en: "The text was rewritten; its meaning should be the same."}',
-            "      expected: {negative: {quality: 1}}  # a few pairs of unrelated texts check whether raters take care",
+            "      expected: {negative: {quality: 1}}  # a few pairs of unrelated texts check raters' care",
         ]
     return [
         "# HTEB's others: backtranslation, style_change, expansion, summarisation, summarised_expansion, translation,",
@@ -226,7 +226,9 @@ def _relative(path: Path, target: Path) -> str:
 def _quoted(word: str) -> str:
     """Return a user's word as a YAML string in single quotes."""
     if re.search(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]", word):
-        raise DataError(f"{word!r} has control characters, which a study cannot hold; rename the file or the column")
+        raise DataError(
+            f"{word!r} has control characters, which a study file cannot have; rename the file or the column"
+        )
     return "'" + word.replace("'", "''") + "'"
 
 
@@ -249,7 +251,9 @@ def begin(options: argparse.Namespace) -> tuple[Study, Guess, str]:
     sides = [frame[column] for column in guessed.texts]
     language = options.language or _most_common(frame) or language_of(pd.concat(sides), path)
     if "-" in language and "text" in guessed.columns:
-        raise StudyError(f"--language: {language!r} is a pair, and {path} has single texts; give one language")
+        raise StudyError(
+            f"--language: {language!r} is a pair of languages, but {path} has single texts; give one language"
+        )
     texts = len({str(text) for side in sides for text in side})
     languages = languages_in(frame, guessed.texts[0], guessed.task, language)
     with atomic(target, public=True) as file:
@@ -271,7 +275,7 @@ def run(options: argparse.Namespace) -> int:
     if not _KNOWN & {column.strip().lower() for column in guessed.columns.values()}:
         print(f"the first line of {options.file} is read as column names, not as a text")
     print(f"task: {guessed.task} ({guessed.why}); language: {language}")
-    print(f"-> {study.file}: read it, and change it as you like")
+    print(f"-> {study.file}: read it and change what you like")
     print(f"next: {study.command('generation.run')} --dry-run")
     return 0
 

@@ -40,7 +40,7 @@ def main() -> int:
     """Parse the command line and run the command."""
     parser = cli.Parser(
         prog="python -m evaluation.benchmarks",
-        description="Build benchmarks: choose tasks, check one, make one smaller, rank models.",
+        description="Build benchmarks: choose tasks, check tasks, make a task smaller, rank models.",
         epilog=_SELECT,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -67,30 +67,30 @@ def _add_select(commands: Commands) -> None:
         help="most tasks, texts, characters or minutes (default: the tasks that MMTEB leaves)")  # fmt: skip
     add("--cover", choices=("language", "type", "none"), default="language",
         help="what must be covered: each language within its type (default), each type, or nothing")  # fmt: skip
-    add("--keep", nargs="+", default=(), metavar="TASK", help="tasks that are always chosen")
+    add("--keep", nargs="+", default=(), metavar="TASK", help="tasks to choose in any case")
     add("--method", choices=("agreement", "backward", "mmteb"), default="agreement",
-        help="selection to write: for agreement (default), backward to the budget, or MMTEB's own stop")  # fmt: skip
+        help="selection to write: best agreement (default), backward to the budget, or MMTEB's own stop")  # fmt: skip
     add("--rho", type=float, default=0.8, help="MMTEB's least rank correlation for removing a task (default: 0.8)")
-    add("--mse", type=float, default=0.5, help="MMTEB's largest error for it, in variances (default: 0.5)")
+    add("--mse", type=float, default=0.5, help="MMTEB's largest error for removing a task, in variances (default: 0.5)")
     add("--gaps", choices=("refuse", "models", "tasks", "fewest"), default="refuse",
-        help="with missing scores: leave out models, tasks, or whichever lacks most (default: refuse)")  # fmt: skip
+        help="if scores are missing: leave out models, tasks, or whichever lacks most (default: refuse)")  # fmt: skip
     add(
         "--held-out",
         type=_share,
         default=0.33,
         metavar="SHARE",
-        help="share of models held out to judge (default: 0.33)",
+        help="share of models held out to judge the selection (default: 0.33)",
     )
     _add_run_options(parser, "the split, starts and random selections", "selection")
-    add("--dry-run", action="store_true", help="show what there is to choose from; choose and write nothing")
+    add("--dry-run", action="store_true", help="show the models, tasks and costs to choose from, and write nothing")
 
 
 def _add_check(commands: Commands) -> None:
     parser = _command(
         commands, "check", "checks:check_tasks",
-        "check the data and scores of tasks: a table with pass, look or fail",
-        "Check a study's tasks (its data sets and their accepted transformations) or mteb's.\n"
-        "A check that does not pass is a question to a person, not a verdict on the task.",
+        "check the data and scores of tasks: each check passes, fails or asks you to look",
+        "Check a study's tasks (its data sets and their accepted transformations) or mteb's tasks.\n"
+        "A check that does not pass asks a person to look; it is not a verdict on the task.",
         _CHECK,
     )  # fmt: skip
     add = parser.add_argument
@@ -100,7 +100,7 @@ def _add_check(commands: Commands) -> None:
     add("--models", nargs=2, default=[], metavar="NAME",
         help="two models whose difference to test (default: the study's first two with scores)")  # fmt: skip
     add("--question", default="", metavar="NAME",
-        help="in a study whose items people judged: the question that asks for the gold")  # fmt: skip
+        help="if people judged the study's items: the question that asks for the gold")  # fmt: skip
     _add_run_options(parser, "resampling", "the study's records, quality/; or ./quality")
 
 
@@ -139,8 +139,8 @@ def _add_board(commands: Commands) -> None:
     add_source_options(parser, "; or a study's file")
     add = parser.add_argument
     add("--gaps", choices=("models", "tasks", "fewest", "keep"), default="models",
-        help="with missing scores: leave out models (default), tasks, or whichever lacks most; or keep them and give"
-        " no points for what is missing, as mteb does")  # fmt: skip
+        help="if scores are missing: leave out models (default), tasks, or whichever lacks most; or keep all and give"
+        " no points for missing scores, as mteb does")  # fmt: skip
     add("--exports", metavar="DIR", help="with a study: the folder of its records (default: exports/)")
     _add_run_options(parser, "resampling tasks", "board")
 
@@ -165,11 +165,11 @@ def add_source_options(parser: argparse.ArgumentParser, more: str = "") -> None:
     add = parser.add_argument
     what = "source of scores: a benchmark (from mteb's result cache), a folder of mteb's result files, or a table"
     add("--from", dest="source", type=cli.no_address, required=True, metavar="WHAT", help=what + more)
-    add("--benchmark", default="", metavar="NAME", help="with a folder or a table: use the tasks of this benchmark")
+    add("--benchmark", default="", metavar="NAME", help="for a folder or a table: use only the tasks of this benchmark")
     add("--languages", type=_list, default=(), metavar="CODES",
         help="only tasks and subsets in these languages, such as dan,swe")  # fmt: skip
     add("--tasks", type=cli.no_address, metavar="FILE",
-        help="a table with the column task, and type, languages, texts, characters or seconds")  # fmt: skip
+        help="a table of tasks: column task, and any of type, languages, texts, characters, seconds")  # fmt: skip
 
 
 def _add_run_options(parser: argparse.ArgumentParser, drawn: str, out: str) -> None:

@@ -41,7 +41,7 @@ from plumbline.versions import installed_versions
 
 NAME, SUMMARY = "board", "board.json"
 _OF_STUDY = (
-    "original scores of whole data sets; each counts once: the study's split, and the mean over its subsets (languages)"
+    "scores are of whole original data sets; each data set counts once: the study's split, averaged over its subsets"
 )
 _CHANGES = {
     "InstructionReranking": "p-MRR, which ranges from -100 to 100 and is near 0",
@@ -106,17 +106,17 @@ class RankedModels:
         counts = ", ".join(f"{kind} {list(self.types.values()).count(kind)}" for kind in self.kinds)
         counted = "subsets" if self.rule.by_subset else "tasks"
         lines = [*self.scores.notes, f"{counted}: {counts}; Mean of types: the mean of the types' means"]
-        lines += [f"{kind} is {what}: it has the same weight in means as other types" for kind, what in _CHANGES.items()
+        lines += [f"{kind} uses {what}, with the same weight in means as other types" for kind, what in _CHANGES.items()
                  if kind in self.kinds and len(self.kinds) > 1]  # fmt: skip
         lines += board_notes(self.table, n, counted)
         lines += self._separation()
         if self.n_repeated:
             lines.append(
-                f"Rank 95% repeated: {self.n_repeated} of {frame.size} scores are means over experiments; these are"
-                " drawn anew 1,000 times, the tasks and all other scores stay"
+                f"Rank 95% repeated: {self.n_repeated} of {frame.size} scores are means over experiments, which"
+                " are drawn anew 1,000 times; tasks and all other scores are fixed"
             )
         if self.rule.order in _SORTED:
-            lines.append(f"models stand as on mteb's board, by {self.rule.order}; Rank (Borda) is beside it")
+            lines.append(f"models are sorted as on mteb's board, by {self.rule.order}; Rank (Borda) is shown beside it")
         for kind in ("model", "task"):
             omitted = [omission.name for omission in self.scores.omissions if omission.kind == kind]
             more = ", ..." if len(omitted) > 5 else ""
@@ -133,10 +133,11 @@ class RankedModels:
             return []
         near, every, first = self.pairs.to_dict(orient="records")
         return [
-            f"not told apart: {near['n'] - near['alone']} of {near['n']} neighbours in rank if each two are looked at"
-            f" alone, {near['n'] - near['together']} of all at once; told apart are {every['alone'] / every['n']:.1%}"
-            f" and {every['together'] / every['n']:.1%} of all {every['n']:,} pairs; not told apart from the first in"
-            f" rank: {first['n'] - first['alone']} and {first['n'] - first['together']} models"
+            f"not told apart: {near['n'] - near['alone']} of {near['n']} neighbours in rank if each pair is tested"
+            f" alone, {near['n'] - near['together']} if all pairs are tested at once;"
+            f" {every['alone'] / every['n']:.1%} and {every['together'] / every['n']:.1%} of all {every['n']:,} pairs"
+            f" are told apart; {first['n'] - first['alone']} and {first['n'] - first['together']} models are not told"
+            " apart from the first"
         ]
 
 
@@ -175,8 +176,8 @@ def rankable(scores: Scores, gaps: str) -> Scores:
     if not n_models:
         raise DataError("no model has a score; nothing can be ranked")
     raise DataError(
-        f"--gaps {gaps} leaves nothing to rank: {n_models} models, {n_tasks} tasks, and none without a missing score;"
-        " --gaps fewest leaves out whichever lacks most, --gaps keep ranks as mteb does, without intervals for them"
+        f"--gaps {gaps} leaves nothing to rank: all of {n_models} models or {n_tasks} tasks lack scores; --gaps fewest"
+        " leaves out whichever lacks most; --gaps keep ranks as mteb does, without intervals for models with gaps"
     )
 
 

@@ -146,7 +146,9 @@ def tasks_of(study: Study, names: Sequence[str]) -> tuple[list[CheckedTask], lis
         if unit.decision.status == "evaluated" or unit.transformation == ORIGINAL
     ]
     skipped = {unit.transformation for unit in out_units}
-    notes = [f"not checked where they are not accepted: {', '.join(sorted(skipped))}"] if skipped else []
+    notes = (
+        [f"not checked on data sets where verdicts do not accept them: {', '.join(sorted(skipped))}"] if skipped else []
+    )
     return tasks, notes
 
 
@@ -173,7 +175,7 @@ def name_of(unit: ScoreUnit) -> str:
 def check_tasks(options: argparse.Namespace) -> int:
     """Run `check`: check a study's tasks, or mteb's."""
     if not options.study and not options.task:
-        raise StudyError("nothing to check: name a study (--study FILE), or tasks of mteb (--task NAME)")
+        raise StudyError("nothing to check: name a study (--study FILE) or tasks of mteb (--task NAME)")
     study = load_study(options.study, options.exports) if options.study else None
     out = output_folder(options.out, study.folder / "quality" if study else "quality")
     if options.models and study is None:
@@ -200,7 +202,7 @@ def _of_mteb(names: Sequence[str]) -> tuple[list[TaskCheck], list[str]]:
     specs = {name: DatasetSpec.model_validate({"mteb": name}) for name in names}
     tasks = [CheckedTask(name, load_mteb(spec)) for name, spec in specs.items()]
     with tqdm(total=len(tasks), desc="checking", unit="task", delay=1, leave=False) as bar:
-        return check(tasks, progress=bar.update), ["scores are not checked: without a study there are no models"]
+        return check(tasks, progress=bar.update), ["scores are not checked, as there are no models without a study"]
 
 
 def _of_study(study: Study, options: argparse.Namespace) -> tuple[list[TaskCheck], list[str]]:
@@ -216,7 +218,7 @@ def _of_study(study: Study, options: argparse.Namespace) -> tuple[list[TaskCheck
                 collected = CampaignData.read(study)
                 people = PeopleChecks(collected, study.raters.per_pair, options.question, options.seed)
             results = check(tasks, beside=people, progress=bar.update)
-            return results, [*notes, "scores are not checked: the study has no models"]
+            return results, [*notes, "scores are not checked, as the study has no models"]
         host = ModelHost.of(study)
         compared = [host.label(spec) for spec in host.chosen(options.models)] if options.models else []
         records = EvaluationRecords.open(study)

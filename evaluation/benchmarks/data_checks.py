@@ -37,7 +37,7 @@ from plumbline.study.evaluation import ModelSpec
 from plumbline.words import count_words, shows
 
 _LABELLED = (*TRAINED, "clustering", "pair_classification")
-_UNFOUND = {False: "mteb leaves it out silently", True: "it counts as 0 for every model"}
+_UNFOUND = {False: "mteb leaves the query out silently", True: "the query counts as 0 for every model"}
 _SCORED = ("sts", "str", "summarisation")
 
 
@@ -83,14 +83,14 @@ def rare_labels(contents: Contents) -> Finding:
         of_gold = [{str(label) for label in _several(contents, gold)} & why.keys() for gold in part.gold] if why else []
         places = [index for index, some in enumerate(of_gold) if some]
         rows.append(rows_of(part, places, [f"{min(of_gold[index])}: {why[min(of_gold[index])]}" for index in places]))
-    return found("rare_labels", rare, f"{rare:,} of them" if rare else "none", together(rows))
+    return found("rare_labels", rare, f"{rare:,} labels" if rare else "none", together(rows))
 
 
 def constant_gold(contents: Contents) -> Finding:
     """Check the number of distinct gold scores in the part with the fewest."""
     counts = [(len({float(gold) for gold in part.gold}), part) for part in contents.with_gold]
     least, part = min(counts, key=lambda count: count[0])
-    return found("constant_gold", least, f"{least:,} distinct scores of {part.what}{_subset(part)}")
+    return found("constant_gold", least, f"{least:,} distinct scores for {part.what}{_subset(part)}")
 
 
 def conflicts(contents: Contents) -> Finding:
@@ -129,11 +129,11 @@ def _searches(contents: Contents) -> Iterator[Finding]:
                 missing.append(at | {"item": query, "detail": f"no passage {passage}"})
             ranked = set(search.candidates.get(query, ()))
             if ranked and ranked <= relevant:
-                alone.append(at | {"item": query, "detail": f"{len(ranked)} candidates, all relevant"})
+                alone.append(at | {"item": query, "detail": f"all {len(ranked)} candidates are relevant"})
     size = sum(len(search.queries) for search in contents.searches)
     for check, findings in (("without_relevant", lacking), ("missing_passages", missing), ("without_others", alone)):
         frame = pd.DataFrame(findings, columns=list(ROWS))
-        yield found(check, len(findings), f"{len(findings):,} in {size:,} queries" if findings else "none", frame)
+        yield found(check, len(findings), f"{len(findings):,} cases in {size:,} queries" if findings else "none", frame)
 
 
 def _labels(contents: Contents, part: ContentPart) -> list[str]:
@@ -290,7 +290,7 @@ def too_long(contents: Contents, readers: Sequence[Reader]) -> Finding:
         of_part = cut[start : start + len(part.items) * width].reshape(-1, width).any(axis=1)
         start += len(part.items) * width
         places = np.flatnonzero(of_part).tolist()
-        rows.append(rows_of(part, places, [f"{reader.model} reads {reader.tokens} tokens of it"] * len(places)))
+        rows.append(rows_of(part, places, [f"{reader.model} reads only {reader.tokens} tokens"] * len(places)))
     if reader.tokens == ANY:
         return found("long_texts", 0, "the study's models read texts of any length")
     summary = (
@@ -422,7 +422,7 @@ def check_statistics(dataset: Dataset, contents: Contents, statistics: Statistic
             known_splits += 1
             away = abs(parts["num_samples"] / theirs["num_samples"] - 1) if theirs["num_samples"] else math.inf
             if away > far:
-                far, text = away, f"{parts['num_samples']:,} where mteb has {theirs['num_samples']:,} (split {name})"
+                far, text = away, f"{parts['num_samples']:,}; mteb has {theirs['num_samples']:,} (split {name})"
     if not known_splits:
         return undefined("statistics", "mteb has published no statistics of these splits")
     return found("statistics", far, text or "as many texts as mteb published")

@@ -84,13 +84,13 @@ class ScoreChecks:
     def _unscored(self, task: CheckedTask) -> str:
         """Return why no model has a score, and what to do about it."""
         if why := scoring.unusable(task.dataset, self._evaluation.protocol):
-            return f"no score is possible: {why}"
+            return f"the task cannot be scored: {why}"
         if not self._scores.empty and task.unit is not None:
             keys = [task.unit.unit_id(self._evaluation.protocol, model) for model in self._models.values()]
             rows = self._scores[self._scores["unit_id"].isin(keys) & (self._scores["dataset"] == task.dataset.name)]
             if len(rows):
                 return f"every model's score is undefined ({'; '.join(dict.fromkeys(rows['reason']))})"
-        return f"no model of the study has a score on it; run `{self._evaluate}`"
+        return f"no model of the study has a score on the task; run `{self._evaluate}`"
 
     def _random(self, task: CheckedTask, scores: Mapping[str, float]) -> Finding:
         """Check how far the models are above random vectors (mteb's random baseline)."""
@@ -114,7 +114,7 @@ class ScoreChecks:
         names = [*self._compared] or list(scores)[:2]
         lacking = [name for name in names if name not in scores]
         if lacking or len(names) < 2:
-            what = f"{lacking[0]} has no score on it" if lacking else "it needs scores of two models"
+            what = f"{lacking[0]} has no score on the task" if lacking else "the test needs scores of two models"
             return undefined("difference", f"{what}; run `{self._evaluate}`")
         try:
             first, second = (self._items(task, name) for name in names)
@@ -159,14 +159,14 @@ def near_perfect(scores: Mapping[str, float]) -> Finding:
 def equal_scores(scores: Mapping[str, float]) -> Finding:
     """Check how far apart the models' scores are."""
     if len(scores) < 2:
-        return undefined("equal_scores", f"only {next(iter(scores))} has a score on it")
+        return undefined("equal_scores", f"only {next(iter(scores))} has a score on the task")
     apart = max(scores.values()) - min(scores.values())
     return found("equal_scores", apart, f"{len(scores)} models, from {min(scores.values()):.4f}")
 
 
 def difference_found(names: Sequence[str], estimate: Estimate) -> Finding:
     """Return the finding on two models' difference: it passes if the interval excludes 0."""
-    text = f"{names[0]} less {names[1]}"
+    text = f"{names[0]} minus {names[1]}"
     if math.isnan(estimate.value):
         return undefined("difference", f"{text}: {estimate.reason}")
     if math.isnan(estimate.low):
@@ -204,7 +204,7 @@ class PeopleChecks:
         if not contents.with_gold:
             return
         if not self._question:
-            names = ", ".join(self._known) or "none has answers yet"
+            names = ", ".join(self._known) or "no question has answers yet"
             yield undefined("people_scores", f"name the question that asks for the gold: --question ({names})")
             return
         places = {
@@ -218,7 +218,7 @@ class PeopleChecks:
             if pair.dataset == task.name and key in places and (answer := self._answers.get(pair.pair_id)):
                 both.append((*places[key], answer))
         if not both:
-            yield undefined("people_scores", f"nobody answered {self._question!r} on its items")
+            yield undefined("people_scores", f"nobody answered {self._question!r} on the task's items")
             return
         yield self._beside(task, both)
 
@@ -253,10 +253,12 @@ def _labels(both: Sequence[tuple[ContentPart, int, Sequence[Answer]]], simulated
     gold = [str(part.gold[index]) for part, index, _ in clear]
     labels = [str(label) for _, _, label in clear]
     if len({*gold, *labels}) < 2:
-        return undefined("people_labels", f"{simulated}kappa needs two labels; {len(clear)} items have a clear one")
+        return undefined(
+            "people_labels", f"{simulated}kappa needs two labels; {len(clear)} items have a majority label"
+        )
     value = float(cohen_kappa_score(labels, gold))
     wrong = [case for case, label in zip(clear, gold, strict=True) if str(case[2]) != label]
-    answer = f"{simulated}{len(clear):,} of {len(both):,} items, on which most people gave one label"
+    answer = f"{simulated}{len(clear):,} of {len(both):,} items have a majority label"
     return found("people_labels", value, answer, _rows(wrong))
 
 

@@ -163,12 +163,12 @@ def split(scores: Scores, share: float, seed: int) -> np.ndarray[tuple[int], np.
     return families.isin(held).to_numpy(bool)
 
 
-RULE = "the registered revision, then the newest mteb version, task by task"
-_MEAN_OF_SUBSET = "each score is the plain mean of mteb's main score of a subset over the splits that the task asks for"
+RULE = "for each task the registered revision is used, otherwise the newest mteb version"
+_MEAN_OF_SUBSET = "each score is the plain mean of mteb's main score on a subset over the splits that the task requires"
 SUBSET = "::"  # between task and subset
 _ROUNDED = 1e-4  # by which mteb's files may differ from the mean of their own numbers
 _REPEATED = ("Classification", "Clustering", "Regression")  # how types of tasks end that may be run several times
-_MEAN = "each score is the plain mean of mteb's main score over the splits and subsets that the task asks for"
+_MEAN = "each score is the plain mean of mteb's main score over the splits and subsets that the task requires"
 _NO_REVISION = ("", "nan", "none", "external", "no_revision_available")
 _VERSION = re.compile(r"\d+")
 
@@ -278,7 +278,7 @@ def _loaded(cache: Any, paths: Sequence[Path], **chosen: Any) -> Any:
             try:
                 TaskResult.from_disk(path)
             except (ValueError, KeyError, TypeError, AttributeError):
-                raise DataError(f"{path}: not a result of mteb's; delete it, or fetch it again") from None
+                raise DataError(f"{path}: not a result file of mteb; delete it, or fetch it again") from None
         reason = str(error).splitlines()[0]
         raise DataError(f"{cache.cache_path}: a model_meta.json cannot be read ({reason}); fetch it again") from None
 
@@ -354,7 +354,7 @@ def _home(folder: Path) -> Path:
         return folder
     if folder.name == "results":
         return folder.parent
-    raise DataError(f"{folder}: no folder 'results', which mteb's cache has (results/MODEL/REVISION/TASK.json)")
+    raise DataError(f"{folder}: no folder 'results' as in mteb's cache (results/MODEL/REVISION/TASK.json)")
 
 
 def of_table(path: Path, chosen: str) -> Scores:
@@ -367,9 +367,9 @@ def of_table(path: Path, chosen: str) -> Scores:
     frame = read_table(path)
     files = {str(path): hashlib.sha256(path.read_bytes()).hexdigest()}
     if "model" not in frame:
-        raise DataError(f"{path}: no column 'model'; it has {', '.join(map(str, frame.columns))[:300]}")
+        raise DataError(f"{path}: no column 'model'; the table has {', '.join(map(str, frame.columns))[:300]}")
     frame["model"] = frame["model"].astype(str)
-    notes: tuple[str, ...] = ("scores are the table's, over its own splits and languages",)
+    notes: tuple[str, ...] = ("scores are taken from the table, over its own splits and languages",)
     if {"task", "score"} <= set(frame.columns):
         frame, more = _one_revision(_of_benchmark(frame, chosen, path), path)
         notes += more
@@ -416,8 +416,8 @@ def _one_revision(frame: pd.DataFrame, path: Path) -> tuple[pd.DataFrame, tuple[
         if (double := frame.duplicated(key)).any():
             first = frame[double].iloc[0]
             raise DataError(
-                f"{path}: model {first['model']!r} has two scores on task {first['task']!r} and no column 'revision'"
-                " tells them apart; keep one"
+                f"{path}: model {first['model']!r} has two scores on task {first['task']!r}, and there is no column"
+                " 'revision'; keep one score"
             )
         return frame, ()
     frame = frame.assign(revision=frame["revision"].astype(str))
@@ -448,7 +448,7 @@ def _age(version: str) -> int:
 
 
 def _revision_note(several: int) -> tuple[str, ...]:
-    return (f"{several} models have several revisions; used is {RULE}",) if several else ()
+    return (f"{several} models have several revisions: {RULE}",) if several else ()
 
 
 def slash(name: str) -> str:
@@ -531,7 +531,7 @@ def read(options: argparse.Namespace, *, by_subset: bool = False) -> tuple[Score
             tasks = public_tasks(options.benchmark)
             scores = as_asked(scores, tasks)
         if languages:
-            note = "the table's scores are over all languages of a task, not only over those in --languages"
+            note = "the table's scores cover all languages of a task, not only those in --languages"
             scores = dataclasses.replace(scores, notes=(*scores.notes, note))
     else:
         scores, tasks = _results(path, options, languages, by_subset)
@@ -550,7 +550,7 @@ def benchmark_name(options: argparse.Namespace) -> str:
     if path.is_dir() or path.suffix.lower() in _TABLES:
         return str(options.benchmark)
     if "/" in options.source or path.exists():
-        raise DataError(f"--from {path}: neither a folder nor a table ({', '.join(_TABLES)})")
+        raise DataError(f"--from {path}: neither an existing folder nor a table ({', '.join(_TABLES)})")
     return str(options.source)
 
 
@@ -562,6 +562,6 @@ def _results(
     whole_benchmark = public_tasks(name) if name else tasks_in(path)
     tasks = narrowed(whole_benchmark, languages)
     if not tasks:
-        raise StudyError(f"--languages {','.join(languages)}: no task of {name or path} is in any of them")
+        raise StudyError(f"--languages {','.join(languages)}: no task of {name or path} is in these languages")
     with tqdm(desc="reading results", unit="file", delay=1, leave=False) as bar:
         return of_results(folder, tasks, bar.update, by_subset=by_subset), tasks

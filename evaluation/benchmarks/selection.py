@@ -89,15 +89,13 @@ class BenchmarkSelection:
 def checked(facts: pd.DataFrame, request: SelectionRequest) -> Coverage:
     """Return the needs of a selection and the costs of tasks. Raises StudyError if no selection fits the budget."""
     if not -1 <= request.rho <= 1 or not request.mse >= 0:  # also refuses NaN
-        raise StudyError(
-            f"--rho {request.rho:g} --mse {request.mse:g}: give a rho from -1 to 1, and an mse of at least 0"
-        )
+        raise StudyError(f"--rho {request.rho:g} --mse {request.mse:g}: rho must be from -1 to 1, and mse at least 0")
     needs = coverage(facts, request.cover, request.languages, request.keep, costs(facts, request.unit))
     cheapest = needs.cheapest()
     if request.budget and not needs.within(needs.price(cheapest), request.budget):
         raise StudyError(
             f"--budget {amount(request.budget)} {request.unit}: the cheapest selection that meets the requirements"
-            f" ({len(needs.needs)} by --cover {request.cover}, {int(needs.required.sum())} tasks by --keep) takes"
+            f" ({len(needs.needs)} from --cover {request.cover}, {int(needs.required.sum())} tasks from --keep) takes"
             f" {priced(needs, cheapest, request.unit)}; raise the budget, name fewer"
             " --languages, or cover less (--cover type)"
         )
@@ -144,8 +142,7 @@ def select(
     ways["mmteb"] = (stopped, float(stopped.sum()), by_tasks)
     if request.method not in ways:
         raise StudyError(
-            "--method backward: it cannot reach the budget, as all its remaining tasks are required;"
-            " use --method agreement"
+            "--method backward: cannot reach the budget, as all remaining tasks are required; use --method agreement"
         )
     judged = {
         name: _judged(name, chosen, size, (held_scores, needs, way), request.seed)

@@ -84,7 +84,7 @@ def answer(selection: BenchmarkSelection) -> str:
         needs, budget = selection.coverage, selection.request.budget
         if budget and needs.within(float(needs.cost.sum()), budget):
             return f"All {n} tasks are within the budget, so there is nothing to choose."
-        return f"All {n} tasks are chosen: --cover, --keep or MMTEB's thresholds allow removing none."
+        return f"All {n} tasks are chosen: --cover, --keep or MMTEB's thresholds allow no task to be removed."
     if math.isnan(tau.value):
         return f"{n} of {n_all} tasks were chosen; whether they keep the ranking is unknown: {tau.reason}."
     return (
@@ -97,7 +97,7 @@ def against_random(way: TaskSelection) -> str:
     """Return whether a selection beats random ones, in words."""
     shares, n = way.agreement.as_good, len(way.agreement.random_tau)
     if way.agreement.beats_random is None:
-        return "Whether it beats random selections is unknown: none fits the budget, or none ranks the models."
+        return "Whether it beats random selections is unknown: no random selection fits the budget or ranks the models."
     text = f"{shares['tau']:.1%} of {n:,} random selections are at least as good by tau, {shares['rho']:.1%} by rho"
     if way.agreement.beats_random:
         return f"It beats random: {text}."
@@ -139,20 +139,20 @@ def notes(selection: BenchmarkSelection) -> list[str]:
     scores, request = selection.scores, selection.request
     n_models = len(selection.held) - int(selection.held.sum())
     lines = [
-        f"chosen by {n_models} models, judged on {int(selection.held.sum())} of other families (seed {request.seed});"
+        f"chosen with {n_models} models, judged on {int(selection.held.sum())} of other families (seed {request.seed});"
         " intervals are 95% percentile bootstraps over the held-out models",
         "models are ranked by Borda counts; random selections meet the same needs within the same budget",
         *scores.notes,
     ]
     if n_models - 1 <= selection.scores.frame.shape[1]:
-        lines.append("no more models than tasks: regressions use the least-norm solutions, as MMTEB's did")
+        lines.append("there are no more models than tasks, so regressions use the least-norm solutions, as MMTEB's did")
     if not all(step.within for step in selection.trace):
         n = sum(step.within for step in selection.trace)
         lines.append(
             f"MMTEB's thresholds (rho {request.rho:g}, error {request.mse:g}) remove {n} tasks; later steps are ours"
         )
     if "backward" not in selection.ways:
-        lines.append("backward selection does not reach this budget: all its remaining tasks are required")
+        lines.append("backward selection does not reach this budget, as all remaining tasks are required")
     for kind in ("model", "task"):
         omitted = [omission for omission in scores.omissions if omission.kind == kind]
         if omitted:
@@ -228,7 +228,9 @@ def write(folder: Path, selection: BenchmarkSelection, tasks: dict[str, Any], so
                 f" {', '.join(lacking[:5])}"
             )
         if several := [name for name, task in fitting.items() if len(task.eval_splits) > 1]:
-            lines.append(f"{STUDY} uses the first split of {', '.join(several[:5])}, which mteb scores on several")
+            lines.append(
+                f"{STUDY} uses the first split of {', '.join(several[:5])}, which mteb scores on several splits"
+            )
     else:
         lines.append(f"no {STUDY}: no chosen task is an mteb task that studies support")
     files["selection.json"] = json_file(_summary(selection, source, lines))
@@ -414,7 +416,7 @@ def select_tasks(options: argparse.Namespace) -> int:
     scores = whole(scores, options.gaps)
     if scores.frame.shape[1] < LEAST_TASKS:
         n = scores.frame.shape[1]
-        raise DataError(f"{n} tasks are left of those in {options.source}; a selection needs at least {LEAST_TASKS}")
+        raise DataError(f"{n} tasks of {options.source} are usable; a selection needs at least {LEAST_TASKS}")
     facts = facts.loc[[str(name) for name in scores.frame]]
     request = SelectionRequest(
         budget, unit, options.method, options.cover, tuple(options.languages), tuple(options.keep), options.rho,
@@ -423,7 +425,7 @@ def select_tasks(options: argparse.Namespace) -> int:
     if options.dry_run:
         needs = checked(facts, request)
         print(f"{scores.frame.shape[0]} models and {len(facts)} tasks without gaps; {len(scores.omissions)} left out")
-        print(f"all of them: {priced(needs, needs.cost > -1, unit)}; the cheapest selection that meets"
+        print(f"all tasks: {priced(needs, needs.cost > -1, unit)}; the cheapest selection that meets"
               f" {len(needs.needs)} needs: {priced(needs, needs.cheapest(), unit)}")  # fmt: skip
         print("\n".join(left_out(scores.omissions)))
         return 0

@@ -105,7 +105,7 @@ def coverage(tasks: pd.DataFrame, cover: str, languages: Sequence[str], keep: Se
     """
     names = list(tasks.index)
     if missing := [name for name in keep if name not in names]:
-        raise StudyError(f"--keep {missing[0]}: not one of the {len(names)} tasks; correct it, or leave it out")
+        raise StudyError(f"--keep {missing[0]}: not one of the {len(names)} tasks; correct the name, or leave it out")
     rows: dict[str, Bools] = {}
     types = tasks["type"].to_numpy(str)
     if cover != "none":
@@ -263,7 +263,7 @@ class RankingAgreement:
 
     @property
     def beats_random(self) -> bool | None:
-        """Whether fewer than 5% of random selections are as good by either measure; None if unknown."""
+        """True if fewer than 5% of random selections are as good by either measure; None if unknown."""
         shares = list(self.as_good.values())
         return None if np.isnan(shares).any() else max(shares) < BEATS
 

@@ -76,13 +76,13 @@ def draw_documents(dataset: Dataset, number: int, *, stratified: bool, seed: int
     labels = [gold[0] if isinstance(gold, list) and len(gold) == 1 else gold for gold in part.gold]
     if any(isinstance(label, list) for label in labels):
         raise DataError(
-            f"data set {dataset.name!r}: its labels have several levels, which the smaller file does not support"
+            f"data set {dataset.name!r} has labels of several levels, which smaller data sets do not support"
         )
     distinct = len(set(labels))
     if not distinct <= number < len(labels):
         raise DataError(
             f"--documents {number:,}: {dataset.name!r} has {len(labels):,} documents and {distinct:,} labels; choose a"
-            " number below the documents and not below the labels"
+            " number below that of documents and not below that of labels"
         )
     rng = stream(seed, "documents", dataset.name)
     if stratified:
@@ -97,7 +97,7 @@ def draw_documents(dataset: Dataset, number: int, *, stratified: bool, seed: int
         f" {'stratified by label' if stratified else 'regardless of labels'} (seed {seed})",
         *([f"{len(set(chosen)):,} of them are distinct: the others are repeats"] if replacement else []),
         f"{len(chosen_labels):,} of {distinct:,} labels are left",
-        "mteb's protocol clusters ten draws of 16,384 of these, with replacement; `protocol: paper` clusters all once",
+        "mteb's protocol clusters ten draws of 16,384 of them, with replacement; `protocol: paper` clusters all once",
     ]
     sizes = {"documents": len(labels), "labels": distinct}
     return Smaller(small, sizes, {"documents": number, "labels": len(chosen_labels)}, how)
@@ -112,7 +112,7 @@ def draw_queries(dataset: Dataset, number: int, seed: int) -> list[str]:
         if any(value > 0 and passage in search.passages for passage, value in search.relevant.get(query, {}).items())
     ]
     if not answered:
-        raise DataError(f"data set {dataset.name!r}: no query has a relevant passage, so there is nothing to search")
+        raise DataError(f"data set {dataset.name!r}: no query has a relevant passage, so no query can be drawn")
     if len(answered) <= number:
         return answered
     places = stream(seed, "queries", dataset.name).choice(len(answered), number, replace=False)

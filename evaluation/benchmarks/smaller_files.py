@@ -84,7 +84,9 @@ def _made(study: Study, options: argparse.Namespace) -> tuple[Smaller, Holding, 
     for kind, names in _OF.items():
         if kind != unit.task and (named := [name for name in names if getattr(options, name)]):
             options_of_task = ", ".join(f"--{name}" for name in _OF[unit.task])
-            raise StudyError(f"--{named[0]} is for {kind}, but {options.task!r} is {unit.task}; use {options_of_task}")
+            raise StudyError(
+                f"--{named[0]} works only for {kind}, but {options.task!r} is {unit.task}; use {options_of_task}"
+            )
     pooled: list[str] = []
     if unit.task == "clustering":
         number = options.documents or int(0.04 * len(contents_of(unit.dataset).scored[0].items))
@@ -124,7 +126,7 @@ def answer(holds: Holding) -> str:
         why = holds.tau.reason if n else "no model of the study has a score on the whole data set; evaluate it first"
         return f"Whether it ranks models like the whole data set is unknown: {why}."
     tau, rho = (interval_words(estimate, "not known") for estimate in (holds.tau, holds.rho))
-    return f"Agreement of the ranking of {n} models with that on the whole data set: tau {tau}, rho {rho}."
+    return f"Agreement between the rankings of {n} models on the smaller and the whole data set: tau {tau}, rho {rho}."
 
 
 def text(smaller: Smaller, holds: Holding) -> str:
@@ -144,7 +146,7 @@ def notes(smaller: Smaller, holds: Holding) -> Sequence[str]:
         if math.isnan(estimate.low) and estimate.reason:
             lines.append(estimate.reason if estimate.reason.startswith(name) else f"{name}: {estimate.reason}")
     if len(holds.scores) and holds.scores["in_pool"].all():
-        lines.append("every ranked model also made the pool: nothing is known about others")
+        lines.append("every ranked model also helped to make the pool, so nothing is known about other models")
     return lines
 
 

@@ -23,7 +23,7 @@ def of_table(path: Path) -> pd.DataFrame:
     """Read a user's table: a row a task, `task` and any of type, languages (by spaces), texts, characters, seconds."""
     frame = read_table(path)
     if "task" not in frame:
-        raise DataError(f"{path}: no column 'task'; it has {', '.join(map(str, frame.columns))}")
+        raise DataError(f"{path}: no column 'task'; the table has {', '.join(map(str, frame.columns))}")
     names = frame["task"].astype(str)
     if names.duplicated().any():
         raise DataError(f"{path}: task {names[names.duplicated()].iloc[0]!r} is in two rows; keep one")
@@ -134,8 +134,8 @@ def merged(names: Sequence[str], mteb: pd.DataFrame, own_facts: pd.DataFrame | N
     untyped = [name for name in names if not isinstance(merged_facts["type"][name], str)]
     if untyped:
         raise DataError(
-            f"task {untyped[0]!r}{_and_others(untyped)} is not one of mteb's and has no type; list it in a table with"
-            " the columns task, type, languages, and name that with --tasks FILE"
+            f"task {untyped[0]!r}{_and_others(untyped)} is not a task of mteb and has no type; list it in a table with"
+            " the columns task, type, languages, and name the table with --tasks FILE"
         )
     merged_facts["languages"] = [cell if isinstance(cell, tuple) else () for cell in merged_facts["languages"]]
     return merged_facts

@@ -20,8 +20,8 @@ def main() -> int:
     """Parse the command line and run the command."""
     parser = cli.Parser(
         prog="plumbline bundle",
-        description="Export what people accepted in a study, with the ratings behind it, as one file (a bundle)\n"
-        "that others can check and evaluate on.",
+        description="Export the accepted transformations of a study, with the ratings behind them, as one file (a\n"
+        "bundle) that others can check and evaluate on.",
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -60,7 +60,7 @@ def main() -> int:
 
 def _add_evaluate(commands: Commands) -> None:
     example = "demo.plumb --model intfloat/multilingual-e5-small"
-    evaluate = _command(commands, "evaluate", "evaluate", "score models on what people accepted", example)
+    evaluate = _command(commands, "evaluate", "evaluate", "score models on the accepted transformations", example)
     _add_bundle(evaluate)
     add = evaluate.add_argument
     add(
@@ -73,9 +73,16 @@ def _add_evaluate(commands: Commands) -> None:
     add("--study", type=cli.local, metavar="FILE", help="your study, whose `evaluation.models` are scored")
     add("--exports", metavar="DIR", help="the folder for records (default: exports/)")
     _add_copies(evaluate)
-    add("--beside", nargs="+", default=[], type=cli.local, metavar="FOLDER", help="other evaluations to show")
+    add(
+        "--beside",
+        nargs="+",
+        default=[],
+        type=cli.local,
+        metavar="FOLDER",
+        help="folders of other evaluations to show beside it",
+    )
     add("--include-rejected", action="store_true", help="also score rejected transformations, marked as such")
-    add("--simulated", action="store_true", help="rehearse on a bundle whose ratings are simulated")
+    add("--simulated", action="store_true", help="as a rehearsal, accept simulated ratings")
 
 
 def _add_copies(parser: argparse.ArgumentParser) -> None:

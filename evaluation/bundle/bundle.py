@@ -219,7 +219,8 @@ class Bundle:
             points = [value for value in pc.unique(values).to_pylist() if not math.isnan(value)]
             if off := sorted(set(points) - set(self.rubric.scale_of(question))):
                 raise DataError(
-                    f"{self._where(records.RATINGS)} has a rating {off[0]:g} for {question!r}, off its scale; {AGAIN}"
+                    f"{self._where(records.RATINGS)} has a rating {off[0]:g} for {question!r}, outside its scale;"
+                    f" {AGAIN}"
                 )
 
     def _kinds(self) -> dict[str, Transformation]:
@@ -326,7 +327,7 @@ class Archive:
         self._unpacked -= after[1] - before[1]
         if self._cells < 0 or self._unpacked < 0:
             self._too_large = self._too_large or name.removeprefix(f"{self.path}/")
-            raise self.bad(f"needs more memory for {self._too_large} than any bundle of its size")
+            raise self.bad(f"needs more memory for {self._too_large} than a bundle of its size may use")
 
     def words(self, name: str) -> bytes:
         """Return a member that is JSON. Raises as `read`, and for JSON that is too large or nested too deep."""
@@ -337,7 +338,7 @@ class Archive:
         for mark in marks:
             depth += (mark in b"[{") - (mark in b"]}")
             if depth > DEEPEST:
-                raise self.bad(f"has {name} nested too deep")
+                raise self.bad(f"has {name} with JSON nested too deeply")
         return content
 
     def close(self) -> None:
@@ -359,12 +360,12 @@ class Archive:
                 while piece := file.read(_PIECE):
                     remaining -= len(piece)
                     if remaining < 0:
-                        raise self.bad(f"has more bytes of {name} than it declares")
+                        raise self.bad(f"has more bytes in {name} than it declares")
                     yield piece
         except _AS_READ as error:
             raise self.bad(f"is damaged in {name} ({error})") from None
         if remaining and limit >= self.size(name):
-            raise self.bad(f"has fewer bytes of {name} than it declares")
+            raise self.bad(f"has fewer bytes in {name} than it declares")
 
     def _refuse_strange(self) -> None:
         listed = self._zip.infolist()
@@ -376,15 +377,15 @@ class Archive:
             if not plain or "\0" in getattr(member, "orig_filename", name):
                 raise self.bad(f"has an unexpected member {name[:80]!r}")
             if kind not in (0, stat.S_IFREG):
-                raise self.bad(f"has a member {name} that is not a file (a link, say)")
+                raise self.bad(f"has a member {name} that is not a file (but a link, for example)")
             if member.flag_bits & 1 or member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                 raise self.bad(f"has {name} encrypted or compressed in an unexpected way")
         if len(listed) > len(self._members):
-            raise self.bad("has two members of one name")
+            raise self.bad("has two members with the same name")
         if (total := sum(member.file_size for member in listed)) > LARGEST:
             raise self.bad(f"has {total:,} bytes when unpacked; at most {LARGEST:,} are read")
         if total > self._unpacked:
-            raise self.bad(f"has {total:,} bytes when unpacked, of at most {self._unpacked:,} for its size")
+            raise self.bad(f"has {total:,} bytes when unpacked; at most {self._unpacked:,} are read for its size")
         if MANIFEST not in self._members:
             raise self.bad(f"has no {MANIFEST}: it is empty, or not a bundle")
 
@@ -426,7 +427,7 @@ def check_signature(path: Path, key: str) -> str:
     """
     signature, tool = signature_of(path), shutil.which("minisign")
     if not signature.is_file():
-        raise DataError(f"{path} is not signed: no file {signature}; ask its maker, or leave out --key")
+        raise DataError(f"{path} is not signed: no file {signature}; ask its maker for it, or leave out --key")
     if tool is None:
         raise StudyError("--key: checking signatures needs minisign; install it (apt install minisign)")
     by = ["-p", key] if Path(key).is_file() else ["-P", key]

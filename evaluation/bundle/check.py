@@ -88,7 +88,7 @@ def other_judgements(bundle: Bundle) -> Iterator[Fault]:
     try:
         decided = beside(bundle.evidence, people, of_judges)
     except ValueError as error:  # frames that cannot be judgements: scores off the scale, one twice
-        yield records.JUDGEMENTS, f"cannot be judges' answers: {error}"
+        yield records.JUDGEMENTS, f"has invalid judgements: {error}"
         return
     for verdict in other_judged(bundle.verdicts, of_verdicts(decided, bundle.verdicts)):
         what = f"{verdict.transformation} in {verdict.language}"
@@ -149,32 +149,32 @@ def other_records(bundle: Bundle) -> Iterator[Fault]:
         return
     rules = rules_in(bundle)
     if not seen.rules:
-        yield "rules.json", f"is empty, but the verdicts follow rule {verdicts[0].rule_id}: its proof was removed"
+        yield "rules.json", f"is empty, but the verdicts follow rule {verdicts[0].rule_id}: somebody removed its entry"
     for fixed in seen.rules:  # the rubric is not in those of earlier versions
         if lacking := [name for name in ("acceptance", "raters") if name in rules and name not in fixed.rules]:
             yield "rules.json", f"has rules of {fixed.fixed_at:%Y-%m-%d} without {lacking[0]!r}: somebody removed it"
     if not seen.looks:
-        yield "looks.json", "is empty, although each verdict leaves an entry there"
+        yield "looks.json", "is empty, although each verdict adds an entry"
     due = {name: getattr(verdicts[0], name) for name in _HASHES}
     for name in _HASHES:
         if len({getattr(verdict, name) for verdict in verdicts}) > 1:
             yield records.VERDICTS, f"has verdicts with different {name}, although all are reached together"
         last = getattr(seen.looks[-1], name) if seen.looks else ""
         if last and last != due[name]:
-            yield "looks.json", f"ends with another {name} than the verdicts"
+            yield "looks.json", f"ends with a {name} that is not the verdicts'"
     if seen.waves and seen.waves[-1].pairs_sha256 != due["pairs_sha256"]:
-        yield "waves.json", "ends with another pairs_sha256 than the verdicts"
+        yield "waves.json", "ends with a pairs_sha256 that is not the verdicts'"
     if any(verdict.withdrawn_hash != withdrawn_hash(seen.collected.withdrawn) for verdict in verdicts):
-        yield records.VERDICTS, "has another withdrawn_hash than the withdrawn pairs"
+        yield records.VERDICTS, "has a withdrawn_hash that does not match the withdrawn pairs"
     if any(verdict.kept_hash != kept_hash(seen.decisions) for verdict in verdicts):
-        yield records.VERDICTS, "has another kept_hash than the decisions to keep raters"
+        yield records.VERDICTS, "has a kept_hash that does not match the decisions to keep raters"
     counted = len(counting_ratings(seen.collected.sample_ratings, seen.study.raters.per_pair))
     if seen.looks and seen.looks[-1].n_ratings != counted:
-        yield "looks.json", f"ends with {seen.looks[-1].n_ratings} ratings, but {counted} count"
+        yield "looks.json", f"ends with {seen.looks[-1].n_ratings} ratings, but {counted} ratings count"
 
 
 def other_makers(bundle: Bundle) -> Iterator[Fault]:
-    """Yield faults of pairs and verdicts whose unit or maker is not the study's."""
+    """Yield faults of pairs and verdicts whose unit or generator is not the study's."""
     study, kinds = bundle.evidence.study, dict[str, str]()
     for pair in bundle.evidence.collected.sample_pairs:
         kinds.setdefault(pair.transformation, pair.generator_kind)
@@ -185,11 +185,14 @@ def other_makers(bundle: Bundle) -> Iterator[Fault]:
             return
         for name in ("generator_hash", "prompt_hash"):
             if getattr(pair, name) != getattr(transformation, name):
-                yield records.PAIRS, f"has pair {pair.pair_id} with another {name} than {records.TRANSFORMATIONS}"
+                yield records.PAIRS, f"has pair {pair.pair_id} whose {name} is not that in {records.TRANSFORMATIONS}"
                 return
     for verdict in bundle.verdicts:
         if verdict.generator_kind != kinds.get(verdict.transformation, verdict.generator_kind):
-            yield records.VERDICTS, f"says that {verdict.transformation} was made by {verdict.generator_kind!r}"
+            yield (
+                records.VERDICTS,
+                f"says that {verdict.transformation} was made by {verdict.generator_kind!r}, unlike the pairs",
+            )
 
 
 def other_supply(bundle: Bundle) -> Iterator[Fault]:
@@ -207,7 +210,8 @@ def other_supply(bundle: Bundle) -> Iterator[Fault]:
         for supply in (supply for supply in supplies if supply.transformation == name):
             counted.add((name, supply.language))
             yield from (
-                ("sample.json", f"says for {name} in {supply.language}: {what}") for what in _ruled_out(supply, now)
+                ("sample.json", f"has wrong counts for {name} in {supply.language}: {what}")
+                for what in _ruled_out(supply, now)
             )
     for supply in supplies:
         if (supply.transformation, supply.language) not in counted:
@@ -232,11 +236,11 @@ def _ruled_out(supply: Supply, now: Counter[tuple[str, str]]) -> Iterator[str]:
     usable, then = supply.ok + supply.kept_out, supply.ok + supply.kept_out + supply.failed + supply.unanswered
     counts = {"ok": supply.ok, "kept_out": supply.kept_out, "failed": supply.failed, "unanswered": supply.unanswered}
     if less := [name for name, count in counts.items() if count < 0]:
-        yield f"{less[0]} {counts[less[0]]}, which is not a count"
+        yield f"{less[0]} is {counts[less[0]]}, but no count is negative"
     if usable > ok or then > ok + failed:
-        yield f"{usable} usable of {then} outputs, but there are {ok} of {ok + failed}"
+        yield f"{usable} usable of {then} outputs, but the bundle has {ok} of {ok + failed}"
     if failed > supply.failed + supply.unanswered + max(0, ok + failed - then):
-        yield f"{supply.failed} failed, but there are {failed}"
+        yield f"{supply.failed} failed, but the bundle has {failed}"
     decided = usable + supply.failed
     if decided and abs(supply.failed_share - supply.failed / decided) > 1e-9:
         yield f"failed_share {supply.failed_share:g}, but its counts give {supply.failed / decided:g}"
@@ -251,16 +255,16 @@ def other_manifest(bundle: Bundle) -> Iterator[Fault]:
     due["generator"] = settings.get("generator", {})
     for name, value in due.items():
         if getattr(manifest, name) != value:
-            yield "manifest.json", f"has another {name} than {records.STUDY}"
+            yield "manifest.json", f"has a {name} that is not that in {records.STUDY}"
     ratings = bundle.evidence.collected.plain_ratings
     times = ratings.loc[ratings["status"] == "submitted", "submitted_at"]
     if len(times) and manifest.rated != (first_last := (f"{times.min():%Y-%m-%d}", f"{times.max():%Y-%m-%d}")):
         yield (
             "manifest.json",
-            f"says rated {' to '.join(manifest.rated)}, but the ratings are of {' to '.join(first_last)}",
+            f"says rated from {' to '.join(manifest.rated)}, but the ratings are from {' to '.join(first_last)}",
         )
     if not manifest.comments and (ratings["comment"] != "").any():
-        yield "manifest.json", "says that raters' comments are left out, but they are in it"
+        yield "manifest.json", "says that raters' comments are left out, but the ratings have comments"
     for source, spec in zip(manifest.datasets, bundle.study().datasets, strict=False):  # others are named by `_prompts`
         kind = "mteb" if spec.mteb else "local"
         if source.kind != kind:
@@ -287,7 +291,10 @@ def other_texts(bundle: Bundle) -> Iterator[Fault]:
             yield member, f"has texts in languages other than the manifest's {', '.join(source.languages)}"
     for pair in bundle.evidence.collected.sample_pairs:
         if tasks.get(pair.dataset) != pair.task_type:
-            yield records.PAIRS, f"says that pair {pair.pair_id} is from {pair.dataset!r} ({pair.task_type})"
+            yield (
+                records.PAIRS,
+                f"says that pair {pair.pair_id} is from {pair.dataset!r} ({pair.task_type}), unlike the manifest",
+            )
             return
 
 
@@ -343,7 +350,7 @@ def _other_members(bundle: Bundle, step: Callable[[], object]) -> Iterator[Fault
         if name not in present:
             yield name, _MISSING
         elif bundle.archive.size(name) != member.size or bundle.archive.sha256(name) != member.sha256:
-            yield name, "was edited: its hash is not the manifest's"
+            yield name, "was edited: its hash differs from the manifest's"
 
 
 def _prompts(bundle: Bundle) -> Iterator[Fault]:
@@ -370,10 +377,13 @@ def _rules(bundle: Bundle) -> Iterator[Fault]:
     rule, rubric = CampaignRecords.open(seen.study).rule_id, seen.rubric.identity()
     for verdict in bundle.verdicts:
         if verdict.rule_id != rule or verdict.rubric_hash not in ("", rubric):
-            yield records.VERDICTS, f"has a verdict on {verdict.transformation} by other rules or questions"
+            yield (
+                records.VERDICTS,
+                f"has a verdict on {verdict.transformation} by rules or questions that are not the study's",
+            )
     counts = dict(Counter(verdict.decision for verdict in bundle.verdicts))
     if seen.looks and dict(seen.looks[-1].decisions) != counts:
-        yield "looks.json", "ends with other decisions than the verdicts"
+        yield "looks.json", "ends with decisions that are not the verdicts'"
     if bool(ratings["simulated"].any()) != bundle.manifest.simulated:
         yield "manifest.json", "contradicts the ratings on whether they are simulated"
     programs = ratings["rater_id"].str.startswith(SIMULATED)
@@ -394,7 +404,7 @@ def _marks(bundle: Bundle) -> Iterator[Fault]:
         if len(rows):
             row = ratings.iloc[int(rows[0])]
             what = f"{row['rater_id']}'s rating of pair {row['pair_id']}"
-            yield records.RATINGS, f"marks {what} as {name} {row[name]!r}, which no decision says"
+            yield records.RATINGS, f"marks {what} as {name} {row[name]!r}, against the decisions"
 
 
 def _computed(bundle: Bundle) -> Iterator[Fault]:
@@ -415,7 +425,7 @@ def _outputs(bundle: Bundle) -> Iterator[Fault]:
             member = records.outputs_of(name, seed)
             table = bundle.outputs(name, seed, ("key", "text_id", "datasets", "output", "status", COPY))
             if _covered(table) != due:
-                yield member, "covers other texts than the data sets"
+                yield member, "covers texts that are not those of the data sets"
             has_text = pc.xor(pc.not_equal(table["output"], ""), pc.not_equal(table[COPY], ""))
             if not pc.all(pc.equal(has_text, pc.equal(table["status"], "ok")), min_count=0).as_py():
                 yield member, "has outputs whose status contradicts their text"
@@ -456,7 +466,7 @@ def _texts(bundle: Bundle) -> Iterator[Fault]:
             if due is None:
                 due = hashes[text, code] = text_id(text, code)
             if digest != due:
-                yield member, f"was edited: the text {text[:40]!r} has another hash"
+                yield member, f"was edited: the text {text[:40]!r} does not match its hash"
                 break
 
 

@@ -127,7 +127,7 @@ def evaluate(options: argparse.Namespace) -> int:
         done = evaluate_bundle(bundle, models, exports, wanted)
     print(report.evaluation(bundle, done))
     outcome, path = done.outcome, done.study.folder / "scores.parquet"
-    print(f"\n{outcome.made} scores made, {outcome.kept} were there -> {path}")
+    print(f"\n{outcome.made} scores made, {outcome.kept} were there already -> {path}")
     try:
         print(f"report -> {report.write_report(bundle, done)}")
     except ModuleNotFoundError as error:

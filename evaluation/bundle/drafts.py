@@ -60,7 +60,7 @@ def drafts_of(bundle: Bundle) -> tuple[list[TaskDraft], list[str]]:
         drafts += _of_dataset(bundle, source, dataset, of_dataset, left_out)
     if not any(draft.transformation != ORIGINAL for draft in drafts):
         reasons = "; ".join(left_out) or "no verdict accepts a transformation"
-        raise DataError(f"{bundle.path} gives no task: {reasons}")
+        raise DataError(f"{bundle.path}: no task can be made: {reasons}")
     names = [draft.metadata.name for draft in drafts]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise StudyError(f"two tasks would be called {twice[0]}; rename one of the study's data sets")
@@ -75,7 +75,9 @@ def _units_of(name: str, units: Sequence[ScoreUnit]) -> tuple[list[ScoreUnit], l
             continue
         first = of_place[0]
         if first.task == "instruction_reranking":
-            return [], [f"{name}: a task of instruction reranking for mteb would need code of its own"]
+            return [], [
+                f"{name}: mteb tasks of instruction reranking would need their own code, which is not supported"
+            ]
         if any(unit.decision.status == "left_out" for unit in of_place):
             left_out.append(f"{name}, {transformation}: {first.decision.reason}")
         else:
@@ -185,8 +187,8 @@ def _metadata(
     reference = dataset.reference or bundle.manifest.reference
     if not reference:
         raise StudyError(
-            f"mteb requires the address of a page about each data set, and {dataset.name!r} has none; add"
-            f" `reference` to its part of `bundle.datasets` in the study, or to `bundle`"
+            f"data set {dataset.name!r} has no `reference`, the address of a page about it, which mteb requires; add it"
+            f" to `bundle.datasets` in the study, or to `bundle`"
         )
     of_bundle = metadata_of(bundle, source, dataset, [unit], ["default"])
     name = identifier(dataset.name) + identifier(unit.transformation)  # of no task of mteb, where originals may be one

@@ -87,9 +87,9 @@ def evaluate_bundle(
         alike, n_left_out = like_for_like(scores, frame)
         same = _as_scored(scores, alike)
         alike = alike[~alike["model"].isin(same)]
-        notes += [f"{name.strip(' ()')}: the same scores of {', '.join(same)}"] if same else []
+        notes += [f"{name.strip(' ()')}: the same scores for {', '.join(same)}"] if same else []
         others.append(alike.assign(model=alike["model"] + name))
-        notes += [f"{name.strip(' ()')}: {count(n_left_out, 'score')} left out, on other items, texts or settings"] * (
+        notes += [f"{name.strip(' ()')}: {count(n_left_out, 'score')} left out, as items, texts or settings differ"] * (
             n_left_out > 0
         )
     return BundleEvaluation(study, outcome, scores, pd.concat(others, ignore_index=True), tuple(notes))
@@ -131,7 +131,7 @@ def specs(bundle: Bundle, names: Sequence[str], of_user: Mapping[str, dict[str, 
         if name in scored and "/" not in name and not (name in of_user or name in makers or Path(name).is_dir()):
             raise StudyError(
                 f"--model {name}: the maker loaded it from a folder, a package or a server, which is not in the bundle;"
-                " describe it in a study of your own, and pass that with --study FILE"
+                " describe it in a study of your own and name that with --study FILE"
             )
     return [of_user.get(name) or _spec(name, makers) for name in dict.fromkeys(names)]
 

@@ -71,7 +71,7 @@ def export(
     if study.raters.suggestions != "none":
         raise StudyError(
             f"{study.file}: half of its pairs show judges' scores (raters.suggestions); bundles of such experiments are"
-            " not supported; rate a study without it"
+            " not supported; rate a study without that setting"
         )
     names = [spec.name for spec in study.datasets]
     for name in study.bundle.datasets:

@@ -56,7 +56,7 @@ def export_folder(
 def new_folder(out: Path) -> Iterator[Path]:
     """Make a folder to write to, which becomes `out` when it is complete. Raises StudyError if `out` is not empty."""
     if out.exists() and not (out.is_dir() and not any(out.iterdir())):
-        raise StudyError(f"--out {out}: this exists already; name a new or empty folder")
+        raise StudyError(f"--out {out}: the path exists and is not an empty folder; name a new or empty folder")
     make_folder(out.parent)
     clear_left(out)
     temporary = out.with_name(f".{out.name}.{os.getpid()}.tmp")
@@ -69,7 +69,7 @@ def new_folder(out: Path) -> Iterator[Path]:
 
 
 _COPIED: dict[str, tuple[str, type[Record], str]] = {
-    "pairs": (records.PAIRS, Pair, "the rated pairs: a sample of the outputs with their originals"),
+    "pairs": (records.PAIRS, Pair, "the rated pairs: a sample of outputs, with their originals"),
     "ratings": (records.RATINGS, Rating, "one answer of one rater to one question on one pair, under pseudonyms"),
     "pair_means": (records.MEANS, PairMean, "each pair's means, and whether they reach the threshold"),
     "controls": (records.CONTROLS, Pair, "pairs that check raters; they do not count in verdicts"),
@@ -90,23 +90,23 @@ _OF_VERDICTS = ("transformation", "axis", "pool", "language", "output_languages"
 _OF_GROUPS = ("level", "name", "axis", "transformations", "simulated")
 _OF_DATA = {
     "text": "the text",
-    "label": "its class",
-    "labels": "its classes",
+    "label": "the text's class",
+    "labels": "the text's classes",
     "sentence1": "the first text",
     "sentence2": "the second text",
     "score": "people's similarity score",
-    "id": "its id",
-    "language": "its language; empty if it is the data set's",
+    "id": "the text's id",
+    "language": "the text's language; empty if it is the data set's",
     "query": "the query's id, or the query",
     "passage": "the passage's id",
-    "relevance": "how relevant the passage is to the query; for summaries people's score",
+    "relevance": "how relevant the passage is to the query; for summaries, people's score",
     "positive": "passages that answer the query",
     "negative": "passages that do not answer it",
     "human_summaries": "people's summaries of one text",
-    "machine_summaries": "models' summaries of it",
+    "machine_summaries": "models' summaries of the same text",
     "instruction": "which passages are wanted",
-    "changed_instruction": "the same, changed so that other passages answer it",
-    "changed": "passages that answer the query no longer",
+    "changed_instruction": "the instruction, changed so that other passages are wanted",
+    "changed": "passages that no longer answer the query",
 }
 _AS_FILED = "as in the maker's file of this data set"
 
@@ -158,7 +158,9 @@ def _outputs(bundle: Bundle, folder: Path, step: Callable[[], object]) -> Config
 
 
 def _verdicts(bundle: Bundle, folder: Path) -> Configuration:
-    what = "whether a transformation may be used in a language, one row a question; only accepted ones are evaluated"
+    what = (
+        "the decision on each transformation in each language, one row per question; only accepted ones are evaluated"
+    )
     rows = [
         _named(verdict, _OF_VERDICTS) | numbers
         for verdict in bundle.verdicts
@@ -168,7 +170,7 @@ def _verdicts(bundle: Bundle, folder: Path) -> Configuration:
 
 
 def _agreement(bundle: Bundle, folder: Path) -> Configuration:
-    what = "means and agreement of pools, axes, languages and overall, one row a question"
+    what = "means and agreement by pool, axis, language and overall, one row per question"
     rows = [
         _named(group, _OF_GROUPS) | numbers for group in bundle.groups for numbers in map(_numbers, group.questions)
     ]

@@ -15,10 +15,10 @@ from plumbline.records import Number, Record
 from plumbline.study.base import first_complaint
 from plumbline.study.engines import JUDGE_SETTINGS
 
-Fault = tuple[str, str]  # member, what is wrong with it
+Fault = tuple[str, str]  # member, description of the fault
 COPY = "copy_of"
 AGAIN = "get it again from where it came from"
-#: A model's settings in a bundle: none reaches into a machine (a folder, a server, a key, code).
+#: A model's settings in a bundle: none gives access to a machine (by a folder, a server, a key or code).
 OF_MODELS = ("name", "kind", "revision", "prompts", "ngrams", "dimensions")
 FOLDER = "folder"  # marks a generator whose model is a folder's name: its hash covers the whole path
 KINDS = ("sentence_transformers", "mteb", "lexical")
@@ -49,47 +49,49 @@ class _Statement(BaseModel):
 class ArchiveMember(_Statement):
     """One file in the archive."""
 
-    sha256: str = Field(pattern="^[0-9a-f]{64}$", description="of its bytes")
-    size: int = Field(ge=0, description="its bytes")
+    sha256: str = Field(pattern="^[0-9a-f]{64}$", description="SHA-256 of the file")
+    size: int = Field(ge=0, description="size in bytes")
 
 
 class DatasetSource(_Statement):
     """A data set of the bundle's outputs."""
 
-    name: str = Field(description="its name in every record")
-    kind: Literal["local", "mteb"] = Field(description="a file of the maker's, or a task of mteb")
-    task: str = Field(description="its task")
-    revision: str = Field(description="of a file the hash of its bytes; of mteb's repository@commit on the hub")
-    texts: Literal["include", "reference"] = Field(description="whether its texts are in the bundle")
-    n_texts: int = Field(ge=0, description="distinct texts that were transformed")
-    languages: tuple[str, ...] = Field(description="codes of these")
-    licence: str = Field(description="of its texts")
+    name: str = Field(description="the data set's name in all records")
+    kind: Literal["local", "mteb"] = Field(description="local: a file of the maker's; mteb: a task of mteb")
+    task: str = Field(description="the data set's task")
+    revision: str = Field(description="hash of a local file's bytes; for mteb, repository@commit on the hub")
+    texts: Literal["include", "reference"] = Field(
+        description="include: the bundle has the texts; reference: it does not"
+    )
+    n_texts: int = Field(ge=0, description="number of distinct texts that were transformed")
+    languages: tuple[str, ...] = Field(description="language codes of the texts")
+    licence: str = Field(description="licence of the texts")
     citation: str = Field(default="", description="BibTeX")
-    reference: str = Field(default="", description="address of a page about it")
-    domains: tuple[str, ...] = Field(default=(), description="what the texts are, in mteb's words")
+    reference: str = Field(default="", description="address of a page about the data set")
+    domains: tuple[str, ...] = Field(default=(), description="domains of the texts, in mteb's terms")
 
 
 class BundleManifest(_Statement):
     """The manifest. Its hash is the bundle's identity."""
 
-    format: Literal["plumbline bundle"] = Field(default=FORMAT, description="what this is")
-    version: int = Field(default=VERSION, ge=1, le=VERSION, strict=True, description="of the format")
-    made_with: str = Field(description="version of Plumbline")
+    format: Literal["plumbline bundle"] = Field(default=FORMAT, description="name of the format")
+    version: int = Field(default=VERSION, ge=1, le=VERSION, strict=True, description="version of the format")
+    made_with: str = Field(description="version of Plumbline that made the bundle")
     study: str = Field(description="name of the study")
-    description: str = Field(description="the study's own")
-    edition: str = Field(description="the maker's own version of it")
-    licence: str = Field(description="of outputs and ratings")
+    description: str = Field(description="the study's description")
+    edition: str = Field(description="the maker's name for this version of the bundle")
+    licence: str = Field(description="licence of outputs and ratings")
     citation: str = Field(description="BibTeX")
-    contact: str = Field(description="whom to write to")
-    creators: tuple[str, ...] = Field(default=(), description="who made it")
-    reference: str = Field(default="", description="address of a page about it")
-    published: str = Field(default="", description="the day of its publication")
-    simulated: bool = Field(description="true if any rating is a program's and no person's")
-    comments: bool = Field(description="whether raters' free words are in it")
-    datasets: tuple[DatasetSource, ...] = Field(description="what was transformed")
+    contact: str = Field(description="contact for questions about the bundle")
+    creators: tuple[str, ...] = Field(default=(), description="creators of the bundle")
+    reference: str = Field(default="", description="address of a page about the bundle")
+    published: str = Field(default="", description="date of publication")
+    simulated: bool = Field(description="true if a program made any of the ratings")
+    comments: bool = Field(description="true if the bundle has raters' comments and free answers")
+    datasets: tuple[DatasetSource, ...] = Field(description="the transformed data sets")
     generator: dict[str, Any] = Field(description="kind (`recorded`: replayed from files), model, revision, sampling")
-    rated: tuple[str, str] = Field(description="days of the first and of the last rating")
-    members: dict[str, ArchiveMember] = Field(description="every other file in the archive")
+    rated: tuple[str, str] = Field(description="dates of the first and the last rating")
+    members: dict[str, ArchiveMember] = Field(description="all other files in the archive")
 
     def to_bytes(self) -> bytes:
         """Return the manifest as it is in the archive."""
@@ -133,30 +135,30 @@ class BundledOutput(Record):
     """The output of a text (`outputs/<transformation>/<seed>.parquet`)."""
 
     KEY = ("key",)
-    key: str = Field(description="identity: hash of everything that changes the output, as in pairs.parquet")
+    key: str = Field(description="hash of everything that affects the output, as in pairs.parquet")
     text_id: str = Field(description="the original's hash")
-    datasets: tuple[str, ...] = Field(description="data sets in which it replaces that text")
+    datasets: tuple[str, ...] = Field(description="data sets in which the output replaces the original")
     source_language: str = Field(description="the original's language")
     language: str = Field(description="the language that the output should be in")
-    output: str = Field(description="the transformed text; empty if there is none, or if it is `copy_of` a text")
-    status: Literal["ok", "failed"] = Field(description="whether there is one")
-    reason: str = Field(description="why there is none, without messages of servers or functions; empty otherwise")
+    output: str = Field(description="the transformed text; empty if it failed or is a copy (`copy_of`)")
+    status: Literal["ok", "failed"] = Field(description="ok: there is an output; failed: there is none")
+    reason: str = Field(description="why there is no output, without messages of servers or functions; empty otherwise")
     flags: tuple[str, ...] = Field(description="error types found on the last attempt")
     first_flags: tuple[str, ...] = Field(description="error types found on the first attempt")
-    attempts: int = Field(description="answers received")
+    attempts: int = Field(description="number of answers received")
     copy_of: str = Field(
         default="",
-        description="the hash of the text, if the output is a literal copy of a text that may not be shared",
+        description="if the output is a literal copy of a text that may not be shared: that text's hash",
     )
 
 
 class BundledJudged(Record):
-    """An output rated by judges (`judged.parquet`) that decide with people; its texts are elsewhere."""
+    """An output rated by judges that decide with people (`judged.parquet`), without its texts."""
 
     KEY = ("pair_id",)
-    pair_id: str = Field(description="as in pairs.parquet, where the output was rated by people too")
-    key: str = Field(description="the output's")
-    transformation: str = Field(description="its transformation")
+    pair_id: str = Field(description="the pair's id, as in pairs.parquet if people rated the output too")
+    key: str = Field(description="the output's key")
+    transformation: str = Field(description="the output's transformation")
     pool: str = Field(description="transformations rated together")
     dataset: str = Field(description="first data set that holds the original")
     task_type: str = Field(description="that data set's task")
@@ -164,25 +166,29 @@ class BundledJudged(Record):
     output_language: str = Field(description="language that the output should be in")
     seed: int = Field(description="transformation seed")
     wave: int = Field(description="wave of the sample in which it was drawn")
-    stratum: str = Field(description="where it was drawn")
-    place: int = Field(description="its place among the judged of its transformation, from 1; the sample's come first")
+    stratum: str = Field(description="stratum from which it was drawn")
+    place: int = Field(
+        description="its rank among its transformation's judged outputs, from 1; outputs of the sample come first"
+    )
 
 
 class BundledJudgement(Record):
     """One answer of one judge to one question on one output (`judgements.parquet`), without its text."""
 
     KEY = ("key",)
-    key: str = Field(description="identity: hash of judge, prompt, question, order and pair")
-    pair_id: str = Field(description="which output, as in judged.parquet")
+    key: str = Field(description="hash of judge, prompt, question, order and pair")
+    pair_id: str = Field(description="the judged output, as in judged.parquet")
     judge: str = Field(description="the judge's name")
     question: str = Field(description="the question")
-    order: Literal["up", "down"] = Field(description="the scale's points from the lowest (up) or the highest (down)")
-    score: Number = Field(description="the judgement, on the question's scale; NaN without one")
-    status: Literal["ok", "failed", "unanswered"] = Field(description="whether there is one")
-    kind: Literal["vllm", "openai", "recorded"] = Field(description="the judge's kind; recorded ones were not asked")
-    judge_hash: str = Field(description="hash of the judge's model, revision, sampling and way of reading")
+    order: Literal["up", "down"] = Field(
+        description="the prompt lists the scale from its lowest point (up) or highest (down)"
+    )
+    score: Number = Field(description="the score on the question's scale; NaN if there is none")
+    status: Literal["ok", "failed", "unanswered"] = Field(description="ok: there is a score; otherwise there is none")
+    kind: Literal["vllm", "openai", "recorded"] = Field(description="the judge's kind; recorded: answers from a file")
+    judge_hash: str = Field(description="hash of the judge's model, revision, sampling and way of reading answers")
     prompt_hash: str = Field(description="hash of the prompt without the texts")
-    text: str = Field(default="", description="its answer as it came; empty if free answers are left out")
+    text: str = Field(default="", description="the judge's answer, unchanged; empty if free answers are left out")
     finished_at: datetime = Field(description="when the answer was received, UTC")
 
 
@@ -197,12 +203,12 @@ class BundledPrompt(BaseModel):
 
 
 class BundledTransformation(BaseModel):
-    """The making of a transformation (`transformations.json`)."""
+    """A transformation's definition, prompts and generator (`transformations.json`)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-    definition: dict[str, Any] = Field(description="the transformation as its file has it")
-    prompts: tuple[BundledPrompt, ...] = Field(description="its calls' prompts, in order")
-    prompt_hash: str = Field(description="of these; empty without prompts")
-    kind: str = Field(description="what made it: the generator's kind, function or outputs")
+    definition: dict[str, Any] = Field(description="the transformation's definition, as in its file")
+    prompts: tuple[BundledPrompt, ...] = Field(description="the prompts of its calls, in order")
+    prompt_hash: str = Field(description="hash of the prompts; empty if there are none")
+    kind: str = Field(description="the generator's kind, or `function` or `outputs`")
     model: str = Field(description="the generator's model, the function, or the file of outputs")
-    generator_hash: str = Field(description="identity of what made it")
+    generator_hash: str = Field(description="hash of the generator, function or file")

@@ -46,7 +46,7 @@ def heading(bundle: Bundle) -> str:
 
 
 def claims(bundle: Bundle) -> list[str]:
-    """Return the bundle's own statements that nobody can check, one a line."""
+    """Return the bundle's own statements that nobody can check, one per line."""
     manifest = bundle.manifest
     made_by = f"{manifest.generator.get('model', '')} ({manifest.generator.get('kind', '')})"
     lines = [
@@ -131,13 +131,13 @@ def _plain(value: float) -> str:
 
 
 def checks(bundle: Bundle, faults: Sequence[Fault], signed: str) -> str:
-    """Return the checks and their results, one a line."""
+    """Return the checks and their results, one per line."""
     lines = [printable_line(f"wrong  {member} {what}") for member, what in faults]
     if not faults:
         lines = [
-            f"holds  {len(bundle.manifest.members)} members have the hashes of the manifest",
+            f"holds  {len(bundle.manifest.members)} members match the hashes in the manifest",
             f"holds  {COMPUTED}",
-            "holds  ratings carry the decisions on raters and pairs; rated outputs and texts are those in the bundle",
+            "holds  ratings are marked as decided on raters and pairs; rated outputs and texts match the bundle's",
             *([f"holds  {printable_line(of_judges)}"] if (of_judges := judges_line(bundle)) else []),
         ]
     signature = printable_line(signed) or "signature: not checked (--key)"
@@ -361,7 +361,7 @@ def _facts(first: Bundle, second: Bundle) -> str:
 
 
 def _verdicts(first: Bundle, second: Bundle) -> str:
-    """Return decisions and means of both, one transformation and language a row."""
+    """Return decisions and means of both, one row per transformation and language."""
     ours, theirs = ({_place(verdict): verdict for verdict in bundle.verdicts} for bundle in (first, second))
     questions = list(dict.fromkeys(summary.question for verdict in first.verdicts for summary in verdict.questions))
     rows = []
@@ -387,7 +387,7 @@ def _other_outputs(first: Bundle, second: Bundle) -> str:
             lost += int((both["status_x"] != both["status_y"]).sum())
         rows.append([name, str(n), str(same), str(n - same - lost), str(lost)])
     head = ["transformation", "texts in both", "same output", "other output", "failed in one"]
-    return columns(head, rows, "no transformation is in both")
+    return columns(head, rows, "the bundles share no transformation")
 
 
 def _made(bundle: Bundle, name: str, seed: int) -> pd.DataFrame:

@@ -43,7 +43,7 @@ from plumbline.words import trim
 
 _COLUMNS = ("key", "text_id", "datasets", "source_language", "language", "output", "status", "flags", records.COPY)
 _Made = dict[tuple[str, str], tuple[str, str, str]]  # by data set and text: key, its language, the output's
-OTHER = "another revision, or another file"
+OTHER = "it is another revision or file"
 
 
 @dataclass
@@ -105,7 +105,7 @@ class BundlePlan:
             return self.words()[copy]
         except KeyError:
             raise DataError(
-                f"{self.bundle.path / member}: no data set has the text {copy}, of which an output is a copy"
+                f"{self.bundle.path / member}: an output is a copy of text {copy}, which no data set has"
             ) from None
 
 
@@ -213,7 +213,7 @@ class BundleSource:
             position = (text.split, text.item, text.field, text.text_id)
             if next(due, None) != position:
                 raise DataError(
-                    f"data set {dataset.name!r}: {text.split} split, item {text.item}, {text.field} is not the text of"
+                    f"data set {dataset.name!r}: {text.split} split, item {text.item}, {text.field} differs from"
                     f" {records.texts_of(dataset.name)}: {OTHER}"
                 )
         if next(due, None) is not None:
@@ -248,11 +248,11 @@ def study_again(
     functions or files of outputs, by other prompts, or rated by another rubric than the one here.
     """
     if out.suffix not in (".yaml", ".yml"):
-        raise StudyError(f"--out {out}: a study's file ends in .yaml; name it {out}.yaml")
+        raise StudyError(f"--out {out}: study files end in .yaml; name it {out}.yaml")
     content = yaml.safe_dump(_settings(bundle, out), allow_unicode=True, sort_keys=False).encode()
     begun = out.exists() and read_bytes(out) == content  # by an interrupted run
     if out.exists() and not begun:
-        raise StudyError(f"--out {out}: this file exists; name another, so that its study stays as it is")
+        raise StudyError(f"--out {out}: this file exists; name another, so that its study stays unchanged")
     source = BundleSource(bundle, bundle.study(), files or {})
     sample = source.pairs()
     with atomic(out, public=True) as file:
@@ -260,11 +260,11 @@ def study_again(
     try:
         study = load_study(out, exports)
         if study.folder.exists() and not (begun and _unasked(study.folder)):
-            raise StudyError(f"{study.folder}: records of a study of that name exist; give --out another name")
+            raise StudyError(f"{study.folder}: has records of a study with that name; give --out another name")
         if load_rubric(study).identity() != bundle.rubric.identity():
             raise StudyError(
-                f"{bundle.path}: its rubric {study.rubric!r} differs from the one here, so that ratings cannot be"
-                " compared; get the maker's rubric"
+                f"{bundle.path}: its rubric {study.rubric!r} differs from yours, so ratings could not be compared; get"
+                " the maker's rubric"
             )
         maker = generator_hash(study.generator) if bundle.settings["generator"].get(FOLDER) else ""
         pairs, controls, n_left_out = _pairs(bundle, sample, maker)

@@ -364,7 +364,7 @@ def annotators(
         measure, estimate, interval = with_people(task, model, raters, n_resamples=n_resamples, rng=rng)
         question = (otherwise or {}).get(model.scorer, task.question)
         test = in_a_raters_place(task, model, raters) if question == task.question else None
-        why = test.reason if test else f"its question was {question}, which differs from people's"
+        why = test.reason if test else f"the model's question was {question}, not people's"
         omega, rho, passes, n = (test.omega, test.rho, test.passes, len(test.raters)) if test else (*_NONE, False, 0)
         reason = "; ".join(filter(None, (estimate.reason, why)))
         facts = (task.name, task.language, model.scorer, measure, *_numbers(estimate, interval))
@@ -382,11 +382,11 @@ def in_a_raters_place(
 
     The closeness of an answer to the other raters' is, for labels, marks and choices, the share of others with the same
     answer; for scores, minus the mean square distance; for candidates, the same over an item's candidates. NaN with a
-    reason for fewer than three raters, and for clusterings: cluster numbers of two raters are not comparable.
+    reason for fewer than three raters, and for clusterings: raters' cluster numbers are not comparable.
 
     Source: Calderon, Reichart and Dror 2025, ACL, pages 16051-16081, section 3.
     """
-    why = "cluster numbers of two raters are not comparable" if task.question == "cluster" else ""
+    why = "raters' cluster numbers are not comparable" if task.question == "cluster" else ""
     if len(raters) < FEWEST_RATERS:
         why = f"the alternative annotator test needs {FEWEST_RATERS} raters"
     if why:

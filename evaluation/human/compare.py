@@ -164,7 +164,7 @@ def compare(parts: Sequence[TaskPart], *, seed: int, otherwise: Mapping[str, str
     """
     some = [part for part in parts if part.sample.units]
     if not some:
-        raise DataError("none of the items that people saw gives a score: " + "; ".join(_left_out(parts)))
+        raise DataError("no item that people saw can be scored: " + "; ".join(_left_out(parts)))
     number = enough_resamples(len(some))
     compared = [_compared(part, number, seed, otherwise or {}) for part in some]
     apart = pd.concat([tables.differences for tables in compared], ignore_index=True)

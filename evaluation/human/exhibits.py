@@ -27,9 +27,9 @@ from plumbline.exhibits.table import Cell, Exhibit, Row, cell, printed, reasons
 LONGEST = 160  # most characters of an item's text in a table
 MOST_ITEMS = 5  # of a task, in each direction, that people and the best model answer most differently
 OF_N_ITEMS = (
-    "An interval of a V-measure covers the mean for this number of items, which is above the value for all items:"
-    " in simulations it covers the first in 88 to 99 studies of 100 and the second in 0 to 63. AMI comes first, as its"
-    " interval covers the value for all items in 78 to 97"
+    "The interval of a V-measure covers the mean for this number of items, which is above the value for all items: in"
+    " simulations it covered that mean in 88% to 99% of studies, but the value for all items in 0% to 63%. AMI comes"
+    " first, as its interval covered the value for all items in 78% to 97%"
 )
 _SHARED = "All scores of a row use the same items: those that every compared scorer answered"
 
@@ -157,16 +157,16 @@ def ceiling(material: HumanMaterial) -> Exhibit:
     of_people = material.main[material.main["scorer_kind"].isin((PEOPLE, "aggregate"))]
     notes = [
         _SHARED,
-        "Raters' mean: the mean of single people's scores. Together: the score of their joint vote or mean, which is an"
-        " ensemble, as no single model is. Models are compared with both",
+        "Raters' mean: the mean of the raters' own scores. Together: the score of their joint vote or mean, which is an"
+        " ensemble, unlike a single model. Models are compared with both",
         "Best and median model: of the embedding models; language models answered as people do, by the same"
         " instructions"
         if answering
         else "",
-        "Without reading: the best score of answers that need no reading, such as one cluster an item or the most"
-        " frequent label; only the part of a score above it counts",
-        "Agreement: the first measure of the table on agreement; ! where HUME calls it problematic (kappa below .4, rho"
-        " below .6)",
+        "Without reading: the best score of answers that need no reading, such as one cluster per item or the"
+        " most frequent label; only the part of a score above it is informative",
+        "Agreement: the first measure in the table on agreement; ! marks values that HUME calls problematic (kappa"
+        " below .4, rho below .6)",
         *reasons(of_people["where"] + ", " + of_people["scorer"].str.replace("_", " "), of_people["reason"]),
         *material.notes,
     ]
@@ -233,7 +233,7 @@ def models(material: HumanMaterial) -> Exhibit:
         *_on_clusters(material.main),
         *reasons(frame["where"] + ", " + frame["model"], frame["reason"]),
     ]
-    caption = "People's score less each model's in points, on the same items (paired bootstrap over items, 95%)"
+    caption = "People's score minus each model's in points, on the same items (paired bootstrap over items, 95%)"
     return _exhibit(material, "models", caption, frame, rows.fillna(NONE), notes)
 
 
@@ -261,15 +261,15 @@ def standing(material: HumanMaterial) -> Exhibit:
     groups |= {"languages": split} if len(set(split)) > 1 else {}
     frame = pd.concat([wins(wide, PEOPLE, by=by).assign(by=name) for name, by in groups.items()])
     notes = [
-        f"By the mean over {len(wide)} tasks the raters' mean has rank {position} of {of}; tasks are not drawn at"
-        " random, so neither ranks nor wins have an interval",
-        "In several languages: tasks with items in several languages, including the English ones, as HUME splits its"
-        " wins"
+        f"By its mean over {len(wide)} tasks the raters' mean has rank {position} of {of}; tasks are not drawn at"
+        " random, so ranks and wins have no intervals",
+        "In several languages: tasks with items in several languages, including their English items, as in HUME's"
+        " count of wins"
         if "languages" in groups
         else "",
         _left_out(wide, "as not all models have a score on them"),
     ]
-    caption = "On how many tasks the raters' mean is above the models"
+    caption = "Number of tasks on which the raters' mean is above the models"
     return _exhibit(material, "standing", caption, frame, win_columns(), notes)
 
 
@@ -288,8 +288,9 @@ def gap_table(material: HumanMaterial) -> Exhibit:
         "Above trivial": percent("above"),
     }  # fmt: skip
     notes = [
-        "For people: easy from 70, hard below 50 (HUME's bands). Above trivial: the same share after subtracting the"
-        " score without reading from both; – if people are not above it"
+        "For people: easy from 70, hard below 50 (HUME's bands). Best / people: the best model's score as a share of"
+        " people's; above trivial: the same after subtracting the score without reading from both; – if people are"
+        " not above that score"
     ]
     caption = "Difficulty of tasks for people, and models' scores, times 100"
     return _exhibit(material, "gaps", caption, frame, printed(frame.assign(plain=plain, above=above), columns), notes)
@@ -318,8 +319,8 @@ def agreement(material: HumanMaterial) -> Exhibit:
         "HUME's word": words("band"), "HUME's flag": words("flag"),
     }  # fmt: skip
     notes = [
-        "Words and flags are HUME's, by the value and not its interval. They are a convention: kappas and correlations"
-        " have no common scale, and so few items do not determine them to a tenth",
+        "Words and flags are HUME's and ignore the interval. They are a convention: kappas and correlations have no"
+        " common scale, and so few items do not determine either to a tenth",
         *reasons(frame["where"] + ", " + frame["measure"], frame["reason"]),
     ]
     caption = "Agreement of raters with each other, regardless of gold"
@@ -333,10 +334,10 @@ def other_metrics(material: HumanMaterial) -> Exhibit:
         "Task": "where", "Scorer": words("scorer"), "Metric": "metric", "Score [95%]": estimate(), "Items": "n_items"
     }  # fmt: skip
     notes = [
-        "The V-measure rewards many clusters; AMI and ARI correct for chance. Average precision and nDCG of tied"
-        " candidates are means over all their orders; scikit-learn's uses the end of a tied group",
-        "A model's F1 is the mean of its classifier's runs. Models do not answer yes or no, so they have no accuracy of"
-        " pairs",
+        "The V-measure rewards many clusters; AMI and ARI correct for chance. For tied candidates, average precision"
+        " and nDCG are means over all orders of the tie; scikit-learn's average precision uses the end of the tie",
+        "A model's F1 is the mean over its classifier's runs. Models do not answer yes or no, so they have no accuracy"
+        " on pairs",
         *reasons(frame["where"] + ", " + frame["scorer"] + ", " + frame["metric"], frame["reason"]),
     ]
     return _exhibit(material, "other_metrics", "The same answers by other metrics, times 100", frame, columns, notes)
@@ -355,9 +356,9 @@ def apart(material: HumanMaterial) -> Exhibit:
     }  # fmt: skip
     frame, extremes = (pd.concat(parts, ignore_index=True) if parts else pd.DataFrame() for parts in (frames, shown))
     notes = [
-        "From 0 (wrong) to 1 (right): the item's own score if the score is a mean over items; else how near the"
-        " answer's rank is to gold's, or the share of other items rightly put in the same or another cluster. The best"
-        " model is the task's. Gold may be wrong: check items on which people agree with each other",
+        "From 0 (wrong) to 1 (right): the item's own score if the task's score is a mean over items; otherwise how"
+        " close the answer's rank is to gold's, or the share of other items correctly put in the same or another"
+        " cluster. Best model: the best on the task. Gold may be wrong: check items on which people agree",
     ]
     caption = f"Items that people and the best model answer most differently, up to {MOST_ITEMS} in each direction"
     return _exhibit(material, "items", caption, frame, printed(extremes, columns), notes)
@@ -374,14 +375,15 @@ def annotators(material: HumanMaterial) -> Exhibit:
     }  # fmt: skip
     notes = [
         "With raters: the model's mean agreement with each rater; among raters: the mean over pairs of raters; both"
-        " regardless of gold. Clusters and orders have no test: they have no common scale with people's answers",
+        " regardless of gold. There is no test for clusters and orders, as they share no scale with people's answers",
         "The alternative annotator test (Calderon, Reichart and Dror, ACL 2025) compares a model with each rater in"
-        " turn, by the other raters' answers: winning is the share of raters that it equals within a tolerance of 0.1,"
-        " and a half passes; advantage is the share of items on which it is at least as close. Passing means that it"
-        " answers like one more rater, not that it is right. With few items no model passes",
+        " turn, by the other raters' answers. Winning: the share of raters that the model equals within a tolerance of"
+        " 0.1; a half or more passes. Advantage: the share of items on which the model is at least as close to the"
+        " others. A model that passes answers like one more rater, which need not be right. With few items no model"
+        " passes",
         *reasons(frame["where"] + ", " + frame["model"], frame["reason"]),
     ]
-    caption = "Language models that did the tasks, compared with raters"
+    caption = "Comparison of raters with the language models that did their tasks"
     return _exhibit(material, "annotators", caption, frame, columns, notes)
 
 
@@ -390,11 +392,11 @@ def difficulty(material: HumanMaterial) -> Exhibit:
     frame = material.difficulty
     columns: dict[str, Cell] = {"Model": "model", "rho [95%]": _ends("rho"), "p": decimals("p", 3), "Tasks": "n"}
     notes = [
-        "Spearman's rho of the raters' mean score and the model's over tasks, with a bootstrap over these (HUME, Table"
-        " 13)",
+        "Spearman's rho over tasks between the raters' mean score and the model's, with a bootstrap over tasks (HUME,"
+        " Table 13)",
         *reasons(frame["model"], frame["reason"]),
     ]
-    caption = "Whether the same tasks are hard for people and language models"
+    caption = "Correlation of tasks' difficulty for people and for language models"
     return _exhibit(material, "difficulty", caption, frame, columns, notes)
 
 
@@ -408,8 +410,8 @@ def tasks(material: HumanMaterial) -> Exhibit:
         "Cut to": lambda row: f"{row['cut']} characters" if row["cut"] else "whole",
     }  # fmt: skip
     cut = [
-        f"{task.task}: {task.n_cut} texts were shown to people cut to {task.cut} characters; models read the whole"
-        " texts, up to their own limit"
+        f"{task.task}: {task.n_cut} texts were cut to {task.cut} characters for people; models read the whole texts,"
+        " up to their own limit"
         for task in material.tasks.values()
         if task.n_cut
     ]
@@ -435,14 +437,14 @@ def as_hume(material: HumanMaterial) -> Exhibit:
     }  # fmt: skip
     out = ", ".join(main.loc[alone & ~counted, "where"].unique())
     notes = (
-        "As in HUME's Table 8, only for comparison: Wilson's interval for accuracies, Fisher's for correlations, else"
-        " the range of raters, and a star if the best model lies outside. A range claims no coverage, and the best of"
-        " several models may lie outside by chance: the paired differences are the test. Tied votes count by their"
-        " chance here; HUME takes the alphabetically first label",
-        f"Raters who answered too few items to be compared are in no mean and no range here: {out}" if out else "",
+        "As in HUME's Table 8, only for comparison: Wilson's interval for accuracies, Fisher's for correlations,"
+        " otherwise the range of raters; a star if the best model lies outside. A range has no coverage, and the best"
+        " of several models may lie outside by chance: the paired differences are the test. A tied vote counts by its"
+        " chance of being right; HUME takes the alphabetically first label",
+        f"Means and ranges leave out raters who answered too few items to be compared: {out}" if out else "",
         *reasons(frame["where"], frame["reason"]),
     )
-    caption = "People, intervals, agreement and stars as in HUME"
+    caption = "People's scores, intervals, agreement and stars as in HUME"
     return _exhibit(material, "as_hume", caption, frame, columns, notes)
 
 
@@ -471,10 +473,10 @@ def by_types(material: HumanMaterial) -> list[Exhibit]:
         ),
     }  # fmt: skip
     notes = (
-        "As HUME's Table 2, with the raters' mean (the mean score of single people) for people: means over the tasks"
-        " in a language that people, all these language models and all embedding models have; the last row is the mean"
-        " over all of these, not over types",
-        _left_out(wide, "as some scorer has no score on them"),
+        "Like HUME's Table 2, but with the raters' mean (the mean of their own scores) for people. Means are over the"
+        " tasks in each language on which people, all these language models and all embedding models have scores; the"
+        " last row is the mean over all those tasks, not over types",
+        _left_out(wide, "as at least one scorer has no score on them"),
     )
     caption = "People and language models by type of task, scores times 100"
     return [_exhibit(material, "annotators_by_type", caption, frame, columns, notes)]
@@ -485,9 +487,9 @@ def by_groups(material: HumanMaterial) -> Exhibit:
     frame, columns = groups_of(material.wide, lambda kind: kind.replace("_", " "))
     columns["Scorer"] = lambda row: "raters' mean" if row["scorer"] == PEOPLE else str(row["scorer"])
     notes = (
-        "As HUME's Table 1, with the raters' mean for people: means over the tasks of a type in a language (their"
-        " number in brackets); the last column is the mean over all of these, not over groups",
-        _left_out(material.wide, "which not all models have a score on"),
+        "Like HUME's Table 1, but with the raters' mean for people: means over the tasks of a type in a language (their"
+        " number in brackets); the last column is the mean over all tasks, not over groups",
+        _left_out(material.wide, "as not all models have a score on them"),
     )
     caption = "People and embedding models by type of task and language, scores times 100"
     return _exhibit(material, "groups", caption, frame, columns, notes)

@@ -52,7 +52,7 @@ class HumanMaterial:
 
     @property
     def simulated(self) -> bool:
-        """Whether a program answered instead of people."""
+        """True if a program answered instead of people."""
         return bool(self.scores["simulated"].any())
 
     @functools.cached_property
@@ -177,11 +177,11 @@ def doubts(material: HumanMaterial) -> list[str]:
     few = people[people["n_items"] < _FEW_ITEMS]
     if len(few):
         lines.append(
-            f"{len(few)} of {count(len(people), 'task')} have fewer than {_FEW_ITEMS} items, and so wide intervals"
+            f"{len(few)} of {count(len(people), 'task')} have fewer than {_FEW_ITEMS} items and so wide intervals"
         )
     raters = material.main[material.main["scorer_kind"] == "rater"].groupby("where")["scorer"].nunique()
     if alone := [str(where) for where in material.main["where"].unique() if raters.get(where, 0) < _FEW_RATERS]:
-        lines.append(f"only one rater, so the score is one person's: {', '.join(alone)}")
+        lines.append(f"only one rater, so people's score is one person's: {', '.join(alone)}")
     below = [
         str(row["where"])
         for row in material.main[material.main["scorer_kind"] == "trivial"]
@@ -196,7 +196,7 @@ def doubts(material: HumanMaterial) -> list[str]:
     for task in material.tasks.values():
         if task.n_cut:
             lines.append(
-                f"{task.task}: people saw {task.n_cut} texts cut to {task.cut} characters, models saw them whole"
+                f"{task.task}: {task.n_cut} texts were cut to {task.cut} characters for people, but not for models"
             )
     return [*lines, *material.notes]
 

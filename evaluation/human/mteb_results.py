@@ -195,7 +195,7 @@ def human_benchmark(study: str | Path, *, exports: str | Path | None = None) -> 
     return Benchmark(
         name=f"{opened.name} (human)",
         tasks=tasks,
-        description=f"The items that people did in the study {opened.name}, for models.",
+        description=f"The items that people answered in the study {opened.name}, for models.",
     )
 
 

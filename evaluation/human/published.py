@@ -76,7 +76,7 @@ class PublishedScores:
 def read_published(scores: Path, agreement: Path | None = None, models: Collection[str] = ()) -> PublishedScores:
     """Read a table of scores (CSV, TSV, JSONL, Parquet), and raters' agreement (JSON).
 
-    The table has a row a score: model, revision, task, language, value; with a column `metric` only the rows of
+    The table has one row per score: model, revision, task, language, value; with a column `metric` only the rows of
     `main_score` count. People are the model `Human`, raters its revisions that begin with `annotator`. `models` selects
     models. Raises DataError for another table.
     """
@@ -106,16 +106,16 @@ def _checked(frame: pd.DataFrame, path: Path) -> pd.DataFrame:
     """Return the main scores of a file: task_type, task, language, scorer, revision, score, n_items."""
     if missing := [name for name in _COLUMNS if name not in frame]:
         raise DataError(
-            f"{path}: no column {missing[0]!r}; it needs {', '.join(_COLUMNS)}, and metric if there are several"
+            f"{path}: no column {missing[0]!r}; the table needs {', '.join(_COLUMNS)}, and metric if there are several"
         )
     for name in ("model", "task", "language"):
         blank = frame[name].isna() | (frame[name].astype(str).str.strip() == "")
         if blank.any():
-            raise DataError(f"{path}: row {row_number(blank.to_numpy().argmax())}, field {name!r} is empty; fill it")
+            raise DataError(f"{path}: row {row_number(blank.to_numpy().argmax())}, field {name!r} is empty; fill it in")
     types = _types(frame, path)
     main = frame[frame["metric"].astype(str) == MAIN] if "metric" in frame else frame
     if main.empty:
-        raise DataError(f"{path}: no row has the metric {MAIN!r}, the name for scores by a task's own metric")
+        raise DataError(f"{path}: no row has the metric {MAIN!r}, which marks scores by a task's main metric")
     main = main.reset_index(drop=True)
     values = numbers_of(main, "value", path)
     if (wrong := ~(np.abs(values) <= 1 + 1e-9)).any():
@@ -126,7 +126,9 @@ def _checked(frame: pd.DataFrame, path: Path) -> pd.DataFrame:
     items = numbers_of(main, "n_items", path) if "n_items" in main else np.zeros(len(main))
     if len(rows := np.flatnonzero(~np.isnan(items) & ~_are_counts(items))):
         cell = main["n_items"].iloc[rows[0]]
-        raise DataError(f"{path}: {main['task'].iloc[rows[0]]} has n_items {cell}; it must be a whole number from 0")
+        raise DataError(
+            f"{path}: {main['task'].iloc[rows[0]]} has n_items {cell}; it must be a whole number of at least 0"
+        )
     names = {name: str(name).replace("__", "/") for name in main["model"].unique()}
     short = short_names(set(names.values()))
     return pd.DataFrame(
@@ -155,7 +157,7 @@ def _types(frame: pd.DataFrame, path: Path) -> dict[str, str]:
         metrics = set(rows["metric"].astype(str)) if "metric" in frame else set()
         kinds = [kind for metric, kind in _TYPES.items() if metric in metrics]
         if not kinds:
-            raise DataError(f"{path}: the type of {task} is not clear from its metrics; add a column 'task_type'")
+            raise DataError(f"{path}: the metrics of {task} do not show its type; add a column 'task_type'")
         types[str(task)] = kinds[0]
     return types
 
@@ -164,7 +166,7 @@ def _with_people(frame: pd.DataFrame, path: Path) -> pd.DataFrame:
     """Return the scores with the kind of scorer: rater, aggregate (people together) or model; each once."""
     human = frame["scorer"] == HUMAN
     if not human.any():
-        raise DataError(f"{path}: no model is called {HUMAN!r}, so there are no scores of people to compare; add them")
+        raise DataError(f"{path}: no scores of people: they need the model name {HUMAN!r}; add them")
     single = human & frame["revision"].str.startswith(_RATER)
     kinds = np.where(single, "rater", np.where(human, "aggregate", "model"))
     whole = frame.assign(scorer_kind=kinds, scorer=frame["scorer"].mask(single, frame["revision"]))
@@ -182,14 +184,13 @@ def _refuse_alone(published: PublishedScores, path: Path) -> None:
     names = published.scores.groupby("scorer")["scorer_kind"].nunique()
     if (names > 1).any() or RATERS_MEAN in kinds:
         name = RATERS_MEAN if RATERS_MEAN in kinds else names.index[int((names > 1).to_numpy().argmax())]
-        raise DataError(f"{path}: a model is called {name!r}, which names people in the tables; rename it")
+        raise DataError(f"{path}: a model is called {name!r}, a name reserved for people; rename it")
     for kind, what in (("aggregate", f"{HUMAN} has"), ("rater", f"{HUMAN}'s {_RATER}s have"), ("model", "models have")):
         if kind not in set(kinds):
             raise DataError(f"{path}: {what} no scores; the tables need people, their raters and models")
     if published.incomplete.keys() >= set(kinds.index[kinds == "model"]):
         raise DataError(
-            f"{path}: no model has a score on each task in a language that {HUMAN} has; leave out those that models"
-            " lack"
+            f"{path}: no model has scores on all tasks and languages of {HUMAN}; remove those that models lack"
         )
 
 
@@ -208,7 +209,7 @@ def _agreement(path: Path) -> tuple[dict[tuple[str, str], int], pd.DataFrame]:
     rows = content.get("rows") if isinstance(content, dict) else content
     if not isinstance(rows, list) or not all(isinstance(row, dict) and _whole(row) for row in rows):
         raise DataError(
-            f"{path}: it must be a list of rows with task, language and agreement (n_items, and a value from -1 to 1)"
+            f"{path}: not a list of rows with task, language and agreement (n_items, and a value from -1 to 1)"
         )
     items, values = {}, []
     for row in rows:
@@ -239,9 +240,9 @@ _OUTLINE = {
     "Intervals, agreement and stars": ("as_hume",),
 }
 _ABOUT = (
-    "Made from published scores; no model was run, and no answer was read. Intervals, stars and means are HUME's, only"
-    " for comparison: a test needs paired differences, and these need answers to single items (docs/human.md). Each"
-    " table is also a file in tables/ (CSV with all digits, Markdown, LaTeX)."
+    "This report is made from published scores; no model was run and no answer was read. Intervals, stars and means"
+    " follow HUME, only for comparison: a test needs paired differences, which need the answers to single items"
+    " (docs/human.md). Each table is also a file in tables/ (CSV with all digits, Markdown, LaTeX)."
 )
 
 
@@ -249,8 +250,8 @@ def exhibits_of(published: PublishedScores) -> dict[str, Exhibit]:
     """Return the tables by name, without empty ones."""
     wide = pairs_by_scorer(published.compared)
     names = [f"{name} (has {count})" for name, count in published.incomplete.items()]
-    without = f"models left out, as they lack a score on a task in a language that people did: {', '.join(names)}"
-    unrated = f"tasks in a language left out, as people or a model have no score on them: {wide.attrs['left_out']}"
+    without = f"models left out, as they have no score on a task that people did: {', '.join(names)}"
+    unrated = f"tasks left out (in one language each), as people or a model have no score: {wide.attrs['left_out']}"
     missing = (*([without] if names else []), *([unrated] if wide.attrs["left_out"] else []))
     exhibits = [*_tasks(published), _table_8(published)]
     if len(wide):
@@ -265,13 +266,15 @@ def headline(published: PublishedScores) -> tuple[str, ...]:
     """Return people's rank by both of their scores."""
     wide = pairs_by_scorer(published.compared)
     if wide.empty:
-        return ("No task in a language has a score of every scorer, so nothing can be compared on the same items.",)
+        return (
+            "No task has a score of every scorer in the same language, so nothing can be compared on the same items.",
+        )
     (people, of), (alone, _) = rank(wide, HUMAN, [RATERS_MEAN]), rank(wide, RATERS_MEAN, [HUMAN])
     best = wins(wide, HUMAN, [RATERS_MEAN]).set_index("against").loc["best"]
     return (
-        f"On {len(wide)} tasks in a language people score {100 * wide[HUMAN].mean():.1f} as HUME scores them, rank"
+        f"On {len(wide)} tasks (in one language each) people score {100 * wide[HUMAN].mean():.1f} as HUME counts, rank"
         f" {people} of {of}; the mean of single raters is {100 * wide[RATERS_MEAN].mean():.1f}, rank {alone}.",
-        f"On {best['wins']} of {best['n']} people are above the best model.",
+        f"People are above the best model on {best['wins']} of {best['n']} tasks.",
     )
 
 
@@ -292,7 +295,7 @@ def _tasks(published: PublishedScores) -> list[Exhibit]:
     for kind in dict.fromkeys(published.scores["task_type"]):
         frame = by_task(wide, kind).rename_axis("scorer").reset_index()
         columns: dict[str, Cell] = {str(name): hundredfold(str(name)) for name in frame if name != "scorer"}
-        caption = f"As HUME's Tables 4 to 7: {kind}, means over the languages that a scorer has, times 100"
+        caption = f"As HUME's Tables 4 to 7: {kind}, means over the languages in which a scorer has scores, times 100"
         exhibits.append(Exhibit(f"tasks_{kind}", caption, frame, printed(frame, {"Scorer": "scorer", **columns})))
     return exhibits
 
@@ -306,7 +309,7 @@ def _standing(wide: pd.DataFrame, missing: tuple[str, ...]) -> Exhibit:
         for name, by in groups.items()
     ]
     frame = pd.concat(parts, ignore_index=True)
-    caption = "On how many tasks in a language people are above the models"
+    caption = "Number of tasks (in one language each) on which people are above the models"
     return Exhibit("standing", caption, frame, printed(frame, {"People": "people", **win_columns(1)}), missing)
 
 

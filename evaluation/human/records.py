@@ -34,7 +34,7 @@ class _OfTask(Record):
     """Fields that name the items of a row."""
 
     task: str = Field(description="the task's name in the study")
-    subset: str = Field(description="the data set's subset; empty without one")
+    subset: str = Field(description="the data set's subset; empty if it has none")
     language: str = Field(description="code of the items' language")
 
 
@@ -45,21 +45,21 @@ class HumanScore(_OfTask):
     task_type: str = Field(description="type of the task: classification, sts, reranking and so on")
     scorer: str = Field(description="a rater's pseudonym, a model's name, or a combination of raters")
     scorer_kind: ScorerKind = Field(
-        description="rater; raters_mean: their mean score; aggregate: the score of their joint answers;"
-        " leave_one_out: that of all raters but the named one; llm: a language model that answered as raters do;"
-        " model: an embedding model; trivial: without reading"
+        description="rater: one rater; raters_mean: the raters' mean score; aggregate: the score of joint answers;"
+        " leave_one_out: the joint score of all raters but the named one; llm: a language model that answered like"
+        " raters; model: an embedding model; trivial: answers without reading"
     )
     metric: str = Field(description="mteb's name of the metric, or the name of another measure of the same answers")
-    main: bool = Field(description="whether the metric is the task's own")
-    score: Number = Field(description="from -1 or 0 to 1; NaN without one")
-    low: Number = Field(description="lower end of its 95% interval; NaN without one")
-    high: Number = Field(description="upper end")
-    interval: str = Field(description="how the interval was computed; empty without one")
-    n_items: int = Field(description="items behind the score")
-    n_abstained: int = Field(description="items on which a rater abstained")
+    main: bool = Field(description="whether it is the task's main metric")
+    score: Number = Field(description="the score, from 0 or (depending on the metric) -1 to 1; NaN if undefined")
+    low: Number = Field(description="lower end of the 95% interval; NaN if there is none")
+    high: Number = Field(description="upper end of the interval")
+    interval: str = Field(description="how the interval was computed; empty if there is none")
+    n_items: int = Field(description="number of items behind the score")
+    n_abstained: int = Field(description="number of items on which a rater abstained")
     compared: bool = Field(
-        description="whether the score uses the items that all compared scorers answered; false for scorers with too"
-        " few of them, who are not compared"
+        description="true if the score covers the items that all compared scorers answered; false for scorers with too"
+        " few answers, which are not compared"
     )
     simulated: bool = Field(description="whether a program answered instead of people")
     content_hash: str = Field(description="hash of the items: texts, candidates, gold")
@@ -71,15 +71,15 @@ class HumanAgreement(_OfTask):
 
     KEY: ClassVar[tuple[str, ...]] = ("task", "subset", "language", "measure")
     measure: str = Field(description="the measure: Fleiss' kappa, Spearman's rho of pairs of raters, and so on")
-    value: Number = Field(description="its value; NaN if it is undefined")
-    low: Number = Field(description="lower end of its 95% interval; NaN without one")
-    high: Number = Field(description="upper end")
-    interval: str = Field(description="how the interval was computed; empty without one")
-    n: int = Field(description="items behind it")
+    value: Number = Field(description="the measure's value; NaN if undefined")
+    low: Number = Field(description="lower end of the 95% interval; NaN if there is none")
+    high: Number = Field(description="upper end of the interval")
+    interval: str = Field(description="how the interval was computed; empty if there is none")
+    n: int = Field(description="number of items behind the value")
     band: str = Field(description="HUME's word for the value")
     flag: str = Field(description="HUME's flag: problematic or reliable; empty in between")
     simulated: bool = Field(description="whether a program answered instead of people")
-    reason: str = Field(description="why it is undefined; empty otherwise")
+    reason: str = Field(description="why the value is undefined; empty otherwise")
 
 
 class HumanDifference(_OfTask):
@@ -88,12 +88,12 @@ class HumanDifference(_OfTask):
     KEY: ClassVar[tuple[str, ...]] = ("task", "subset", "language", "model", "people")
     model: str = Field(description="the model")
     people: Literal["raters_mean", "aggregate"] = Field(description="raters' mean score, or their joint answers")
-    difference: Number = Field(description="people's score less the model's; NaN where one has none")
-    low: Number = Field(description="lower end of its 95% interval over items, of the same resamples for both")
-    high: Number = Field(description="upper end")
-    p: Number = Field(description="two-sided p of no difference")
-    p_holm: Number = Field(description="the same after Holm's correction over tasks")
-    n: int = Field(description="items behind it")
+    difference: Number = Field(description="people's score minus the model's; NaN if either has no score")
+    low: Number = Field(description="lower end of the 95% interval, from the same resamples of items for both")
+    high: Number = Field(description="upper end of the interval")
+    p: Number = Field(description="two-sided p-value of the difference")
+    p_holm: Number = Field(description="p after Holm's correction over tasks")
+    n: int = Field(description="number of items behind the value")
     simulated: bool = Field(description="whether a program answered instead of people")
     reason: str = Field(description="why there is none; empty otherwise")
 
@@ -104,17 +104,19 @@ class HumanAnnotator(_OfTask):
     KEY: ClassVar[tuple[str, ...]] = ("task", "subset", "language", "model")
     model: str = Field(description="the model's name in the study, with (recorded) for a recording")
     measure: str = Field(description="the measure, as in `agreement.parquet`")
-    value: Number = Field(description="its mean over raters, each compared with the model; NaN if it is undefined")
-    low: Number = Field(description="lower end of its 95% interval; NaN without one")
-    high: Number = Field(description="upper end")
-    interval: str = Field(description="how the interval was computed; empty without one")
-    n: int = Field(description="items behind it")
+    value: Number = Field(description="mean of the measure over raters, each compared with the model; NaN if undefined")
+    low: Number = Field(description="lower end of the 95% interval; NaN if there is none")
+    high: Number = Field(description="upper end of the interval")
+    interval: str = Field(description="how the interval was computed; empty if there is none")
+    n: int = Field(description="number of items behind the value")
     among_people: Number = Field(description="the same measure for pairs of raters, on all their items")
-    epsilon: Number = Field(description="tolerance of the alternative annotator test, for a model's lower cost")
-    winning_rate: Number = Field(description="share of raters whom the model equals within epsilon; NaN untested")
-    advantage: Number = Field(description="mean share of items on which it is at least as close to the others")
-    passes: bool = Field(description="whether the winning rate is a half or more; false untested")
-    raters: int = Field(description="raters in the test")
+    epsilon: Number = Field(description="tolerance of the alternative annotator test, granted for a model's lower cost")
+    winning_rate: Number = Field(description="share of raters whom the model equals within epsilon; NaN without a test")
+    advantage: Number = Field(
+        description="mean share of items on which the model is at least as close to the other raters"
+    )
+    passes: bool = Field(description="true if the winning rate is at least 0.5; false without a test")
+    raters: int = Field(description="number of raters in the test")
     simulated: bool = Field(description="whether a program answered instead of people")
     reason: str = Field(description="why a number is missing; empty otherwise")
 
@@ -125,10 +127,10 @@ class HumanDifficulty(Record):
     KEY: ClassVar[tuple[str, ...]] = ("model",)
     model: str = Field(description="the model's name in the study, with (recorded) for a recording")
     rho: Number = Field(description="Spearman's rho of raters' mean score and the model's over tasks and languages")
-    low: Number = Field(description="lower end of its 95% bootstrap interval over these; NaN without one")
-    high: Number = Field(description="upper end")
+    low: Number = Field(description="lower end of rho's 95% bootstrap interval over tasks; NaN if there is none")
+    high: Number = Field(description="upper end of the interval")
     p: Number = Field(description="two-sided p of rho, from the t distribution")
-    n: int = Field(description="tasks in a language that both have a score on")
+    n: int = Field(description="number of tasks in a language on which both have a score")
     simulated: bool = Field(description="whether a program answered instead of people")
     reason: str = Field(description="why there is none; empty otherwise")
 
@@ -137,13 +139,13 @@ class HumanItemScore(_OfTask):
     """A scorer's result on one item (`human/item_scores.parquet`)."""
 
     KEY: ClassVar[tuple[str, ...]] = ("task", "subset", "item", "scorer_kind", "scorer")
-    item: str = Field(description="the item, as in `items.parquet`; for summaries their text")
+    item: str = Field(description="the item, as in `items.parquet`; for summaries, the summarised text")
     scorer: str = Field(description="as in `scores.parquet`")
     scorer_kind: ItemScorer = Field(description="as in `scores.parquet`; gold: the right answer")
     score: Number = Field(
-        description="the item's own score, if the score is a mean over items; else from 0 to 1 how near the answer's"
-        " rank is to gold's, or the share of other items rightly put in the same or another cluster; NaN without an"
-        " answer"
+        description="the item's own score if the task's score is a mean over items; otherwise 0 to 1: how close the"
+        " answer's rank is to gold's, or the share of other items correctly put in the same or another cluster; NaN"
+        " without an answer"
     )
     answer: str = Field(description="the answer in words; empty if only the score is known")
 
@@ -151,18 +153,21 @@ class HumanItemScore(_OfTask):
 class ModelMade(Record):
     """An embedding model's result on one sampled task (`human/made/<unit>.json`)."""
 
-    unit_id: str = Field(description="identity of everything behind the score: results with an equal one are reused")
+    unit_id: str = Field(description="hash of everything that affects the score; results with the same hash are reused")
     model: str = Field(description="the model's name in the study")
-    revision: str = Field(description="its revision")
+    revision: str = Field(description="the model's revision")
     task: str = Field(description="the task's name in the study")
-    subset: str = Field(description="the data set's subset; empty without one")
+    subset: str = Field(description="the data set's subset; empty if it has none")
     language: str = Field(description="code of the items' language")
     score: Number = Field(description="mteb's main score; NaN if it is undefined")
     units: tuple[str, ...] = Field(description="the scored units, by name")
     made: tuple[Number, ...] = Field(
-        default=(), description="the metric's value of each: a share of right answers, a cosine, a cluster's number"
+        default=(),
+        description="the metric's value for each unit: a share of right answers, a cosine or a cluster number",
     )
-    labels: tuple[tuple[str, ...], ...] = Field(default=(), description="for labels, the answers of each run")
+    labels: tuple[tuple[str, ...], ...] = Field(
+        default=(), description="for labels, the classifier's answers in each run"
+    )
     others: dict[str, tuple[Number, ...]] = Field(
         default={}, description="for searches, the values of other metrics, by name"
     )
@@ -170,7 +175,7 @@ class ModelMade(Record):
     reason: str = Field(
         default="", description="why the score, or scores of single items, are missing; empty otherwise"
     )
-    versions: str = Field(description="packages that made it, and their versions")
+    versions: str = Field(description="packages that computed the score, with their versions")
 
 
 class HumanNote(Record):

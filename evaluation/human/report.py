@@ -56,11 +56,13 @@ def all_figures(material: HumanMaterial) -> dict[str, Figure]:
         caption = "Scores times 100 of people, models, and answers without reading; bar: the range of embedding models"
         figures["ranges"] = figure(ranges(material), caption)
     if not material.gaps.empty:
-        caption = "Points by which the raters' mean is above (right) or below (left) the best and the median model"
+        caption = (
+            "Points by which the raters' mean is above (right) or below (left) the best model and the median model"
+        )
         figures["gaps"] = figure(gap_bars(material), caption)
     agreed = alike(material)
     if len(agreed) > 1:
-        caption = "Agreement of raters (the first measure of the table) against their mean score, one point a task"
+        caption = "Agreement of raters (the first measure of the table) against their mean score, one point per task"
         axes = ("agreement", "Agreement of raters"), ("score", "Raters' mean score times 100")
         figures["agreement"] = figure(
             named_points(agreed, *axes, "measure", "where", (_BLUE, _ORANGE, _GREEN, NEUTRAL)), caption
@@ -69,7 +71,7 @@ def all_figures(material: HumanMaterial) -> dict[str, Figure]:
 
 
 def ranges(material: HumanMaterial) -> Chart:
-    """Return a chart with a row a task: the models' range as a bar, and each scorer's score (HUME, Figure 2)."""
+    """Return a chart with one row per task: the models' range as a bar, and each scorer's score (HUME, Figure 2)."""
     scores = material.main[material.main["scorer_kind"].isin(_KINDS) & material.main["score"].notna()]
     scores = scores[scores.index.isin(material.compared.index) | (scores["scorer_kind"] == "rater")]
     frame = scores[["where", "scorer", "score"]].assign(
@@ -92,13 +94,13 @@ def ranges(material: HumanMaterial) -> Chart:
 
 
 def gap_bars(material: HumanMaterial) -> Chart:
-    """Return a chart with a row a task: people less the best and the median model (HUME, Figures 13 and 14)."""
+    """Return a chart with one row per task: people less the best and the median model (HUME, Figures 13 and 14)."""
     columns = ["task", *_AGAINST]
     long = material.gaps[columns].melt(id_vars="task", var_name="over", value_name="points")
     frame = long.assign(points=100 * long["points"], against=long["over"].map(_AGAINST))
     order = list(material.gaps.sort_values("over_best", ascending=False, kind="stable")["task"])
     kinds = Kinds("against", dict(zip(_AGAINST.values(), (_ORANGE, _BLUE), strict=True)), {})
-    across = across_of("points", "Raters' mean less model, points")
+    across = across_of("points", "Raters' mean minus model, points")
     hover = tips("task:N", "against:N", "points:Q:+.2f")
     return layered([bars(frame, across, rows("task", order), kinds, hover), upright(0.0, across)], len(order))
 
@@ -133,9 +135,9 @@ OUTLINE = {
     "Tasks": ("tasks",),
 }
 _ABOUT = (
-    "People did the tasks that embedding models are scored on, with the same items and candidates, after HUME;"
+    "As in HUME, people did the tasks on which embedding models are scored, with the same items and candidates;"
     " docs/human.md lists the differences from HUME and the reasons. Each table is also a file in tables/ (CSV with all"
-    " digits, Markdown, LaTeX), each figure one in figures/ (SVG, PNG)."
+    " digits, Markdown, LaTeX), each figure a file in figures/ (SVG, PNG)."
 )
 
 

@@ -61,7 +61,7 @@ def evaluate_human(
         silent = [spec.called for spec in named if spec.called not in set(annotators["rater_id"])]
         notes = [
             *(
-                f"{verdict.transformation} ({verdict.language}) is {verdict.decision}, but scored nevertheless:"
+                f"{verdict.transformation} ({verdict.language}) is {verdict.decision} but was scored nevertheless:"
                 f" {'; '.join(verdict.reasons)}"
                 for verdict in records.known_verdicts
                 if verdict.decision != "accepted"

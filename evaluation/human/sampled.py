@@ -26,7 +26,7 @@ from generation.datasets.mteb_tasks import MtebTask
 from plumbline.errors import DataError
 from plumbline.study.datasets import SEARCHES
 
-NOTHING_TO_FIND = "queries whose candidates are all relevant, or all not: every order scores the same"
+NOTHING_TO_FIND = "queries whose candidates are all relevant or all irrelevant: every order scores the same"
 NO_ORDER = "texts with fewer than 3 summaries, or summaries of equal relevance: no order is right"
 ABSENT = "sentences whose translation is not among their candidates"
 _PLACE = re.compile(r"(.+)/([^/]+)/(\d+)")  # a text in a list: row, column, position
@@ -90,8 +90,8 @@ def sampled(dataset: Dataset, task: HumanTask, items: Sequence[HumanItem]) -> li
         return [_sampled(dataset, task, key, group) for key, group in groups.items()]
     except (KeyError, IndexError, ValueError) as error:
         raise DataError(
-            f"data set {dataset.name!r} lacks an item that people of {task.task!r} saw ({error}); restore the data"
-            f" of revision {task.revision}"
+            f"data set {dataset.name!r} lacks an item that people saw in {task.task!r} ({error}); restore its revision"
+            f" {task.revision}"
         ) from None
 
 

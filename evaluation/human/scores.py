@@ -188,7 +188,7 @@ SHARE = 0.9  # of the items, which a scorer must have answered to be compared wi
 _Key = tuple[str, str]  # kind and name of a scorer
 _MEAN: _Key = ("raters_mean", "raters_mean")
 _SINGLE = ("rater", "llm", "model")
-_NO_AGGREGATE = "clusterings have no joint answer: cluster numbers of two raters are not comparable"
+_NO_AGGREGATE = "clusterings have no joint answer: raters' cluster numbers are not comparable"
 
 
 @dataclass(frozen=True)
@@ -362,11 +362,11 @@ def _apart(metered: _MetricReading, number: int, rng: np.random.Generator) -> li
         scored = answered & metered.scorable
         if metered.common.any() and answered[metered.common].all():
             continue
-        why = f"has {scored.sum()} of {items} items: scored only on these, and not compared"
+        why = f"answered {scored.sum()} of {items} items: scored only on these, and not compared"
         if scorer.kind == "rater" and metered.metric.measure is mean:
             why += "; the answers count in the mean of raters"
         if not scored.any():
-            undefined = Estimate.undefined(f"has none of {items} items")
+            undefined = Estimate.undefined(f"answered none of {items} items")
             rows.append(metered.row(scorer, undefined, "", compared=False))
             continue
         (resamples,) = resampled(metered.metric, metered.gold[scored], [values[..., scored]], number, rng)
@@ -424,7 +424,8 @@ def _notes(metered: _MetricReading) -> list[str]:
             for scorer, values, is_in in zip(metered.scorers, metered.values, metered.compared, strict=True)
             if (is_in or scorer.kind == "aggregate") and not np.isfinite(values[metered.scorable]).all()
         ]
-        lines.append(f"{where}: {n_left_out} of {len(task.items)} items are left out, missing for {', '.join(lacking)}")
+        missing = ", ".join(lacking)
+        lines.append(f"{where}: {n_left_out} of {len(task.items)} items are left out, as scores are missing: {missing}")
     for scorer in metered.scorers:
         if scorer.kind in ("rater", "llm") and (scorer.abstained or scorer.missing):
             lacks = [f"abstained on {scorer.abstained}"] if scorer.abstained else []

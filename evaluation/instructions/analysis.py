@@ -34,9 +34,7 @@ from evaluation.instructions.spread import choice_table, source_tests
 from plumbline.errors import DataError, StudyError
 from plumbline.statistics.estimates import Floats, percentiles, stream
 
-SIMULATED = (
-    "SIMULATED LABELS: a program, not people, decided which wordings are acceptable, to show that the flow works."
-)
+SIMULATED = "SIMULATED LABELS: a program, not people, decided which wordings are acceptable, to demonstrate the flow."
 MATCHED, PUBLISHED = "matched", "published"
 SOURCES = ("machine", "human", "all")
 _MOST_NAMED = 4  # tasks, or pairs, named in a note
@@ -121,7 +119,7 @@ class Analysis:
 
     @property
     def simulated(self) -> bool:
-        """Whether labels are simulated."""
+        """True if labels are simulated."""
         return self.whole.simulated
 
     @property
@@ -143,7 +141,7 @@ def analyse(
     table compares both. Raises DataError if nothing can be compared, StudyError for an unavailable choice.
     """
     if settings.holes not in HOLES or settings.defaults not in (MATCHED, PUBLISHED):
-        raise StudyError(f"holes must be one of {', '.join(HOLES)}; defaults {MATCHED} or {PUBLISHED}")
+        raise StudyError(f"holes must be one of {', '.join(HOLES)}; defaults must be {MATCHED} or {PUBLISHED}")
     named = short_names(set(scores["model"]))
     try:
         marked_scores = marked(scores, settings.choice)
@@ -164,7 +162,7 @@ def analyse(
     if (~np.isnan(grid.scores)).sum(axis=-1).max(initial=0) < 2:
         raise StudyError(f"{where}: no task has 2 accepted wordings, so nothing can be compared")
     if settings.holes == "complete" and np.isnan(grid.default).any(axis=0).all() and len(grid.models) > 1:
-        raise StudyError(f"{where}: no task has a default instruction of every model; choose another --holes")
+        raise StudyError(f"{where}: no task has a default score of every model; choose another --holes")
     return Analysis(
         marked_scores,
         whole,
@@ -180,18 +178,18 @@ def _said(scores: pd.DataFrame, whole: Grid, grid: Grid, source: str, settings: 
     """Return notes on the basis of the numbers, and what they lack."""
     notes = []
     if not whole.gated:
-        notes.append("nobody has labelled the wordings, so all of them count")
+        notes.append("nobody has labelled the wordings, so all wordings count")
     elif (unsaid := _distinct(whole, whole.facts["label"] == "")) > 0:
-        notes.append(f"{unsaid} wordings have no label, and do not count")
+        notes.append(f"{unsaid} wordings have no label and do not count")
     if source and len([name for name in whole.sources if name]) > 1:
-        notes.append(f"only wordings by {source} are analysed (--source); a separate table has the others")
+        notes.append(f"only wordings by {source} are analysed (--source); a separate table has other wordings")
     if source and (unsaid := _distinct(whole, whole.facts["source"] == "")) > 0:
-        notes.append(f"{unsaid} wordings have no source, and count only with --source all")
+        notes.append(f"{unsaid} wordings have no source and count only with --source all")
     notes += _parts_said(parts_of(scores))
     lacking = sorted({*whole.tasks, *whole.models} - {*grid.tasks, *grid.models})
     if lacking:
         named = f"{', '.join(lacking[:_MOST_NAMED])}{' ...' if len(lacking) > _MOST_NAMED else ''}"
-        notes.append(f"left out, as no wording of theirs counts: {named}")
+        notes.append(f"tasks and models left out, as none of their wordings counts: {named}")
     if settings.defaults == PUBLISHED:
         notes.append(
             "defaults are the published ones, which may have other splits, subsets, revisions and mteb versions"
@@ -203,15 +201,19 @@ def _said(scores: pd.DataFrame, whole: Grid, grid: Grid, source: str, settings: 
     scored = ~np.isnan(grid.scores)
     if lacking_some := int((scored.any(axis=-1) & (scored != scored.any(axis=0)).any(axis=-1)).sum()):
         notes.append(
-            f"{lacking_some} of {grid.default.size} models' tasks lack wordings that other models have, so their means"
-            " are over fewer"
+            f"{lacking_some} of {grid.default.size} cases (model and task) lack wordings that other models have, so"
+            " their means are over fewer wordings"
         )
     if few := int(((~np.isnan(grid.scores)).sum(axis=-1) < 2).sum()):
-        notes.append(f"{few} of {grid.default.size} models' tasks have fewer than 2 wordings, and are not analysed")
+        notes.append(
+            f"{few} of {grid.default.size} cases (model and task) have fewer than 2 wordings and are not analysed"
+        )
     if empty := empty_prompts(scores):
-        notes.append(f"{empty} wordings have no text, unlike others: one may be the empty prompt under another name")
+        notes.append(f"{empty} wordings have no text, unlike others: they may be the empty prompt under another name")
     for first, second in sharing_folders(scores)[:_MOST_NAMED]:
-        notes.append(f"{first!r} and {second!r} share mteb's folder and have equal scores: one may have the other's")
+        notes.append(
+            f"{first!r} and {second!r} share mteb's folder and have equal scores: one may have the other's scores"
+        )
     notes += [
         f"{row.n} scores do not count: {row.reason} ({row.example})" for row in reasons(scores).head(3).itertuples()
     ]
@@ -226,7 +228,9 @@ def _parts_said(parts: pd.DataFrame) -> list[str]:
     ]
     more = f" and {len(taken) - _MOST_NAMED} more" if len(taken) > _MOST_NAMED else ""
     named = "; ".join(taken[:_MOST_NAMED])
-    return [f"one part is analysed of tasks with several ({named}{more}); --part chooses another"] if taken else []
+    return (
+        [f"of tasks with several parts, one part is analysed ({named}{more}); --part chooses another"] if taken else []
+    )
 
 
 def _distinct(grid: Grid, which: np.ndarray) -> int:
@@ -234,7 +238,7 @@ def _distinct(grid: Grid, which: np.ndarray) -> int:
 
 
 #: The rule for the verdicts of `distribution_table` (the paper has no threshold).
-RULE = "inflated: the default is above the wordings' upper quartile; deflated: below the lower one; else typical"
+RULE = "inflated: the default is above the wordings' upper quartile; deflated: below the lower quartile; else typical"
 
 
 def distribution_table(grid: Grid) -> pd.DataFrame:

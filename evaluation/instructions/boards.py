@@ -20,7 +20,7 @@ from plumbline.statistics.rankings import kendall, kendall_rows, points_of, rank
 #: The rules for a model's missing score on a task, by their names on the command line.
 HOLES: Mapping[str, str] = {
     "mteb": "a model without a score on a task gets no point there, and every other model gets one (mteb's rule)",
-    "present": "points are averaged over the tasks that a model has (as in the paper's Figure 4)",
+    "present": "points are averaged over the tasks on which a model has scores (as in the paper's Figure 4)",
     "complete": "tasks on which some model has no score are left out",
 }
 DEFAULTS, AGAINST_DEFAULTS, AGAINST_WORST = "defaults", "best against defaults", "best against worst"

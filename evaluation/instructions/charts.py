@@ -49,17 +49,19 @@ def all_figures(analysis: Analysis) -> dict[str, Figure]:
         figures["inflation"] = figure(
             inflation(analysis.inflation[analysis.inflation["model"].isin(models)]), caption + few
         )
-    caption = "Scores times 100 under each wording (ticks) with the default (diamond: above the median, square: not)"
+    caption = "Scores times 100 under each wording (ticks) and the default (diamond: above the median, square: not)"
     figures["distribution"] = figure(distributions(analysis, models, tasks), caption + few)
     cells = analysis.distribution[analysis.distribution["cv"].notna() & analysis.distribution["model"].isin(models)]
     if len(cells):
-        caption = "Coefficients of variation over wordings, one point a task; outline: their density, line: the median"
+        caption = (
+            "Coefficients of variation over wordings, one point per task; outline: their density, line: the median"
+        )
         figures["variation"] = figure(violins(cells), caption + few)
     if len(analysis.origins):
         rows = analysis.origins[analysis.origins["model"].isin(models)]
-        figures["sources"] = figure(origins(rows), f"People's wordings less machines', medians{few}")
+        figures["sources"] = figure(origins(rows), f"People's wordings minus machines' wordings, medians{few}")
     figures["coverage"] = figure(
-        coverage(analysis, models, tasks), f"Wordings with a score that counts; red: no default{few}"
+        coverage(analysis, models, tasks), f"Number of wordings with a score that counts; red: no default{few}"
     )
     return figures
 

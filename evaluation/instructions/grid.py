@@ -66,7 +66,7 @@ def marked(scores: pd.DataFrame, choice: Choice = _ALL) -> pd.DataFrame:
         _mark(
             marked_scores,
             elsewhere & (marked_scores["prompt_id"] != REPORTED),
-            f"another part than the selected {split}/{subset}",
+            f"not the selected part {split}/{subset}",
         )
     for group, fields in ((["task"], _BY_TASK), (["model"], _BY_MODEL), (["model", "task"], _BY_CELL)):
         _mark_others(marked_scores, group, fields)
@@ -76,7 +76,7 @@ def marked(scores: pd.DataFrame, choice: Choice = _ALL) -> pd.DataFrame:
     _mark(
         marked_scores,
         marked_scores.index.isin(others),
-        "an earlier published default of this model and task counts",
+        "another published default of this model and task counts",
     )
     return marked_scores
 
@@ -103,7 +103,7 @@ def _refuse_unknown(scores: pd.DataFrame, choice: Choice) -> None:
                 f"no wording was scored on {split}/{subset} of {task}; scored parts are: {', '.join(parts)[:400]}"
             )
     if not is_wording(scores["prompt_id"]).any():
-        raise DataError("no wording has a score, only defaults; prompt sensitivity needs at least 2 wordings a task")
+        raise DataError("no wording has a score, only defaults; prompt sensitivity needs at least 2 wordings per task")
 
 
 def _mark(scores: pd.DataFrame, which: Any, why: pd.Series | str) -> None:

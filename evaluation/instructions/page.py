@@ -52,10 +52,10 @@ from plumbline.study.places import output_folder, place
 
 _SCENARIOS = {
     DEFAULTS: "All with their defaults",
-    AGAINST_DEFAULTS: "{} with its best, others with defaults",
-    AGAINST_WORST: "{} with its best, others with their worst",
+    AGAINST_DEFAULTS: "{} with its best wordings, others with defaults",
+    AGAINST_WORST: "{} with its best wordings, others with their worst",
 }
-_OWN_TABLES = "The best and the worst wordings are chosen and scored on the same items, so noise alone spreads them"
+_OWN_TABLES = "The best and worst wordings are chosen and scored on the same items, so noise alone sets them apart"
 _SHARED = "Intervals over tasks treat tasks as independent, although tasks of one type may share wordings"
 
 
@@ -81,13 +81,15 @@ def recommended(analysis: Analysis) -> Exhibit:
         "Default": cell("default_mean", hundred), "Default's rank": _number("default_rank", 0),
     }  # fmt: skip
     notes = [
-        "Recommended: the mean over accepted wordings, then over tasks. Its interval is over wordings, for fixed tasks"
-        " (Student's t, Satterthwaite's degrees of freedom); limits of ranks are over tasks",
+        "Recommended: the mean over accepted wordings, then over tasks. Its interval reflects the choice of wordings,"
+        " with tasks fixed (Student's t, Satterthwaite's degrees of freedom); limits of ranks reflect that of tasks",
         f"Kendall's tau-b with the defaults' board: {shown(float(frame.attrs['tau']), 2)}",
-        f"Some defaults are missing; in their ranks {HOLES[analysis.settings.holes]}" if analysis.holes else "",
+        f"Some defaults are missing; for the defaults' ranks {HOLES[analysis.settings.holes]}"
+        if analysis.holes
+        else "",
         _SHARED,
     ]
-    caption = "Models by the mean over accepted wordings, with their defaults, scores times 100"
+    caption = "Models ranked by the mean over accepted wordings, beside their defaults, scores times 100"
     return _exhibit(analysis, "recommended", caption, frame, columns, notes)
 
 
@@ -102,9 +104,9 @@ def inflation(analysis: Analysis) -> Exhibit:
         "Above all wordings": "above_all",
     }  # fmt: skip
     notes = [
-        "Default above median: the share of tasks whose default scores more than the median wording. Median of its"
-        " ECDF: the quantity that the paper's Figure 5 calls P(reported > median); it counts the default as a wording",
-        "Intervals are percentile bootstraps over tasks (10,000 resamples); points are means over tasks, SDs medians",
+        "Default above median: the share of tasks on which the default scores more than the median wording. Median of"
+        " its ECDF: called P(reported > median) in the paper's Figure 5; it counts the default as a wording",
+        "Intervals are percentile bootstraps over tasks (10,000 resamples). Points are means over tasks, SDs medians",
         *reasons(frame["model"], frame["reason"]),
     ]
     caption = "Position of defaults among wordings, in percent of tasks"
@@ -123,8 +125,8 @@ def distribution(analysis: Analysis) -> Exhibit:
         "Points": cell("difference", points), "SDs": cell("in_sds", points), "Verdict": _word("verdict"),
     }  # fmt: skip
     notes = [
-        f"Verdict: {RULE}. ECDF: the share of wordings that score at most as the default, in brackets counting the"
-        " default as a wording; Points, SDs: default less median",
+        f"Verdict: {RULE}. ECDF: the share of wordings that score no more than the default; in brackets, the default"
+        " also counts as a wording. Points, SDs: default minus median",
         *reasons(frame["model"] + ", " + frame["task"], frame["reason"]),
     ]
     return _exhibit(analysis, "distribution", "Scores times 100 over distinct wordings", frame, columns, notes)
@@ -139,14 +141,14 @@ def variation(analysis: Analysis) -> Exhibit:
         "Median range": _number("range_median", 2),
     }  # fmt: skip
     notes = [
-        "CV: the population standard deviation over wordings as a share of their mean, without the default. It depends"
-        " on the metric's zero; SD and range (points) do not",
+        "CV: the population standard deviation over wordings as a share of their mean, without the default. The CV"
+        " depends on the metric's zero; SD and range (in points) do not",
         *reasons(frame["model"], frame["reason"]),
     ]
     return _exhibit(
         analysis,
         "variation",
-        "How far scores vary with the wording (arXiv 2605.22544, Figure 3)",
+        "Variation of scores with the wording (arXiv 2605.22544, Figure 3)",
         frame,
         columns,
         notes,
@@ -162,7 +164,7 @@ def boards(analysis: Analysis) -> Exhibit:
             {"Board": _SCENARIOS[str(scenario)].format(chosen), **{name: ranks[name] for name in analysis.grid.models}}
         )
     notes = [
-        f"Borda ranks, 1 the best; {HOLES[analysis.settings.holes]}",
+        f"Borda ranks (1 is the best); {HOLES[analysis.settings.holes]}",
         "A default counts as one of its model's wordings",
         _OWN_TABLES,
     ]
@@ -206,7 +208,7 @@ def halves(analysis: Analysis) -> Exhibit:
         "Lost": lambda row: points(-row["lost"]), "Gain on default": cell("gain", points),
     }  # fmt: skip
     notes = [
-        "1,000 random halves, each choosing and scoring in turn; 95% of splits",
+        "1,000 random splits into halves; each half chooses and scores in turn; intervals cover 95% of splits",
         *reasons(frame["model"] + ", " + frame["task"], frame["reason"]),
     ]
     caption = "The best wording, chosen on one half of a task's items and scored on the other, times 100"
@@ -222,7 +224,7 @@ def origins(analysis: Analysis) -> Exhibit:
         "p": cell("p", _p), "p (Holm)": cell("p_holm", _p),
     }  # fmt: skip
     notes = [
-        "Permutation test of the difference of medians, two-sided: exact up to 40 wordings, else"
+        "Permutation test of the difference of medians, two-sided: exact up to 40 wordings, otherwise"
         f" {N_RESAMPLES:,} resamples; Holm's correction over all rows",
         *reasons(frame["model"] + ", " + frame["task"], frame["reason"]),
     ]
@@ -238,8 +240,8 @@ def contexts(analysis: Analysis) -> Exhibit:
         "Kind": "kind", "Value": "value", "Wordings": "wordings", "Mean": cell("mean", points),
         "95% of wordings": lambda row: f"{points(row['low'])} to {points(row['high'])}",
     }  # fmt: skip
-    notes = ["This table has all wordings, accepted or not"]
-    caption = "Kinds of wordings against the mean of all wordings of the same model and task, in points"
+    notes = ["This table includes wordings that people did not accept"]
+    caption = "Kinds of wordings: difference from the mean of all wordings of the same model and task, in points"
     return _exhibit(analysis, "contexts", caption, context_table(analysis.whole), columns, notes)
 
 
@@ -269,10 +271,10 @@ def published(analysis: Analysis) -> Exhibit:
         "Rank with its best wordings": both("best"),
     }  # fmt: skip
     notes = [
-        "Left of the arrow: by published defaults; right of it: by defaults of the same run, split and subset. Points"
-        " are averaged over the tasks that a model has, as in the paper"
+        "Left of the arrow: with published defaults; right: with defaults of the same run, split and subset. Points are"
+        " averaged over the tasks on which a model has scores, as in the paper"
     ]
-    caption = "Conclusions by published defaults, and by matched ones"
+    caption = "Conclusions from published defaults and from matched ones"
     return _exhibit(analysis, "published", caption, analysis.published, columns, notes)
 
 
@@ -284,7 +286,7 @@ def coverage(analysis: Analysis) -> Exhibit:
         "Default": cell("default", yes.__getitem__), "No prompt": cell("none", yes.__getitem__),
         "Published": cell("reported", yes.__getitem__),
     }  # fmt: skip
-    notes = ["Wordings: the number that count, of all of the task; refused ones and another source's do not count"]
+    notes = ["Wordings: how many of the task's count; refused wordings and those of another source do not"]
     caption = "Scores that count"
     return _exhibit(analysis, "coverage", caption, coverage_table(analysis.grid), columns, notes)
 
@@ -294,7 +296,9 @@ def aside(analysis: Analysis) -> Exhibit:
     columns: dict[str, Cell] = {"Reason": "reason", "Scores": "n", "Such as": "example"}
     rows = printed(aside_reasons(analysis.marked), columns)
     frame = analysis.marked[analysis.marked["why"] != ""].drop(columns=["text", "effective"])
-    return _exhibit(analysis, "aside", "Scores that do not count, with reasons (the file has each)", frame, rows, [])
+    return _exhibit(
+        analysis, "aside", "Scores that do not count, with reasons (the file lists each score)", frame, rows, []
+    )
 
 
 def _exhibit(
@@ -343,7 +347,7 @@ def _moves(analysis: Analysis) -> str:
     of = f"{count(len(grid.models), 'model')} on {count(len(grid.tasks), 'task')}"
     cells = table[table["cv"].notna()]
     if cells.empty:
-        return f"No coefficient of variation of {of}, with {each} wordings each, is defined."
+        return f"The coefficient of variation is undefined for {of}, with {each} wordings a task."
     most = cells.iloc[int(cells["range"].argmax())]
     cv, sd = (100 * float(cells[name].median()) for name in ("cv", "sd"))
     return (
@@ -356,7 +360,7 @@ def _moves(analysis: Analysis) -> str:
 def _defaults(analysis: Analysis) -> str:
     compared = analysis.distribution[analysis.distribution["difference"].notna() & (analysis.distribution["n"] > 1)]
     if compared.empty:
-        return "The defaults' positions are unknown: none was scored in the same run on the same part of a task."
+        return "The defaults' positions are unknown: no default was scored in the same run on the same part of a task."
     whose = "published default" if analysis.settings.defaults == PUBLISHED else "default"
     above = int(np.nansum(above_median(analysis.grid.scores, compared_default(analysis.grid))))
     counts = compared["verdict"].value_counts()
@@ -402,11 +406,13 @@ def doubts(analysis: Analysis) -> list[str]:
         lines.append(f"some models' tasks have only {n[n > 0].min()} wordings, so their spread is uncertain")
     if len(analysis.grid.tasks) < _FEW_TASKS:
         lines.append(
-            f"with {count(len(analysis.grid.tasks), 'task')} intervals over tasks say little; ranks have none below"
-            f" {_FEW_TASKS} tasks"
+            f"with {count(len(analysis.grid.tasks), 'task')} intervals over tasks say little; ranks have no intervals"
+            f" with fewer than {_FEW_TASKS} tasks"
         )
     if not analysis.gate.empty:
-        lines.append("unaccepted wordings count only in the tables of the gate and of kinds of wordings")
+        lines.append(
+            "unaccepted wordings count only in the table that compares accepted with all wordings and in that of kinds"
+        )
     return lines + fallen(analysis.published)
 
 
@@ -417,8 +423,8 @@ def fallen(table: pd.DataFrame) -> list[str]:
     above = {name: int(table[f"above_{name}"].sum()) for name in ("published", "matched")}
     n = {name: int(table[f"n_{name}"].sum()) for name in ("published", "matched")}
     lines = [
-        f"the published defaults are above the median wording in {above['published']} of {n['published']} cases, those"
-        f" of the same run, split and subset in {above['matched']} of {n['matched']}"
+        f"the published defaults are above the median wording in {above['published']} of {n['published']} cases,"
+        f" defaults of the same run, split and subset in {above['matched']} of {n['matched']}"
     ]
     moves = {}
     for name in ("published", "matched"):
@@ -428,8 +434,8 @@ def fallen(table: pd.DataFrame) -> list[str]:
         )
     if moves["published"] != moves["matched"]:
         lines.append(
-            "with their best wordings against the others' defaults, models change rank by published defaults"
-            f" ({moves['published'] or 'none'}) differently than by matched ones ({moves['matched'] or 'none'})"
+            "when one model takes its best wordings against the others' defaults, ranks change differently with"
+            f" published defaults ({moves['published'] or 'none'}) and matched ones ({moves['matched'] or 'none'})"
         )
     fewer = np.flatnonzero(table["n_published"] < table["n_matched"])
     if len(fewer):
@@ -452,10 +458,10 @@ OUTLINE = {
     "Coverage": ("coverage", "aside"),
 }
 _ABOUT = (
-    "How scores of instruction embedders depend on the wording of the instruction, after arXiv 2605.22544. A wording"
-    " counts if people found it acceptable; scores are compared if run, revision, split, subset, data and mteb are the"
-    " same. Each table is also a file in tables/ (CSV with all digits, Markdown, LaTeX), each figure one in figures/"
-    " (SVG, PNG)."
+    "This report shows how scores of instruction embedders depend on the wording of the instruction, after arXiv"
+    " 2605.22544. A wording counts if people found it acceptable; scores are compared if run, revision, split, subset,"
+    " data and mteb's version are the same. Each table is also a file in tables/ (CSV with all digits, Markdown,"
+    " LaTeX), each figure a file in figures/ (SVG, PNG)."
 )
 
 
@@ -470,7 +476,7 @@ def report_wordings(options: argparse.Namespace) -> int:
     if options.items and options.study:
         raise StudyError("--items belongs to --scores; leave it out with --study")
     if twice := [task for task, number in Counter(task for task, _ in options.part).items() if number > 1]:
-        raise StudyError(f"--part names two parts of {twice[0]}; only one can be analysed, so name one")
+        raise StudyError(f"--part names two parts of {twice[0]}, but only one can be analysed; name one")
     if not options.study:
         return _report_scores(options)
     study = load_study(options.study, options.exports)
@@ -505,7 +511,7 @@ def _write(analysis: Analysis, folder: Path, title: str) -> int:
     try:
         page = write_report(folder, analysis, title)
     except FileNotFoundError as error:
-        raise StudyError(f"{folder}: files cannot be written there ({error.filename}); name another folder") from None
+        raise StudyError(f"{folder}: cannot write files there ({error.filename}); name another folder") from None
     print("\n".join([*([SIMULATED] if analysis.simulated else []), *headline(analysis)]))
     print(f"-> {page}")
     return 0

@@ -276,10 +276,10 @@ def score_wordings(options: argparse.Namespace) -> int:
 def _about_wordings(outcome: PromptRunOutcome, *, include_unaccepted: bool) -> Iterator[str]:
     wordings = {unit.wanted.prompt_id: unit for unit in outcome.units if unit.wanted.text}
     reasons = Counter(unit.reason for unit in wordings.values() if unit.reason)
-    yield f"wordings: {len(wordings) - reasons.total()} scored, {reasons.total()} not"
+    yield f"wordings: {len(wordings) - reasons.total()} scored, {reasons.total()} not scored"
     yield from (f"  {number} {reason}" for reason, number in reasons.most_common())
     if include_unaccepted:
         unaccepted = sum(unit.wanted.label != "acceptable" for unit in wordings.values())
-        yield f"{unaccepted} unaccepted wordings are among them, with their labels"
+        yield f"{unaccepted} unaccepted wordings are among the scored ones, with their labels"
     if any(unit.wanted.simulated for unit in wordings.values()):
-        yield "labels are simulated, and say nothing about the wordings"
+        yield "labels are simulated and say nothing about the wordings"

@@ -41,7 +41,7 @@ class PromptScore(Record):
     KEY = ("run", "model", "revision", "task", "split", "subset", "prompt_id", "seed")
     NEEDED: ClassVar[tuple[str, ...]] = ("model", "task", "prompt_id", "score")
     model: str = Field(description="the embedding model")
-    revision: str = Field(default="", description="its revision")
+    revision: str = Field(default="", description="the model's revision")
     task: str = Field(description="the task, by mteb's name if it has one")
     task_type: str = Field(default="", description="the task's type, whose prompts its tasks may share")
     split: str = Field(default="", description="the split that was scored")
@@ -51,19 +51,21 @@ class PromptScore(Record):
         description="default: the model's own prompt; none: no prompt at all; reported: the published score of the"
         " default; else the wording's id"
     )
-    text: str = Field(default="", description="the exact prompt; empty for none, and if a table lacks it")
-    effective: str = Field(default="", description="the text before each input, after the model's template")
-    source: Literal["machine", "human", ""] = Field(default="", description="who worded it; empty for the model's own")
-    generator: str = Field(default="", description="the model that worded it")
+    text: str = Field(default="", description="the exact prompt; empty if there was none, or if the table lacks it")
+    effective: str = Field(default="", description="the text before each input, with the model's template applied")
+    source: Literal["machine", "human", ""] = Field(
+        default="", description="author of the wording; empty for the model's own prompt"
+    )
+    generator: str = Field(default="", description="the model that wrote the wording")
     context: str = Field(default="", description="the generator's context: task_type, description or language")
-    label: Label = Field(default="", description="people's label; empty if nobody was asked")
-    simulated: bool = Field(default=False, description="true if a program labelled it, not people")
-    score: Number = Field(description="the metric's value from -1 or 0 to 1; NaN without one")
-    reason: str = Field(default="", description="why there is none; empty otherwise")
-    mteb_version: str = Field(default="", description="the mteb that scored it")
+    label: Label = Field(default="", description="people's label; empty if nobody labelled it")
+    simulated: bool = Field(default=False, description="true if a program labelled it instead of people")
+    score: Number = Field(description="the metric's value, from -1 or 0 to 1; NaN if undefined")
+    reason: str = Field(default="", description="why there is no score; empty otherwise")
+    mteb_version: str = Field(default="", description="version of mteb that computed the score")
     dataset_revision: str = Field(default="", description="the data set's revision")
-    seed: int = Field(default=0, description="of the evaluation's own draws, the same for all prompts of a run")
-    run: str = Field(default="", description="identity of the run: a default of another run is not matched")
+    seed: int = Field(default=0, description="seed of the evaluation's random draws, the same for all prompts of a run")
+    run: str = Field(default="", description="hash that identifies the run: defaults of other runs are not matched")
 
 
 class PromptItemScore(Record):
@@ -130,14 +132,14 @@ def checked_items(frame: pd.DataFrame, where: Path) -> pd.DataFrame:
     """Return a table with the columns of `PromptItemScore`. Raises DataError for bad scores and duplicates."""
     names = list(PromptItemScore.model_fields)
     if missing := [name for name in names if name not in frame]:
-        raise DataError(f"{where}: no column {missing[0]!r}; it needs {', '.join(names)}")
+        raise DataError(f"{where}: no column {missing[0]!r}; the table needs {', '.join(names)}")
     columns = {name: _words(frame[name]) for name in names[:-1]} | {"score": numbers_of(frame, "score", where)}
     checked = pd.DataFrame(columns, index=frame.index).reset_index(drop=True)
     twice = checked.duplicated(list(PromptItemScore.KEY))
     if twice.any():
         row = checked.loc[twice].iloc[0]
         raise DataError(
-            f"{where}: item {row['item']!r} of {row['model']}, {row['task']}, {row['prompt_id']} is there twice; keep"
+            f"{where}: item {row['item']!r} of {row['model']}, {row['task']}, {row['prompt_id']} appears twice; keep"
             " one"
         )
     return checked
@@ -150,13 +152,15 @@ def _named(frame: pd.DataFrame, where: Path) -> pd.DataFrame:
         texts = _words(frame["text"])
         if (empty := texts.str.strip() == "").any():
             row = row_number(empty.to_numpy().argmax())
-            raise DataError(f"{where}: row {row} has no prompt; write none for no prompt, default for the model's own")
+            raise DataError(
+                f"{where}: row {row} has no prompt; write `none` for no prompt, `default` for the model's own"
+            )
         named = {text: text if text in NO_WORDINGS else identity("prompt-v1", text)[:12] for text in texts.unique()}
         frame = frame.assign(prompt_id=texts.map(named), text=texts.where(~texts.isin(NO_WORDINGS), ""))
     if missing := [name for name in PromptScore.NEEDED if name not in frame]:
         present = ", ".join(map(str, frame.columns))[:300]
         raise DataError(
-            f"{where}: no column {missing[0]!r}; it needs {', '.join(PromptScore.NEEDED)}, but has {present}"
+            f"{where}: no column {missing[0]!r}; the table needs {', '.join(PromptScore.NEEDED)}, but has {present}"
         )
     if frame.empty:
         raise DataError(f"{where}: no rows")
@@ -204,7 +208,7 @@ def _refuse_nearly_named(prompt_ids: pd.Series, where: Path) -> None:
     for name in prompt_ids.unique():
         if (meant := name.strip().lower()) in NO_WORDINGS and name != meant:
             row = row_number((prompt_ids == name).to_numpy().argmax())
-            raise DataError(f"{where}: row {row}: prompt_id {name!r}; write {meant!r}, or give a wording another id")
+            raise DataError(f"{where}: row {row}: prompt_id {name!r}; write {meant!r}, or give the wording another id")
 
 
 def _refuse_others(column: pd.Series, allowed: tuple[str, ...], where: Path) -> None:
@@ -338,7 +342,7 @@ def _json(path: Path) -> dict[str, Any]:
     try:
         content = read_json(path)
     except FileNotFoundError:
-        raise DataError(f"{path} has disappeared; run again") from None
+        raise DataError(f"{path} was deleted while it was read; run again") from None
     if not isinstance(content, dict):
         raise DataError(f"{path} is not an mteb result; run that task again")
     return content
@@ -351,13 +355,13 @@ def _type(about: Mapping[str, Any], task: str) -> str:
 def _notes(rows: list[dict[str, Any]], skipped: list[str]) -> Iterator[str]:
     if skipped:
         yield (
-            f"left out: {len(skipped)} results of experiments that set no prompt for their task, or set something"
-            f" else ({skipped[0]}{', ...' if len(skipped) > 1 else ''})"
+            f"left out: {len(skipped)} results of experiments that set no prompt for their task, or set other things"
+            f" ({skipped[0]}{', ...' if len(skipped) > 1 else ''})"
         )
     texts = {row["text"] for row in rows if row.get("text")}
     if lost := sorted(text for text in texts if _LOST.search(text)):
         yield (
             f"{len(lost)} of {len(texts)} prompts have characters that mteb's folder names replace, as in"
-            f" {json.dumps(lost[0], ensure_ascii=False)}: a prompt that differs only in these would have received its"
-            " scores from the cache instead of its own"
+            f" {json.dumps(lost[0], ensure_ascii=False)}: a prompt that differs only in these would have received"
+            " another prompt's scores from the cache"
         )

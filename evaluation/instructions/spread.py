@@ -58,8 +58,8 @@ def variation(scores: Floats) -> Floats:
 def variation_reason(n: int, mean: float) -> str:
     """Return why there is no coefficient of variation; empty if there is one."""
     if n < LEAST:
-        return f"{n} distinct wording{'s' * (n != 1)}, but it needs {LEAST}"
-    return "" if mean > 0 else "the mean is not above 0, so a share of it has no meaning"
+        return f"{n} distinct wording{'s' * (n != 1)}, but {LEAST} are needed"
+    return "" if mean > 0 else "the mean is not above 0, so the coefficient of variation has no meaning"
 
 
 def moments(scores: Floats) -> tuple[Floats, Floats, Floats]:
@@ -161,7 +161,7 @@ def _by_task(scores: Floats, default: Floats) -> tuple[Floats, Floats]:
     grid, defaults = np.asarray(scores, dtype=np.float64), np.asarray(default, dtype=np.float64)
     if grid.ndim != 2 or defaults.shape != grid.shape[:1]:
         raise ValueError(
-            f"scores must be tasks by wordings, with a default a task, not of shapes {grid.shape}, {defaults.shape}"
+            f"scores must be tasks by wordings, with one default per task, not of shapes {grid.shape}, {defaults.shape}"
         )
     return grid, defaults
 
@@ -179,7 +179,11 @@ def _over_tasks(
         return Estimate.undefined("no task has both wordings and a default")
     value = float(reduce(values))
     if n < LEAST or np.ptp(values) == 0:
-        why = "one task has no interval over tasks" if n < LEAST else "the same on every task, so resamples are equal"
+        why = (
+            "a single task has no interval over tasks"
+            if n < LEAST
+            else "the value is equal on every task, so resamples are equal"
+        )
         return Estimate.alone(value, why, n)
     return Bootstrap(value, n, resampled(values, n_resamples, rng)).percentile()
 
@@ -372,7 +376,7 @@ def split_half_choice(items: Floats, *, n_splits: int = N_SPLITS, rng: np.random
     elif n_items < 2 * _LEAST:
         reason = f"halves need at least {2 * _LEAST} items, not {n_items}"
     elif not np.isfinite(scores).all():
-        reason = "not every wording has every item"
+        reason = "some wordings lack scores on some items"
     if reason:
         return HalfSplitScore(math.nan, math.nan, math.nan, math.nan, n_items, n_wordings, reason)
     first = np.zeros((n_splits, n_items))

@@ -56,7 +56,7 @@ class WordingLabel:
 
     @property
     def accepted(self) -> bool:
-        """Whether the wording may be evaluated."""
+        """True if the wording may be evaluated."""
         return self.label == ACCEPTABLE
 
 
@@ -240,15 +240,17 @@ WRITE_SECONDS = 10.0
 class InstructionScore(PromptScore):
     """A row of the table, with the identity that tells whether it is still valid."""
 
-    unit_id: str = Field(default="", description="identity of everything behind the score: equal ones are reused")
-    versions: str = Field(default="", description="packages that made the score, and their versions")
+    unit_id: str = Field(
+        default="", description="hash of everything that affects the score; scores with the same hash are reused"
+    )
+    versions: str = Field(default="", description="packages that computed the score, with their versions")
 
 
 class UnitRows(Record):
     """All rows of a unit, as in the journal."""
 
     unit_id: str = Field(description="the unit's identity")
-    rows: tuple[InstructionScore, ...] = Field(description="one for each subset")
+    rows: tuple[InstructionScore, ...] = Field(description="rows, one for each subset")
 
 
 class PromptResults:

@@ -105,7 +105,7 @@ class EmbeddingStore:
             self._keys.executemany("INSERT OR REPLACE INTO facts VALUES (?, ?)", facts)
         if rows.shape != (len(keys), width):
             raise DataError(
-                f"{self.folder}: rows have {rows.shape[1]} dimensions, but it has {width}; delete it, run again"
+                f"{self.folder}: its embeddings have {width} dimensions, new ones {rows.shape[1]}; delete it, run again"
             )
         first, rows = self._end, np.ascontiguousarray(rows, np.float32)
         self._file.seek(first * width * 4)
@@ -215,7 +215,7 @@ class EmbeddingStore:
     def close(self) -> None:
         """Close the files, which stay in the folder."""
         if self._lost and self._lost > self._first_lost:
-            _say(f"{self.folder}: in all, checksums did not match for {count(self._lost, 'embedding')}")
+            _say(f"{self.folder}: checksums did not match for {count(self._lost, 'embedding')} in all")
         self._lost = 0
         self._closed()
 
@@ -239,7 +239,7 @@ class EmbeddingStore:
         except sqlite3.OperationalError as error:  # locked, or an unreadable disk: the store itself may be intact
             self.close()
             raise DataError(
-                f"{self.folder} cannot be read ({error}); correct that, or delete it, and run again"
+                f"{self.folder} cannot be read ({error}); correct the cause, or delete the folder, and run again"
             ) from None
         except sqlite3.DatabaseError as error:
             doubt = f"its index is damaged ({error})"
@@ -248,7 +248,7 @@ class EmbeddingStore:
 
     def _doubted(self, why: str) -> None:
         """Empty the store, and say why."""
-        _say(f"{self.folder}: {why}; it is deleted, and its texts are encoded again")
+        _say(f"{self.folder}: {why}; the folder is deleted, and its texts are encoded again")
         self._begin_anew()
 
     def _doubt(self) -> str:

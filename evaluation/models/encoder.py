@@ -62,7 +62,7 @@ class Encoder:
         self.watch = Stopwatch()
         """Time that the model spent on texts."""
         self.only_stored = False
-        """Whether texts that are not in the store are refused (DataError) instead of encoded."""
+        """True if texts that are not in the store are refused (DataError) instead of encoded."""
 
     @functools.cached_property
     def mteb_model_meta(self) -> ModelMeta:
@@ -332,7 +332,7 @@ class ModelHost:
                 hint = nearest(name, names_allowed)
                 hint = hint if len(hint) < 200 else "names are query, document, mteb's types of tasks, and data sets"
                 raise StudyError(
-                    f"{self.file}: model {spec.name!r} has a prompt for {name!r}, which is not a task; {hint}"
+                    f"{self.file}: model {spec.name!r} has a prompt for {name!r}, which is not a known name; {hint}"
                 )
 
 

@@ -198,7 +198,7 @@ def refuse_no_hub(name: str) -> None:
     except Exception as error:  # of requests or httpx, as its version has it
         raise ServiceError(
             f"model {name!r} cannot be loaded: it is not on this machine, and the hub {constants.ENDPOINT} does not"
-            f" answer ({first_line(error)}); connect to it, or give the model a `path`"
+            f" answer ({first_line(error)}); connect to the hub, or give the model a `path`"
         ) from None
 
 
@@ -253,7 +253,7 @@ class Agreement(NamedTuple):
 
     @property
     def holds(self) -> bool:
-        """Whether one engine may replace the other."""
+        """True if one engine may replace the other."""
         return self.cosine <= _COSINE and self.similarity <= _SIMILARITY
 
 

@@ -48,7 +48,7 @@ class MtebModel:
                 self._model: Any = meta.load_model(device=device or None)
         except Exception as error:  # loaders of mteb, the hub and companies each raise their own errors
             line = f"model {spec.name!r} cannot be loaded by mteb: {first_line(error)}"
-            raise ServiceError(f"{line}; connect to the hub, or install and set what it names") from error
+            raise ServiceError(f"{line}; connect to the hub, or install and set what the message names") from error
         if not isinstance(self._model, EncoderProtocol):
             raise _no_vectors(spec)
         self._name = spec.name
@@ -122,7 +122,7 @@ class MtebModel:
 
     @property
     def _instructed(self) -> bool:
-        """Whether mteb loads it by its class for instructions."""
+        """True if mteb loads it by its class for instructions."""
         from mteb.models.instruct_wrapper import InstructSentenceTransformerModel  # noqa: PLC0415
 
         return type(self._model) is InstructSentenceTransformerModel
@@ -211,7 +211,7 @@ def _registered(spec: ModelSpec) -> Any:
         raise StudyError(f"mteb cannot load a model {spec.name!r}; {hint}; for other models remove `kind: mteb`")
     if spec.revision and spec.revision != meta.revision:
         raise StudyError(
-            f"model {spec.name!r}: mteb has revision {meta.revision!r}; write this one, or remove `revision`"
+            f"model {spec.name!r}: mteb has revision {meta.revision!r}; write this revision, or remove `revision`"
         )
     if "dense" not in meta.model_type or "text" not in (meta.modalities or ["text"]):
         raise _no_vectors(spec)
@@ -224,7 +224,7 @@ def _registered(spec: ModelSpec) -> Any:
 
 def _no_vectors(spec: ModelSpec) -> StudyError:
     return StudyError(
-        f"model {spec.name!r} does not return one vector a text, which drift and all tasks need; remove it"
+        f"model {spec.name!r} does not return one vector per text, which drift and all tasks need; remove it"
     )
 
 

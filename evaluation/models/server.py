@@ -196,7 +196,7 @@ class ServerModel(CosineModel):
             answer = self._pool.request("POST", self._url, body=body, headers=headers, redirect=False)
         except urllib3.exceptions.HTTPError as error:
             what = first_line(error.reason if isinstance(error, urllib3.exceptions.MaxRetryError) else error)  # type: ignore[arg-type]
-            line = f"no answer, asked {self._spec.http.retries + 1} times ({what.split(': ', 1)[-1]})"
+            line = f"no answer after {self._spec.http.retries + 1} tries ({what.split(': ', 1)[-1]})"
             raise self._error(f"{line}; start the server or correct base_url") from None
         if answer.status != 200:
             raise self._trouble(answer.status, answer.data)
@@ -209,10 +209,10 @@ class ServerModel(CosineModel):
             vectors = {int(row["index"]): _vector(row["embedding"]) for row in data}
         except (ValueError, TypeError, KeyError, RecursionError):
             raise self._error(
-                "an answer that is not one of an embedding server; is base_url right (ends in /v1)?"
+                "the answer is not that of an embedding server; check base_url (it ends in /v1)"
             ) from None
         if len(data) != wanted or vectors.keys() != set(range(wanted)):
-            raise self._error(f"it returned {len(data)} embeddings for {wanted} texts, numbers {sorted(vectors)[:5]}")
+            raise self._error(f"it returned {len(data)} embeddings for {wanted} texts, numbered {sorted(vectors)[:5]}")
         widths = sorted({len(vector) for vector in vectors.values()})
         if len(widths) > 1 or not widths[0]:
             raise self._error(f"it returned embeddings of different lengths in one request: {widths}")
@@ -225,7 +225,7 @@ class ServerModel(CosineModel):
             return self._error(f"the key is not accepted; set {self._spec.http.api_key_env}")
         if status == 404:
             return self._error(f"no such model there, or base_url lacks its /v1: {complaint}")
-        tries = f", asked {self._spec.http.retries + 1} times" if status in PASSING else ""
+        tries = f" after {self._spec.http.retries + 1} tries" if status in PASSING else ""
         hint = "; a text may be too long, or evaluation.batch_size too large" if status in (400, 413, 422) else ""
         return self._error(f"status {status}{tries}: {complaint}{hint}")
 

@@ -64,7 +64,7 @@ class Shards:
 
     @property
     def fresh(self) -> bool:
-        """Whether nothing was ever encoded."""
+        """True if nothing was ever encoded."""
         return self._store.width is None
 
     @property

@@ -61,12 +61,12 @@ class MethodCall:
 
     @property
     def repeats(self) -> bool:
-        """Whether the answer may be cached: not for similarities of embeddings, which are many."""
+        """True if the answer may be cached: not for similarities of embeddings, which are many."""
         return not self.method.startswith("similarity")
 
     @property
     def of_way(self) -> bool:
-        """Whether the answer is a name of a `Way`, which every process with the model must know."""
+        """True if the answer is a name of a `Way`, which every process with the model must know."""
         return self.method in ("way", "way_under")
 
 

@@ -36,7 +36,7 @@ def main() -> int:
         nargs="+",
         metavar="MODEL",
         default=[],
-        help="models in the second group of --translation's table",
+        help="models in the second group of the table of --translation",
     )
     return cli.handler("evaluation.report.page:report_study")(parser.parse_args())
 

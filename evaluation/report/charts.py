@@ -400,7 +400,7 @@ def _thresholds(table: pd.DataFrame, threshold: float) -> alt.X:
     """Return the axis of thresholds: the rubric's whole scale, with margins for points at its ends."""
     tried = sorted({*table["threshold"], threshold})
     room = (tried[-1] - tried[0]) / 50
-    every = 1 + (len(tried) - 1) // 10  # more labels than ten would run into one another
+    every = 1 + (len(tried) - 1) // 10  # more than ten labels would overlap
     axis = alt.X("threshold:Q", title="Threshold of the mean rating").axis(values=tried[::every], format=".2~f")
     return axis.scale(domain=[tried[0] - room, tried[-1] + room], nice=False)
 

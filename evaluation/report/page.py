@@ -40,7 +40,7 @@ from plumbline.transformations import AXES, in_order, total_axes
 FOLDER = "report_evaluation"
 _INPUTS = (SCORES, DRIFT, ACCEPTED_SCORES, TEXT_DRIFT, ABSTENTION, VERDICTS, PAIRS, RATINGS)
 _RANKED = 3  # fewest models for a sentence on their order
-_NOTHING = "No transformation that people accepted has a score, so no change is known"
+_NOTHING = "No accepted transformation has a score, so the change is unknown"
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ _DEFAULT = Choices()
 def headline(results: PaperResults, status: Status, doubts: Sequence[str], missing: Sequence[str]) -> tuple[str, ...]:
     """Return three sentences: the change of scores, doubts, the next step (the missing scores, if there are any)."""
     study = status.study
-    step = f"{study.command(COMMAND)}, for the missing scores" if missing else ""
+    step = f"{study.command(COMMAND)}, to make the missing scores" if missing else ""
     return in_short(f"{answer(results)}.", doubts, step or next_step(status, study.arguments))
 
 
@@ -106,7 +106,7 @@ def _left_out(scores: pd.DataFrame) -> list[str]:
         )
         where = "" if n_refused == all_of_it else f" on {n_refused} of {count(all_of_it, 'data set')}"
         lines.append(f"{display(name, pooled=False)}{where}")
-    return [f"left out of all totals, for lack of an accepting verdict: {', '.join(lines)}"] if lines else []
+    return [f"left out of all totals, as no verdict accepts them: {', '.join(lines)}"] if lines else []
 
 
 def _chance(results: PaperResults) -> list[str]:
@@ -118,7 +118,7 @@ def _chance(results: PaperResults) -> list[str]:
         names = [display(name, pooled=False) for name in part["name"]]
         whose = f"all {len(names)} transformations" if len(names) == len(shifts) > 1 else ", ".join(names)
         over = count(int(str(n)), "data set")
-        lines.append(f"over {over} the shift by {whose} may be chance (Wilcoxon, p of at least .05 by Holm)")
+        lines.append(f"over {over} the shift by {whose} may be chance (Wilcoxon, Holm's p of at least .05)")
     return lines
 
 
@@ -188,13 +188,13 @@ def about(study: Study) -> list[str]:
         study.description,
         f"Protocol {study.evaluation.protocol!r}. Seeds are averaged first; an axis is the mean over its"
         f" transformations, the total the mean of {axes_of_total(study.kinds)}. Only accepted transformations count."
-        " Each table is a file in tables/ (CSV with all digits, Markdown, LaTeX), each figure one in figures/ (SVG,"
-        " PNG).",
+        " Each table is also a file in tables/ (CSV with all digits, Markdown, LaTeX), each figure a file in figures/"
+        " (SVG, PNG).",
     ]
     if study.acceptance.rules:
         lines.append(
-            "The study has its own rules (acceptance.rules). Sensitivity to the threshold and to raters is defined"
-            " only for a single threshold, so it is left out."
+            "The study has its own rules (acceptance.rules). Sensitivity to the threshold and to raters is"
+            " left out, as it is defined only for a single threshold."
         )
     return [line for line in lines if line]
 
@@ -240,7 +240,7 @@ def report_study(options: argparse.Namespace) -> int:
         raise StudyError(f"--prompts: {twice[0].file} is named twice; name each study once, without {study.file}")
     pair = tuple(options.translation) if options.translation else None
     if options.multilingual and not pair:
-        raise StudyError("--multilingual goes with --translation; name a data set and its translation, too")
+        raise StudyError("--multilingual needs --translation; name a data set and its translation, too")
     if pair and pair[0] == pair[1]:
         raise StudyError(f"--translation: {pair[0]!r} is named twice; name a data set and its translation")
     inputs = [named.folder / file.name for named in (study, compared, *prompts) if named for file in _INPUTS]
@@ -250,7 +250,7 @@ def report_study(options: argparse.Namespace) -> int:
     return 0
 
 
-TICKS = "; ticks: originals of an axis's own data sets and items, where these are not all"
+TICKS = "; ticks: the original's score on an axis's own data sets and items, if these are not all"
 
 
 def all_exhibits(material: ReportMaterial, rule: AcceptanceSpec, choices: Choices) -> dict[str, Exhibit]:
@@ -368,7 +368,7 @@ def _papers(frames: Mapping[str, pd.DataFrame]) -> dict[str, Figure]:
     if "shifts" in frames and frames["shifts"]["shift"].notna().any():
         figures["shifts"] = figure(
             charts.shift_intervals(frames["shifts"]),
-            "Hodges-Lehmann shifts; grey: p of at least .05 by Holm (HTEB, Figure 7)",
+            "Hodges-Lehmann shifts; grey: Holm's p is at least .05 (HTEB, Figure 7)",
         )
     return figures
 

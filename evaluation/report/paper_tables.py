@@ -20,8 +20,8 @@ REFUSED = " [not accepted]"
 SIGNIFICANT = 0.05
 _ARROW = " → "
 _OWN_ORIGINALS = (
-    "a → b: a is the original's score on the data sets and items of b, where it differs from Original, which is for"
-    " whole data sets, as in the papers"
+    "a → b: a is the original's score on the data sets and items of b; shown if it differs from the column Original,"
+    " which covers whole data sets, as in the papers"
 )
 _TAU_HEADS = dict.fromkeys((HTEB_TOTAL, OWN_TOTAL), "Total (mean of the axes)")
 _AVERAGED = "Each data set counts once: the mean over seeds and over the subsets (languages) of the study's split."

@@ -35,18 +35,18 @@ _NAUC = (
     " round brackets: nAUC of the same queries' original texts."
 )
 _THRESHOLDS = (
-    "The threshold is set on the original texts and kept. A model whose confidence falls with its score answers fewer"
-    " of the transformed queries, and these score as the originals do."
+    "The threshold is set on the original texts and kept for the transformed texts. If a model's confidence falls with"
+    " its score, it answers fewer of the transformed queries, and those score as the originals do."
 )
 _SPREAD = (
-    "An item counts if people rated and accepted all its texts (both sentences of a pair) in that run: a sample"
-    " over many data sets and runs leaves few. The drift of accepted and of other pairs (accepted_drift) does not"
-    " need whole items"
+    "An item counts if people rated and accepted all its texts (both sentences of a pair) in that run, so a sample"
+    " over many data sets and runs leaves few items. The drift of accepted and other pairs (accepted_drift) does"
+    " not need whole items"
 )
 
 
 def decisions(results: PaperResults, rule: AcceptanceSpec, scale: Sequence[float]) -> Exhibit:
-    """Return each scope's decisions at other thresholds: a row a scope, a column of thresholds for each decision."""
+    """Return each scope's decisions at other thresholds: a row for each scope, a column for each decision."""
     frame = tables.threshold_decisions(results.verdicts, rule, tables.thresholds_of(scale))
     scope = ["transformation", "language", "task_type"]
     rows = []
@@ -88,7 +88,7 @@ def acceptance(results: PaperResults, accepted: pd.DataFrame) -> Exhibit:
         {**_scope(row), "Verdict": row["decision"], "Accepted in": f"{row['share']:.1%}"}
         for row in frame.to_dict(orient="records")
     ]
-    caption = f"Share of {len(accepted):,} resamples of the ratings in which the rule accepts"
+    caption = f"Share of {len(accepted):,} resamples of the ratings in which the rule accepts a transformation"
     return exhibit("acceptance", caption, frame, rows)
 
 
@@ -114,8 +114,8 @@ def accepted_alone(results: PaperResults, rows_of: pd.DataFrame) -> Exhibit:
         for row in frame.to_dict(orient="records")
     ]
     caption = (
-        "Scores times 100 on items of accepted pairs only, and the difference in points beside that of all items of"
-        " the same data sets"
+        "Scores times 100 on items of accepted pairs only, and the difference from the original in points, beside the"
+        " difference on all items of the same data sets"
     )
     why = reasons(map(named, frame["transformation"]), frame["reason"])
     return exhibit("accepted_pairs", caption, frame, rows, (*([_SPREAD] if why else []), *why))
@@ -275,7 +275,7 @@ def nauc(rows: pd.DataFrame) -> Exhibit:
         *reasons(map(named, frame["transformation"]), frame["reason"]),
     ]
     return exhibit(
-        "abstention", "How well models' confidence finds the queries to leave unanswered", frame, cells_of, why
+        "abstention", "Quality of models' confidence for finding the queries to leave unanswered", frame, cells_of, why
     )
 
 

@@ -66,9 +66,9 @@ def _shared(first: pd.DataFrame, second: pd.DataFrame) -> tuple[pd.DataFrame, st
     both = both.rename(columns=sides)
     lost = [len(rows) - len(common) for rows in paired]
     failed = [int(pair["n_failed"].sum()) for pair in pairs]
-    notes = [f"without {lost[0]} scores of the first study and {lost[1]} of the second, which the other lacks"] * any(
-        lost
-    )
+    notes = [
+        f"without {lost[0]} scores of the first study and {lost[1]} of the second, which the other study lacks"
+    ] * any(lost)
     notes += [f"{failed[0]} items of the first study and {failed[1]} of the second had failed outputs"] * any(failed)
     return both.assign(change=both["second_difference"] - both["first_difference"]), "; ".join(notes)
 

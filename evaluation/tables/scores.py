@@ -170,7 +170,7 @@ def _refuse_others(column: pd.Series, allowed: Iterable[str], what: str) -> None
 
 
 TOTAL = HTEB_TOTAL
-NOTHING = "nothing of it was evaluated"
+NOTHING = "no part of it was evaluated"
 _BESIDE = ("original", "difference")  # values beside an axis's score
 ANYTHING = "everything"  # in place of a transformation, if a model failed
 SCORED = ("evaluated", "included_rejected")

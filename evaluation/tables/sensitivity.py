@@ -248,7 +248,7 @@ def _times(drawn: NDArray[np.int64], n: int) -> Floats:
 
 
 STEP = 0.25
-_NOTHING = "nothing of it is accepted"
+_NOTHING = "no part of it is accepted"
 UNSCORED = "has no scores (run `evaluation.run --include-rejected`)"
 _UNDEFINED = 0.025  # a larger share of undefined resamples would be a whole tail of the interval
 

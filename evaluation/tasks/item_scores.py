@@ -104,9 +104,9 @@ def measured(
 def _not_of_items(dataset: Dataset, protocol: Protocol) -> str:
     """Return why a data set's score cannot be split into items; empty if it can."""
     if dataset.task == "instruction_reranking":
-        return "p-MRR compares rankings under two instructions, and is not a mean over queries"
+        return "p-MRR compares rankings under two instructions and is not a mean over queries"
     if dataset.task == "clustering" and protocol == "mteb":
-        return "mteb's protocol clusters ten draws of the items, not the items"
+        return "mteb's protocol clusters ten draws of the items, not the items themselves"
     return ""
 
 

@@ -168,7 +168,7 @@ class OwnTask(AbsTask):
         raise NotImplementedError("a task of a study is evaluated as a whole")
 
     def _calculate_descriptive_statistics_from_split(self, *_: Any, **__: Any) -> Any:
-        raise NotImplementedError("the study's records describe its texts")
+        raise NotImplementedError("the study's records describe the task's texts")
 
 
 def registered(kind: type[T]) -> T:

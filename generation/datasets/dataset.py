@@ -144,8 +144,8 @@ class TextTable:
         """Return the record of one text, or None if the cell is blank."""
         if not isinstance(value, str):
             raise DataError(
-                f"data set {self.dataset!r}: {self.split} split, item {self.items[row]}, column {name!r} holds"
-                f" {type(value).__name__} where a text should be"
+                f"data set {self.dataset!r}: {self.split} split, item {self.items[row]}, column {name!r} has"
+                f" {type(value).__name__} instead of a text"
             )
         if not shows(value):
             return None

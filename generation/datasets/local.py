@@ -58,7 +58,7 @@ def read_beir(folder: Path, language: str) -> Beir:
         where = f"{judged}: row {number}"
         if query not in queries or passage not in corpus:
             name, file = (query, "queries.jsonl") if query not in queries else (passage, "corpus.jsonl")
-            raise DataError(f"{where}: {name[:60]!r} is not in {file}; correct the id, or add the text")
+            raise DataError(f"{where}: {name[:60]!r} is not in {file}; correct the id or add the text")
         if not _WHOLE.fullmatch(relevance):
             raise DataError(f"{where}: the relevance {relevance[:60]!r} is not a whole number")
         before = qrels.setdefault(query, {}).setdefault(passage, int(relevance))
@@ -87,7 +87,7 @@ def _texts(file: Path, language: str) -> tuple[dict[str, str], dict[str, str]]:
         title = (item.get("title") or "").strip()
         if isinstance(item["_id"], bool) or not isinstance(item["_id"], (str, int)) or item["_id"] == "":
             raise DataError(
-                f"{file}: row {row_number(number)}, field '_id' is not an id: {item['_id']!r:.60}; give it one"
+                f"{file}: row {row_number(number)}, field '_id' is not an id: {item['_id']!r:.60}; correct it"
             )
         key = str(item["_id"])
         if key in texts:
@@ -102,7 +102,9 @@ def _judgements(path: Path) -> Iterator[tuple[int, str, str, str]]:
     """Yield number, query id, passage id and relevance of each row after the header."""
     rows = (line.rstrip("\r") for line in text_lines(path))
     if _WHOLE.fullmatch(next(rows, "").split("\t")[-1]):
-        raise DataError(f"{path}: the first line is a judgement, not the header query-id, corpus-id, score; add one")
+        raise DataError(
+            f"{path}: the first line is a judgement, not the header query-id, corpus-id, score; add the header"
+        )
     for number, row in enumerate(filter(None, rows), start=1):
         cells = row.split("\t")
         if len(cells) < 3:
@@ -336,7 +338,7 @@ def _renamed(frame: pd.DataFrame, spec: DatasetSpec, path: Path) -> pd.DataFrame
         if name not in frame:
             hint = nearest(name, [str(label) for label in frame.columns])
             if len(frame.columns) == 1 and any(mark in str(frame.columns[0]) for mark in (";", "\t", ",")):
-                hint = "it has a single column: separate columns by commas in a .csv, by tabs in a .tsv"
+                hint = "the file has a single column: separate columns by commas in a .csv, by tabs in a .tsv"
             what = f"{name!r} ('train' or 'test' in each row)" if column == "split" else repr(name)
             raise DataError(f"{path}: no column {what}, which {spec.task_type} needs; {hint} (`columns` maps names)")
     chosen = [column for column in dict.fromkeys(allowed) if spec.columns.get(column, column) in frame]

@@ -91,7 +91,7 @@ def _read(task: Any) -> None:
         task.load_data()
         if not (isinstance(task, AbsTaskClustering) and _has_sets(task)):
             return
-        failure: PlumblineError = DataError("its texts are in lists; mteb expects one a row")
+        failure: PlumblineError = DataError("its rows have lists of texts; mteb expects one text per row")
     except Exception as error:  # whatever mteb, datasets and the hub raise means one thing: no data
         failure = _explained(task, error)
     if isinstance(failure, ServiceError):
@@ -120,7 +120,9 @@ def _read_candidates(task: Any) -> None:
         name = subset if task.metadata.is_multilingual else None
         rows = load_dataset(name=name, split=split, **task.metadata.dataset)
         if not _CANDIDATES.issubset(rows.column_names):
-            raise DataError(f"it needs the columns query, positive and negative, not {', '.join(rows.column_names)}")
+            raise DataError(
+                f"the data need the columns query, positive and negative, but have {', '.join(rows.column_names)}"
+            )
         data[subset] = {split: search_data(rows.to_pandas())}
     task.dataset = data
     task.data_loaded = True
@@ -148,7 +150,7 @@ def _has_sets(task: Any) -> bool:
 
 
 def _read_sets(task: Any) -> None:
-    """Load clustering as rows of whole sets, for a class that expects one text a row."""
+    """Load clustering as rows of whole sets, for a class that expects one text per row."""
     from datasets import DatasetDict, load_dataset  # noqa: PLC0415
 
     columns = (task.input_column_name, task.label_column_name)
@@ -168,7 +170,9 @@ def _explained(task: Any, error: Exception) -> PlumblineError:
     if isinstance(error, DatasetNotFoundError):
         return StudyError(f"{what} Correct `path` and `revision`, now {source['path']} at {source['revision']}")
     if isinstance(error, OSError) and not isinstance(error, FileNotFoundError):
-        return ServiceError(f"{source['path']} cannot be loaded from the hub: {what}; connect, and load it once")
+        return ServiceError(
+            f"{source['path']} cannot be loaded from the hub: {what}; connect to the hub and load it once"
+        )
     return DataError(
         f"mteb cannot read {source['path']} at revision {source['revision']}: {type(error).__name__}: {what};"
         " remove `path` and `revision` to use mteb's own"
@@ -214,7 +218,7 @@ def _split_sides(task: Any) -> None:
 
 
 def _part(spec: DatasetSpec, task: Any, kind: TaskType, part: Any) -> Any:
-    """Return one split with the columns that the task expects, a pair a row."""
+    """Return one split with the columns that the task expects, one pair per row."""
     if kind in SEARCHES:
         if len(part["queries"]) and not isinstance(part["queries"][0]["text"], str):
             raise StudyError("its queries are conversations, which Plumbline cannot transform; choose another task")

@@ -81,7 +81,9 @@ def _task(spec: DatasetSpec) -> Any:
         parts = ", ".join(part.metadata.name for part in task.metadata.tasks)
         raise StudyError(f"{spec.mteb} is a collection of tasks; name them one by one: {parts}")
     if task.metadata.modalities != ["text"]:
-        raise StudyError(f"{spec.mteb} holds {', '.join(task.metadata.modalities)}; choose a task of texts only")
+        raise StudyError(
+            f"{spec.mteb} has the modalities {', '.join(task.metadata.modalities)}; choose a task with texts only"
+        )
     return task
 
 

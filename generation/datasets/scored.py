@@ -41,7 +41,7 @@ class ScoredItem:
 
     @property
     def whole(self) -> bool:
-        """Whether each of its texts shows something."""
+        """True if each of its texts shows something."""
         texts = [text for value in self.fields.values() for text in ([value] if isinstance(value, str) else value)]
         return bool(texts) and all(isinstance(text, str) and shows(text) for text in texts)
 
@@ -60,7 +60,7 @@ def scored_items(dataset: Dataset) -> list[ScoredItem]:
     """Return all items of the scored split, in order. Raises StudyError for a task that people cannot do."""
     if dataset.task == "instruction_reranking":
         raise StudyError(
-            f"data set {dataset.name!r}: instruction reranking is scored by how ranks change between two instructions,"
+            f"data set {dataset.name!r}: instruction reranking is scored by changes of ranks between two instructions,"
             " which people cannot do; write each query with its instruction as a data set of type reranking"
         )
     if isinstance(dataset, MtebTask):

@@ -54,9 +54,9 @@ def _why(error: Exception) -> str:
     """Return the reason why a file cannot be read, in our words instead of pandas's."""
     message = str(error)
     if isinstance(error, pd.errors.EmptyDataError):
-        return "it is empty; add a line of column names, and rows"
+        return "the file is empty; add a line of column names, and rows"
     if counts := re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", message):
-        cells = f"line {counts[2]} has {counts[3]} cells, the header {counts[1]}"
+        cells = f"line {counts[2]} has {counts[3]} cells, but the header has {counts[1]}"
         return f"{cells}; quote the cells that contain the separator"
     if "EOF inside string" in message:
         return "a cell opens a quotation mark that is never closed; close it"

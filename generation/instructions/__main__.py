@@ -10,12 +10,12 @@ def main() -> int:
     parser = cli.Parser(
         prog="plumbline instructions",
         description="Make wordings of the instructions that embedding models read before a text: a language model"
-        " proposes them, or people list them in a file. Can be stopped at any time; run again, it continues.",
+        " proposes them, or people list them in a file. You can stop it at any time; run again, it continues.",
         epilog="example: plumbline instructions --study studies/instructions.yaml",
     )
     cli.add_study_options(parser)
-    parser.add_argument("--again", action="store_true", help="ask again for calls without a valid reply, too")
-    parser.add_argument("--dry-run", action="store_true", help="show how many calls are left, and make none")
+    parser.add_argument("--again", action="store_true", help="also repeat calls that got no valid reply")
+    parser.add_argument("--dry-run", action="store_true", help="show how many calls are left, and make no call")
     return cli.handler("generation.instructions.run:run")(parser.parse_args())
 
 

@@ -42,7 +42,7 @@ def asked_of(study: Study) -> InstructionsSubject:
     """Return the subject of a study of instructions. Raises StudyError if it is another one."""
     if not isinstance(study.subject, InstructionsSubject):
         raise StudyError(
-            f"{study.file}: its subject is another; write `subject: {{kind: instructions}}` (docs/instructions.md)"
+            f"{study.file}: not a study of instructions; write `subject: {{kind: instructions}}` (docs/instructions.md)"
         )
     return study.subject
 
@@ -179,7 +179,9 @@ def wording(text: str) -> str:
     """Return a wording in its stored form. Raises InvalidReplyError for one that models cannot be given."""
     line = nfc(text).strip()
     if not shows(line):
-        raise InvalidReplyError("an empty wording; models are evaluated without an instruction (`none`) in any case")
+        raise InvalidReplyError(
+            "an empty wording; remove it, as models are evaluated without an instruction (`none`) in any case"
+        )
     if not all(map(_stays, " " + line, line)):
         raise InvalidReplyError(f"the wording {line[:60]!a} holds a line break or an invisible character")
     if len(line) > LONGEST:

@@ -111,7 +111,7 @@ class RecordedReply(Record):
     """A line of a file of replies."""
 
     context: str = Field(description="task_type, description or language")
-    task: str = Field(min_length=1, description="the data set's name; with task_type the type's")
+    task: str = Field(min_length=1, description="the data set's name; for task_type, the type's name")
     prompts: tuple[str, ...] = Field(description="the wordings")
 
 
@@ -229,7 +229,7 @@ async def _ask_one(writer: _Writer, client: WordingClient, call: Call) -> Reply:
         try:
             return read_reply(answer.text, call.number), ""
         except InvalidReplyError as error:
-            return (), f"{error}{' (it was cut off)' if answer.cut_off else ''}"
+            return (), f"{error}{' (the answer was cut off)' if answer.cut_off else ''}"
 
     first = Attempt(1, subject.seed, sampling)
     ask = functools.partial(client.answer, call)
@@ -321,7 +321,7 @@ def _left(calls: Sequence[Call], todo: Sequence[Call]) -> str:
 
 def _counted(counts: Counter[str]) -> str:
     calls = f"{counts['ok']} calls answered, {counts['failed']} failed, {counts['unanswered']} unanswered"
-    return f"{calls}, {counts['reused']} were there"
+    return f"{calls}, {counts['reused']} were there already"
 
 
 def _lines(run: WordingRun) -> list[str]:
@@ -329,13 +329,15 @@ def _lines(run: WordingRun) -> list[str]:
     for group, number in Counter(wording.group for wording in run.wordings).items():
         lines.append(f"  {group}: {number}")
     if run.removed:
-        lines.append(f"  {len(run.removed)} more were removed as equal or nearly equal to others ({REMOVED}):")
+        lines.append(
+            f"  {len(run.removed)} more were removed, as they are equal or nearly equal to others ({REMOVED}):"
+        )
         lines += [
-            f"    {wording.text[:60]!r} is {wording.kept_text[:60]!r} ({wording.distance:.2f})"
+            f"    {wording.text[:60]!r} is like {wording.kept_text[:60]!r} ({wording.distance:.2f})"
             for wording in run.removed[:5]
         ]
     for reply in run.trouble:
         lines.append(f"  no wordings from {reply.context} of {reply.task or reply.task_type}: {reply.reason}")
     if run.trouble:
-        lines.append("  (the next run asks again for unanswered calls, with --again for failed ones too)")
+        lines.append("  (the next run repeats unanswered calls, with --again also failed calls)")
     return lines

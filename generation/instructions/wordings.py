@@ -33,19 +33,19 @@ class Reply(Record):
     """The generator's reply to one call (`instructions/replies.parquet`)."""
 
     KEY = ("key",)
-    key: str = Field(description="identity: hash of the generator, the message, the number of wordings and the seed")
+    key: str = Field(description="hash of the generator, the message, the number of wordings and the seed")
     context: str = Field(description="the generator's context: task_type, description or language")
-    task: str = Field(description="the data set that the wordings are for; empty for all of the type")
-    task_type: str = Field(description="its task")
-    prompts: tuple[str, ...] = Field(description="the wordings; none where there is no valid reply")
-    raw: str = Field(description="the last answer as it came")
+    task: str = Field(description="the wordings' data set; empty if they are for all data sets of its type")
+    task_type: str = Field(description="type of the task")
+    prompts: tuple[str, ...] = Field(description="the wordings; empty without a valid reply")
+    raw: str = Field(description="the last answer, unchanged")
     status: Literal["ok", "failed", "unanswered"] = Field(
-        description="failed: no valid reply after all attempts; unanswered: no answer came, the next run asks again"
+        description="failed: no valid reply after all attempts; unanswered: no answer, so the next run asks again"
     )
     reason: str = Field(description="why there are no wordings; empty otherwise")
-    attempts: int = Field(description="answers received")
+    attempts: int = Field(description="number of answers received")
     model: str = Field(description="the generator's model")
-    generator_kind: str = Field(description="its kind: recorded, openai or vllm")
+    generator_kind: str = Field(description="the generator's kind: recorded, openai or vllm")
     generator_hash: str = Field(description="hash of model, revision and sampling")
     prompt_hash: str = Field(description="hash of the template's text")
     finished_at: datetime = Field(description="when the last answer was received, UTC")
@@ -55,21 +55,23 @@ class Instruction(Record):
     """One wording of an instruction (`instructions/prompts.parquet`): people label it, models read it."""
 
     KEY = ("prompt_id",)
-    prompt_id: str = Field(description="hash of the wording and of the data set, or task type, that it is for")
+    prompt_id: str = Field(description="hash of the wording and of its data set or task type")
     text: str = Field(description="the exact wording, in NFC, without blanks around it")
-    group: str = Field(description="what it gets a verdict with: from_task_type, from_people and so on")
-    source: Literal["machine", "human"] = Field(description="who worded it")
+    group: str = Field(description="group of wordings with a common verdict: from_task_type, from_people and so on")
+    source: Literal["machine", "human"] = Field(description="author of the wording")
     context: str = Field(description="the generator's context, as in `Reply`; empty for people's")
-    task: str = Field(description="the data set that it is for; empty for all of its type")
+    task: str = Field(description="the wording's data set; empty if the wording is for all data sets of its type")
     task_type: str = Field(description="that data set's task")
-    task_words: str = Field(description="what raters read of the task beside the wording")
+    task_words: str = Field(description="description of the task that raters read beside the wording")
     language: str = Field(description="code of the wording's language")
     generator: str = Field(description="the generator's model; empty for people's")
-    generator_kind: str = Field(description="its kind, such as recorded; empty for people's")
-    generator_hash: str = Field(description="hash of model, revision and sampling; of people's, of their file")
+    generator_kind: str = Field(description="the generator's kind, such as recorded; empty for people's")
+    generator_hash: str = Field(
+        description="hash of model, revision and sampling; for people's wordings, of their file"
+    )
     prompt_hash: str = Field(description="hash of the template's text; empty for people's")
-    seed: int = Field(description="of the generator's first attempt; 0 for people's")
-    right: str = Field(default="", description="right label of a known item, which only checks raters")
+    seed: int = Field(description="seed of the generator's first attempt; 0 for people's")
+    right: str = Field(default="", description="right label of a known item, which only serves to check raters")
 
     def serves(self, task: str, task_type: str) -> bool:
         """Return whether a data set is evaluated under it."""
@@ -80,12 +82,12 @@ class RemovedWording(Record):
     """A wording removed in favour of another (`instructions/removed.json`)."""
 
     text: str = Field(description="the wording")
-    group: str = Field(description="what it would get a verdict with")
-    task: str = Field(description="the data set that it was for; empty for all of its type")
+    group: str = Field(description="the group that it would belong to")
+    task: str = Field(description="the wording's data set; empty if the wording was for all data sets of its type")
     task_type: str = Field(description="that data set's task")
-    kept: str = Field(description="prompt_id of the wording kept in its place")
-    kept_text: str = Field(description="that wording")
-    distance: float = Field(description="normalised Levenshtein distance of the two, 0 for equal ones")
+    kept: str = Field(description="prompt_id of the wording that was kept instead")
+    kept_text: str = Field(description="the wording that was kept")
+    distance: float = Field(description="normalised Levenshtein distance of the two wordings; 0 if they are equal")
 
 
 def prompt_id(text: str, task: str, task_type: str) -> str:
@@ -278,7 +280,9 @@ def by_people(file: Path, key: str, tasks: Sequence[DatasetDescription]) -> Iter
         raise DataError(f"{file}: no rows; add wordings, or remove `subject.{key}` from the study")
     name, most = frame["task"].astype(str).str.strip().value_counts().agg(["idxmax", "max"])
     if most > MOST:
-        raise DataError(f"{file}: {most:,} wordings for {name[:60]!r}; give at most {MOST:,}, as people label each")
+        raise DataError(
+            f"{file}: {most:,} wordings for {name[:60]!r}; give at most {MOST:,}, as people must label each"
+        )
     for row, cells in zip(frame.index, frame.to_dict("records"), strict=True):
         yield _worded(cells, f"{file}: row {row_number(row)}", {task.name: task for task in tasks})
 

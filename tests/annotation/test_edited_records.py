@@ -406,7 +406,7 @@ def test_a_verdict_on_one_kind_of_generator_does_not_cover_another(study: Study,
     units = plan_units(Folder(server), found, CampaignRecords.open(server).pairs)
     reasons = {unit.decision.reason for unit in units if unit.transformation == "paraphrasing"}
     assert reasons == {
-        "the verdict is on recorded outputs of 'plumbline-sample', not on openai ones: have these rated, or restore the"
-        " generator's kind"
+        "the verdict is on recorded outputs of 'plumbline-sample', now openai: have the new outputs rated, or restore"
+        " the generator's kind"
     }
     assert {one.generator_kind for one in found} == {"recorded"}

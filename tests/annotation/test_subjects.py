@@ -148,7 +148,7 @@ def test_nothing_is_transformed_or_scored(make: Callable[..., Any]) -> None:
     study = make()
     with pytest.raises(StudyError, match="a study with the subject texts transforms nothing; run `plumbline sample"):
         generate(study)
-    with pytest.raises(StudyError, match="a study with the subject texts scores no models; its results are the"):
+    with pytest.raises(StudyError, match="studies with the subject texts score no models; their results are the"):
         evaluate(study)
 
 

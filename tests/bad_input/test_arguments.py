@@ -49,7 +49,7 @@ WORDS: tuple[tuple[str, str], ...] = (
     (f"annotation plan {E} --seed -1", "'-1' is not a whole number from 0"),
     (f"annotation plan {E} --means nan", "'nan' is no number"),
     (f"annotation review {E} --reason x", "--reason goes with --exclude or --keep"),
-    (f"evaluation.report {E} --multilingual fake", "--multilingual goes with --translation"),
+    (f"evaluation.report {E} --multilingual fake", "--multilingual needs --translation"),
     (f"evaluation.report {E} --translation search search", "'search' is named twice"),
     (f"evaluation.report {E} --translation a b", "no data set 'a' has scores; known are: sentences, requests, search"),
     (f"annotation crowd collect {E} --archive {{p}}", "is a folder, not a file"),

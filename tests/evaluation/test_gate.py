@@ -68,7 +68,7 @@ def test_every_language_of_the_texts_needs_its_verdict(study: Study) -> None:
         "no verdict for translation in German (rated in English only)",
     )
     reason = decision(both[:1], {**languages, "sw": {"fr"}, "xh": {"fr"}})[1]
-    assert reason.endswith("(and 2 more of its languages: Swahili, isiXhosa)")
+    assert reason.endswith("(and 2 more of the data set's languages: Swahili, isiXhosa)")
 
 
 def test_no_verdicts_refuse_everything(study: Study) -> None:

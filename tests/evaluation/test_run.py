@@ -236,7 +236,7 @@ def test_a_task_of_mteb_is_scored_where_all_its_languages_are_accepted(crossling
         "translation": "left_out",
     }
     assert found.loc["translation", "reason"].startswith("no verdict for translation in Arabic (rated in English only)")
-    assert found.loc["translation", "reason"].endswith("(and 1 more of its languages: German)")
+    assert found.loc["translation", "reason"].endswith("(and 1 more of the data set's languages: German)")
     outputs = Outputs({text.text_id: changed(text.text, "paraphrasing") for text in site().tasks["STS17"].texts()})
     copy = transformed(site().tasks["STS17"], outputs)
     assert found.loc["paraphrasing", "score"] == scoring.evaluate(copy, Encoder(FakeModel(), "x", "1"), "paper", 32)

@@ -163,7 +163,9 @@ def test_a_file_without_names_of_columns_loses_no_row(
 ) -> None:
     (init / "bare.csv").write_text("\n".join(rows), encoding="utf-8")
     column = ["--column", f"text={rows[0].split(',')[0]}"] if named else []  # as the list of columns suggests
-    with pytest.raises(DataError, match=f"the first line looks like a row.*{said}.*; put a line of names above it"):
+    with pytest.raises(
+        DataError, match=f"the first line looks like a row.*{said}.*; put a line of column names above it"
+    ):
         run(monkeypatch, "bare.csv", "--language", "en", *column)
     assert not (init / "studies").exists()
 

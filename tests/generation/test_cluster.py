@@ -217,8 +217,11 @@ def test_a_node_with_another_version_is_refused() -> None:
     due = {"rapidfuzz": "3.14.1"}
     assert not other_version({"rapidfuzz": "3.14.1", "vllm": "0.32.0"}, due)
     assert not other_version({"rapidfuzz": "3.14.1", "vllm": "0.32.0"}, due)
-    assert other_version({"rapidfuzz": "3.14.1", "vllm": "0.33.0"}, due) == "vllm is 0.33.0 there, but 0.32.0 elsewhere"
-    assert other_version({"rapidfuzz": "3.13.0"}, due) == "rapidfuzz is 3.13.0 there, but 3.14.1 elsewhere"
+    assert (
+        other_version({"rapidfuzz": "3.14.1", "vllm": "0.33.0"}, due)
+        == "vllm is 0.33.0 on this node, but 0.32.0 elsewhere"
+    )
+    assert other_version({"rapidfuzz": "3.13.0"}, due) == "rapidfuzz is 3.13.0 on this node, but 3.14.1 elsewhere"
 
 
 def jobs(number: int) -> list[Job]:

@@ -125,7 +125,7 @@ def test_the_newest_file_counts(tmp_path: Path) -> None:
     publish(tmp_path, rows("apple"), rows("undated"), name="c", generation_datetime=None)
     assert served(a_study(tmp_path), "apple") == "new"
     publish(tmp_path, rows("apple"), rows("newer"), name="d")
-    with pytest.raises(DataError, match="several files of the same date; keep one"):
+    with pytest.raises(DataError, match="several files with the same date; keep one"):
         served(a_study(tmp_path), "apple")
 
 
@@ -149,7 +149,7 @@ def test_what_the_study_does_not_want_is_not_read(tmp_path: Path) -> None:
             lambda path: next(path.parent.glob("*.JSON")).write_text('{"transform_corpus": []}'),
             "damaged .transform_corpus",
         ),
-        (lambda path: next(path.parent.glob("*.JSON")).write_text('{"generator_model": "x/y"}'), "of generator 'x/y'"),
+        (lambda path: next(path.parent.glob("*.JSON")).write_text('{"generator_model": "x/y"}'), "by generator 'x/y'"),
         (lambda path: pq.write_table(pa.table({"original": ["a"]}), path), "has the columns original; HTEB's files"),
         (
             lambda path: pq.write_table(pa.table({"original": ["a"], "paraphrasing_seed_2": ["b"]}), path),

@@ -82,7 +82,9 @@ def test_an_output_is_served_for_its_language_alone(tmp_path: Path) -> None:
     publish(tmp_path, rows(ENGLISH), rows(ARABIC), translation_language_selection="dataset", seed=1337, **STSB)
     study = a_study(tmp_path, datasets=[{"name": "STSB", "mteb": "STSBenchmark", "language": "en"}])
     assert served(study, ENGLISH, "translation", 1337, language="ar") == ARABIC
-    says = r"into 'tr' with seed 1337, but into 'ar': HTEB's program draws its own languages \(see settings.languages\)"
+    says = (
+        r"into 'tr' with seed 1337, only into 'ar': HTEB's program draws its own languages \(see settings.languages\)"
+    )
     with pytest.raises(TextUnansweredError, match=says):
         served(study, ENGLISH, "translation", 1337, language="tr")
 
@@ -93,7 +95,7 @@ def test_the_way_of_a_backtranslation_has_to_agree(tmp_path: Path) -> None:
     study = a_study(tmp_path)
     assert served(study, "apple", "backtranslation", language=pivot) == "a pome"
     other = next(language for language in TARGETS if language != pivot)
-    with pytest.raises(TextUnansweredError, match=f"through '{other}' with seed 1, but through '{pivot}'"):
+    with pytest.raises(TextUnansweredError, match=f"through '{other}' with seed 1, only through '{pivot}'"):
         served(study, "apple", "backtranslation", language=other)
 
 

@@ -159,7 +159,7 @@ def test_a_file_of_outputs_serves_what_it_has(tmp_path: Path) -> None:
     ("rows", "spec", "says"),
     [
         ("text,output\napple,a\napple,b\n", {}, "row 2 has a second output for 'apple'; keep only one"),
-        ("text,out\napple,a\n", {}, "no column 'output' among text, out; name yours under `outputs`"),
+        ("text,out\napple,a\n", {}, "no column 'output' among text, out; name your column under `outputs`"),
     ],
 )
 def test_a_file_of_outputs_that_cannot_be_used_is_refused(

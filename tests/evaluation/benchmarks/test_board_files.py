@@ -225,11 +225,11 @@ def test_what_cannot_be_ranked_is_one_line(tmp_path: Path) -> None:
     write_results(tmp_path, "MTEB(kor, v1)", {"org/two": 0.5}, without={"org/two": ["KLUE-TC"]})
     (tmp_path / "nothing" / "results").mkdir(parents=True)
     cases = (
-        (tmp_path, ("--benchmark", "MTEB(kor, v1)"), "none without a missing score; --gaps fewest"),
+        (tmp_path, ("--benchmark", "MTEB(kor, v1)"), "tasks lack scores; --gaps fewest"),
         (tmp_path, ("--benchmark", "MTEB(kor, v9)"), "has no benchmark 'MTEB(kor, v9)'; did you mean"),
         (tmp_path / "nothing", ("--benchmark", "MTEB(kor, v1)"), "no result files of these 6 tasks"),
         (tmp_path / "nothing", (), "no result files of mteb tasks"),
-        (tmp_path / "missing", (), "neither a folder nor a table"),
+        (tmp_path / "missing", (), "neither an existing folder nor a table"),
     )
     for source, words, says in cases:
         status, _, err = run(tmp_path, source, *words)
@@ -237,7 +237,7 @@ def test_what_cannot_be_ranked_is_one_line(tmp_path: Path) -> None:
     damaged = tmp_path / "results" / "org__one" / REVISION / "KLUE-TC.json"
     damaged.write_text("{", encoding="utf-8")
     status, _, err = run(tmp_path, tmp_path, "--benchmark", "MTEB(kor, v1)")
-    assert status == 2 and f"{damaged}: not a result of mteb's" in err
+    assert status == 2 and f"{damaged}: not a result file of mteb" in err
 
 
 @with_snapshot

@@ -44,7 +44,7 @@ def test_data_sets_and_their_accepted_transformations_are_checked(study: Study) 
     ("words", "said"),
     [
         (("--study", "nowhere.yaml"), "nowhere.yaml"),
-        ((), "name a study (--study FILE), or tasks of mteb (--task NAME)"),
+        ((), "name a study (--study FILE) or tasks of mteb (--task NAME)"),
         (("--task", "STSBenchmarkk"), "did you mean 'STSBenchmark'?"),
     ],
 )

@@ -58,7 +58,7 @@ def found(study: Study, question: str = "similarity") -> Finding:
 
 def test_people_who_agree_with_the_gold_and_people_who_turn_it_round(study: tuple[Study, dict[str, float]]) -> None:
     made, gold = study
-    assert found(made).reason == "not known: nobody answered 'similarity' on its items"
+    assert found(made).reason == "not known: nobody answered 'similarity' on the task's items"
     answered(made, {pair: [value, value] for pair, value in gold.items()})
     agreed = found(made)
     rounded = [round(value) for value in gold.values()]

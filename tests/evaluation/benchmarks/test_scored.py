@@ -56,7 +56,7 @@ def test_scores_are_laid_beside_chance_and_each_other_over_the_same_items(scored
     chars, longer = (float(own.set_index("model")["score"][model]) for model in ("chars", "longer"))
     made = found(scored, task)
     assert made["difference"].value == pytest.approx(chars - longer, abs=1e-9)
-    assert "chars less longer" in made["difference"].reason
+    assert "chars minus longer" in made["difference"].reason
     assert made["near_perfect"].value == max(chars, longer)
     assert made["equal_scores"].value == pytest.approx(abs(chars - longer))
     assert made["random"].reason.startswith("mteb/baseline-random-encoder has ")
@@ -67,7 +67,9 @@ def test_scores_that_are_not_there_or_hold_no_more_are_not_known(scored: Study) 
         made = found(scored, "sts", scores)
         for name in ("random", "near_perfect", "equal_scores", "difference"):
             assert made[name].verdict == "look" and np.isnan(made[name].value)
-            assert made[name].reason.startswith("not known: no model of the study has a score on it; run `plumbline ")
+            assert made[name].reason.startswith(
+                "not known: no model of the study has a score on the task; run `plumbline "
+            )
 
 
 def test_why_no_model_has_a_score_is_said(scored: Study) -> None:
@@ -79,7 +81,9 @@ def test_why_no_model_has_a_score_is_said(scored: Study) -> None:
         "one", "clustering", "en", "1", {"test": pd.DataFrame({"text": ["a", "b"], "label": ["x", "x"]})}
     )
     (first, *_) = ScoreChecks(ModelHost.of(scored), pd.DataFrame(), [], 7, "")(CheckedTask("one", one))
-    assert first.reason.startswith("not known: no score is possible: all rows of its test split have the label 'x'")
+    assert first.reason.startswith(
+        "not known: the task cannot be scored: all rows of its test split have the label 'x'"
+    )
 
 
 def test_a_check_encodes_nothing(scored: Study, tmp_path: Path) -> None:
@@ -133,7 +137,7 @@ def test_verdicts_on_scores_follow_their_limits() -> None:
     )
     assert near_perfect({"a": 0.95, "b": 0.5}).verdict == "pass"
     assert [equal_scores({"a": 0.5, "b": other}).verdict for other in (0.5, 0.51, 0.53)] == ["fail", "look", "pass"]
-    assert equal_scores({"a": 0.5}).reason == "not known: only a has a score on it"
+    assert equal_scores({"a": 0.5}).reason == "not known: only a has a score on the task"
     for low, high, verdict in ((0.01, 0.1, "pass"), (-0.01, 0.1, "look"), (0.0, 0.1, "look"), (-0.2, -0.1, "pass")):
         assert difference_found(["a", "b"], Estimate(value=0.05, low=low, high=high, n=50)).verdict == verdict
     assert difference_found(["a", "b"], Estimate.alone(0.05, "few", 2)).verdict == "look"

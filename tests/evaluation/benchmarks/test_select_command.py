@@ -87,7 +87,7 @@ def test_bad_tables_are_one_line(tmp_path: Path, long: pd.DataFrame) -> None:
         (long.assign(score="high"), "row 1, field 'score' is not a number"),
         (long[long["model"] == "org0/m0"], "1 models of 1 families cannot be split"),
         (pd.concat([long, long.head(1)]), "appears twice"),
-        (long.assign(task=long["task"] + "-own"), "is not one of mteb's and has no type"),
+        (long.assign(task=long["task"] + "-own"), "is not a task of mteb and has no type"),
     ):
         status, _, err = run(tmp_path, frame, "--budget", "4", "--cover", "type")
         assert status == 2 and said in err, err
@@ -101,7 +101,7 @@ def test_a_dry_run_writes_nothing_and_measured_seconds_count(tmp_path: Path, lon
     given = ("--budget", "5", "minutes", "--cover", "type", "--tasks", str(tmp_path / "seconds.csv"))
     status, out, err = run(tmp_path, long, *given, "--dry-run")
     assert status == 0, err
-    assert "24 models and 8 tasks without gaps" in out and "all of them: 8 minutes, 8 tasks; " in out
+    assert "24 models and 8 tasks without gaps" in out and "all tasks: 8 minutes, 8 tasks; " in out
     assert "3 minutes, 3 tasks" in out
     assert not (tmp_path / "small").exists()
 

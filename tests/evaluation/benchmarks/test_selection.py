@@ -222,8 +222,8 @@ def test_a_budget_that_no_coverage_can_meet_and_too_few_models_are_one_line() ->
     ("asked", "said"),
     [
         (SelectionRequest(0.5, "tasks", cover="none"), "--budget 0.5 tasks: the cheapest task takes 1"),
-        (SelectionRequest(4, "tasks", cover="none", rho=math.nan), "give a rho from -1 to 1"),
-        (SelectionRequest(4, "tasks", cover="none", mse=-1), "and an mse of at least 0"),
+        (SelectionRequest(4, "tasks", cover="none", rho=math.nan), "rho must be from -1 to 1"),
+        (SelectionRequest(4, "tasks", cover="none", mse=-1), "and mse at least 0"),
     ],
 )
 def test_what_would_choose_nothing_or_hold_against_nothing_is_one_line(asked: SelectionRequest, said: str) -> None:

@@ -91,7 +91,7 @@ def test_what_comes_out_scores_alike_in_mteb_in_a_study_and_in_the_check(
     about = json.loads((small / "about.json").read_text())
     assert about["answer"] == out.splitlines()[0] and left.items() <= about["smaller"].items()
     assert about["seed"] == 1337 and out.startswith(
-        "Agreement of the ranking of 3 models with that on the whole data set: tau "
+        "Agreement between the rankings of 3 models on the smaller and the whole data set: tau "
     )
     lines = yaml.safe_load((small / "dataset.yaml").read_text())["datasets"]
     own = yaml.safe_load(study.file.read_text()) | {"datasets": [{**lines[0], "path": str(small / lines[0]["path"])}]}
@@ -192,14 +192,17 @@ def test_ranks_that_hold_and_ranks_that_turn(study: Study) -> None:
             ("--task", "sets"),
             "--documents 3: 'sets' has 80 documents and",
         ),
-        (("--task", "sets", "--documents", "80"), "choose a number below the documents"),
+        (("--task", "sets", "--documents", "80"), "choose a number below that of documents"),
         (("--task", "sets", "--seed", "-1"), "is not a whole number from 0"),
         (("--task", "search", "--pool", "m9"), "no model 'm9'"),
         (
             ("--task", "search", "--documents", "9"),
-            "--documents is for clustering, but 'search' is retrieval; use --q",
+            "--documents works only for clustering, but 'search' is retrieval; use --q",
         ),
-        (("--task", "sets", "--documents", "9", "--depth", "2"), "--depth is for retrieval, but 'sets' is clustering"),
+        (
+            ("--task", "sets", "--documents", "9", "--depth", "2"),
+            "--depth works only for retrieval, but 'sets' is clustering",
+        ),
         (("--task", "sets", "--documents", "79"), "cannot be drawn by label (The train_size = 1 should be greater"),
         (("--task", "search", "--pool", "bm25"), "pip install 'mteb[bm25s]'"),
     ],

@@ -207,7 +207,7 @@ def test_whatever_was_edited_is_named(bundle: Path, edited: Edit) -> None:
         "verdicts.json": (with_json(accepted_more), "translation in English says rejected, its ratings say accepted"),
         "ratings.parquet": (with_rows(lower), "pair_means.parquet does not follow from the ratings: pair "),
         "outputs/paraphrasing/1337.parquet": (with_rows(other_rated(seen.pairs)), "was edited: the output of pair "),
-        "texts/sample_sts.parquet": (with_rows(lambda f: f.assign(text="A")), "the text 'A' has another hash"),
+        "texts/sample_sts.parquet": (with_rows(lambda f: f.assign(text="A")), "the text 'A' does not match its hash"),
         "decisions.json": (lambda _: excluded, f"marks {rater}'s rating of pair "),
         "transformations.json": (lambda c: c.replace(b"{text}", b"{text}!"), "has prompts of paraphrasing"),
         "rules.json": (
@@ -219,8 +219,8 @@ def test_whatever_was_edited_is_named(bundle: Path, edited: Edit) -> None:
     path = edited({name: change for name, (change, _) in changes.items()})
     said = said_of(path)
     for name in set(changes) - {"manifest.json"}:
-        assert f"{name} was edited: its hash is not the manifest's" in said
-    assert said.count("its hash is not the manifest's") == len(changes) - 1
+        assert f"{name} was edited: its hash differs from the manifest's" in said
+    assert said.count("its hash differs from the manifest's") == len(changes) - 1
     again = said_of(renewed(path))  # by somebody who knows the format
     for name, (_, what) in changes.items():
         assert what in said and what in again, name
@@ -261,7 +261,7 @@ def test_archives_that_are_none_are_one_line(bundle: Path, edited: Edit, tmp_pat
         "has an unexpected member '/etc/evil.json'": shutil.copy(edited({}, {"/etc/evil.json": b""}), tmp_path / "2"),
         "has an unexpected member 'evil.py'": shutil.copy(edited({}, {"evil.py": b""}), tmp_path / "3"),
         "that is not a file": shutil.copy(edited({}, {"link.json": b"/etc/passwd"}), tmp_path / "4"),
-        "bytes when unpacked, of at most": bomb(tmp_path / "bomb"),
+        "are read for its size": bomb(tmp_path / "bomb"),
     }
     for said, path in tried.items():
         with pytest.raises(DataError) as refused:

@@ -228,6 +228,6 @@ def test_items_are_the_same_in_all_tasks_good_in_each_and_at_most_so_many(
 
 def test_what_mteb_asks_and_the_study_does_not_say_is_named(tmp_path: Path) -> None:
     rights = {name: {"licence": "apache-2.0"} for name in ("sample_sts", "sample_intents")}
-    with pytest.raises(StudyError, match="the address of a page about each data set.*'sample_sts'"):
+    with pytest.raises(StudyError, match="data set 'sample_sts' has no `reference`"):
         export_tasks(recorded_study(tmp_path, datasets=rights), tmp_path / "out")
     assert not (tmp_path / "out").exists()

@@ -55,7 +55,7 @@ def test_the_makers_models_stand_beside_and_simulation_is_said(bundle: Path, tmp
     assert (set(alike["dataset"]), left) == ({"sample_intents"}, 6)
     wanted = EvaluationRequest(beside=(("other", other),), simulated=True)
     again = evaluate_bundle(found, [{"name": "mine"}], tmp_path, wanted, loader)
-    assert again.notes == ("other: 6 scores left out, on other items, texts or settings",)
+    assert again.notes == ("other: 6 scores left out, as items, texts or settings differ",)
 
 
 def test_a_bundle_without_the_makers_scores_is_scored_all_the_same(
@@ -120,7 +120,7 @@ def test_referenced_texts_are_joined_from_a_copy_and_refused_from_another(
             found, [{"name": "mine"}], tmp_path / "no", EvaluationRequest({"sts": copy}, simulated=True), loader
         )
     copy.write_text(copy.read_text(encoding="utf-8").replace("a", "e", 1), encoding="utf-8")
-    with pytest.raises(DataError, match="but the bundle has .*: another revision, or another file"):
+    with pytest.raises(DataError, match="but the bundle has .*: it is another revision or file"):
         evaluate_bundle(found, [{"name": "mine"}], tmp_path / "no", wanted, loader)
     assert not (tmp_path / "no").exists()
 

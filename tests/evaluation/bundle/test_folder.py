@@ -113,5 +113,5 @@ def test_a_folder_is_whole_or_not_there(folder: Path, tmp_path: Path) -> None:
     assert done.returncode == 0 and "nothing was uploaded" in done.stdout, done.stderr
     assert "lacks creator, datePublished, url" in done.stdout and "bundle.creators, bundle.published" in done.stdout
     assert not list(tmp_path.glob(".out.*.tmp"))
-    with pytest.raises(StudyError, match="this exists already"):
+    with pytest.raises(StudyError, match="the path exists and is not an empty folder"):
         export_folder(study, folder)

@@ -140,7 +140,7 @@ def test_a_study_that_was_cut_off_is_written_to_its_end(
     made = study_again(found, out, exports)
     assert shown(CampaignRecords.open(made.study).pairs) == shown(found.evidence.collected.sample_pairs)
     (made.study.folder / "offered.json").write_text("[]", encoding="utf-8")  # somebody was asked
-    with pytest.raises(StudyError, match="records of a study of that name"):
+    with pytest.raises(StudyError, match="records of a study with that name"):
         study_again(found, out, exports)
     assert out.exists()
 
@@ -152,7 +152,7 @@ def test_what_would_be_another_campaign_is_refused(bundle: Path, tmp_path: Path)
         study_again(found, out, exports)
     found = Bundle.open(bundle)
     found.__dict__["rubric"] = found.rubric.model_copy(update={"scale": (1, 2, 3)})
-    with pytest.raises(StudyError, match="its rubric 'hteb' differs from the one here"):
+    with pytest.raises(StudyError, match="its rubric 'hteb' differs from yours"):
         study_again(found, out, exports)
     found = Bundle.open(bundle)
     one = found.transformations["paraphrasing"]
@@ -163,7 +163,7 @@ def test_what_would_be_another_campaign_is_refused(bundle: Path, tmp_path: Path)
     found.transformations["mine"] = one.model_copy(
         update={"definition": {"name": "mine", "axis": "tone", "calls": ["a_file_of_the_makers"]}}
     )
-    with pytest.raises(StudyError, match=r"ends in \.yaml; name it .*again\.yaml"):
+    with pytest.raises(StudyError, match=r"end in \.yaml; name it .*again\.yaml"):
         study_again(found, out.with_suffix(""), exports)
     with pytest.raises(StudyError, match="--data sts: no data set of that name needs a copy"):
         study_again(found, out, exports, {"sts": out})
@@ -172,7 +172,7 @@ def test_what_would_be_another_campaign_is_refused(bundle: Path, tmp_path: Path)
     with pytest.raises(StudyError, match="this file exists"):
         study_again(Bundle.open(bundle), out, exports)
     out.unlink()
-    with pytest.raises(StudyError, match="records of a study of that name"):
+    with pytest.raises(StudyError, match="records of a study with that name"):
         study_again(Bundle.open(bundle), out, exports)
     assert not out.exists()
 

@@ -256,7 +256,7 @@ def test_agreement_with_people_is_the_mean_over_raters() -> None:
     own = ScorerAnswers("m", "llm", tuple(map(str, values[3])))
     (row,) = annotators(plain_task("cluster", ["x"] * N), [own], clusters, n_resamples=20, rng=rng).to_dict("records")
     assert row["value"] == pytest.approx(np.mean([adjusted_rand_score(values[k], values[3]) for k in range(3)]))
-    assert math.isnan(row["winning_rate"]) and row["reason"] == "cluster numbers of two raters are not comparable"
+    assert math.isnan(row["winning_rate"]) and row["reason"] == "raters' cluster numbers are not comparable"
 
 
 def test_candidates_are_ranked_alike_within_items() -> None:

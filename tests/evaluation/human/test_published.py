@@ -50,8 +50,8 @@ def test_the_tables_are_those_that_hume_printed(tmp_path: Path) -> None:
     out = tmp_path / "report"
     status, said, wrong = run("--scores", scores, "--agreement", agreement, "--out", out)
     assert status == 0, wrong
-    assert "On 26 tasks in a language" in said and "rank 4 of 14" in said and "is 76.2, rank 7" in said
-    assert "On 4 of 26 people are above the best model." in said
+    assert "On 26 tasks (in one language each)" in said and "rank 4 of 14" in said and "is 76.2, rank 7" in said
+    assert "People are above the best model on 4 of 26 tasks." in said
     held_to_the_paper(out, printed("table_8"))
     for name in ("groups", "standing", "gaps", "as_hume", "tasks_sts"):
         assert {path.suffix for path in (out / "tables").glob(f"{name}.*")} == {".csv", ".md", ".tex"}
@@ -104,18 +104,18 @@ def test_the_authors_own_files_give_the_same(tmp_path: Path) -> None:
     assert len(unknown) == 10 and unknown["low"].isna().all() and not unknown["star"].any()
     assert set(unknown["reason"]) == {"the number of items is unknown, so there is no interval"}
     status, said, wrong = run(*files, "--out", tmp_path / "all")
-    assert status == 0 and "On 26 tasks in a language" in said and "of 19;" in said, wrong  # all but BM25
+    assert status == 0 and "On 26 tasks (in one language each)" in said and "of 19;" in said, wrong  # all but BM25
     assert "baseline-bm25s (has 6)" in (tmp_path / "all" / "index.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
     ("change", "line"),
     [
-        ({"drop": "revision"}, "no column 'revision'; it needs model, revision, task, language, value"),
+        ({"drop": "revision"}, "no column 'revision'; the table needs model, revision, task, language, value"),
         ({"metric": "accuracy"}, "no row has the metric 'main_score'"),
-        ({"model": "nobody"}, "no model is called 'Human'"),
+        ({"model": "nobody"}, "no scores of people: they need the model name 'Human'"),
         ({"value": 45.8}, "has the score 45.8; scores must be from -1 to 1"),
-        ({"drop": "task_type"}, "is not clear from its metrics; add a column 'task_type'"),
+        ({"drop": "task_type"}, "do not show its type; add a column 'task_type'"),
     ],
 )
 def test_a_file_that_is_none_is_one_line(tmp_path: Path, change: dict[str, object], line: str) -> None:
@@ -140,9 +140,7 @@ def test_what_does_not_go_together_is_said(tmp_path: Path) -> None:
     ]
     agreement_of_nothing = tmp_path / "bad.json"
     agreement_of_nothing.write_text('{"rows": [{"task": "a"}]}', encoding="utf-8")
-    cases.append(
-        (("--scores", scores, "--agreement", agreement_of_nothing, *out), "it must be a list of rows with task")
-    )
+    cases.append((("--scores", scores, "--agreement", agreement_of_nothing, *out), "not a list of rows with task"))
     for words, line in cases:
         status, _, wrong = run(*words)
         assert status == 2 and line in wrong and "Traceback" not in wrong, (words, wrong)
@@ -183,7 +181,7 @@ def test_a_language_that_no_model_has_is_one_line(tmp_path: Path) -> None:
     alone = frame[frame["model"] == "baseline__Human"].drop_duplicates("revision").assign(language="xyz")
     pd.concat([frame, alone]).to_parquet(scores)
     status, _, wrong = run("--scores", scores, "--out", tmp_path / "report")
-    assert status == 2 and "no model has a score on each task in a language that Human has" in wrong
+    assert status == 2 and "no model has scores on all tasks and languages of Human" in wrong
 
 
 def test_a_model_that_is_called_as_a_rater_is_one_line(tmp_path: Path) -> None:
@@ -192,7 +190,7 @@ def test_a_model_that_is_called_as_a_rater_is_one_line(tmp_path: Path) -> None:
     model = frame[frame["model"] == PAPERS[0]].head(1).assign(model="annotator_1", language="xyz")
     pd.concat([frame, model]).to_parquet(scores)
     status, _, wrong = run("--scores", scores, "--out", tmp_path / "report")
-    assert status == 2 and "a model is called 'annotator_1', which names people in the tables" in wrong
+    assert status == 2 and "a model is called 'annotator_1', a name reserved for people" in wrong
 
 
 @pytest.mark.parametrize(
@@ -201,10 +199,10 @@ def test_a_model_that_is_called_as_a_rater_is_one_line(tmp_path: Path) -> None:
         ("model", "", "field 'model' is empty"),
         ("task", None, "field 'task' is empty"),
         ("language", " ", "field 'language' is empty"),
-        ("n_items", -5, "has n_items -5; it must be a whole number from 0"),
-        ("n_items", 1e30, "has n_items 1e+30; it must be a whole number from 0"),
-        ("n_items", 1.5, "has n_items 1.5; it must be a whole number from 0"),
-        ("model", "raters' mean", 'a model is called "raters\' mean", which names people in the tables'),
+        ("n_items", -5, "has n_items -5; it must be a whole number of at least 0"),
+        ("n_items", 1e30, "has n_items 1e+30; it must be a whole number of at least 0"),
+        ("n_items", 1.5, "has n_items 1.5; it must be a whole number of at least 0"),
+        ("model", "raters' mean", 'a model is called "raters\' mean", a name reserved for people'),
     ],
 )
 def test_a_cell_that_says_nothing_is_one_line(tmp_path: Path, column: str, cell: object, line: str) -> None:

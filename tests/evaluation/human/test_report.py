@@ -97,7 +97,7 @@ def test_a_rater_of_other_items_is_in_no_range_of_humes(study: Study) -> None:
     row = table.frame.set_index("where").loc[task]
     assert (row["raters"], row["answers"], row["n"]) == (2, 16, 8)
     assert (row["people"], row["low"], row["high"]) == (pytest.approx(0.7), 0.6, 0.8)
-    assert any(note.endswith(f"in no mean and no range here: {task}") for note in table.notes)
+    assert any(note.endswith(f"too few items to be compared: {task}") for note in table.notes)
 
 
 def test_a_single_rater_and_no_model_are_told(study: Study) -> None:

@@ -209,7 +209,7 @@ def test_a_task_that_was_not_accepted_is_told(study: Study, monkeypatch: pytest.
     ]
     monkeypatch.setattr(CampaignRecords, "verdicts", verdicts)
     told = evaluate_human(study).compared.notes
-    assert told[0] == "sample_sts (en) is undecided, but scored nevertheless: 3 items, of at least 6"
+    assert told[0] == "sample_sts (en) is undecided but was scored nevertheless: 3 items, of at least 6"
     assert not any("enough" in note for note in told)
 
 
@@ -237,6 +237,6 @@ def test_a_task_of_which_no_item_gives_a_score_is_said() -> None:
     shown = passage_names("q0", ["right", "too", "wrong"])[:2]
     (one,) = sampled(whole, task_of(whole, asked="graded"), items_of(["0"], candidates={"0": shown}))
     with pytest.raises(
-        DataError, match=r"none of the items that people saw gives a score: mine \(en\): 1 left out: queries whose"
+        DataError, match=r"no item that people saw can be scored: mine \(en\): 1 left out: queries whose"
     ):
         compare([TaskPart(one, pd.DataFrame(), pd.DataFrame(), ())], seed=1)

@@ -249,7 +249,7 @@ def test_bitext_is_matched_among_candidates() -> None:
 
 def test_items_that_are_not_there_are_refused() -> None:
     table = TableDataset("own", "sts", "en", "1", {"test": pd.DataFrame(PAIRS)})
-    with pytest.raises(DataError, match="lacks an item that people of 'mine' saw"):
+    with pytest.raises(DataError, match="lacks an item that people saw in 'mine'"):
         _one(table, ["0", "12"])
     asked = TableDataset("own", "reranking", "en", "1", {"test": _asked()})
     with pytest.raises(DataError, match="candidate q0-none-9 of 0"):

@@ -150,12 +150,12 @@ def test_what_somebody_compared_lacks_falls_out_for_all_and_is_said() -> None:
     assert scores.at[("model", "m"), "n_items"] == scores.at[("rater", "a"), "n_items"] == 18
     assert scores.at[("model", "m"), "score"] == 1.0  # its mistake was on an item that b left out
     assert scores.at[("rater", "c"), "n_items"] == 10
-    reason = "has 10 of 20 items: scored only on these, and not compared; the answers count in the mean of raters"
+    reason = "answered 10 of 20 items: scored only on these, and not compared; the answers count in the mean of raters"
     assert scores.at[("rater", "c"), "reason"].endswith(reason)
     assert not scores.at[("rater", "c"), "compared"] and scores.at[("rater", "b"), "compared"]
     assert scores.at[("rater", "b"), "n_abstained"] == 1
     assert made.notes == (
-        "made (eng): 2 of 20 items are left out, missing for b 2",
+        "made (eng): 2 of 20 items are left out, as scores are missing: b 2",
         "made (eng): b abstained on 1 and has no answer to 1 of 20 items",
         "made (eng): c has no answer to 10 of 20 items",
     )

@@ -53,14 +53,14 @@ def test_a_file_is_read_with_its_empty_cells(tmp_path: Path) -> None:
         (table(prompt_id=["default", "a", "a"]), "two scores of model m, task t, prompt_id a; keep one"),
         (table(prompt_id=["default", "a", ""]), "row 3 has no prompt_id; fill it in"),
         (table(prompt_id="a", model=["m", "n", "o"], text=["x", "x", "y"]), "'a' of task t has two texts"),
-        (table(prompt_id=["Default", "a", "b"]), "row 1: prompt_id 'Default'; write 'default', or give a wording"),
+        (table(prompt_id=["Default", "a", "b"]), "row 1: prompt_id 'Default'; write 'default', or give the wording"),
         (table(prompt_id=["default", "a", " none"]), "row 3: prompt_id ' none'; write 'none'"),
         (table(task=["t", " ", "t"]), "row 2 has no task; fill it in"),
         (table(seed=[1, 1.5, 1]), "row 2: seed 1.5 is not a whole number of at most 15 digits"),
         (table(seed=10.0**30), "row 1: seed 1e+30 is not a whole number"),
         (
             table().drop(columns="prompt_id").assign(prompt=["default", "Find:", ""]),
-            "row 3 has no prompt; write none for no prompt, default for the model's own",
+            "row 3 has no prompt; write `none` for no prompt, `default` for the model's own",
         ),
         (table(simulated=["", "maybe", ""]), "row 2: simulated 'maybe' is unknown"),
     ],
@@ -74,7 +74,7 @@ def test_what_is_no_such_table_is_one_line(frame: pd.DataFrame, says: str) -> No
 def test_items_are_checked_too() -> None:
     items = pd.DataFrame({"model": "m", "task": "t", "prompt_id": "a", "item": [1, 2], "score": [0.0, 1.0]})
     assert list(checked_items(items, WHERE)) == list(PromptItemScore.model_fields)
-    with pytest.raises(DataError, match="item '1' of m, t, a is there twice"):
+    with pytest.raises(DataError, match="item '1' of m, t, a appears twice"):
         checked_items(items.assign(item=1), WHERE)
     with pytest.raises(DataError, match="no column 'item'"):
         checked_items(items.drop(columns="item"), WHERE)

@@ -44,10 +44,10 @@ def test_variation_is_the_papers() -> None:
 
 def test_undefined_variation_says_why() -> None:
     for scores, reason in (
-        ([0.5], "1 distinct wording, but it needs 2"),
-        ([], "0 distinct wordings, but it needs 2"),
+        ([0.5], "1 distinct wording, but 2 are needed"),
+        ([], "0 distinct wordings, but 2 are needed"),
         ([0.1, -0.1], "the mean is not above 0"),
-        ([0.1, math.nan], "1 distinct wording, but it needs 2"),
+        ([0.1, math.nan], "1 distinct wording, but 2 are needed"),
     ):
         found = coefficient_of_variation(scores)
         assert math.isnan(found.value) and found.reason.startswith(reason)
@@ -84,7 +84,7 @@ def test_no_interval_where_every_task_says_the_same() -> None:
     assert one.n == 1 and math.isnan(one.low) and one.reason
     none = share_above_median(E5, np.full(11, math.nan), rng=RNG)
     assert none.n == 0 and math.isnan(none.value) and none.reason
-    with pytest.raises(ValueError, match="tasks by wordings, with a default a task"):
+    with pytest.raises(ValueError, match="tasks by wordings, with one default per task"):
         share_above_median(E5, np.array([1.0]), rng=RNG)
 
 
@@ -193,7 +193,11 @@ def test_halves_by_hand() -> None:
     found = split_half_choice(items, n_splits=6000, rng=np.random.default_rng(1))
     assert found.naive == 0.5 and found.n_items == 4
     assert found.other_half == pytest.approx(np.mean(scored), abs=0.01)
-    for rows, reason in ((items[:1], "2 wordings"), (items[:, :3], "4 items"), (items * math.nan, "every item")):
+    for rows, reason in (
+        (items[:1], "2 wordings"),
+        (items[:, :3], "4 items"),
+        (items * math.nan, "lack scores on some items"),
+    ):
         assert reason in split_half_choice(rows, rng=RNG).reason
 
 
@@ -258,12 +262,12 @@ def test_an_interval_that_is_not_there_has_its_reason_whichever_of_the_two_it_is
     # Above both wordings of one task and of the other: the ECDF is 3/3 on both, and no resample differs.
     (row,) = analysis.inflation_table(grid([[[0.1, 0.2], [0.3, 0.4]]], [[0.5, 0.5]]), seed=1).to_dict("records")
     assert np.isnan([row["share_low"], row["figure5_low"]]).all()
-    assert row["reason"] == "the same on every task, so resamples are equal"
+    assert row["reason"] == "the value is equal on every task, so resamples are equal"
     # Above the median of both (0.15 and 0.35), but above all wordings of one alone: 3/3 and 2/3.
     (row,) = analysis.inflation_table(grid([[[0.1, 0.2], [0.3, 0.4]]], [[0.5, 0.36]]), seed=1).to_dict("records")
     assert np.isnan(row["share_low"]) and row["figure5_low"] < row["figure5_high"]
-    assert row["reason"] == "default above median: the same on every task, so resamples are equal"
+    assert row["reason"] == "default above median: the value is equal on every task, so resamples are equal"
     # Below the median of one and above that of the other, each time above one of its two wordings: 2/3 and 2/3.
     (row,) = analysis.inflation_table(grid([[[0.1, 0.2], [0.3, 0.4]]], [[0.11, 0.36]]), seed=1).to_dict("records")
     assert row["share_low"] < row["share_high"] and np.isnan(row["figure5_low"])
-    assert row["reason"] == "median of its ECDF: the same on every task, so resamples are equal"
+    assert row["reason"] == "median of its ECDF: the value is equal on every task, so resamples are equal"

@@ -144,10 +144,10 @@ def test_a_model_of_mteb_is_another_than_the_librarys_of_that_name(tmp_path: Pat
         (
             {"name": "sentence-transformers/all-MiniLM-L6-v2", "revision": "0"},
             StudyError,
-            "mteb has revision '8b3219a92973c328a8e22fadcfa821b5dc75636a'; write this one",
+            "mteb has revision '8b3219a92973c328a8e22fadcfa821b5dc75636a'; write this revision",
         ),
-        ({"name": "mteb/baseline-random-cross-encoder"}, StudyError, "does not return one vector a text"),
-        ({"name": "facebook/dinov2-small"}, StudyError, "does not return one vector a text"),
+        ({"name": "mteb/baseline-random-cross-encoder"}, StudyError, "does not return one vector per text"),
+        ({"name": "facebook/dinov2-small"}, StudyError, "does not return one vector per text"),
         (
             {"name": "nomic-ai/nomic-embed-text-v1"},
             StudyError,

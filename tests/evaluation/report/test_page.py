@@ -54,14 +54,14 @@ def test_without_a_total_the_axes_that_there_are_are_told_and_without_anything_t
         "There is no total; Lexical/Stylistic -4.00 points (2 models), Language -7.00 points (2 models)"
     )
     assert doubts_of(results(scores), [], ["of verdicts"]) == (
-        "left out of all totals, for lack of an accepting verdict: Expansion",
-        "over 2 data sets the shift by all 2 transformations may be chance (Wilcoxon, p of at least .05 by Holm)",
+        "left out of all totals, as no verdict accepts them: Expansion",
+        "over 2 data sets the shift by all 2 transformations may be chance (Wilcoxon, Holm's p of at least .05)",
         "of verdicts",
     )
     scores.loc[refused & (scores["dataset"] == "d0"), ["status", "score"]] = ["evaluated", 0.8]
-    assert "for lack of an accepting verdict: Expansion on 1 of 2 data sets" in doubts_of(results(scores), [], [])[0]
+    assert "as no verdict accepts them: Expansion on 1 of 2 data sets" in doubts_of(results(scores), [], [])[0]
     nothing = scores[scores["transformation"] == "original"]
-    assert answer(results(nothing)) == "No transformation that people accepted has a score, so no change is known"
+    assert answer(results(nothing)) == "No accepted transformation has a score, so the change is unknown"
 
 
 def test_simulated_ratings_and_failed_models_come_first(tmp_path: Path) -> None:

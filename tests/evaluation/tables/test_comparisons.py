@@ -113,9 +113,9 @@ def test_tau_of_a_transformation_of_an_axis_and_overall() -> None:
     assert table.loc["overall", "tau"] == pytest.approx((-1 / 3 - 1) / 2)
     assert table.loc["overall", ["n_datasets", "n_models"]].tolist() == [2, 3]
     assert math.isnan(table.loc["language", "tau"])
-    assert table.loc["language", "reason"] == "nothing of it was evaluated"
+    assert table.loc["language", "reason"] == "no part of it was evaluated"
     assert math.isnan(table.loc["hteb_total", "tau"])
-    assert table.loc["hteb_total", "reason"].startswith("nothing of it was evaluated; without 2 of 2 data sets")
+    assert table.loc["hteb_total", "reason"].startswith("no part of it was evaluated; without 2 of 2 data sets")
 
 
 def test_tau_of_the_total_weighs_axes_and_overall_transformations() -> None:

@@ -112,7 +112,7 @@ def test_totals_at_other_thresholds() -> None:
     assert at(table, 3.25)["hteb_total_difference"] == pytest.approx(-30)
     assert at(table, 3.25)["accepted"] == "style_change, expansion, translation" and at(table, 3.25)["n_scopes"] == 3
     above = at(table, 4.75)
-    assert np.isnan(above["hteb_total"]) and "length: nothing of it is accepted" in above["reason"]
+    assert np.isnan(above["hteb_total"]) and "length: no part of it is accepted" in above["reason"]
 
 
 def test_at_the_studys_own_threshold_totals_are_those_of_tables_14_and_15() -> None:
@@ -215,7 +215,7 @@ def test_a_value_that_no_resample_lacks_says_itself_why_it_is_undefined() -> Non
     scores = scores_of(("expansion",), "included_rejected")
     total = uncertainty_table(scores, campaign.verdicts, accepted).set_index("name").loc["hteb_total"]
     assert np.isnan(total["value"]) and total["n_defined"] == 1000
-    assert total["reason"] == "length: nothing of it is accepted"
+    assert total["reason"] == "length: no part of it is accepted"
 
 
 def one_severe_rater(interval: str) -> Campaign:

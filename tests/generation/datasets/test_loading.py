@@ -58,13 +58,13 @@ def test_documents_name_the_columns_of_each_task() -> None:
         ("classification", "text,label,split\na,x,dev\n", "split 'dev' is neither train nor test"),
         ("classification", "text,label,split\na,x,train\n", "no rows in split 'test'"),
         ("clustering", "text,label\n", "no rows in split 'test'"),
-        ("clustering", "", "cannot be read: it is empty; add a line of column names, and rows"),
+        ("clustering", "", "cannot be read: the file is empty; add a line of column names, and rows"),
         (
             "clustering",
             "text,label\na,b,c\n",
-            "line 2 has 3 cells, the header 2; quote the cells that contain the separator",
+            "line 2 has 3 cells, but the header has 2; quote the cells that contain the separator",
         ),
-        ("clustering", "text,label\na,b\na,b,c,d\n", "line 3 has 4 cells, the header 2"),
+        ("clustering", "text,label\na,b\na,b,c,d\n", "line 3 has 4 cells, but the header has 2"),
         ("clustering", 'text,label\n"a,b\n', "a cell opens a quotation mark that is never closed"),
     ],
 )

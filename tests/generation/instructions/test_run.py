@@ -201,7 +201,7 @@ def test_wordings_that_were_edited_by_hand_are_refused(tmp_path: Path) -> None:
     ("row", "says"),
     [
         ("sample_sts,Compare", "row 1, field 'task': the study has no data set or task type 'sample_sts'; "),
-        ("retrieval,", "row 1, field 'prompt': an empty wording; models are evaluated without"),
+        ("retrieval,", "row 1, field 'prompt': an empty wording; remove it, as models are evaluated without"),
         ('retrieval,"two\nlines"', "holds a line break"),
         ("retrieval,Find\u200bit", "an invisible character"),
         (
@@ -273,5 +273,5 @@ def test_other_commands_say_which_is_meant(tmp_path: Path) -> None:
 
 
 def test_another_subject_words_no_instructions(tmp_path: Path) -> None:
-    with pytest.raises(StudyError, match="its subject is another"):
+    with pytest.raises(StudyError, match="not a study of instructions"):
         word_instructions(load_study(ROOT / "studies" / "demo.yaml", tmp_path))
