@@ -56,7 +56,7 @@ def additive_fit(cells: pd.DataFrame) -> Effects:
         judge, generator, preference = (
             pd.Series(math.nan, names) for names in (judges, generators, [n for n in judges if n in generators])
         )
-        why = "scores of other models' outputs do not connect all judges and generators"
+        why = "without models' scores of their own outputs not all judges and generators are connected"
         return Effects(math.nan, judge, generator, preference, why)
     parts = np.linalg.lstsq(design, values[rows, columns], rcond=None)[0]
     of_judges, of_generators = parts[1 : 1 + len(judges)], parts[1 + len(judges) :]

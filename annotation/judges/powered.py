@@ -264,7 +264,7 @@ def savings(
     saved, and with `stop: anytime` another number of pairs.
     """
     if not -1 <= correlation <= 1:
-        raise ValueError(f"a correlation lies between -1 and 1, and {correlation:g} does not")
+        raise ValueError(f"a correlation must be from -1 to 1, not {correlation:g}")
     rows = []
     for pairs, raters in dict.fromkeys(sizes):
         judged = math.inf if judge_pool == "all" else float(max(judge_pool, pairs))

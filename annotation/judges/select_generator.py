@@ -122,7 +122,7 @@ def _errors(wanted: Sequence[Study], names: Mapping[str, Study], best: int) -> t
     for name, by in names.items():
         unanswered = int(rates["unanswered"][name])
         missing += (
-            [Missing(f"{name}: {unanswered:,} outputs are unanswered", by.command(GENERATE))] if unanswered else []
+            [Missing(f"{name}: {unanswered:,} outputs have no answer yet", by.command(GENERATE))] if unanswered else []
         )
     columns = ["generator", "error_rate", "chosen", "reason", *RATES[:-1], "n", "failed", "unanswered"]
     return table[columns].reset_index(drop=True), missing

@@ -51,7 +51,7 @@ def test_what_a_judge_would_save(variant: Callable[..., Study]) -> None:
     assert saved(study, 0.95, [(100, 3)]).iloc[0]["needed"] == 50
     everything = saved(variant(judge_pool="all"), 0.6, [(100, 3)]).iloc[0]
     assert math.isinf(everything["judged"]) and everything["worth"] == pytest.approx(134.45, abs=0.01)
-    with pytest.raises(ValueError, match="a correlation lies between -1 and 1, and 60 does not"):
+    with pytest.raises(ValueError, match="a correlation must be from -1 to 1, not 60"):
         saved(study, 60, [(100, 3)])
 
 
