@@ -58,7 +58,7 @@ def _add_actions(judging: argparse.ArgumentParser) -> None:
         "--generator", metavar="MODEL", help="judge the outputs of one of the study's `candidates` instead"
     )
     _add_asking(running)
-    _add_asking(action("gold", _gold, "have judges rate pairs with gold scores, and show how far they agree (PTEB)"))
+    _add_asking(action("gold", _gold, "have judges rate pairs with gold scores, and show their agreement (PTEB)"))
     selecting = action("select", _select, "choose the generator among the study's candidates (HTEB, PTEB)")
     selecting.add_argument(
         "--best",

@@ -100,7 +100,7 @@ def by_size(table: pd.DataFrame, sizes: Mapping[str, float]) -> pd.DataFrame:
 
 
 def mapped(scores: Floats, scale: Sequence[float], onto: Sequence[float]) -> Floats:
-    """Scores of one scale on another, linearly: its ends on the other's ends. Both are (lowest, highest).
+    """Map scores of one scale onto another, linearly, ends onto ends. Both scales are (lowest, highest).
 
     SICK-R goes from 1 to 5, BIOSSES and STS22 have scales of their own; an absolute error needs one scale for all.
     Raises ValueError for scores beyond the ends, which must be of another scale.
@@ -118,7 +118,7 @@ def mapped(scores: Floats, scale: Sequence[float], onto: Sequence[float]) -> Flo
 def error_by_gold(
     beside: pd.DataFrame, scales: Mapping[str, Sequence[float]], onto: Sequence[float] = (0, 5)
 ) -> pd.DataFrame:
-    """Mean absolute error of each judge by gold score, rounded to the points of the judge's scale (PTEB, Figure 3).
+    """Compute each judge's mean absolute error by gold score, rounded to the judge's scale (PTEB, Figure 3).
 
     `scales` are the gold scales of the data sets, which are mapped onto that of the judge (`mapped`). Columns: judge,
     gold (the nearest whole point), n, mean_absolute_error, bias (mean of judge - gold).
@@ -142,7 +142,7 @@ def error_by_gold(
 def spearman_by_words(
     beside: pd.DataFrame, gold: pd.DataFrame, bins: Sequence[int] = WORD_BINS, fewest: int = 10
 ) -> pd.DataFrame:
-    """Spearman's rho by data set and length, mean over the judges, with the pairs in each bin (PTEB, Figure 4).
+    """Compute Spearman's rho by data set and length, mean over judges, with the pairs in each bin (PTEB, Figure 4).
 
     `gold` has sentence1 and sentence2; the length of a pair is the mean of its sentences' words (the paper does not say
     whether it is that of a sentence or of a pair). `bins` are the lower ends, the last one without upper end. Columns:

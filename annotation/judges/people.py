@@ -65,7 +65,7 @@ def with_each_rater(ratings: pd.DataFrame, scores: pd.DataFrame, scale: Sequence
 
 
 def pair_means(ratings: pd.DataFrame) -> pd.Series:
-    """The mean of each pair's ratings that count; `ratings` are of one question."""
+    """Return the mean of each pair's ratings that count; `ratings` are of one question."""
     return that_count(ratings).groupby("pair_id")["value"].mean()
 
 
@@ -95,7 +95,7 @@ def calibrated(scores: Floats, people: Floats, seed: int, folds: int = FOLDS) ->
 
 
 def reliability(scores: Floats, people: Floats, scale: Sequence[float], seed: int) -> pd.DataFrame:
-    """People's mean rating by the judge's score, rounded to the scale: score, n, people, calibrated (out of fold)."""
+    """Return people's mean by the judge's score, rounded to the scale: score, n, people, calibrated (out of fold)."""
     curve = calibrated(scores, people, seed)
     frame = pd.DataFrame({"score": nearest_points(scores, scale), "people": people, "calibrated": curve}).dropna()
     table: pd.DataFrame = frame.groupby("score")[["people", "calibrated"]].mean()
@@ -144,14 +144,14 @@ def _row(part: pd.DataFrame, scores: pd.Series, scale: Sequence[float]) -> tuple
 
 
 def _both(people: pd.Series, scores: pd.Series) -> tuple[Floats, Floats]:
-    """(people's number, judge's score) of the pairs that have both."""
+    """Return people's numbers and the judge's scores of the pairs that have both."""
     judged = scores.reindex(people.index).to_numpy(np.float64)
     judged_rows = ~np.isnan(judged)
     return people.to_numpy(np.float64)[judged_rows], judged[judged_rows]
 
 
 def _checked(ratings: pd.DataFrame) -> pd.DataFrame:
-    """The ratings that count, checked."""
+    """Return the ratings that count, checked."""
     ratings = that_count(ratings)
     filled(ratings, ("pair_id", "rater_id", "question", "transformation"), "ratings")
     need(ratings, ("value",), "ratings")
@@ -227,7 +227,7 @@ def benjamini_yekutieli(p_values: Floats, q: float = FALSE_DISCOVERIES) -> np.nd
 
 
 def _differences(ratings: pd.DataFrame, scores: pd.Series) -> dict[str, tuple[Floats, Floats]]:
-    """For each rater (judge is as close or closer, rater is as close or closer), 0 or 1 a pair."""
+    """Return for each rater, by pair, 1 where the judge is as close or closer, and 1 where the rater is; else 0."""
     wide = that_count(ratings).pivot(index="pair_id", columns="rater_id", values="value").astype(np.float64)
     values, judged = wide.to_numpy(), scores.reindex(wide.index).to_numpy(np.float64)
     rated = ~np.isnan(values)
@@ -251,7 +251,7 @@ def _p_values(differences: Mapping[str, tuple[Floats, Floats]], epsilon: float) 
 
 
 def _p_value(d: Floats, epsilon: float) -> tuple[float, str]:
-    """(p of mean(d) < epsilon, which test) of one rater."""
+    """Return one rater's p of mean(d) < epsilon, and the name of the test."""
     from scipy import stats  # noqa: PLC0415 (half a second; who only reads goes without)
 
     n = len(d)

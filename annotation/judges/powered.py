@@ -62,7 +62,7 @@ class Judging:
 
 
 def powered_means(basis: Basis, judging: Judging, design: Design) -> pd.DataFrame:
-    """A row for each group of the rule's scope and each rated question: people's own mean, and that with the judges.
+    """Return a row for each group of the rule's scope and each rated question: people's mean, and that with judges.
 
     Columns: those of the scope (pool, language, task_type), question, judges (comma-separated), n_rated (pairs that
     count), n_judged (outputs beyond these that judges have seen and a sample could have), n_failed (of both: without a
@@ -106,7 +106,7 @@ class _Part:
 
 
 def _prepared(judging: Judging, design: Design) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """(outputs by number of stratum, scores of the judges together). Raises ValueError for malformed frames."""
+    """Return outputs with strata, and joint scores of the judges. Raises ValueError for malformed frames."""
     need_filled(judging.judged, ("pair_id", "transformation", "pool", "language", "task_type", "stratum"), "judged")
     once(judging.judged, ("pair_id",), "judged")
     judgements = checked(judging.judgements)

@@ -197,7 +197,7 @@ class Questionnaire:
         }
 
     def _texts(self, pair: Pair, values: Mapping[str, str]) -> dict[str, str]:
-        """The texts by variable."""
+        """Return the texts by variable."""
         language = self._rubric.language_for(pair.language, pair.output_language)
         titles = self._rubric.field_titles(pair.pool, language, pair.language, pair.output_language)
         shown = "\n\n".join(f"{titles.get(name, name)}:\n{value}" for name, value in values.items())

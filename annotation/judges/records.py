@@ -21,8 +21,8 @@ class JudgedPair(Pair):
     """A pair that judges rate (`judgements/judged.parquet`): from the sample, or drawn in the same way."""
 
     stratum: str = Field(
-        description="where it was drawn: language, task, data set, output language, third by length, number of"
-        " near-duplicates; `undrawn` if no sample could have contained it"
+        description="the stratum it was drawn from: language, task, data set, output language, third by length, number"
+        " of near-duplicates; `undrawn` if no sample could have contained it"
     )
     place: int = Field(
         description="its place among its transformation's judged pairs, from 1; the sample's pairs come first"
@@ -47,7 +47,7 @@ class Judgement(Record):
     language: str = Field(description="language of the original")
     output_language: str = Field(description="language that the transformed text should be in")
     seed: int = Field(description="transformation seed")
-    stratum: str = Field(description="where the pair was drawn, as in `judged.parquet`")
+    stratum: str = Field(description="the pair's stratum, as in `judged.parquet`")
     generator: str = Field(description="the model that made the transformed text")
     score: Number = Field(description="the score, on the question's scale; NaN if there is none")
     mode: Literal["expected", "text"] = Field(

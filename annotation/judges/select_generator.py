@@ -205,7 +205,7 @@ FOLDER = "judge_select"  # folder of the files that `judge select` writes
 
 
 def family(model: str) -> str:
-    """The family that a model's name begins with: qwen of Qwen/Qwen3-8B-AWQ. Other names may hide relatives.
+    """Return the family with which a model's name begins: qwen of Qwen/Qwen3-8B-AWQ. Other names may hide relatives.
 
     >>> family("Qwen/Qwen3-8B-AWQ"), family("gaunernst/gemma-3-27b-it-int4-awq")
     ('qwen', 'gemma')
@@ -262,7 +262,7 @@ def choose(material: SelectionMaterial, question: str = "") -> GeneratorSelectio
 
 
 def tables_of(material: SelectionMaterial, common: CrossJudgements, scale: Sequence[float]) -> dict[str, pd.DataFrame]:
-    """All tables on one question, of judgements that two generators or more have in common."""
+    """Return all tables on one question, of judgements that two generators or more have in common."""
     judgements, seed = material.judgements, material.study.sample.seed
     question = str(judgements["question"].iloc[0])
     everywhere = _at_each_place(judgements, material.places)
@@ -324,7 +324,7 @@ def _effects(common: CrossJudgements, same: Mapping[str, str], seed: int) -> dic
 
 
 def _length(judgements: pd.DataFrame, outputs: pd.DataFrame) -> pd.DataFrame:
-    """A row a judge: how its scores rise with the logarithm of the length ratio, over all outputs."""
+    """Return a row for each judge: the slope of its scores on the logarithm of the length ratio, over all outputs."""
     texts = outputs.set_index("pair_id")
     before, after = (texts[name].astype(str).map(count_words) for name in ("original", "transformed"))
     ratios = after / before.where(before > 0)

@@ -63,7 +63,7 @@ class CrossJudgements:
 
     @property
     def observations(self) -> pd.DataFrame:
-        """A row a source sample, a column a generator: the mean over texts, transformations and judges (HTEB, 2.3)."""
+        """Rows by source sample, columns by generator: the mean over texts, transformations, judges (HTEB, 2.3)."""
         return self.cells.groupby("sample").mean()
 
 
@@ -90,7 +90,7 @@ def crossed(judgements: pd.DataFrame, question: str) -> CrossJudgements:
 
 
 def enough_resamples(comparisons: int, smallest: float = SMALLEST) -> int:
-    """Resamples with which Holm's smallest adjusted p can be half of `smallest`: 2 m / smallest, at least 10,000.
+    """Return the resamples at which Holm's smallest p can be half of `smallest`: 2 m / smallest, at least 10,000.
 
     A p of B resamples, the sample itself counted as one, is 1 / (B + 1) at least, and Holm multiplies it by the number
     m of comparisons: with the paper's 10 and .001, 1,000 resamples could show nothing below .01.
@@ -99,7 +99,7 @@ def enough_resamples(comparisons: int, smallest: float = SMALLEST) -> int:
 
 
 def comparisons(observations: pd.DataFrame, seed: int, resamples: int | None = None) -> pd.DataFrame:
-    """Every two generators: difference of means with its 95% interval, p, Holm's p, significant at 0.05 or not.
+    """Compare every two generators: difference of means, 95% interval, p, Holm's p, significant at 0.05 or not.
 
     `observations` have a row a source sample and a column a generator. Columns: first (the better one), second,
     difference, low, high, p, p_holm, significant, n, resamples, reason.
@@ -217,7 +217,7 @@ def _best_first(observations: pd.DataFrame) -> list[str]:
 
 
 def compared(judgements: pd.DataFrame, texts: pd.DataFrame) -> pd.DataFrame:
-    """Generators beside each other, by one judge each: similarity, edit distance, seconds a text (PTEB, Table 4).
+    """Compare generators, by one judge each: similarity, edit distance, seconds a text (PTEB, Table 4).
 
     `judgements` are of one question and also have `generator`; `texts` have a row an output: pair_id, generator,
     original, transformed and, where they are known, seconds (NaN or no column elsewhere). Columns: judge, generator, n
