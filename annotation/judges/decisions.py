@@ -321,8 +321,8 @@ def other_judged(verdicts: Sequence[Verdict], due: Mapping[Unit, Sequence[Judged
 def verified_verdicts(evidence: Evidence) -> list[Verdict]:
     """Return the verdicts reached last, after checking that they follow from the records on disk.
 
-    Raises DataError if ratings, rules or judges' records contradict them; StudyError for rules that changed without
-    a note.
+    Raises DataError before verdicts exist, or if ratings, rules or judges' records contradict them; StudyError for
+    rules that changed without a note.
     """
     verdicts = evidence.verdicts
     if verdicts:
