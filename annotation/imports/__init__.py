@@ -1,1 +1,1 @@
-"""Ratings that people gave elsewhere: files of any form in, a study with its texts, rubric and ratings out."""
+"""Import of ratings that people gave elsewhere: from files of any form to a study with texts, rubric and ratings."""

@@ -1,4 +1,4 @@
-"""Raters' answers, question by question: their scale, their labels, and cells that are no answer."""
+"""Raters' answers, question by question: their scale, their labels, and cells that are not answers."""
 
 from __future__ import annotations
 
@@ -57,23 +57,23 @@ _WORDINGS = [
         "very unlikely<unlikely<neutral|neither likely nor unlikely<likely<very likely",
     )
 ]
-_RARE, _FAR = 0.01, 3.0  # answers so rare that widen the scale so much are off it
+_RARE, _FAR = 0.01, 3.0  # an answer this rare that widens the scale this much is off it
 _MOST_LABELS = 40
 _MOST_WORDS = 200  # characters of a label
 
 
 @dataclass(frozen=True)
 class ImportedQuestion:
-    """A question of the file, and each different answer to it in the form in which answers are kept."""
+    """A question of the file, and each distinct answer to it as it is stored."""
 
     name: str
     title: str
     kind: Kind
     points: tuple[float, ...] = ()
-    words: Mapping[float, str] = field(default_factory=dict)  #: of points, where the file has some
+    words: Mapping[float, str] = field(default_factory=dict)  #: words of points, if the file has any
     labels: Mapping[str, str] = field(default_factory=dict)  #: name of a label, and its words
-    values: Mapping[str, float | str] = field(default_factory=dict)  #: the answer as it is kept, by the cell's text
-    wrong: Mapping[str, str] = field(default_factory=dict)  #: why a cell's text is no answer
+    values: Mapping[str, float | str] = field(default_factory=dict)  #: the stored answer, by the cell's text
+    wrong: Mapping[str, str] = field(default_factory=dict)  #: why a cell's text is not an answer
 
     @property
     def scale(self) -> str:
@@ -109,13 +109,13 @@ def distinct(names: Sequence[str]) -> list[str]:
 
 
 def question_name(title: str) -> str:
-    """The name of a question in records."""
+    """Return the name of a question in records."""
     name = slug(title, "rating")
     return f"{name}-rating" if name in TAKEN else name
 
 
 def read_question(title: str, name: str, cells: pd.Series, scale: AskedScale | None) -> ImportedQuestion:
-    """Infer a question from its answers (a category for each distinct one); `scale` is the user's word on it."""
+    """Infer a question from its answers (a category for each distinct one); `scale` is the user's."""
     counts = cells.value_counts()
     texts = {str(text): int(number) for text, number in counts[counts > 0].items()}
     wrong = {text: "no answer" for text in texts if text.casefold() in _EMPTY}
@@ -149,7 +149,7 @@ def _wording(texts: Iterable[str], scale: AskedScale | None) -> Sequence[Sequenc
 
 
 def _is_numeric(texts: Mapping[str, int], numbers: Mapping[str, float]) -> bool:
-    """Return whether answers are numbers, but for few, or for one or two wordings such as "not applicable"."""
+    """Return whether answers are numbers, except for a few, or for one or two wordings such as "not applicable"."""
     share = sum(texts[text] for text in numbers) / sum(texts.values())
     if len(numbers) == len(texts) and set(numbers.values()) == {0.0, 1.0}:
         return False
@@ -157,7 +157,7 @@ def _is_numeric(texts: Mapping[str, int], numbers: Mapping[str, float]) -> bool:
 
 
 def _as_point(text: str) -> tuple[float, str] | None:
-    """A number with the words beside it: `4`, `4.0`, `four`, `4/5`, `80 %`, `4 - good`."""
+    """Return a number with the words beside it: `4`, `4.0`, `four`, `4/5`, `80 %`, `4 - good`."""
     plain = text.replace("\N{MINUS SIGN}", "-")
     if match := _NUMBER.fullmatch(plain):
         return float(match["number"].replace(",", ".")), ""
@@ -177,9 +177,9 @@ def _rating(
     wrong: dict[str, str],
     scale: tuple[float, float] | None,
 ) -> ImportedQuestion:
-    wrong |= {text: f"{text[:40]!r} is no number" for text in texts if text not in numbers}
+    wrong |= {text: f"{text[:40]!r} is not a number" for text in texts if text not in numbers}
     if not numbers:
-        raise StudyError(f"question {title!r}: none of its answers is a number; leave its --scale out")
+        raise StudyError(f"question {title!r}: no answer is a number; leave out its --scale")
     counts = Counter[float]()
     for text, (number, _) in numbers.items():
         counts[as_number(number)] += texts[text]
@@ -222,7 +222,7 @@ def _ends(counts: Mapping[float, int]) -> tuple[float, float]:
 
 
 def _usual_ends(low: float, high: float, *, halves: bool) -> tuple[float, float]:
-    """A scale's usual ends that hold these: as far below nothing as above, from 0 or 1, to 100."""
+    """Return usual ends of a scale that include these: symmetric about 0, from 0 or 1, or up to 100."""
     if low < 0 and not halves:
         return math.floor(low), math.ceil(high) if high > math.floor(low) else 0
     if low < 0:
@@ -262,7 +262,7 @@ def _labelled(title: str, name: str, texts: Mapping[str, int], wrong: dict[str, 
 def _mark(texts: Iterable[str]) -> str:
     """Return the separator of several labels in a cell: the one that gives the fewest distinct labels.
 
-    Empty where none does.
+    Empty if no separator does.
     """
     several = {mark: {part for text in texts for part in _parts(text, mark)} for mark in (AND_ALSO, ";", "|", ", ")}
     number = len(set(texts))
@@ -281,7 +281,7 @@ def _label_order(text: str) -> tuple[int, str]:
 
 
 def affirmative(question: ImportedQuestion) -> str:
-    """Return the label that means yes; the first if none is known to."""
+    """Return the label that means yes; the first label if none is known to mean yes."""
     return next(
         (name for name, words in question.labels.items() if words.casefold() in _YES), next(iter(question.labels), "")
     )
@@ -301,7 +301,7 @@ def _ranking(title: str, name: str, texts: Mapping[str, int], wrong: dict[str, s
         if len(ranks) == len(every) == len(labels_of(text)):
             values[text] = ranked(ranks)
         else:
-            wrong[text] = f"ranks {len(ranks)} of {len(every)}"
+            wrong[text] = f"ranks only {len(ranks)} of {len(every)}"
     return ImportedQuestion(
         name, title, "ranking", labels={label: label for label in every}, values=values, wrong=wrong
     )

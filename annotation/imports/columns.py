@@ -1,7 +1,7 @@
 """The role of each column of a file: proposed by content, then by name; shown; corrected by the user.
 
-A column's part is one of ROLES. Where two columns could be the same thing, or none is what is needed, the proposal has
-a doubt, and nothing is imported before somebody has named the column.
+Each column has one of ROLES. If two columns fit one role, or no column fits a required role, the proposal has a doubt,
+and nothing is imported until the user has named the column.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from plumbline.words import count_words
 
 SINGLE = ("original", "output", "text", "rater", "question", "time", "started", "seconds", "status", "comment", "truth",
           "language")  # fmt: skip
-_WORDS: Mapping[str, str] = {  # without accents; of other languages what forms and sheets have most
+_WORDS: Mapping[str, str] = {  # without accents; for other languages the commonest words of forms and sheets
     "original": "original orig source src input article document complex text1 sentence1 texta sentencea premise before"
     " reference sourcetext quelle ausgangstext quelltext fuente origen 原文 源文",
     "output": "output out simp simple simplified simplification hyp hypothesis candidate target tgt translation mt"
@@ -64,7 +64,16 @@ _CRITERIA = re.compile(
 _PERSON = re.compile(
     r"[^@\s]+@[^@\s]+\.[a-zA-Z]+|A[0-9A-Z]{11,14}|[0-9a-f]{24}"
 )  # a mail address, Amazon's, Prolific's
-_SUMMED = {"mean", "avg", "average", "median", "std", "stdev", "count", "n"}  # in names of what sums answers up
+_SUMMED = {
+    "mean",
+    "avg",
+    "average",
+    "median",
+    "std",
+    "stdev",
+    "count",
+    "n",
+}  # in names of columns that summarise answers
 _MOST_ANSWERS = 101  # distinct answers to a question: 0 to 100
 _MOST_LABELS = 30
 _MOST_QUESTIONS = 60
@@ -102,11 +111,11 @@ class Proposal:
         return bool({"rater", "by_rater"} & set(self.roles.values()))
 
     def named(self, role: str) -> list[str]:
-        """The columns of a role, in the file's order."""
+        """Return the columns of a role, in the file's order."""
         return [column for column, of_column in self.roles.items() if of_column == role]
 
     def first(self, role: str) -> str:
-        """The one column of a role; empty where none has it."""
+        """Return the first column of a role; empty if no column has it."""
         return next(iter(self.named(role)), "")
 
 
@@ -120,7 +129,7 @@ def propose(table: CellTable, corrections: Mapping[str, str]) -> Proposal:
         if column not in columns:
             raise StudyError(f"{table.path}: no column {column!r}; {nearest(column, columns)}")
         if role not in ROLES:
-            raise StudyError(f"--column: {role!r} is not a role that a column can have; {nearest(role, list(ROLES))}")
+            raise StudyError(f"--column: unknown role {role!r}; {nearest(role, list(ROLES))}")
     fixed = {**{name: role for name, role in table.roles.items() if name in columns}, **corrections}
     return _Proposer(table, fixed, corrections).proposal()
 
@@ -131,7 +140,9 @@ class _Proposer:
     def __init__(self, table: CellTable, fixed: Mapping[str, str], corrected: Iterable[str]) -> None:
         self._table, self._cells = table, table.cells
         self._roles, self._fixed = dict(fixed), set(fixed)
-        self._reasons = dict.fromkeys(fixed, f"{table.form} says so") | dict.fromkeys(corrected, "you say so")
+        self._reasons = dict.fromkeys(fixed, f"set by the format, {table.form}") | dict.fromkeys(
+            corrected, "set by you"
+        )
         self._doubts = list[str]()
         self._values = {str(name): table.values(str(name)) for name in self._cells.columns}
         self._raters = dict[str, tuple[str, str]]()
@@ -149,13 +160,13 @@ class _Proposer:
         self._take_named("comment", lambda name: not self._numeric(name))
         for name in self._rest():
             if hints(name)[:1] == ["unused"]:
-                self._set(name, "unused", "its name: about a person or a session, not about an item")
+                self._set(name, "unused", "its name, about a person or a session and not an item")
         self._take_named("status", lambda name: len(self._values[name]) <= 12 and not self._numeric(name))
         self._take_questions()
         self._take_truth()
         self._take_items_and_answers()
         order = {name: self._roles.get(name, "unused") for name in map(str, self._cells.columns)}
-        reasons = {name: self._reasons.get(name, "its content does not show its role") for name in order}
+        reasons = {name: self._reasons.get(name, "neither name nor content shows a role") for name in order}
         self._doubt_what_is_missing(order)
         return Proposal(order, reasons, tuple(self._doubts), self._raters)
 
@@ -191,7 +202,7 @@ class _Proposer:
             if not values:
                 self._set(name, "unused", "empty")
             elif _GRID.search(name) or _NUMBERED.match(name) or _LEADING.match(name) or _ITEM_COLUMN.fullmatch(name):
-                continue  # of an item, or a rater, whose answers may all be one
+                continue  # a column of an item or a rater, whose answers may all be equal
             elif len(values) == 1 and len(self._cells) > 1 and not self._hinted(name, "answer"):
                 whole = "the same in every row" if filled == len(self._cells) else "the same wherever it is filled"
                 if not (self._numeric(name) or self._wordy(name)) or filled < len(self._cells):
@@ -204,7 +215,7 @@ class _Proposer:
             if role in self._roles.values():
                 role = "unused"
             self._roles[name] = role if role == "started" else "unused"
-            self._reasons[name] = "times; another column has the time of the answer"
+            self._reasons[name] = "times, but another column has the time of the answer"
         ends = [name for name in timed if self._roles[name] != "started" and "time" not in self._has_roles()]
         if ends:
             best = min(ends, key=_time_order)
@@ -212,7 +223,7 @@ class _Proposer:
         for name in self._rest():
             some = self._few(name) if self._hinted(name, "seconds") and not self._has("seconds") else ()
             if some and np.isfinite(as_seconds(some)).mean() >= 0.9:
-                self._set(name, "seconds", "its name, and durations")
+                self._set(name, "seconds", "its name, and it holds durations")
 
     def _has_roles(self) -> set[str]:
         return set(self._roles.values())
@@ -228,7 +239,7 @@ class _Proposer:
         hinted = [name for name in hinted if self._cells[name].notna().mean() > 0.5]
         siblings = {name for names in self._siblings(hinted).values() for name in names}
         hinted = [name for name in hinted if name not in siblings]
-        if len(hinted) > 1:  # an id goes before a name, and what every row has before what some have
+        if len(hinted) > 1:  # an id goes before a name, and a full column before a sparse one
             hinted = sorted(
                 hinted, key=lambda name: (-self._cells[name].notna().mean(), not re.search(r"(?i)id\b|ID$", name))
             )
@@ -267,8 +278,8 @@ class _Proposer:
         if not any(taken.values()) and len(free) >= 2:
             if len(free) > 2:
                 self._doubts.append(
-                    f"several columns hold texts ({', '.join(map(repr, free[:4]))}); say which is the original and"
-                    " which the output (--column original=NAME --column output=NAME), or the judged (text=NAME)"
+                    f"several columns hold texts ({', '.join(map(repr, free[:4]))}); name the original and the output"
+                    " (--column original=NAME --column output=NAME), or the judged text (--column text=NAME)"
                 )
             original, output = sorted(free[:2], key=lambda name: len(self._values[name]))
             return {"original": original, "output": output, "text": ""}
@@ -282,7 +293,7 @@ class _Proposer:
     def _texts_beside(self, name: str) -> None:
         text = next(iter(self._has("text") or self._has("output")), "")
         if text and self._fixed_by(name, [text, *self._has("original")]):
-            self._set(name, "beside", "texts that go with the judged ones")
+            self._set(name, "beside", "one text for each judged text")
         elif self._distinct_per_rater(name):
             self._set(name, "comment", "texts that differ from rater to rater")
 
@@ -335,18 +346,18 @@ class _Proposer:
                 self._set(
                     name,
                     "item",
-                    "its name, and many different ones" if self._hinted(name, "item") else "many different ones",
+                    "its name, and many different values" if self._hinted(name, "item") else "many different values",
                 )
         self._take_crossed()
         if ENTRY in self._rest():  # the number of a nested entry is an id where the file has none
             has_ids = bool(self._has("item"))
-            self._set(ENTRY, "unused" if has_ids else "item", "the place in the file of what several rows are about")
+            self._set(ENTRY, "unused" if has_ids else "item", "the number of the entry in the file")
         agreed = list[str]()
         for name in self._rest():
             if not self._like_answers(name):
                 continue
             if self._has("by_rater"):
-                self._reasons[name] = "not a rater's answers; name it with --column answer=NAME if it is one"
+                self._reasons[name] = "not one rater's answers; if it holds answers, use --column answer=NAME"
             elif alike := self._alike(name):
                 self._reasons[name] = alike
                 agreed.append(name)
@@ -355,13 +366,13 @@ class _Proposer:
             else:
                 self._set(name, "answer", f"answers: {', '.join(self._values[name][:5])}")
         if len(agreed) == 1 and not {"answer", "by_rater", "by_item"} & self._has_roles():
-            self._set(agreed[0], "answer", "the only column that can hold answers, on which all agree")
+            self._set(agreed[0], "answer", "the only column that can hold answers, although all agree")
 
     def _alike(self, name: str) -> str:
         """Return why a column cannot be answers: it is constant for an item, a rater, or all rows; empty if it can."""
         keys, rater = self._item_keys(), self._has("rater")
         if keys and self._repeated(keys) and not self._hinted(name, "answer") and self._fixed_by(name, keys):
-            return "the same for all who answered about an item"
+            return "the same in all rows of an item"
         if len(self._values[name]) == 1:
             return "the same in every row"
         return (
@@ -382,15 +393,15 @@ class _Proposer:
             and not self._hinted(name, "answer")
         ]
         if len(crossed) == 1 and not self._numeric(crossed[0]):
-            self._set(crossed[0], "rater", f"no item has the same twice; {len(self._values[crossed[0]])} raters")
+            self._set(crossed[0], "rater", f"no value repeats within an item; {len(self._values[crossed[0]])} raters")
         elif crossed and len(self._cells) >= 2 * len(rows):
             self._doubts.append(
-                f"{' or '.join(map(self._place, crossed))} may say who rated, for no item has the same twice:"
-                " --column 'rater=column N', or 'answer=column N'"
+                f"{' or '.join(map(self._place, crossed))} may name the raters, since no value repeats within an item;"
+                " use --column 'rater=column N' or --column 'answer=column N'"
             )
 
     def _place(self, name: str) -> str:
-        """A column by its number: its name may be a person's."""
+        """Return a column's number as its name, which may be a person's."""
         return f"column {list(map(str, self._cells.columns)).index(name) + 1}"
 
     def _item_keys(self) -> list[str]:
@@ -443,7 +454,7 @@ class _Proposer:
                 stems[stem][name] = (stem, re.sub(r"[ _.-]+", "", parts["rater"]).casefold())
         whole = {stem: members for stem, members in stems.items() if len(members) > 1}
         sizes = {len(members) for members in whole.values()}
-        if len(sizes) > 1:  # one question more is no rater more
+        if len(sizes) > 1:  # one more question is not one more rater
             whole = {stem: members for stem, members in whole.items() if len(members) == max(sizes)}
         self._raters |= {name: parts for members in whole.values() for name, parts in members.items()}
         return {stem: list(members) for stem, members in whole.items()}
@@ -468,36 +479,44 @@ class _Proposer:
         gridded = gridded or [name for name in columns if raters and _ITEM_COLUMN.fullmatch(name)]
         chosen = gridded if len(gridded) > 2 else headed if len(headed) > 2 and len(columns) == len(headed) else []
         for name in chosen:
-            self._set(name, "by_item", "a row is a rater, so a column is an item")
+            self._set(name, "by_item", "each row is a rater, so each column is an item")
 
     def _doubt_what_is_missing(self, roles: Mapping[str, str]) -> None:
         has = set(roles.values())
         if not has & {"answer", "by_rater", "by_item"}:
-            self._doubts.append("no column was recognised as answers; name it: --column answer=NAME")
+            self._doubts.append("no column was recognised as answers; name one with --column answer=NAME")
         if not has & {"original", "output", "text", "item", "by_item"}:
-            self._doubts.append("no column says which item a row is about; name one: --column item=NAME, or text=NAME")
+            self._doubts.append(
+                "no column identifies the item of a row; name one with --column item=NAME or --column text=NAME"
+            )
         for role in SINGLE:
             if len(several := [name for name, of_name in roles.items() if of_name == role]) > 1:
-                self._doubts.append(f"{' and '.join(map(repr, several[:3]))} are both {role}; name one of them unused")
+                self._doubts.append(
+                    f"{' and '.join(map(repr, several[:3]))} have the same role, {role}; set all but one to"
+                    " unused (--column unused=NAME)"
+                )
         if "question" in has and len(self._has("answer")) > 1:
-            self._doubts.append("with a column of questions there is one of answers; name the others unused")
+            self._doubts.append(
+                "beside a column of questions there must be one column of answers; set the others to unused"
+                " (--column unused=NAME)"
+            )
         alike = [name for name in self._has("answer") if name not in self._fixed]
         alike = [] if any(map(_CRITERIA.search, alike)) else alike
         same_kind = len({self._numeric(name) for name in alike}) == 1 and not self._spread_over(alike)
         if len(alike) > 1 and same_kind and not has & {"rater", "question"}:
             self._doubts.append(
-                f"{', '.join(map(self._place, alike))} are raters or questions: for each of them"
-                " --column 'by_rater=column N', or 'answer=column N'"
+                f"{', '.join(map(self._place, alike))} may be raters or questions; for each, add"
+                " --column 'by_rater=column N' or --column 'answer=column N'"
             )
 
     def _spread_over(self, names: Sequence[str]) -> bool:
-        """Return whether columns have answers that differ in kind: none that the most of them have."""
+        """Return whether columns hold different kinds of answers: too few are common to all of them."""
         shared = set.intersection(*(set(self._values[name]) for name in names))
         return 2 * len(shared) < min(len(self._values[name]) for name in names)
 
 
 def hints(name: str) -> list[str]:
-    """The roles that a column's name speaks for, the surest first."""
+    """Return the roles that a column's name suggests, the surest first."""
     plain = "".join(sign for sign in unicodedata.normalize("NFKD", name) if not unicodedata.combining(sign))
     plain = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", plain)
     words = [word for word in re.split(r"[\W_]+", plain.casefold()) if word]
@@ -521,7 +540,7 @@ def _as_number(value: str) -> bool:
 
 
 def proposal_rows(table: CellTable, proposal: Proposal) -> tuple[list[str], list[list[str]]]:
-    """The proposal as a table: a row for each column, with the cells of five rows; raters' ids are not shown."""
+    """Return the proposal as a table: a row for each column, with the cells of five rows; raters' ids are hidden."""
     rows: pd.DataFrame = table.cells.head(5)
     header = ["column", "is", "because", *(f"line {line}" for line in table.lines[:5])]
     lines = []
@@ -531,7 +550,9 @@ def proposal_rows(table: CellTable, proposal: Proposal) -> tuple[list[str], list
         cells = ["" if pd.isna(cell) else str(cell) for cell in rows[column]]
         hidden = ["(an id)" if cell and role == "rater" else cell for cell in cells]
         name, why = (
-            (f"column {list(rows.columns).index(column) + 1}", "a rater's") if role == "by_rater" else (column, "")
+            (f"column {list(rows.columns).index(column) + 1}", "one rater's answers")
+            if role == "by_rater"
+            else (column, "")
         )
         lines.append([name[:40], role, why or proposal.reasons[column], *map(_cut, hidden)])
     return header, lines
@@ -542,7 +563,7 @@ def _cut(cell: str) -> str:
 
 
 def unused_lines(proposal: Proposal) -> list[str]:
-    """A line for each reason why columns have no use."""
+    """Return a line for each reason why columns are unused."""
     reasons = defaultdict[str, list[str]](list)
     for column in proposal.named("unused"):
         reasons[proposal.reasons[column]].append(column[:40])

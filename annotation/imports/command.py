@@ -37,8 +37,8 @@ from plumbline.words import printable_line
 
 COLUMNS = "columns.yaml"
 _TRUTH = re.compile(r"(?i)(^|[^a-z])(gt|gold\w*|truth|ground.?truth|correct|key)([^a-z]|$)")
-_TEXTS = ("output", "text", "original")  # an item's columns, in the order in which they tell the language
-_READ = 200  # texts by which the language is told
+_TEXTS = ("output", "text", "original")  # an item's columns, in the order of use for recognising the language
+_READ = 200  # texts by which the language is recognised
 
 
 @dataclass(frozen=True)
@@ -83,22 +83,22 @@ def import_ratings(  # noqa: PLR0913 (the command's options)
     """Write a study of ratings in frames, as `plumbline import` does of files.
 
     Args:
-        frames: A row an answer, a column a question; or a column a rater. Several by name, where one says more of the
-            items or the right answers: they are joined by the columns that both have.
+        frames: A frame with a row for each answer, and a column for each question or each rater. Or several by name, of
+            which some describe items or right answers; they are joined by shared columns.
         out: The study's file, such as `studies/mine.yaml`.
-        columns: What a column holds where its name and cells do not tell: {column: role}, with the roles that
+        columns: The role of each column whose name and cells do not show it: {column: role}, with the roles that
             `plumbline import --help` lists.
         scales: A question's points, as the option `--scale` takes them: {question: "1..5"}.
-        language: The texts' language as a code; empty: recognised.
+        language: The code of the texts' language; empty: recognised.
         exports: Where records are written: a folder or an address (default: `exports/`).
         home: The folder with the key of pseudonyms (default: `.argilla/`).
         replace: Write the study and its records anew.
 
     Returns:
-        The study, whose `folder` has `ratings.parquet`, and `not_imported.csv` with what is not in it.
+        The study, whose `folder` has `ratings.parquet`, and `not_imported.csv` with the rows left out.
 
     Raises:
-        StudyError: What the columns hold is doubtful, or a setting is wrong.
+        StudyError: A column's role is doubtful, or a setting is wrong.
         DataError: The frames hold no ratings, or contradict one another.
 
     >>> import pandas as pd
@@ -150,7 +150,7 @@ def import_tables(read: Iterable[CellTable], request: ImportRequest, home: Home,
         raise StudyError(f"{'; '.join(dict.fromkeys(doubts))}; {hint}")
     scales = {name: read_scale(text) for table in tables for name, text in table.scales.items()} | dict(request.scales)
     material = match(tables, proposals, raters_per_file=request.raters_per_file)
-    del tables, table  # a million rows are not held twice
+    del tables, table  # do not keep a million rows twice
     _import(replace(request, scales=scales), home, material, say)
 
 
@@ -163,7 +163,7 @@ def _import(request: ImportRequest, home: Home, material: Material, say: Callabl
     for line in material.notes:
         say(f"  {line}")
     if request.dry_run:
-        say("nothing is written (--dry-run)")
+        say("no study is written (--dry-run)")
         return
     if request.replace and request.out.exists():
         shutil.rmtree(load_study(request.out, request.exports).folder, ignore_errors=True)
@@ -179,7 +179,7 @@ def _import(request: ImportRequest, home: Home, material: Material, say: Callabl
     _say_listed(study, listed, say)
     has_texts = material.items[list(_TEXTS)].notna().any(axis=None)
     in_language = f"{language_name(language)} (--language CODE if they are not)"
-    say(f"  texts: {in_language if has_texts else 'none in the files; ids stand for them'}")
+    say(f"  texts: {in_language if has_texts else 'none in the files, so ids replace them'}")
     say(f"  next: {study.command('annotation accept')}; then {study.command('annotation report')}")
 
 
@@ -209,15 +209,15 @@ def _doubt_of_raters(tables: Sequence[CellTable], proposals: Sequence[Proposal])
         return []
     table, proposal = lacking[0]
     name = next(name for name, role in proposal.roles.items() if role in ("answer", "by_item"))
-    return [f"{table.path.name} does not say who rated, and others do: name its rater, or say that its answers are the"
-            f" right ones, --column 'truth={table.path.name}:{name}'"]  # fmt: skip
+    return [f"{table.path.name} does not name raters, but other files do; name its column of raters, or mark its"
+            f" answers as the right ones with --column 'truth={table.path.name}:{name}'"]  # fmt: skip
 
 
 def _settings(options: argparse.Namespace) -> dict[str, Any]:
     """Return the user's columns, scales and language from a file and from options, which take precedence."""
     content = read_yaml(Path(options.columns)) if options.columns else {}
     if not isinstance(content, dict):
-        raise StudyError(f"{options.columns}: is no mapping; `plumbline import` writes such a file")
+        raise StudyError(f"{options.columns}: is not a mapping; use the file that `plumbline import` writes")
     columns = dict(content.get("columns") or {}) | dict(options.column)
     scales = {name: read_scale(str(value)) for name, value in (content.get("scales") or {}).items()} | dict(
         options.scale
@@ -250,18 +250,17 @@ def _write_columns(request: ImportRequest, tables: Sequence[CellTable], proposal
             columns[f"{table.path.name}:{name}" if columns.get(name, role) != role else name] = role
     content = {"columns": columns, "scales": {name: scale.text for name, scale in request.scales.items()}}
     text = yaml.safe_dump({**content, "language": request.language}, sort_keys=False, allow_unicode=True, width=118)
-    head = (
-        f"# What the columns of {', '.join(table.path.name for table in tables)} are taken for by `plumbline import`."
-    )
+    names = ", ".join(table.path.name for table in tables)
+    head = f"# The roles of the columns of {names}, as `plumbline import` reads them."
     file_name = request.out.with_suffix("") / COLUMNS
     with atomic(file_name, public=True) as file:
-        file.write(f"{head}\n# Correct it and give it back: --columns {file_name}\n{text}".encode())
+        file.write(f"{head}\n# Correct them here, and run again with --columns {file_name}\n{text}".encode())
 
 
 def read_questions(
     material: Material, scales: Mapping[str, AskedScale], listed: list[UnplacedRow]
 ) -> tuple[Material, list[ImportedQuestion]]:
-    """Return the questions, and the material without cells that are no answers, which are listed."""
+    """Return the questions, and the material without cells that are not answers, which are listed."""
     answers = without_repeats(material.answers, listed)
     titles = [str(title) for title in answers["question"].array.categories]
     titles = [
@@ -271,7 +270,7 @@ def read_questions(
     ]
     names = distinct([question_name(title) for title in titles])
     if strange := [name for name in scales if name not in titles and name not in names]:
-        raise StudyError(f"--scale: no question {strange[0]!r}; there are {', '.join(titles)}")
+        raise StudyError(f"--scale: no question {strange[0]!r}; the questions are {', '.join(titles)}")
     questions, wrong = [], pd.Series(False, answers.index)
     for title, name in zip(titles, names, strict=True):
         mask = answers["question"] == title
@@ -286,7 +285,7 @@ def read_questions(
         questions.append(question)
     remaining = answers[~wrong].reset_index(drop=True)
     if remaining.empty:
-        raise DataError("no column of the files can be read as answers; name them with --column answer=NAME")
+        raise DataError("no answers can be read from the files; name their columns with --column answer=NAME")
     rated, numbers = remaining["item"].unique(), remaining["item"].to_numpy()
     places = pd.Series(range(len(rated)), index=rated)
     items = material.items.iloc[rated].reset_index(drop=True)
@@ -297,7 +296,7 @@ def read_questions(
 
 
 def pseudonyms_of(home: Home, study: Study, material: Material) -> dict[str, str]:
-    """Pseudonyms by the raters' ids in the files; ids that differ in capitals alone are one person's."""
+    """Return pseudonyms by the raters' ids in the files; ids that differ only in capitals are one person's."""
     key = pseudonym_key(home)
     names = [str(name) for name in material.answers["rater"].array.categories]
     people = len({name.casefold() for name in names})
@@ -309,7 +308,7 @@ def pseudonyms_of(home: Home, study: Study, material: Material) -> dict[str, str
 
 
 def _language(material: Material) -> str:
-    """The language that most texts seem to be in. Raises DataError where there is no telling."""
+    """Return the language of most texts. Raises StudyError if it is uncertain."""
     texts = [name for name in _TEXTS if material.items[name].notna().any()]
     if not texts:
         return "en"
@@ -333,9 +332,9 @@ def _write_listed(study: Study, listed: Sequence[UnplacedRow]) -> None:
 
 def _say_listed(study: Study, listed: Sequence[UnplacedRow], say: Callable[[str], None]) -> None:
     if not listed:
-        say("  every row is in the study")
+        say("  every row was imported")
         return
-    say(f"  {len(listed)} answers are not in it, each with its reason -> {study.folder / NOT_IMPORTED}")
+    say(f"  {len(listed)} answers were not imported; their reasons -> {study.folder / NOT_IMPORTED}")
     counts = pd.Series([entry.reason.partition(" is in line")[0] for entry in listed]).value_counts()
     for reason, number in counts.head(5).items():
         say(f"    {number}: {printable_line(str(reason))[:100]}")

@@ -1,4 +1,4 @@
-"""Files by their form, which their content tells: tables of cells, and what annotation tools export."""
+"""Files read by their form, recognised by content: tables of cells, and exports of annotation tools."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def read_frame(name: str, frame: pd.DataFrame) -> CellTable:
     builder.add_all(columns, enumerate(rows, 1))
     cells, lines = builder.frame()
     if not len(lines):
-        raise DataError(f"{name}: no rows in it")
+        raise DataError(f"{name}: has no rows")
     return spread(CellTable(Path(name), "a frame", cells, lines))
 
 
 def with_the_same_names(tables: Iterable[CellTable]) -> list[CellTable]:
-    """Tables in which a column that another table has under another spelling (`Item ID`, `item_id`) has its name."""
+    """Return tables with one name for columns that they spell differently (`Item ID`, `item_id`)."""
     names, renamed = dict[str, str](), list[CellTable]()
     for table in tables:
         plain = {str(name): re.sub(r"[\W_]+", "", str(name).casefold()) for name in table.cells.columns}

@@ -1,7 +1,7 @@
-"""Rows of files as items and answers: texts that are the same are one item, whoever rates it, and nothing is lost.
+"""Rows of files as items and answers: equal texts are one item, whoever rates it, and nothing is lost.
 
-What cannot be placed is listed with its reason. One id with two texts, or one text with two contents, is an error that
-shows both rows: nobody can tell which was rated.
+Rows that cannot be placed are listed with the reason. One id with two texts, or one key with two values, is an error
+that shows both rows, since nobody can tell which was rated.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ class Material:
     notes: tuple[str, ...]
     has_raters: bool  #: whether the files say who rated
     has_times: bool
-    lower: frozenset[str] = frozenset()  #: questions of which less is better
+    lower: frozenset[str] = frozenset()  #: questions where less is better
 
 
 def match(tables: Sequence[CellTable], proposals: Sequence[Proposal], *, raters_per_file: bool = False) -> Material:
-    """The items and answers of tables whose columns are as proposed. Raises DataError for what is ambiguous.
+    """Return the items and answers of tables whose columns are as proposed. Raises DataError for ambiguous rows.
 
-    With `raters_per_file` an id that stands in two files is two people's.
+    With `raters_per_file` an id that occurs in two files is two people's.
     """
     both = list(zip(tables, proposals, strict=True))
     rated = [(table, proposal) for table, proposal in both if proposal.has_answers]
@@ -65,7 +65,7 @@ def match(tables: Sequence[CellTable], proposals: Sequence[Proposal], *, raters_
     raters = frame["rater"].array
     frame["rater"] = renamed(raters, [rater.casefold() for rater in raters.categories])
     if merged := len(raters.categories) - len(frame["rater"].array.categories):
-        notes.append(f"{merged} raters' ids differ from others by capitals alone, and are the same people")
+        notes.append(f"{merged} rater ids differ from others only in capitals and count as the same people")
     frame = _without_empty(frame, listed)
     items, numbers = _items(frame)
     answers = frame[["rater", "question", "cell", "at", "seconds", "comment", "status", "file", "line"]].assign(
@@ -75,8 +75,8 @@ def match(tables: Sequence[CellTable], proposals: Sequence[Proposal], *, raters_
     if not has_raters:
         several = " (--raters-per-file if each file is one person's)" if len(rated) > 1 else ""
         notes.append(
-            "the file does not name raters: each answer to an item counts as a different rater's, and there are no"
-            f" numbers of raters{several}"
+            "the file does not name raters, so each answer to an item counts as another rater's, and raters are not"
+            f" counted{several}"
         )
     lower = frozenset(name for table in tables for name in table.lower)
     has_times = bool(frame["at"].notna().any())
@@ -97,8 +97,8 @@ def _shared_raters(parts: Sequence[pd.DataFrame]) -> list[str]:
     shared = {name for first, second in itertools.combinations(names, 2) for name in first & second}
     if not shared:
         return []
-    return [f"{len(shared)} raters' ids stand in several files and count as the same people (--raters-per-file if they"
-            " are others)"]  # fmt: skip
+    return [f"{len(shared)} rater ids occur in several files and count as the same people (--raters-per-file if they"
+            " are not)"]  # fmt: skip
 
 
 def _rows(table: CellTable, proposal: Proposal, notes: list[str]) -> pd.DataFrame:
@@ -182,22 +182,22 @@ def _texts(column: pd.Series, notes: list[str]) -> pd.Categorical[Any]:
     texts = list(column.cat.categories)
     with_entities = sum(bool(_ENTITY.search(text)) for text in texts)
     if with_entities:
-        notes.append(f"{column.name}: HTML's entities in {with_entities} texts are read as the letters that they are")
+        notes.append(f"{column.name}: HTML entities in {with_entities} texts are replaced by their characters")
         texts = [html.unescape(text).replace("\xa0", " ").strip() for text in texts]
     if with_tags := sum(bool(_TAG.search(text)) for text in texts):
-        notes.append(f"{column.name}: {with_tags} texts hold HTML tags, which stay as they are")
+        notes.append(f"{column.name}: {with_tags} texts contain HTML tags, which are kept")
     return renamed(column.array, texts)
 
 
 def renamed(column: pd.Categorical[Any], texts: Sequence[str]) -> pd.Categorical[Any]:
-    """Categories under other texts, of which several may be one."""
+    """Return a column with its categories renamed; equal names merge categories."""
     numbers: dict[str, int] = {}
     codes = [numbers.setdefault(text, len(numbers)) if shows(text) else -1 for text in texts]
     return coded(np.array([*codes, -1], np.int32)[column.codes], list(numbers))
 
 
 def _joined(cells: pd.DataFrame, columns: Sequence[str]) -> pd.Categorical[Any]:
-    """Several columns as one id."""
+    """Join several columns to one id."""
     if len(columns) < 2:
         return _plain(cells, columns[0] if columns else "")
     numbers, first = group_numbers([cells[column].array for column in columns])
@@ -207,7 +207,7 @@ def _joined(cells: pd.DataFrame, columns: Sequence[str]) -> pd.Categorical[Any]:
 
 
 def group_numbers(columns: Sequence[pd.Categorical[Any]]) -> tuple[np.ndarray, np.ndarray]:
-    """(a number for each row, the first row of each number): rows that are alike in all columns have one number."""
+    """Return a number for each row, and the first row of each number; rows equal in all columns share a number."""
     numbers = np.zeros(len(columns[0]), np.int64)
     for column in columns:
         numbers = pd.factorize(numbers * (len(column.categories) + 1) + column.codes + 1)[0].astype(np.int64)
@@ -231,7 +231,7 @@ def _statuses(cells: pd.DataFrame, column: str, notes: list[str]) -> pd.Categori
 
 
 def _times(table: CellTable, proposal: Proposal, notes: list[str]) -> tuple[pd.Series, np.ndarray]:
-    """(when each row was answered, how long that took)."""
+    """Return when each row was answered, and how long that took."""
     nothing = pd.Series(pd.NaT, index=range(len(table.cells)), dtype="datetime64[us, UTC]")
     column, started = proposal.first("time"), proposal.first("started")
     at = _moments(table, column, notes) if column else nothing
@@ -254,11 +254,11 @@ def _moments(table: CellTable, column: str, notes: list[str]) -> pd.Series:
     array = table.cells[column].array
     moments = as_times(list(array.categories), f"{table.path}, {column}")
     if strange := sum(moment is None for moment in moments):
-        notes.append(f"{column}: {strange} cells are no times, and count as unknown")
+        notes.append(f"{column}: {strange} cells are not times and count as unknown")
     if month_unsure(array.categories):
         notes.append(
-            f"{column}: nothing tells days from months in times such as {array.categories[0]}; the month is taken to be"
-            " first (write them as 2026-03-01 if it is not)"
+            f"{column}: days and months look alike in times such as {array.categories[0]}; the month is read first"
+            " (if that is wrong, write them as 2026-03-01)"
         )
     index = pd.DatetimeIndex(
         [*(pd.NaT if moment is None else moment for moment in moments), pd.NaT], dtype="datetime64[us, UTC]"
@@ -276,8 +276,8 @@ def _with_lookup(
         return _with_people(frame, lookup, rater, of_lookup.first("status"), notes)
     roles = {name: role for name, role in of_lookup.roles.items() if name not in keys and role != "unused"}
     if not keys:
-        raise DataError(f"{lookup.path}: has no answers, and shares no column of items with {table.path.name}; name its"
-                        " columns like those there")  # fmt: skip
+        raise DataError(f"{lookup.path}: has no answers and shares no column on items with {table.path.name}; rename"
+                        " its columns to match")  # fmt: skip
     cells = lookup.cells
     numbers, first = group_numbers([cells[name].array for name in keys])
     gives = [name for name, role in roles.items() if role in (*TEXTS, "truth", "language", "beside", "system", "item")]
@@ -298,7 +298,7 @@ def _with_lookup(
         if target not in frame or not frame[target].notna().any():
             frame[target] = brought
     if lost := int((found_at < 0).sum()):
-        notes.append(f"{lookup.path.name}: says nothing of {lost} rows of {table.path.name}")
+        notes.append(f"{lookup.path.name}: has no row for {lost} rows of {table.path.name}")
     return frame
 
 
@@ -313,7 +313,7 @@ def _with_people(frame: pd.DataFrame, lookup: CellTable, rater: str, status: str
     brought = np.where(brought == "submitted", frame["status"].astype(object), brought)
     unknown = sum(name.casefold() not in set(names) for name in array.categories)
     if unknown:
-        notes.append(f"{lookup.path.name}: says nothing of {unknown} raters")
+        notes.append(f"{lookup.path.name}: has no row for {unknown} raters")
     return frame.assign(status=pd.Categorical(brought, frame["status"].cat.categories))
 
 
@@ -330,12 +330,12 @@ def _ambiguous(table: CellTable, rows: Sequence[int], keys: Sequence[str], colum
         f"line {table.lines[row]}: {printable_line(str(table.cells[column].iloc[row]))[:80]!r}" for row in rows
     )
     about = ", ".join(f"{name} {table.cells[name].iloc[rows[0]]!r:.40}" for name in keys)
-    return DataError(f"{table.path}: {column!r} of {about} is two things; {first}; {second}; correct the file, or name"
-                     " a column that tells them apart: --column item=NAME")  # fmt: skip
+    return DataError(f"{table.path}: {about} has two values of {column!r}; {first}; {second}; correct the file, or name"
+                     " the column that tells them apart with --column item=NAME")  # fmt: skip
 
 
 def _without_empty(frame: pd.DataFrame, listed: list[UnplacedRow]) -> pd.DataFrame:
-    """The rows about an item that was answered; the others are listed."""
+    """Return the rows with an answer about an item, and list the others."""
     cell = frame["cell"]
     about = np.zeros(len(frame), bool)
     for name in (*TEXTS, "item"):
@@ -400,7 +400,7 @@ def _refuse_two_texts(frame: pd.DataFrame, texts: Sequence[str]) -> None:
         item = frame["item"].iloc[rows[0]]
         raise DataError(
             f"item {item!r} has two texts; {'; '.join(shown)}; correct one of them, or name the column that tells them"
-            " apart: --column system=NAME or item=NAME"
+            " apart with --column system=NAME or --column item=NAME"
         )
 
 

@@ -1,6 +1,6 @@
 """JSON exports of annotation tools as rows: one for each answer, or for each rater and item.
 
-Which tool it was shows in the keys. What is nobody's answer to a question (spans, boxes, relations) is listed.
+The keys show which tool wrote the file. Spans, boxes and relations, which answer no question, are listed.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from annotation.imports.tables import AND_ALSO, CellTable, TableBuilder, Unplace
 from plumbline.errors import DataError
 from plumbline.reading import MalformedError, decoded, parse_json, read_bytes
 
-Entry = tuple[int, Any]  # the line, or the number, of a record, and what it says
+Entry = tuple[int, Any]  # the line or number of a record, and its content
 _ANSWERS = {"rater": "rater", "question": "question", "answer": "answer", "time": "time", "seconds": "seconds",
             "status": "status", "item": "item"}  # fmt: skip
 _CANDIDATE = ("body", "text", "html", "title")
 _DEEPEST = 6
-_DOT = "\x1d"  # in a path, for a point that a key has itself
-ENTRY = "entry"  # the place in the file of what several rows are about
+_DOT = "\x1d"  # in a path, in place of a full stop within a key
+ENTRY = "entry"  # the column of an entry's number, where an entry gives several rows
 _ANSWERS_OF = re.compile(
     r"(?i)individual|human|scores?$|ratings?$|votes?$|judge?ments?$|responses?$"
-)  # a list of people's
+)  # names of lists of people's answers
 _SPLITS = ("__", "||", "|", "::", "@@")
 
 
 def read_json(path: Path) -> list[CellTable]:
-    """The tables of a JSON or JSON lines file."""
+    """Read the tables of a JSON or JSON lines file."""
     entries, whole = _entries(path)
     if isinstance(whole, dict):
         return [_of_mapping(path, whole)]
     first = next((entry for _, entry in entries if isinstance(entry, dict)), None)
     if first is None:
-        raise DataError(f"{path}: holds no JSON objects, which would be records; export it again")
+        raise DataError(f"{path}: contains no JSON objects to read as records; export it again")
     for form, keys, read in _FORMS:
         if any(all(key in first for key in names) for names in keys):
             return [_read_records(path, form, entries, read)]
@@ -56,7 +56,7 @@ def _read_records(
             read(rows, number, record)
         except (AttributeError, IndexError, KeyError, TypeError, ValueError):
             del rows.rows[before:]
-            rows.list(number, f"is no record as in {form}")
+            rows.list(number, f"is not a valid record of {form}")
     names = {name for _, cells in rows.rows for name in cells}
     roles = {name: role for name, role in _ANSWERS.items() if name in names}
     notes = tuple(f"{number} {note}" for note, number in rows.notes.items())
@@ -96,7 +96,7 @@ def _entries(path: Path) -> tuple[list[Entry], Any]:
 
 
 class _Rows:
-    """Collects rows, and the records that are no rows."""
+    """Collects rows, and records that cannot become rows."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.rows, self.unplaced = path, list[tuple[int, dict[str, str]]](), list[UnplacedRow]()
@@ -109,7 +109,7 @@ class _Rows:
         self.unplaced.append(UnplacedRow(self.path.name, line, reason, column))
 
 
-def _table(  # noqa: PLR0913 (what a form says of a file)
+def _table(  # noqa: PLR0913 (facts that a form gives about a file)
     path: Path,
     form: str,
     rows: Iterable[tuple[int, Mapping[str, str]]],
@@ -128,7 +128,7 @@ def _table(  # noqa: PLR0913 (what a form says of a file)
 
 
 def _flat(value: Any, prefix: str = "") -> dict[str, str]:
-    """The scalars of nested objects by their path; lists of texts as one text."""
+    """Return the scalars of nested objects by path, and lists of texts as one text."""
     cells: dict[str, str] = {}
     for key, inner in value.items() if isinstance(value, dict) else ():
         name = f"{prefix}{str(key).replace('.', _DOT)}"
@@ -147,7 +147,7 @@ def _label_studio(rows: _Rows, number: int, task: dict[str, Any]) -> None:
     data = {f"data.{name}": cell for name, cell in _flat(task.get("data", {})).items()}
     base = {**data, "item": task.get("id", number)}
     if task.get("predictions"):
-        rows.notes["tasks have predictions of models, which are no ratings"] += 1
+        rows.notes["tasks have predictions of models, which are not ratings"] += 1
     annotations = task.get("annotations") or task.get("completions") or []
     for annotation in annotations:
         status = "cancelled" if annotation.get("was_cancelled") else "submitted"
@@ -168,10 +168,10 @@ def _one_annotation(
              "seconds": annotation.get("lead_time", "")}  # fmt: skip
     results = annotation.get("result", [])
     if annotation.get("ground_truth"):
-        rows.list(number, "an annotation is marked as the right answer, which is no rating")
+        rows.list(number, "an annotation is marked as the right answer, so it is not a rating")
         return
     if not results:
-        rows.list(number, f"a {status} annotation answers nothing")
+        rows.list(number, f"a {status} annotation has no answers")
     for result in results:
         name, kind = str(result.get("from_name", result.get("type", ""))), str(result.get("type", ""))
         value = result.get("value", {})
@@ -182,7 +182,9 @@ def _one_annotation(
             rows.add(number, about, question=name, answer=answer)
         else:
             rows.list(
-                number, f"{kind or 'nothing'} does not answer a question (it may be a span, a box or a relation)", name
+                number,
+                f"a result of type {kind or 'unknown'} is not an answer (it may be a span, a box or a relation)",
+                name,
             )
 
 
@@ -204,7 +206,7 @@ def _label_studio_answer(value: Mapping[str, Any]) -> str | None:
 
 
 def _ranked_rows(rows: _Rows, number: int, task: Any, about: Mapping[str, Any], name: str, ranker: Any) -> None:
-    """An order of candidates: each is an item, and its rank the answer."""
+    """Add an order of candidates: each is an item, and its rank the answer."""
     candidates = {
         str(entry["id"]): next(
             (entry[key] for key in ("body", "text", "html", "title") if entry.get(key)), str(entry["id"])
@@ -229,11 +231,11 @@ def _ranked_rows(rows: _Rows, number: int, task: Any, about: Mapping[str, Any], 
 
 
 def _argilla(rows: _Rows, number: int, record: dict[str, Any]) -> None:
-    """Argilla's records, of version 1 and 2."""
+    """Read a record of Argilla, version 1 or 2."""
     fields = _flat(record.get("fields", {}))
     base = {**fields, "item": record.get("external_id") or record.get("id") or number}
     if record.get("suggestions"):
-        rows.notes["records have suggestions, which are no ratings"] += 1
+        rows.notes["records have suggestions, which are not ratings"] += 1
     responses = record.get("responses") or []
     if not responses:
         rows.list(number, "nobody answered the record")
@@ -245,7 +247,7 @@ def _argilla(rows: _Rows, number: int, record: dict[str, Any]) -> None:
     for response in responses:
         values = response.get("values") or {}
         if not values:
-            rows.list(number, f"a {response.get('status', 'submitted')} response answers nothing")
+            rows.list(number, f"a {response.get('status', 'submitted')} response has no answers")
         for question, value in values.items():
             plain = value.get("value") if isinstance(value, dict) else value
             _argilla_answer(rows, number, base, response, question, plain)
@@ -256,7 +258,7 @@ def _argilla_answer(
 ) -> None:
     if isinstance(value, list) and value and isinstance(value[0], dict):
         if "rank" not in value[0]:
-            rows.list(number, "spans, which do not answer a question", question)
+            rows.list(number, "spans, which are not answers", question)
             return
         places = defaultdict[int, list[str]](list)
         for entry in value:
@@ -269,7 +271,7 @@ def _argilla_answer(
 
 
 def _doccano(rows: _Rows, number: int, record: dict[str, Any]) -> None:
-    """Doccano's JSON lines: labels of a text; a file is one annotator's, unless its annotations name users."""
+    """Read a line of doccano: labels of a text; a file is one annotator's, unless its annotations name users."""
     by_user = defaultdict[str, list[str]](list)
     annotations = record.get("annotations")
     spans = [a for a in annotations or () if "start_offset" in a]
@@ -289,7 +291,7 @@ def _doccano(rows: _Rows, number: int, record: dict[str, Any]) -> None:
             about = {**_flat(about), "text": text, "item": record.get("id", number), "rater": user}
             rows.add(number, about, question="label", answer=AND_ALSO.join(labels))
     if spans:
-        rows.list(number, f"{len(spans)} spans, which do not answer a question", "label")
+        rows.list(number, f"{len(spans)} spans, which are not answers", "label")
     elif not any(by_user.values()):
         rows.list(number, "the text has no label")
 
@@ -305,18 +307,18 @@ def _prodigy(rows: _Rows, number: int, record: dict[str, Any]) -> None:
     about |= {"rater": record.get("_annotator_id") or record.get("_session_id") or rows.path.stem}
     about |= {"time": record.get("_timestamp", ""), "status": "discarded" if record["answer"] == "ignore" else ""}
     if record.get("spans"):
-        rows.list(number, "spans, which do not answer a question")
+        rows.list(number, "spans, which are not answers")
     if options:
         chosen = [text_of(options.get(str(name), name)) for name in record.get("accept") or ()]
         rows.add(number, about, question="choice", answer=AND_ALSO.join(chosen) or "none of them")
     elif record["answer"] == "ignore":
-        rows.list(number, "was ignored")
+        rows.list(number, "the annotator ignored the text")
     elif "label" in record or not record.get("spans"):
         rows.add(number, about, question=record.get("label", "answer"), answer=record["answer"])
 
 
 def _argilla_classified(rows: _Rows, number: int, record: dict[str, Any]) -> None:
-    """Argilla's records before version 1.8, each with the annotation of one agent."""
+    """Read a record of Argilla before version 1.8, with the annotation of one agent."""
     inputs, labels = record.get("inputs"), record.get("annotation")
     if labels is None:
         rows.list(number, "nobody answered the record")
@@ -329,12 +331,12 @@ def _argilla_classified(rows: _Rows, number: int, record: dict[str, Any]) -> Non
 
 
 def _argilla_columns(rows: _Rows, number: int, record: dict[str, Any]) -> None:
-    """A row of Argilla's datasets as the Hub has them: lists of answers, users and statuses by question."""
+    """Read a row of an Argilla dataset as on the Hub: lists of answers, users and statuses by question."""
     _argilla(rows, number, _argilla_record(record))
 
 
 def _argilla_record(record: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of the Hub's as a record of version 2. Raises ValueError where its lists are not of one length."""
+    """Return a row of the Hub as a record of version 2. Raises ValueError if its lists differ in length."""
     responses, fields = dict[str, list[dict[str, Any]]](), dict[str, Any]()
     for name, cell in record.items():
         keys = cell[0] if isinstance(cell, list) and cell and isinstance(cell[0], dict) else cell
@@ -374,7 +376,7 @@ def _label_studio_short(rows: _Rows, number: int, record: dict[str, Any]) -> Non
     about |= {"seconds": record.get("lead_time", "")}
     rows.add(number, {name: cell for name, cell in cells.items() if cell is not None}, **about)
     for name in (name for name, cell in cells.items() if cell is None):
-        rows.list(number, "spans or boxes are no answer to a question", name)
+        rows.list(number, "spans or boxes, which are not answers", name)
 
 
 def short_answer(value: Any) -> str | None:
@@ -387,14 +389,14 @@ def short_answer(value: Any) -> str | None:
 
 
 def _potato(rows: _Rows, number: int, record: dict[str, Any]) -> None:
-    """Potato's annotated instances, a file for each user, whose name is the folder's where the record has none."""
+    """Read an annotated instance of Potato; the user is the folder's name if the record has none."""
     user = record.get("user_id") or record.get("user") or rows.path.parent.name
     base = {"text": record.get("displayed_text", record.get("text", "")), "item": record.get("id", number)}
     if record.get("span_annotations"):
-        rows.list(number, "spans, which do not answer a question")
+        rows.list(number, "spans, which are not answers")
     answers = record.get("label_annotations") or record.get("annotations") or {}
     if not answers:
-        rows.list(number, "nothing is answered")
+        rows.list(number, "the record has no answers")
     for question, value in answers.items():
         labels = [str(name) for name, on in value.items() if on] if isinstance(value, dict) else [text_of(value)]
         if isinstance(value, dict) and len(labels) == 1 and re.fullmatch(r"text_box|bad_text|scale_\d+", labels[0]):
@@ -449,7 +451,7 @@ def _scalar(value: Any) -> bool:
 
 
 def _by_rater(path: Path, whole: Mapping[str, Mapping[str, Any]]) -> CellTable:
-    """Answers by rater, then by an id that may name item, system and question."""
+    """Read answers by rater, then by an id that may name item, system and question."""
     keys = list(next(iter(whole.values())))
     mark = next((mark for mark in _SPLITS if keys and all(mark in key for key in keys)), "")
     parts = {key: key.split(mark) for key in {key for value in whole.values() for key in value}} if mark else {}
@@ -476,14 +478,14 @@ def _by_rater(path: Path, whole: Mapping[str, Mapping[str, Any]]) -> CellTable:
 
 
 def _id_parts(parts: Sequence[str]) -> dict[str, str]:
-    """The parts of an id: the last is the question, the one before it the system."""
+    """Return the parts of an id: the last is the question, the one before it the system."""
     if len(parts) == 2:
         return {"item": parts[0], "question": parts[1]}
     return {"item": "__".join(parts[:-2]), "system": parts[-2], "question": parts[-1]}
 
 
 def _generic(path: Path, entries: Sequence[Entry], notes: tuple[str, ...] = ()) -> CellTable:
-    """Any records: nested objects give columns, lists of objects and of numbers give rows."""
+    """Read any records: nested objects give columns, lists of objects and of numbers give rows."""
     rows = [(line, row) for line, entry in entries for row in _expanded(entry, f"{path.stem} {line}")]
     counts = Counter(name for _, row in rows for name in row)
     listed = {path for _, entry in entries if isinstance(entry, dict) for path in _listed_numbers(entry)}

@@ -1,4 +1,4 @@
-"""Exports of crowds and forms, which are tables of cells whose header says what they are."""
+"""Exports of crowd platforms and forms: tables of cells, recognised by their header."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _FALSE = {"false", "0", "no", "off", "", "unchecked"}
 _ASSIGNED = re.compile(r"^(?P<question>.+?)(?P<mark>\.|:::)(?P<label>[^.:]+)$")
 
 
-def spread(table: CellTable) -> CellTable:  # noqa: PLR0911 (a form each)
+def spread(table: CellTable) -> CellTable:  # noqa: PLR0911 (a return for each form)
     """Give a table the columns of its form; a table of an unknown form stays as it is."""
     names = list(map(str, table.cells.columns))
     folded = {name.casefold() for name in names}
@@ -77,7 +77,7 @@ def _mturk(table: CellTable) -> CellTable:
 
 
 def _unfolded(table: CellTable) -> CellTable:
-    """A row for each of several items in one: text_1, output_1, rating_1, text_2 and so on."""
+    """Split rows that hold several items into a row for each: text_1, output_1, rating_1, text_2 and so on."""
     stems = defaultdict[str, dict[int, str]](dict)
     for name in map(str, table.cells.columns):
         if (match := _TURN.match(name)) and "rater" not in hints(name):
@@ -93,7 +93,7 @@ def _unfolded(table: CellTable) -> CellTable:
     columns |= {
         stem: union_categoricals([table.cells[names[turn]] for turn in sorted(turns)]) for stem, names in whole.items()
     }
-    note = f"each row holds {len(turns)} items ({', '.join(whole)}), which become rows"
+    note = f"each row holds {len(turns)} items ({', '.join(whole)}); each item becomes a row"
     lines = np.tile(table.lines, len(turns))
     return replace(table, cells=pd.DataFrame(columns), lines=lines, notes=(*table.notes, note))
 
@@ -104,7 +104,9 @@ def _label_studio_csv(table: CellTable) -> CellTable:
     for name in (name for name in map(str, cells.columns) if name not in SHORT):
         texts = [_from_json(text) for text in table.values(name)]
         for row in np.flatnonzero(np.isin(cells[name].cat.codes, [n for n, text in enumerate(texts) if text is None])):
-            unplaced.append(UnplacedRow(table.path.name, int(table.lines[row]), "spans or boxes are no answer", name))
+            unplaced.append(
+                UnplacedRow(table.path.name, int(table.lines[row]), "spans or boxes, which are not answers", name)
+            )
         cells[name] = renamed(cells[name].array, [text or "" for text in texts])
     roles = {"annotator": "rater", "id": "item", "updated_at": "time", "lead_time": "seconds"}
     roles |= {"annotation_id": "unused", "created_at": "unused"}
@@ -120,7 +122,7 @@ def _from_json(text: str) -> str | None:
 
 
 def _mqm(table: CellTable) -> CellTable:
-    """WMT's MQM, an error a row, as a score for each rater and segment: the sum of the errors' weights.
+    """Read WMT's MQM, an error in each row, as a score for each rater and segment: the sum of the errors' weights.
 
     The weights are Freitag et al.'s (2021): major 5, minor 1 (punctuation 0.1), non-translation 25, at most 25.
     """
@@ -149,7 +151,7 @@ def _mqm(table: CellTable) -> CellTable:
 
 
 def _best_worst(table: CellTable) -> CellTable:
-    """Best-worst choices among several items in a row, as 1, 0 and -1 for each of them."""
+    """Read best-worst choices among several items in a row as 1, 0 and -1 for each item."""
     names = list(map(str, table.cells.columns))
     best, worst = ([name for name in names if re.search(rf"(?i)(^|[^a-z]){word}", name)] for word in ("best", "worst"))
     items = [
@@ -170,7 +172,7 @@ def _best_worst(table: CellTable) -> CellTable:
         )
     whole = pd.Series(np.concatenate(points)).replace("", None)
     columns["best-worst"] = pd.Categorical(whole)
-    note = f"each of {', '.join(items)} is an item: 1 where it was chosen as the best, -1 as the worst, 0 else"
+    note = f"each of {', '.join(items)} is an item: 1 where it was chosen as the best, -1 as the worst, 0 otherwise"
     roles = {"candidate": "text" if _wordy(columns["candidate"]) else "item", "best-worst": "answer"}
     table = replace(table, cells=pd.DataFrame(columns), lines=np.tile(table.lines, len(items)), roles=roles)
     form = f"{table.form}, best-worst"
@@ -197,7 +199,9 @@ def _with_task_answers(table: CellTable) -> CellTable:
     codes = table.cells[name].cat.codes.to_numpy()
     wrong = [code for code, answers in enumerate(parsed) if not answers]
     for row in np.flatnonzero(np.isin(codes, wrong)):
-        unplaced.append(UnplacedRow(table.path.name, int(table.lines[row]), "its answers are no JSON", name))
+        unplaced.append(
+            UnplacedRow(table.path.name, int(table.lines[row]), "no answers can be read from its JSON", name)
+        )
     questions = list(dict.fromkeys(key for answers in parsed for key in answers))
     cells = table.cells.drop(columns=name)
     for question in questions:
@@ -209,7 +213,7 @@ def _with_task_answers(table: CellTable) -> CellTable:
 
 
 def _answers_of(value: Any) -> dict[str, str]:
-    """`{q: {a: true, b: false}}` as {q: a}."""
+    """Return `{q: {a: true, b: false}}` as {q: a}."""
     if not isinstance(value, Mapping):
         return {}
     answers = {}
@@ -224,7 +228,7 @@ def _answers_of(value: Any) -> dict[str, str]:
 
 
 def _ticked(table: CellTable, names: Sequence[str]) -> CellTable:
-    """Columns of one question, a label each, that are ticked or not, as one column."""
+    """Join a question's columns, each a label that is ticked or not, to one column."""
     groups = defaultdict[str, dict[str, str]](dict)
     for name in names:
         match = _ASSIGNED.match(name)
@@ -269,6 +273,6 @@ def _qualtrics(table: CellTable) -> CellTable:
     if "Finished" in cells and "Status" in cells:
         unfinished = cells["Finished"].astype(str).str.casefold().isin(_FALSE)
         cells["Status"] = pd.Categorical(np.where(unfinished, "incomplete", cells["Status"].astype(object)))
-    note = f"{start} lines below the header name the columns again, and are no rows"
+    note = f"skipped {start} lines below the header, which name the columns again"
     return replace(table, form="Qualtrics", cells=cells.rename(columns=named), lines=table.lines[start:], roles=roles,
                    notes=(*table.notes, note))  # fmt: skip

@@ -1,7 +1,7 @@
-"""A file of cells as a table: encoding and separator are recognised, each row knows its line, what is no row is listed.
+"""A file of cells as a table, with its encoding and separator recognised.
 
-Cells are texts. A column keeps each distinct text once, with a number for each row, so that a million rows take little
-memory and what is asked of a cell is asked once.
+Each row keeps its line number; lines that are not rows are listed. Cells are texts. A column keeps each distinct text
+once, with a number for each row, so that a million rows take little memory and each distinct cell is examined once.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 EXCEL = (".xlsx", ".xlsm")
 Quoting = Literal[0, 3]  # QUOTE_MINIMAL, QUOTE_NONE
 AND_ALSO = "\x1f"  # between several labels in one cell
-_HEAD = 200  # rows by which the separator is told
-_TITLES = 6  # rows among which the header is
+_HEAD = 200  # rows by which the separator is recognised
+_TITLES = 6  # first rows, which must include the header
 _PIECE = 1 << 20
 _LARGEST_CELL = 2**24  # characters
 _LARGEST_BOOK = 2**29  # bytes of what a spreadsheet unpacks to
@@ -69,13 +69,13 @@ class CellTable:
     cells: pd.DataFrame
     lines: np.ndarray  #: of each row in the file
     listed: tuple[UnplacedRow, ...] = ()
-    roles: Mapping[str, str] = field(default_factory=dict)  #: of columns whose meaning the form itself says
+    roles: Mapping[str, str] = field(default_factory=dict)  #: of columns whose meaning the form itself defines
     notes: tuple[str, ...] = ()
-    lower: frozenset[str] = frozenset()  #: questions of which less is better, such as ranks
-    scales: Mapping[str, str] = field(default_factory=dict)  #: of questions, where the form says them: 0..25
+    lower: frozenset[str] = frozenset()  #: questions where less is better, such as ranks
+    scales: Mapping[str, str] = field(default_factory=dict)  #: of questions whose scale the form defines: 0..25
 
     def values(self, column: str) -> list[str]:
-        """The distinct texts of a column."""
+        """Return the distinct texts of a column."""
         return list(self.cells[column].cat.categories)
 
 
@@ -88,7 +88,7 @@ class TableBuilder:
         self._lines = array("q")
 
     def add(self, row: Mapping[str, str], line: int) -> None:
-        """One row by column; a column that it lacks is empty there."""
+        """Add one row by column; columns that it lacks are empty there."""
         number = len(self._lines)
         for name, text in row.items():
             codes = self._codes.get(name)
@@ -102,7 +102,7 @@ class TableBuilder:
         self._lines.append(line)
 
     def add_all(self, header: Sequence[str], rows: Iterable[tuple[int, Sequence[str]]]) -> None:
-        """Many rows of cells in the order of a header, quickly."""
+        """Add many rows of cells in the order of a header, quickly."""
         columns = []
         for name in header:
             self._codes[name], self._texts[name] = array("i"), {}
@@ -127,7 +127,7 @@ class TableBuilder:
 
 
 def _categories(codes: np.ndarray, texts: Sequence[str]) -> pd.Categorical[Any]:
-    """Numbers of texts as categories; texts that are one but for their form are one."""
+    """Return numbers of texts as categories; texts that became equal share one."""
     numbers: dict[str, int] = {}
     same = np.fromiter((numbers.setdefault(text, len(numbers)) if text else -1 for text in texts), np.int32, len(texts))
     same = np.append(same, np.int32(-1))  # what was missing stays so
@@ -139,7 +139,7 @@ def _nfc(text: str) -> str:
 
 
 def coded(codes: np.ndarray, texts: Sequence[str]) -> pd.Categorical[Any]:
-    """Numbers of texts as a column of categories; -1 is a missing one."""
+    """Return numbers of texts as a column of categories; -1 is a missing text."""
     index: pd.Index[Any] = pd.Index(np.array(texts, object), dtype="str")
     column: pd.Categorical[Any] = pd.Categorical.from_codes(codes, index)
     return column
@@ -147,14 +147,14 @@ def coded(codes: np.ndarray, texts: Sequence[str]) -> pd.Categorical[Any]:
 
 @_large_cells()
 def read_csv(path: Path, *, composed: bool = True) -> CellTable:
-    """A CSV or TSV file of any usual encoding and separator, in NFC if `composed`. Raises DataError for no table."""
+    """Read a CSV or TSV file of any usual encoding and separator, in NFC if `composed`. Raises DataError."""
     encoding, notes = _encoding(path)
     try:
         separator = _separator(path, encoding)
     except csv.Error as error:
         raise DataError(f"{path}: cannot be read as CSV ({error}); save it again") from None
     quoting: Quoting = csv.QUOTE_NONE if _has_bare_quotes(path, encoding, separator) else csv.QUOTE_MINIMAL
-    notes += ("quotation marks are letters of the texts",) * (quoting == csv.QUOTE_NONE)
+    notes += ("quotation marks are read as part of the texts",) * (quoting == csv.QUOTE_NONE)
     builder, listed = TableBuilder(), list[UnplacedRow]()
     with path.open(encoding=encoding, newline="") as file:
         reader = csv.reader(file, delimiter=separator, quoting=quoting)
@@ -174,7 +174,7 @@ def read_csv(path: Path, *, composed: bool = True) -> CellTable:
         raise DataError(f"{path}: no rows in it, only a header (line {start})")
     if len(lines) > 1 and lines[-1] == end and end - lines[-2] > 1000:
         raise DataError(
-            f"{path}, line {lines[-2] + 1}: a quotation mark there is closed {end - lines[-2]} lines later; close it"
+            f"{path}, line {lines[-2] + 1}: a quotation mark is closed only {end - lines[-2]} lines later; close it"
         )
     kind = "TSV" if separator == "\t" else "CSV"
     table = CellTable(path, f"{kind} ({SEPARATORS[separator]})", cells, lines, tuple(listed), notes=notes)
@@ -205,12 +205,12 @@ def _encoding(path: Path) -> tuple[str, tuple[str, ...]]:
         try:
             while piece := file.read(_PIECE):
                 if "\0" in decoder.decode(piece):
-                    raise DataError(f"{path}: holds a null character; no text: save it again, as UTF-8")
+                    raise DataError(f"{path}: contains a null character, so it is not text; save it again as UTF-8")
             decoder.decode(b"", final=True)
         except UnicodeDecodeError:
             if encoding != "utf-8-sig":
-                raise DataError(f"{path}: is cut off, or no {encoding.upper()}; export it again, as UTF-8") from None
-            return "cp1252", ("not UTF-8: read as Windows-1252; look at letters with accents",)
+                raise DataError(f"{path}: is cut off, or not {encoding.upper()}; export it again as UTF-8") from None
+            return "cp1252", ("not UTF-8, so read as Windows-1252; check letters with accents",)
     return encoding, notes
 
 
@@ -227,12 +227,12 @@ def _separator(path: Path, encoding: str) -> str:
         if sizes and sizes[0] > 1 and (alike, sizes[0]) > most:
             best, most = separator, (alike, sizes[0])
     if not most[0]:
-        raise DataError(f"{path}: its lines have one cell each, by commas, semicolons, tabs or bars; save it as CSV")
+        raise DataError(f"{path}: no commas, semicolons, tabs or bars separate its cells; save it as CSV")
     return best
 
 
 def _has_bare_quotes(path: Path, encoding: str, separator: str) -> bool:
-    """Return whether each line has as many cells as the header only where quotation marks are letters like others."""
+    """Return whether lines have as many cells as the header only if quotation marks are ordinary characters."""
     if separator != "\t":
         return False
     with path.open(encoding=encoding, newline="") as file:
@@ -248,12 +248,12 @@ def _has_bare_quotes(path: Path, encoding: str, separator: str) -> bool:
 def _header(head: Sequence[Sequence[str]], path: Path) -> tuple[list[str], int, tuple[str, ...]]:
     """Return the columns' names, the number of rows that they take, and remarks on them.
 
-    A title above is passed over; where a name stands above several columns, the row below it names each of them. A
-    column without a name gets its number.
+    A title above is skipped; if a name spans several columns, the row below it names each of them. A column without a
+    name gets its number.
     """
     rows, notes, taken = [[trim(name) for name in row] for row in head], list[str](), 1
     while taken < len(rows) and sum(map(bool, rows[taken - 1])) == 1:
-        notes.append(f"the title {next(filter(None, rows[taken - 1]))[:60]!r} above the header is no row")
+        notes.append(f"skipped the title {next(filter(None, rows[taken - 1]))[:60]!r} above the header")
         taken += 1
     names = rows[taken - 1] if rows else []
     below = rows[taken] if taken < len(rows) else []
@@ -293,20 +293,22 @@ def _whole_rows(
                 continue
             also = next((name for mark, name in SEPARATORS.items() if mark != separator and mark in "".join(row)), "")
             hint = f"; is it separated by {also}?" if also and len(row) == 1 else ""
-            listed.append(UnplacedRow(path.name, reader.line_num, f"{len(row)} cells, the header has {width}{hint}"))
+            listed.append(
+                UnplacedRow(path.name, reader.line_num, f"{len(row)} cells, but the header has {width}{hint}")
+            )
             continue
         yield reader.line_num, row
 
 
 def _refuse_no_header(table: CellTable) -> None:
-    """Raise DataError where the first line looks like a row and not like names of columns."""
+    """Raise DataError if the first line looks like a row and not like column names."""
     names = [str(name) for name in table.cells.columns]
     like_rows = [name for name in names if _like_a_cell(name, table.values(name))]
     named_again = any("ImportId" in str(cell) for cell in table.cells.iloc[1]) if len(table.cells) > 1 else False
     if names and 2 * len(like_rows) > len(names) and not named_again:  # Qualtrics names its columns thrice
         raise DataError(
-            f"{table.path}: its first line looks like a row, for {like_rows[0][:40]!r} does not look like a column's"
-            " name; put a line of names above it, such as item,rater,answer"
+            f"{table.path}: its first line looks like a row ({like_rows[0][:40]!r} is hardly the name of a column);"
+            " put a line of names above it, such as item,rater,answer"
         )
 
 
@@ -319,7 +321,7 @@ def _is_number(text: str) -> bool:
 
 
 def read_excel(path: Path, sheet: str = "") -> CellTable:
-    """A sheet of an Excel file. Raises DataError where there are several and none is named."""
+    """Read a sheet of an Excel file. Raises DataError if several sheets have rows and none is named."""
     try:
         import openpyxl  # type: ignore[import-untyped, unused-ignore]  # noqa: PLC0415 (an extra)
     except ModuleNotFoundError as error:
@@ -345,7 +347,7 @@ def _sheet(path: Path, book: Any, sheet: str) -> CellTable:
         raise DataError(f"{path}: no sheet {sheet!r}; it has {', '.join(book.sheetnames)}")
     filled = {}
     for name in names:
-        book[name].reset_dimensions()  # a lone cell far away would make each row as wide
+        book[name].reset_dimensions()  # a lone cell far to the right would widen every row
         rows = book[name].iter_rows(values_only=True)
         numbered = [(line, row) for line, row in enumerate(rows, 1) if any(cell is not None for cell in row)]
         if len(numbered) > 1:
@@ -364,7 +366,7 @@ def _sheet(path: Path, book: Any, sheet: str) -> CellTable:
 
 
 def _text(cell: Any) -> str:
-    """A cell of a spreadsheet, or a value of JSON, as text."""
+    """Return a cell of a spreadsheet, or a value of JSON, as text."""
     if cell is None:
         return ""
     if isinstance(cell, bool):

@@ -1,4 +1,4 @@
-"""Times and durations as files have them, in UTC; what a file does not know stays unknown."""
+"""Times and durations of files, in UTC; missing ones stay unknown."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pandas as pd
 
 from plumbline.errors import DataError
 
-# Offsets of the zones that exports name by letters (Amazon's, Google's); an hour is the same everywhere in them.
+# Offsets of the zones that exports name by letters (Amazon's, Google's).
 _ZONES = {"UTC": 0, "GMT": 0, "Z": 0, "PDT": -7, "PST": -8, "MDT": -6, "MST": -7, "CDT": -5, "CST": -6, "EDT": -4,
           "EST": -5, "BST": 1, "CET": 1, "CEST": 2}  # fmt: skip
 _MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
@@ -28,7 +28,7 @@ _EPOCH = re.compile(r"1\d{9}(\d{3})?(\.\d+)?")
 
 
 def looks_like_times(values: Sequence[str]) -> bool:
-    """Return whether texts are times of day or days."""
+    """Return whether texts are times or dates."""
     some = [value for value in values[:50] if value]
     return bool(some) and sum(_as_iso(value, day_first=True) != "" for value in some) >= 0.9 * len(some)
 
@@ -43,7 +43,7 @@ def as_times(values: Sequence[str], where: str) -> list[pd.Timestamp | None]:
     month_first = any(int(match["second"]) > 12 for match in slashed)
     dotted = any(match["mark"] == "." for match in slashed)
     if day_first and month_first:
-        raise DataError(f"{where}: some times have the day first and some the month; write them alike, as 2026-03-01")
+        raise DataError(f"{where}: some times have the day first and some the month; write all as 2026-03-01")
     iso = [_as_iso(value, day_first=day_first or (dotted and not month_first)) for value in values]
     moments = pd.to_datetime(
         pd.Series(iso, dtype=object).replace("", None), utc=True, format="ISO8601", errors="coerce"
@@ -139,6 +139,6 @@ def _seconds(value: str) -> float:
 
 
 def coarse(times: pd.Series) -> bool:
-    """Return whether times are of days or minutes alone, from which nobody can tell how long an answer took."""
+    """Return whether times are exact only to the minute or day, too coarse for the length of an answer."""
     filled = times.dropna()
     return bool(len(filled)) and bool((filled.dt.second == 0).all()) and bool((filled.dt.microsecond == 0).all())

@@ -1,4 +1,4 @@
-"""An import as a study: its file, texts, outputs and rubric beside it, its sample and ratings among the records."""
+"""Writing an import as a study: its file, with texts, outputs and rubric beside it, and its records."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ from plumbline.words import readable
 RUBRIC = "questions"
 SEED = 1337
 GROUP = "imported"
-_ENOUGH = 0.5  # share of the answers that a question needs to be one that everybody was asked
-_MOST_OUTPUTS = 4  # of a system for an original, as pairs; with more, outputs are texts that stand beside it
+_ENOUGH = 0.5  # share of the answer sets from which a question counts as asked of everybody
+_MOST_OUTPUTS = 4  # of a system for an original, as pairs; with more, outputs are texts with the original beside them
 _LEAST_PAIRS = 20  # HTEB's study has 100; `AcceptanceSpec.min_pairs`
 _UNIT = ("original", "model", "axis", "transformation", "texts", "total", "overall", "reason", "name", "accepted")
 
@@ -54,9 +54,9 @@ class Layout:
     file: Path
     name: str
     is_pairs: bool
-    units: Sequence[str]  #: of each item: the transformation or group that it is of
-    titles: Mapping[str, str]  #: what a unit is called in the file
-    rated_with: Mapping[str, str]  #: of units that hold second outputs of a system
+    units: Sequence[str]  #: the transformation or group of each item
+    titles: Mapping[str, str]  #: the name of each unit in the file
+    rated_with: Mapping[str, str]  #: for units with further outputs of a system: the system's first unit
 
     @property
     def folder(self) -> Path:
@@ -110,15 +110,15 @@ def write_study_files(
 ) -> Study:
     """Write the study, its rubric, texts and outputs; returns the study as every command reads it.
 
-    A study that is there stays as it is, with its rules and models, unless `anew`. Raises StudyError where these files
-    make another one.
+    An existing study keeps its rules and models, unless `anew`. Raises StudyError if these files make a different
+    study.
     """
     content = _study(layout, material, questions, language)
     stays = layout.file.exists() and not anew
     if stays:
         _refuse_another(layout.file, content)
     items = material.items.assign(unit=layout.units)
-    head = "What raters were asked, as far as the imported files say it."
+    head = "The questions that raters answered, as far as the imported files show them."
     _write_yaml(layout.folder / f"{RUBRIC}.yaml", _rubric(layout, material, questions), head)
     if layout.is_pairs:
         texts = items.drop_duplicates("original")
@@ -131,8 +131,8 @@ def write_study_files(
     else:
         _write_parquet(layout.folder / "texts.parquet", _text_rows(items, language, list(beside_names(material))))
     if not stays:
-        head = (f"Made of {', '.join(sorted(set(material.answers['file'].astype(str))))} by `plumbline import`.\n"
-                "# What its rules say was fixed after the ratings, and its verdicts say so.")  # fmt: skip
+        head = (f"Written from {', '.join(sorted(set(material.answers['file'].astype(str))))} by `plumbline import`.\n"
+                "# Its rules were fixed after the ratings, and its verdicts say so.")  # fmt: skip
         _write_yaml(layout.file, content, head)
     return load_study(layout.file, exports)
 
@@ -143,8 +143,8 @@ def _refuse_another(file: Path, content: Mapping[str, Any]) -> None:
     for key in ("name", "subject", "datasets", "transformations", "seeds", "sample", "rubric"):
         if written.get(key) != content.get(key):
             raise StudyError(
-                f"{file} is there already, and these files make a study with another `{key}`; take another name, or"
-                " write it anew with --replace"
+                f"{file} exists already, and these files make a study with another `{key}`; choose another name, or"
+                " replace it with --replace"
             )
 
 
@@ -166,7 +166,7 @@ def beside_names(material: Material) -> dict[str, str]:
     columns += ["original"] if items["original"].notna().any() else []
     texts = [name for name in ("text", "output") if items[name].notna().any()]
     if texts and items.duplicated([*columns, *texts[:1], "system"]).any():
-        columns.append("item")  # what has the same texts twice, under two ids, is two items
+        columns.append("item")  # the same texts under two ids are two items
     names = distinct([slug(name.removeprefix("beside:"), "beside", letter=True) for name in columns])
     return {column: f"{name}-beside" if name == "text" else name for column, name in zip(columns, names, strict=True)}
 
@@ -208,7 +208,7 @@ def _rubric(layout: Layout, material: Material, questions: Sequence[ImportedQues
 
 
 def _shared_scale(questions: Sequence[ImportedQuestion]) -> tuple[float, ...]:
-    """The scale that all ratings have; empty where they have several, or none rates."""
+    """Return the scale that all ratings share; empty if they have several scales, or there are no ratings."""
     scales = {question.points for question in questions if question.kind == "rating"}
     return next(iter(scales)) if len(scales) == 1 else ()
 
@@ -229,7 +229,7 @@ def _question(question: ImportedQuestion, material: Material, shared: bool) -> d
 
 
 def _written(points: tuple[float, ...]) -> Any:
-    """A scale as a rubric's file has it: its points, or of many the ends and the step."""
+    """Return a scale as in a rubric's file: its points, or for many points the ends and the step."""
     if not is_fine(points):
         return list(points)
     step = {} if isinstance(points, Continuous) else {"step": points[1] - points[0]}
@@ -309,8 +309,8 @@ def _transformation(layout: Layout, unit: str, folder: str) -> dict[str, Any]:
 def _rules(questions: Sequence[ImportedQuestion], material: Material) -> dict[str, Any]:
     """Return the acceptance rules.
 
-    For ratings HTEB's threshold (3 on 1 to 5), on another scale its middle; for labels half of the answers for one that
-    means yes.
+    For ratings HTEB's threshold (3 on 1 to 5), or the middle of another scale; for labels half of the answers for a
+    label that means yes.
     """
     ratings = [question for question in questions if question.kind == "rating" and everybody_asked(question, material)]
     labels = [
@@ -334,14 +334,14 @@ def _rules(questions: Sequence[ImportedQuestion], material: Material) -> dict[st
     ]
     if not rules:
         raise DataError(
-            "no question has a scale or labels that all were asked for, so that nothing can be judged; name other"
+            "no question with a scale or labels was answered for most items, so no verdict is possible; name other"
             " columns with --column answer=NAME"
         )
     return {"rules": rules}
 
 
 def _middling(question: ImportedQuestion, material: Material) -> dict[str, Any]:
-    """The rule that a question's mean is in the better half of its scale."""
+    """Return the rule that a question's mean must be in the better half of its scale."""
     end = "at_most" if question.title in material.lower else "at_least"
     return {"question": question.name, end: _middle(question.points)}
 
@@ -351,7 +351,7 @@ def _middle(points: Sequence[float]) -> float:
 
 
 def _quality(questions: Sequence[ImportedQuestion]) -> dict[str, Any]:
-    """The signs' limits on another scale than 1 to 5: as large a part of it."""
+    """Return the limits of quality signs on a scale other than 1 to 5, in the same proportion."""
     scales = {question.points for question in questions if question.kind == "rating"}
     if scales <= {(1, 2, 3, 4, 5), (0, 1, 2, 3, 4, 5)}:
         return {}
@@ -388,7 +388,7 @@ def write_records(
 
 
 def _right_answers(pairs: pd.DataFrame, material: Material, questions: Sequence[ImportedQuestion]) -> pd.DataFrame:
-    """Right answers by pair: the question's label where labels answer one question alone, else as the file has them."""
+    """Return right answers by pair: as labels if only one question has labels, otherwise as in the file."""
     truth = material.items["truth"].astype(object)
     labels = [question for question in questions if question.kind == "label"]
     name, values = (labels[0].name, labels[0].values) if len(labels) == 1 else ("", {})
@@ -407,7 +407,7 @@ def _supplies(pairs: pd.DataFrame) -> list[Supply]:
 
 
 def _pairs(study: Study, layout: Layout, material: Material) -> pd.DataFrame:
-    """The items as pairs, under the ids that outputs of these files have in every stage."""
+    """Return the items as pairs, with the ids that outputs of these files have in every stage."""
     plan, spec = Plan(study), study.datasets[0]
     items = material.items
     originals, outputs = items["original"].astype(str), items["output"].astype(str)
@@ -440,7 +440,7 @@ def _pairs(study: Study, layout: Layout, material: Material) -> pd.DataFrame:
 
 
 def _text_pairs(study: Study) -> pd.DataFrame:
-    """The items of a file of texts as rows of the sample."""
+    """Return the items of a file of texts as rows of the sample."""
     items, _ = read_items(study, load_rubric(study))
     rows = [item.pair(study.kinds[item.group]).model_dump() for item in items]
     return pd.DataFrame(rows, columns=list(Pair.model_fields))
@@ -449,7 +449,7 @@ def _text_pairs(study: Study) -> pd.DataFrame:
 def _ratings(
     pairs: pd.DataFrame, material: Material, questions: Sequence[ImportedQuestion], pseudonyms: Mapping[str, str]
 ) -> pd.DataFrame:
-    """The answers as rows of `Rating`."""
+    """Return the answers as rows of `Rating`."""
     if len(pairs) != len(material.items):
         more = len(material.items) - len(pairs)
         raise DataError(
@@ -509,9 +509,9 @@ _WORD = re.compile(r"\w[\w@.+-]*\w")  # addresses and ids with dots or hyphens t
 
 
 def _seconds(answers: pd.DataFrame, coarse_times: bool) -> np.ndarray:
-    """Return the seconds of each answer: the file's, else since the rater's answer before.
+    """Return the seconds of each answer: the file's, or the time since the rater's previous answer.
 
-    NaN where they are unknown.
+    Unknown ones are NaN.
     """
     seconds = answers["seconds"].to_numpy(float)
     if not np.isnan(seconds).all() or coarse_times or answers["at"].isna().all():

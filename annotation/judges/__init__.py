@@ -1,1 +1,1 @@
-"""Language models as judges: what they are asked, their answers as scores, and what their scores are worth."""
+"""Language models as judges: their prompts, their scores, and how many ratings the scores replace."""

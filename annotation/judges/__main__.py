@@ -1,4 +1,4 @@
-"""`python -m annotation.judges`: `plumbline judge` where Argilla is not installed, as on a GPU host."""
+"""`python -m annotation.judges`: `plumbline judge` without Argilla, as on a GPU host."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from plumbline import cli
 
 
 def main() -> int:
-    """The command line."""
+    """Run the command line."""
     options = parser().parse_args()
     run: Callable[[Any], int] = options.run
     return run(options)

@@ -1,8 +1,8 @@
 """Messages to language models that do people's tasks: an item as raters read it.
 
 Guidelines, what is asked, questions, answers and texts are those of the study's rubric, in the language in which raters
-read them. A message is of one record (`pairs.parquet`); of clustering it has all texts of a language at once, since
-nobody can number groups without having seen what there is.
+read them. A message is about one record (`pairs.parquet`). For clustering it has all texts of a language at once,
+since nobody can number groups without having seen every text.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from plumbline.study.engines import AnnotatorSpec
 from plumbline.study.human import CANNOT_TELL
 
 PROMPT = PROMPTS / "annotators" / "tasks.yaml"
-_POINTS = ("score", "graded")  # ways of asking whose answers have numbers
-_NUMBERED = {"cluster": "c", "choice": "d"}  # and those whose answers are numbers of groups or candidates
-_DOTS = "●○ "  # that stand for a point without words on a button
+_POINTS = ("score", "graded")  # ways of asking whose answers are points
+_NUMBERED = {"cluster": "c", "choice": "d"}  # ways of asking whose answers number groups or candidates
+_DOTS = "●○ "  # signs of a point without words on a button
 
 
 class AnnotatorPrompt(Prompt):
     """The prompt for language models that do people's tasks, with instructions on the form of an answer."""
 
-    forms: dict[str, str] = Field(description="by what is answered: one, several, each of many, order")
-    text_title: str = Field(description="stands above one of many texts; {n} is its number")
+    forms: dict[str, str] = Field(description="instructions by form of answer: one, several, each, order")
+    text_title: str = Field(description="title above each of several texts; {n} is the text's number")
 
 
 @dataclass(frozen=True)
@@ -55,12 +55,12 @@ class AnswerForm:
 
 @dataclass(frozen=True)
 class AnnotatorMessage:
-    """A message about one record, or for clustering about all; `prompt_hash` covers all of it but the texts."""
+    """A message about one record, or for clustering about all; `prompt_hash` covers everything except the texts."""
 
     task: HumanTask
     pairs: tuple[Pair, ...]
-    items: tuple[str, ...]  #: the items that they are of, as `human/items.parquet` has them
-    candidates: tuple[str, ...]  #: of one record the candidates that it shows, in their order
+    items: tuple[str, ...]  #: the records' items, as in `human/items.parquet`
+    candidates: tuple[str, ...]  #: the candidates that one record shows, in their order
     form: AnswerForm
     prompt_hash: str
     render: Callable[[], str]
@@ -72,7 +72,7 @@ class AnnotatorMessage:
 
 
 def as_asked(task: HumanTask, spec: AnnotatorSpec) -> HumanTask:
-    """A task as a model is asked: as people are, but for the relevance that the study names for the model."""
+    """Return a task as a model gets it: as people do, except for a relevance that the study sets for the model."""
     searched = task.asked in ("graded", "binary", "ranked")
     if not searched or not does(spec, task) or spec.relevance in (None, task.asked):
         return task
@@ -207,13 +207,14 @@ _FENCE = re.compile(r"```(?:json)?\s*(.*?)\s*```", re.DOTALL)
 
 
 class _NoAnswerError(ValueError):
-    """A reply is no answer; the message tells why."""
+    """A reply that is not an answer; the message says why."""
 
 
 def read_answer(answer: Completion, asking: AnnotatorMessage) -> tuple[Answers, str]:
-    """Read a reply; return the answers, and why there are none (empty where there are).
+    """Read a reply; return the answers, and the reason if there are none.
 
-    A JSON object with `answer`, its value alone, or one answer in words: whatever else stands beside it makes it none.
+    A reply is a JSON object with `answer`, its value alone, or one answer in words. Anything beside that makes it
+    unreadable.
     """
     text, reason = spoken(answer)
     if reason:
@@ -224,7 +225,7 @@ def read_answer(answer: Completion, asking: AnnotatorMessage) -> tuple[Answers, 
         value = parse_json(text)
     except MalformedError:
         value = text
-    if value is None or isinstance(value, bool):  # which may be words of a label
+    if value is None or isinstance(value, bool):  # these may be words of a label
         value = text
     if isinstance(value, dict) and set(value) == {"answer"}:
         value = value["answer"]
@@ -252,11 +253,11 @@ def _read(value: Any, asking: AnnotatorMessage) -> Answers:
 
 
 def _option(value: Any, options: Mapping[str, str]) -> str:
-    """The name of the answer that a value spells: in its words, or in small letters where that means one alone."""
+    """Return the name of the answer that a value spells, exactly or, if that is unambiguous, in another case."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-        raise _NoAnswerError(f"no single answer: {shown(_plain(value))}")
+        raise _NoAnswerError(f"expected one answer, found {shown(_plain(value))}")
     text = " ".join(str(value).split())
     if text in options:
         return options[text]
@@ -271,25 +272,25 @@ def _several(value: Any, form: AnswerForm) -> str:
     listed = value if isinstance(value, list) else [value]
     named = list(dict.fromkeys(_option(option, form.options) for option in listed))
     if not named:
-        raise _NoAnswerError("an empty list; none of them is an answer of its own")
+        raise _NoAnswerError("an empty list; if no label fits, the answer for none is required")
     if (alone := [name for name in named if name in (NONE, CANNOT_TELL)]) and len(named) > 1:
-        raise _NoAnswerError(f"{alone[0].replace('_', ' ')} beside labels: {shown(_plain(value))}")
+        raise _NoAnswerError(f"{alone[0].replace('_', ' ')} together with labels: {shown(_plain(value))}")
     order = list(dict.fromkeys(form.options.values()))
     return AND.join(sorted(named, key=order.index))
 
 
 def _each(value: Any, form: AnswerForm) -> list[str]:
-    """An answer for each number, in order; of a list by their places. Cannot tell alone is that of all."""
+    """Return an answer for each number, in order; a list answers by position, and cannot_tell alone answers all."""
     if isinstance(value, str) and form.options.get(value) == CANNOT_TELL:
         return [CANNOT_TELL] * form.n
     if isinstance(value, list):
         value = {str(number): option for number, option in enumerate(value, 1)}
     wanted = [str(number) for number in range(1, form.n + 1)]
     if not isinstance(value, dict):
-        raise _NoAnswerError(f"no answer for each of {form.n}: {shown(_plain(value))}")
+        raise _NoAnswerError(f"expected {form.n} answers, found {shown(_plain(value))}")
     if wrong := [name for name in (*wanted, *value) if (name in value) != (name in wanted)]:
-        lacks = "has no answer for" if wrong[0] in wanted else "answers, and was not shown,"
-        raise _NoAnswerError(f"{lacks} number {shown(str(wrong[0]))}")
+        fault = "no answer for" if wrong[0] in wanted else "an answer for the unknown"
+        raise _NoAnswerError(f"{fault} number {shown(str(wrong[0]))}")
     return [_option(value[name], form.options) for name in wanted]
 
 
@@ -299,7 +300,7 @@ def _order(value: Any, form: AnswerForm, names: list[str]) -> dict[str, str]:
     groups = [group if isinstance(group, list) else [group] for group in value] if isinstance(value, list) else []
     numbers = [str(number) for group in groups for number in group]
     if sorted(numbers) != sorted(str(number) for number in range(1, form.n + 1)):
-        raise _NoAnswerError(f"no order of the numbers 1 to {form.n}: {shown(_plain(value))}")
+        raise _NoAnswerError(f"not an order of the numbers 1 to {form.n}: {shown(_plain(value))}")
     ranks = {f"d{number}": rank for rank, group in enumerate(groups, 1) for number in group}
     return {names[0]: YES, names[1]: ranked(ranks)}
 

@@ -1,4 +1,4 @@
-"""Language models at people's tasks: what is left is asked, and what they answered stands as people's answers do."""
+"""Language models that do people's tasks: ask what is open, and record answers in the form of people's."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ItemPlace = tuple[str, str, str]  # task, item, candidate
 
 
 class RecordedAnswer(Record):
-    """One line of the file."""
+    """A line of a file of recorded answers."""
 
     task: str
     item: str
@@ -55,13 +55,13 @@ class RecordedAnswers:
 
     @classmethod
     def read(cls, path: Path) -> RecordedAnswers:
-        """All answers of a file. Raises DataError with file and line."""
+        """Read all answers of a file. Raises DataError with file and line."""
         refuse_no_recording(path)
         recorded: dict[ItemPlace, Any] = {}
         for number, line in record_lines(path, RecordedAnswer):
             key = line.task, line.item, line.candidate
             if key in recorded:
-                raise DataError(f"{path}: line {number}: a second answer on the same item of {line.task}; keep one")
+                raise DataError(f"{path}: line {number}: a second answer to the same item of {line.task}; keep one")
             recorded[key] = line.answer
         return cls(recorded)
 
@@ -71,17 +71,17 @@ class RecordedAnswers:
         candidate = asking.candidates[0] if apart(task) else ""
         answers = {item: self.recorded.get((task.task, item, candidate)) for item in asking.items}
         if lacking := [item for item, answer in answers.items() if answer is None]:
-            raise TextUnansweredError(f"nothing recorded on item {lacking[0]} of {task.task}")
+            raise TextUnansweredError(f"no recorded answer to item {lacking[0]} of {task.task}")
         each = list(answers.values())
         answer = each if task.asked == "cluster" else each[0]
         text = answer if isinstance(answer, str) else json.dumps({"answer": answer}, ensure_ascii=False)
         return Completion(text, repeatable=False)
 
     async def close(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing: there is no connection to close."""
 
 
-FOLDER = "human/models"  # a table for each model
+FOLDER = "human/models"  # with a table for each model
 _Client = RecordedAnswers | JudgeChatClient
 
 
@@ -102,7 +102,7 @@ class Annotating(PromptedAnswers[AnnotatorMessage, ModelAnswer]):
         super().__init__(study, f"{FOLDER}/{spec.name}.parquet", ModelAnswer, wanted.items, COMMAND, again=again)
 
     def key(self, asking: AnnotatorMessage) -> str:
-        """Identity of an answer: of all that changes it."""
+        """Return the identity of an answer: a hash of everything that can change it."""
         return identity("annotator-v1", self.hash, asking.prompt_hash, *(pair.pair_id for pair in asking.pairs))
 
     def answers(self, items: Sequence[HumanItem]) -> Iterator[HumanAnswer]:
@@ -120,7 +120,7 @@ class Annotating(PromptedAnswers[AnnotatorMessage, ModelAnswer]):
 
 
 def annotator_hash(spec: AnnotatorSpec, resolve: Callable[[str], Path]) -> str:
-    """Identity of a model: its name, revision, sampling and seed; of a recorded one its file's content."""
+    """Return the identity of a model: its name, revision, sampling and seed; if recorded, its file's content."""
     of_file = []
     if spec.kind == "recorded":
         refuse_no_recording(path := resolve(spec.recording))
@@ -146,13 +146,13 @@ def annotate(study: Study, names: Sequence[str] = (), *, again: bool = False) ->
     """Ask the study's models, or the named ones, for their unanswered tasks.
 
     Writes `human/models/<model>.parquet`, and of all models `human/model_answers.parquet`. Raises as `annotators`, and
-    ServiceError where a model cannot work; what was received before stays.
+    ServiceError if a model cannot work; answers received before stay.
     """
     import uvloop  # noqa: PLC0415 (extra `generation`)
 
     done = []
-    with only_one(study.scratch / ".judging.lock", f"models are at work for {study.name!r}"):
-        for model in annotators(study, names, again=again):  # each model has the machine for itself
+    with only_one(study.scratch / ".judging.lock", f"models are running for {study.name!r}"):
+        for model in annotators(study, names, again=again):  # one model at a time, since each needs the whole machine
             try:
                 done.append(uvloop.run(model.ask(RecordedAnswers.read, functools.partial(_ask, model), "answer")))
             finally:
@@ -165,7 +165,7 @@ def annotate(study: Study, names: Sequence[str] = (), *, again: bool = False) ->
 
 
 async def _ask(model: Annotating, client: _Client, asking: AnnotatorMessage) -> ModelAnswer:
-    """Ask until an answer can be read or the attempts are used up; the record tells which, and why."""
+    """Ask until an answer is readable or the attempts are used up; the record says which, and why."""
     spec = model.spec
 
     async def ask(attempt: Attempt) -> Completion:
@@ -191,13 +191,13 @@ async def _ask(model: Annotating, client: _Client, asking: AnnotatorMessage) -> 
     )  # fmt: skip
 
 
-_TOKENS = 8  # of an answer to one thing that is asked: a JSON object with a label or number
+_TOKENS = 8  # tokens of an answer about one item: a JSON object with a label or number
 
 
 def annotate_command(study: Study, options: argparse.Namespace) -> int:
     """Run `plumbline judge run` on tasks: ask the unanswered ones, and print the outcome."""
     if options.generator:
-        raise StudyError(f"{study.file}: with subject human there are no generator's outputs; leave out --generator")
+        raise StudyError(f"{study.file}: a study with subject human has no generator outputs; leave out --generator")
     if options.dry_run:
         models = annotators(study, options.judge, again=options.again)
         rows = [model.forecast(_TOKENS * sum(max(asking.form.n, 1) for asking in model.jobs())) for model in models]
@@ -217,7 +217,7 @@ def annotate_command(study: Study, options: argparse.Namespace) -> int:
 
 
 def lines_of(model: Annotating, items: Sequence[HumanItem]) -> Iterator[str]:
-    """A line for each task on which a model could not tell, or whose answers could not be read, with the reasons."""
+    """Yield a line for each task on which a model could not tell, or gave unreadable answers, with the reasons."""
     frame = model.frame()
     unsure = Counter(row.task for row in model.answers(items) if row.abstained)
     for task in model.tasks:

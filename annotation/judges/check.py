@@ -1,6 +1,6 @@
 """Checks of a study's judges: against its people, order, length and each other, and beside verdicts.
 
-Everything is shown after the verdicts were reached, so that what is seen here is no look that nobody noted.
+Everything is shown only after the verdicts, so that it is not an unrecorded look at the ratings.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ class JudgeCheck:
     """The checks' tables by name, without empty ones."""
 
     tables: Mapping[str, pd.DataFrame]
-    warnings: tuple[str, ...]  #: a line for each verdict that would be another with the judges
+    warnings: tuple[str, ...]  #: a line for each verdict that would differ with the judges
     recorded: tuple[str, ...]  #: judges whose judgements come from a file: nobody was asked
-    simulated: bool  #: whether ratings are a program's
+    simulated: bool  #: whether ratings are simulated
     decides: bool = False  #: whether people and judges decide together
 
 
 def check(evidence: Evidence, epsilon: float = CROWD, flag: Flag = "both") -> JudgeCheck:
-    """Hold a study's judges against its ratings. Raises DataError where verdicts or judgements are not there yet."""
+    """Compare a study's judges with its ratings. Raises DataError if verdicts or judgements are missing."""
     verdicts = evidence.verdicts
     refuse_stale(evidence, verdicts)
     return checked(evidence, beside(evidence, verdicts, read_judging(evidence)), epsilon, flag)
 
 
 def checked(evidence: Evidence, outcome: JudgedOutcome, epsilon: float = CROWD, flag: Flag = "both") -> JudgeCheck:
-    """Return the checks of records that are open already.
+    """Return the checks of opened records.
 
     Where the rules exclude judges from verdicts, they cover agreement alone.
     """
@@ -81,9 +81,9 @@ def held_against(
     epsilon: float = CROWD,
     flag: Flag = "both",
 ) -> dict[str, pd.DataFrame]:
-    """Return tables of judges beside people and each other; `ratings` are counting ones on scales.
+    """Return tables of judges beside people and each other; `ratings` are ratings on scales that count.
 
-    `judged` has the outputs' `original` and `transformed`, by which length is told.
+    `judged` has the outputs' `original` and `transformed`, from which lengths are computed.
     """
     scores = over_orders(judgements)
     parts: dict[str, list[pd.DataFrame]] = {}
@@ -109,7 +109,7 @@ def held_against(
 
 
 def _alternative(ratings: pd.DataFrame, scores: pd.DataFrame, scale: tuple[float, ...], epsilon: float) -> pd.DataFrame:
-    """A row a judge: the alternative annotator test of its scores, rounded to the scale."""
+    """Return a row for each judge: the alternative annotator test of its scores, rounded to the scale."""
     rows = []
     for (judge, question), of_judge in scores.groupby(["judge", "question"]):
         points = pd.Series(nearest_points(of_judge["score"].to_numpy(np.float64), scale), index=of_judge["pair_id"])
@@ -119,7 +119,7 @@ def _alternative(ratings: pd.DataFrame, scores: pd.DataFrame, scale: tuple[float
 
 
 def length_effects(ratings: pd.DataFrame, scores: pd.DataFrame, judged: pd.DataFrame) -> pd.DataFrame:
-    """A row a judge: how the gap (judge minus people) rises with the logarithm of the length ratio."""
+    """Return a row for each judge: the slope of the gap (judge minus people) on the logarithm of the length ratio."""
     people, outputs = pair_means(ratings), judged.drop_duplicates("pair_id").set_index("pair_id")
     before, after = (outputs[name].astype(str).map(count_words) for name in ("original", "transformed"))
     ratios = after / before.where(before > 0)
@@ -132,7 +132,7 @@ def length_effects(ratings: pd.DataFrame, scores: pd.DataFrame, judged: pd.DataF
 
 
 _DECISIONS = (
-    "People's decision first; beside it the decision by the same rule on people and judges together",
+    "Decision on people's ratings alone, and by the same rule on people and judges together",
     {"transformation": "Transformation", "language": "Language", "decision": "People",
      "with_judges": "People + judges"},
 )  # fmt: skip
@@ -142,24 +142,24 @@ _INTERVAL = {"low": "from", "high": "to"}
 _SHOWN: Mapping[str, tuple[str, dict[str, str]]] = {
     "decisions": _DECISIONS,
     "people": (
-        "Judges beside the mean rating of each pair; gap: judge minus people, with its 95% interval",
+        "Judges against each pair's mean rating; gap: judge minus people, with its 95% interval",
         {**_WHOSE, "transformation": "Transformation", "n": "Pairs", "failed": "Failed", "spearman": "Spearman",
          "ac2": "AC2", "mean_absolute_error": "Error", "gap": "Gap", **_INTERVAL},
     ),
     "alternative": (
-        "Alternative annotator test: passing says as good as one more rater, not that the mean is right",
+        "Alternative annotator test: a judge that passes is as good as one more rater; its mean may still be wrong",
         {**_WHOSE, "epsilon": "Epsilon", "omega": "Raters beaten", "rho": "Closer", "passes": "Passes", "reason": ""},
     ),
     "order": (
-        "How far scores move with the order of the scale (up minus down)",
+        "Effect of the order of the scale on scores (up minus down)",
         {**_WHOSE, "n": "Outputs", "difference": "Difference", **_INTERVAL, "large": "By a point"},
     ),
     "length": (
-        "Slope of the gap on length: points for each factor of e in words",
+        "Slope of the gap on length: points for each factor of e in the length ratio",
         {**_WHOSE, "slope": "Slope", **_INTERVAL, "reason": ""},
     ),
     "between": (
-        "Judges beside each other",
+        "Agreement between judges",
         {"question": "Question", "first": "Judge", "second": "Judge", "n": "Outputs", "spearman": "Spearman",
          "ac2": "AC2", "difference": "Difference"},
     ),
@@ -179,36 +179,36 @@ def beside_text(outcome: JudgedOutcome) -> str:
 
 
 def who_decides(*, decides: bool) -> str:
-    """Return whose the verdicts are."""
+    """Return a sentence on who decides the verdicts."""
     if decides:
-        return "Verdicts are those of people and judges together (acceptance.judges: decide)."
-    return "Verdicts are people's; judges decide nothing."
+        return "People and judges decide the verdicts together (acceptance.judges: decide)."
+    return "People alone decide the verdicts; judges decide nothing."
 
 
 def _recorded(judges: Sequence[str]) -> list[str]:
-    return [f"Recorded, nobody was asked: {', '.join(judges)}"] if judges else []
+    return [f"Recorded judges, which were not asked: {', '.join(judges)}"] if judges else []
 
 
 def saved_lines(saved: pd.DataFrame | None) -> list[str]:
-    """Return a line on the pairs and ratings that judges have saved so far; none if they are refused everywhere."""
+    """Return a line on the pairs and ratings that judges have saved so far; no line if all judges are refused."""
     if saved is None:
         return []
     usable = saved[saved["reason"] == ""]
     if usable.empty:
         return []
     pairs, ratings = usable["pairs_saved"].sum(), usable["ratings_saved"].sum()
-    where = f"in {len(usable)} of {len(saved)} groups that are judged apart; judges are refused in the others"
+    where = f"in {len(usable)} of {len(saved)} groups with separate verdicts; judges are refused in the others"
     size = f"{abs(pairs):,.0f} pairs ({abs(ratings):,.0f} ratings)"
     line = (
-        f"Saved so far: {size} that people alone would have to rate as well, for intervals over pairs as narrow"
-        if pairs > -0.5  # less than a pair is none
-        else f"Nothing saved so far: with these judges means are only as sure as people's with {size} fewer"
+        f"Saved so far: {size}, which people alone would have to rate as well for equally narrow intervals over pairs"
+        if pairs > -0.5  # less than half a pair counts as none
+        else f"Nothing saved so far: with these judges, means are only as precise as people's with {size} fewer"
     )
     return [f"{line}{', ' + where if len(usable) < len(saved) else ''}"]
 
 
 def check_text(name: str, checked: JudgeCheck) -> str:
-    """Return the tables of a study called `name`, its doubts first."""
+    """Return the tables of a study called `name`, doubts first."""
     parts = [f"Judges of study {name}", *_recorded(checked.recorded)]
     if checked.simulated:
         parts.append(SIMULATED)
@@ -220,14 +220,14 @@ def check_text(name: str, checked: JudgeCheck) -> str:
                 lines = [*basis_lines(frame), *saved_lines(checked.tables.get("saved"))]
                 parts += ["", who_decides(decides=checked.decides), *lines]
     far = len(checked.tables.get("far", ()))
-    parts.append(f"\nRatings more than 2 points from the judges, to be read: {far} ({FOLDER}/far.csv)")
+    parts.append(f"\nRatings more than 2 points from the judges, for a person to check: {far} ({FOLDER}/far.csv)")
     return "\n".join(parts)
 
 
 def basis_lines(decided: pd.DataFrame) -> list[str]:
-    """Return the evidence of the decisions with judges, or why there is none, a line for all verdicts that share it."""
+    """Return the evidence of the decisions with judges, or why there is none; verdicts with the same share a line."""
     lines = []
-    for column, none in (("rests_on", ""), ("why_not", "no judges, ")):
+    for column, none in (("rests_on", ""), ("why_not", "judges are refused; ")):
         for value, verdicts in decided[decided[column] != ""].groupby(column, sort=False):
             names = dict.fromkeys(verdicts["transformation"] + " (" + verdicts["language"] + ")")
             lines.append(f"{', '.join(names)}: {none}{value}")

@@ -1,4 +1,4 @@
-"""`plumbline judge`: language models rate outputs, and are held against gold scores and people."""
+"""`plumbline judge`: language models rate outputs, and are compared with gold scores and people."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TEXT = "have language models rate outputs, and check them against people's ratin
 
 
 def add_judge_actions(judging: argparse.ArgumentParser) -> None:
-    """The actions of `judge`, with examples."""
+    """Add the actions of `judge`, with examples."""
     judging.epilog, judging.formatter_class = _examples(), argparse.RawDescriptionHelpFormatter
     _add_actions(judging)
 
@@ -58,17 +58,17 @@ def _add_actions(judging: argparse.ArgumentParser) -> None:
         "--generator", metavar="MODEL", help="judge the outputs of one of the study's `candidates` instead"
     )
     _add_asking(running)
-    _add_asking(action("gold", _gold, "have judges rate pairs with gold scores, and show how far they agree (PTEB)"))
+    _add_asking(action("gold", _gold, "have judges rate pairs with gold scores, and show their agreement (PTEB)"))
     selecting = action("select", _select, "choose the generator among the study's candidates (HTEB, PTEB)")
     selecting.add_argument(
         "--best",
         type=cli.count,
         default=5,
         metavar="K",
-        help="judge this many candidates, those with the lowest error rates (default: 5, as in HTEB)",
+        help="compare the K candidates with the lowest error rates (default: 5, as in HTEB)",
     )
     selecting.add_argument(
-        "--question", default="", help="by the judges' scores on this question (default: their first)"
+        "--question", default="", help="the question whose scores decide (default: the judges' first)"
     )
     checking = action(
         "check", _check, "compare judges with people's ratings, and show how many ratings they would save"
@@ -78,7 +78,8 @@ def _add_actions(judging: argparse.ArgumentParser) -> None:
         type=_share,
         default=0.1,
         metavar="SHARE",
-        help="how much worse than a rater a judge may be in the alternative annotator test, from 0 to 1 (crowd 0.1)",
+        help="how much worse than a rater a judge may be in the alternative annotator test, from 0 to 1"
+        " (default: 0.1, for crowd workers)",
     )
     checking.add_argument(
         "--flag",
@@ -92,7 +93,7 @@ def _share(value: str) -> float:
     with contextlib.suppress(ValueError):
         if 0 <= (number := float(value)) <= 1:
             return number
-    raise argparse.ArgumentTypeError(f"{value!r} is no share from 0 to 1")
+    raise argparse.ArgumentTypeError(f"{value!r} is not a share from 0 to 1")
 
 
 def _add_asking(parser: argparse.ArgumentParser) -> None:
@@ -101,18 +102,18 @@ def _add_asking(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         action="append",
         default=[],
-        help="only these judges (or models) of the study (default: all)",
+        help="ask only this judge or model of the study (may be repeated; default: all)",
     )
     parser.add_argument(
-        "--again", action="store_true", help="ask again for unreadable answers too, not only for missing ones"
+        "--again", action="store_true", help="ask again after unreadable answers too, not only for missing ones"
     )
-    parser.add_argument("--dry-run", action="store_true", help="show what is left to ask, and ask nothing")
+    parser.add_argument("--dry-run", action="store_true", help="show what is left to ask, without asking")
     parser.add_argument(
         "--rate", type=cli.positive, metavar="N", help="with --dry-run: judgements per second, to estimate the hours"
     )
 
 
-# Imported when a command runs: asking models takes packages of the extra `generation`, which others do without.
+# Imported when a command runs: asking models needs packages of the extra `generation`, other commands do not.
 def _run(options: argparse.Namespace) -> int:
     study = cli.study_of(options)
     if study.judging.does_tasks:
@@ -201,4 +202,4 @@ def _say_failures(frame: pd.DataFrame) -> None:
     for reason, number in reasons.most_common(3):
         print(f"  {number}: {reason}")
     if reasons:
-        print("  (these have no score; the next run asks again for the unanswered, with --again for failed too)")
+        print("  (these have no score; the next run asks the unanswered again, and with --again the failed too)")

@@ -31,7 +31,7 @@ from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec
 
 COLUMNS = ["transformation", "language", "task_type"]
-COLUMNS += ["decision", "with_judges", "reasons", "rests_on", "differ", "why_not"]  # of `with_judges`
+COLUMNS += ["decision", "with_judges", "reasons", "rests_on", "differ", "why_not"]  # columns of `with_judges`
 
 
 def with_judges(verdicts: Iterable[Verdict], means: pd.DataFrame, rule: AcceptanceSpec) -> pd.DataFrame:
@@ -50,7 +50,7 @@ def with_judges(verdicts: Iterable[Verdict], means: pd.DataFrame, rule: Acceptan
         why = "; ".join(_refused(of_group))
         named = (verdict.transformation, verdict.language, verdict.task_type, verdict.alone)
         if not usable:
-            rows.append((*named, "", (), "", False, why or "judges have no score of it"))
+            rows.append((*named, "", (), "", False, why or "there are no scores from judges"))
             continue
         decision, reasons = together(verdict, usable, rule)
         worth = ((mean.question, worth_in_words(mean.n_rated, mean.n_judged, mean.worth)) for mean in usable)
@@ -60,13 +60,13 @@ def with_judges(verdicts: Iterable[Verdict], means: pd.DataFrame, rule: Acceptan
 
 
 def saved(means: pd.DataFrame, scope: Sequence[str], design: Design) -> pd.DataFrame:
-    """A row for each group that the rule judges apart: how many rated pairs the judges have been worth beyond them.
+    """Return a row for each group with a verdict of its own: how many further rated pairs the judges replaced.
 
-    `means` are those of `powered_means`, `scope` its columns. Every question must reach its decision, so that of a
-    group the least saving counts. Columns: those of the scope, n_rated, n_judged, worth, pairs_saved (worth - n_rated;
-    below 0 for judges that make a mean less sure), ratings_saved (times raters of a pair and questions that must be
-    answered), reason (why there is no number). No number is promised by it: it says what the same interval would have
-    cost by people alone.
+    `means` are those of `powered_means`, `scope` its columns. Every question must reach its decision, so the
+    smallest saving of a group counts. Columns: those of the scope, n_rated, n_judged, worth, pairs_saved (worth -
+    n_rated; below 0 for judges that make a mean less precise), ratings_saved (times raters of a pair and questions that
+    must be answered), reason (why there is no number). The numbers promise nothing: they say what the same interval
+    would have cost with people alone.
     """
     rows = []
     for key, of_group in means.groupby(list(scope), sort=False):
@@ -74,7 +74,7 @@ def saved(means: pd.DataFrame, scope: Sequence[str], design: Design) -> pd.DataF
         unrated = [f"{name}: no judge rates it, so people alone decide" for name in alone]
         refused = "; ".join([*_refused(of_group), *unrated])
         worth = math.nan if refused else float(of_group["worth"].min(skipna=False))
-        reason = refused or ("what the judges are worth is undefined" if not math.isfinite(worth) else "")
+        reason = refused or ("the judges' worth is undefined" if not math.isfinite(worth) else "")
         rated, judged = int(of_group["n_rated"].min()), int(of_group["n_judged"].min())
         pairs = math.nan if reason else worth - rated
         answers = design.per_pair * len(design.needed(str(key[0])))
@@ -84,7 +84,7 @@ def saved(means: pd.DataFrame, scope: Sequence[str], design: Design) -> pd.DataF
 
 
 def warnings(decided: pd.DataFrame) -> Sequence[str]:
-    """A line for each verdict that would be another with the judges' help."""
+    """Return a line for each verdict that would differ with the judges."""
     return [
         f"{row['transformation']} ({row['language']}): people alone say {row['decision']}, people and judges"
         f" {row['with_judges']}; {row['rests_on']}"
@@ -114,7 +114,7 @@ def judged_mean(
 
 
 def of_verdict(verdict: Verdict, means: pd.DataFrame) -> pd.DataFrame:
-    """The rows of the group that a verdict rests on."""
+    """Return the rows of the group that a verdict rests on."""
     rows = means["pool"] == verdict.pool
     for name in SCOPES[verdict.scope][1:]:
         rows &= means[name] == getattr(verdict, name)
@@ -132,8 +132,8 @@ class JudgedOutcome:
     together: pd.DataFrame  #: `powered_means`
     decisions: pd.DataFrame  #: `with_judges`
     saved: pd.DataFrame  #: `decisions.saved`
-    simulated: bool  #: whether ratings that count are a program's
-    decides: bool = False  #: whether people and judges decide together, so that the verdicts are theirs
+    simulated: bool  #: whether ratings that count are simulated
+    decides: bool = False  #: whether people and judges decide the verdicts together
     first: datetime | None = None  #: when the first rating was given
 
     @property
@@ -165,7 +165,7 @@ class JudgedOutcome:
 
     @property
     def warnings(self) -> Sequence[str]:
-        """A line for each verdict that would be another with the judges."""
+        """A line for each verdict that would differ with the judges."""
         return warnings(self.decisions)
 
 
@@ -192,7 +192,7 @@ def read_judging(records: CampaignRecords) -> Judging:
     outputs = pd.DataFrame([pair.model_dump() for pair in pool])
     judgements = read_judgements(study)
     if judgements.empty:
-        raise DataError(f"no judge of {study.file} has said anything; run `{study.command('annotation judge run')}`")
+        raise DataError(f"{study.file}: no judge has answered yet; run `{study.command('annotation judge run')}`")
     shown = [spec.name for spec in study.judges if spec.engine.saw_ratings]
     late = saw_scores(records.reviews, collected.sample_ratings)
     half = study.raters.suggestions == "half"
@@ -208,7 +208,7 @@ def read_judging(records: CampaignRecords) -> Judging:
 
 
 def judging_of(outputs: pd.DataFrame, judgements: pd.DataFrame, collected: CampaignData, refused: str) -> Judging:
-    """Build `Judging` from frames: all judges with judgements count together; `refused` says why they may not."""
+    """Build `Judging` from frames: all judges with judgements count together; `refused` says why they must not."""
     return Judging(
         outputs,
         judgements,
@@ -236,9 +236,9 @@ def beside(evidence: Evidence, verdicts: Sequence[Verdict], judging: Judging) ->
 def read_beside(evidence: Evidence, verdicts: Sequence[Verdict]) -> tuple[JudgedOutcome | None, str]:
     """Return the judges' outcome beside these verdicts, and why there is none.
 
-    Both are empty if no judge was asked, or none may count.
+    Both are empty if no judge was asked, or the rules exclude judges.
 
-    Judges never stand in the way of people's verdicts: what is wrong with their records is said, and they are left out.
+    Judges never block people's verdicts: a fault in their records is reported, and they are left out.
     """
     if not (verdicts and judged(evidence.study)):
         return None, ""
@@ -251,7 +251,7 @@ def read_beside(evidence: Evidence, verdicts: Sequence[Verdict]) -> tuple[Judged
 def different(outcome: JudgedOutcome | None) -> list[str]:
     """Return a line for each verdict that would differ with the judges, to be listed as a doubt.
 
-    None where judges decide with people: then the verdicts themselves tell it (`annotation.verdicts.doubts`).
+    Empty where judges decide with people: then the verdicts themselves show it (`annotation.verdicts.doubts`).
     """
     if outcome is None or outcome.decides:
         return []
@@ -294,20 +294,20 @@ def of_verdicts(outcome: JudgedOutcome, verdicts: Sequence[Verdict]) -> dict[Uni
 def refuse_other_judgements(evidence: Evidence, verdicts: Sequence[Verdict]) -> None:
     """Raise DataError if verdicts that judges took part in disagree with the judges' records.
 
-    Nothing is looked at where people decided alone.
+    Does nothing where people decided alone.
     """
     if not any(verdict.judged for verdict in verdicts):
         return
     for verdict in other_judged(verdicts, judged_means(evidence, verdicts)):
         study = evidence.study
         raise DataError(
-            f"{study.folder / 'verdicts.json'}: what judges say of {verdict.transformation} ({verdict.language}) is"
-            f" not what their records say; run `{study.command('annotation accept')}` again"
+            f"{study.folder / 'verdicts.json'}: the judges' means for {verdict.transformation} ({verdict.language})"
+            f" differ from their records; run `{study.command('annotation accept')}` again"
         )
 
 
 def other_judged(verdicts: Sequence[Verdict], due: Mapping[Unit, Sequence[JudgedMean]]) -> Iterator[Verdict]:
-    """Yield the verdicts whose judged means differ from those due by more than versions of libraries can explain."""
+    """Yield the verdicts whose judged means differ from those due by more than library versions can explain."""
     for verdict in verdicts:
         recorded = [mean.model_dump() for mean in verdict.judged]
         right = [due_means.model_dump() for due_means in due.get(unit_of(verdict), ())]
@@ -321,8 +321,8 @@ def other_judged(verdicts: Sequence[Verdict], due: Mapping[Unit, Sequence[Judged
 def verified_verdicts(evidence: Evidence) -> list[Verdict]:
     """Return the verdicts reached last, after checking that they follow from the records on disk.
 
-    Raises DataError before there are any, and where ratings, rules or judges' records say otherwise; StudyError for
-    rules that changed unsaid.
+    Raises DataError before verdicts exist, or if ratings, rules or judges' records contradict them; StudyError for
+    rules that changed without a note.
     """
     verdicts = evidence.verdicts
     if verdicts:

@@ -21,13 +21,13 @@ LARGE = 1.0  # points; a change of the order that moves a score so far deserves 
 
 @dataclass(frozen=True)
 class Effects:
-    """Judges' and generators' parts of the cells of a crossed judging, by least squares."""
+    """Effects of judges and generators on the cells of a crossed judging, by least squares."""
 
     mean: float  #: of all judges and generators
-    judges: pd.Series  #: each judge's part: above 0 for a kind one; they sum to 0
-    generators: pd.Series  #: each generator's part; they sum to 0
-    self_preference: pd.Series  #: a model's own cell less mean + judge + generator; NaN where it is not both
-    reason: str  #: why it is all NaN; empty where it is not
+    judges: pd.Series  #: each judge's effect: above 0 for a lenient judge; they sum to 0
+    generators: pd.Series  #: each generator's effect; they sum to 0
+    self_preference: pd.Series  #: a model's own cell minus (mean + judge + generator); NaN without a fit
+    reason: str  #: why all values are NaN; empty otherwise
 
     @property
     def adjusted(self) -> pd.Series:
@@ -56,7 +56,7 @@ def additive_fit(cells: pd.DataFrame) -> Effects:
         judge, generator, preference = (
             pd.Series(math.nan, names) for names in (judges, generators, [n for n in judges if n in generators])
         )
-        why = "the cells between different models do not connect all judges and generators"
+        why = "without models' scores of their own outputs not all judges and generators are connected"
         return Effects(math.nan, judge, generator, preference, why)
     parts = np.linalg.lstsq(design, values[rows, columns], rcond=None)[0]
     of_judges, of_generators = parts[1 : 1 + len(judges)], parts[1 + len(judges) :]
@@ -78,7 +78,7 @@ def order_effects(judgements: pd.DataFrame, first: str, second: str) -> pd.DataF
     wide = scores.pivot(index=["judge", "question", "pair_id"], columns="order", values="score")
     if missing := [order for order in (first, second) if order not in wide]:
         orders = ", ".join(map(str, wide.columns)) or "none"
-        raise ValueError(f"judgements: there is no order {missing[0]!r}; there are {orders}")
+        raise ValueError(f"judgements: there is no order {missing[0]!r}; the orders are {orders}")
     rows = []
     for (judge, question), group in wide.groupby(level=["judge", "question"]):
         moved = (group[first] - group[second]).dropna().to_numpy(np.float64)
@@ -91,12 +91,16 @@ def order_effects(judgements: pd.DataFrame, first: str, second: str) -> pd.DataF
 
 
 def mean_with_interval(values: Floats, none: str) -> Estimate:
-    """Return the mean of independent values with its 95% t interval; `none` is the reason given without values."""
+    """Return the mean of independent values with its 95% t interval; `none` is the reason if there are no values."""
     if not len(values):
         return Estimate.undefined(none)
     interval = over_pairs(values, np.ones(len(values))) if len(values) > 1 else None
     if interval is None or math.isnan(float(interval.low)):
-        why = "all are the same, so their spread is unknown" if len(values) > 1 else "one output has no spread"
+        why = (
+            "all values are the same, so their spread is unknown"
+            if len(values) > 1
+            else "there is only one output, so the spread is unknown"
+        )
         return Estimate.alone(float(values.mean()), why)
     return Estimate(value=float(interval.value), low=float(interval.low), high=float(interval.high))
 
@@ -111,7 +115,7 @@ def length_slope(scores: Floats, ratios: Floats) -> Estimate:
     usable = np.isfinite(scores) & np.isfinite(ratios) & (ratios > 0)
     x, y = np.log(ratios[usable]), scores[usable]
     if len(x) < 3:
-        return Estimate.undefined(f"a slope needs 3 outputs, there are {len(x)}")
+        return Estimate.undefined(f"a slope needs 3 outputs, but there are {len(x)}")
     away = x - x.mean()
     spread = float((away**2).sum())
     if spread < 1e-12:
@@ -120,7 +124,7 @@ def length_slope(scores: Floats, ratios: Floats) -> Estimate:
     residuals = y - y.mean() - slope * away
     leverage = 1 / len(x) + away**2 / spread
     if leverage.max() > 1 - 1e-9:
-        return Estimate.alone(slope, "one output alone decides the slope")
+        return Estimate.alone(slope, "a single output determines the slope")
     error = math.sqrt(float((away**2 * (residuals / (1 - leverage)) ** 2).sum())) / spread
     reach = float(quantile(np.array([len(x) - 2.0]))[0]) * error
     return Estimate(value=slope, low=slope - reach, high=slope + reach)
@@ -168,5 +172,5 @@ def ac2_of(x: Floats, y: Floats, scale: Sequence[float]) -> float:
 
 
 def two_raters(x: Floats, y: Floats, scale: Sequence[float]) -> Answers:
-    """Two rows of scores as two raters' points of the scale."""
+    """Return two rows of scores as two raters' points of the scale."""
     return Answers.of_table(np.column_stack([nearest_points(x, scale), nearest_points(y, scale)]), scale)

@@ -1,8 +1,8 @@
 """Choice of a judge: how closely each one reproduces the gold scores of pairs of texts (PTEB, section 2 and 3.2.1).
 
 Judges rate pairs of texts that people gave a score. Gold scores of another scale (`gold_scale` of a data set) are
-mapped linearly to the judges'. Of the tables: the frame of judgements has dataset, and its `pair_id` names a pair of
-sentences; `gold` has a row a pair of sentences: pair_id, gold and, for bins by length, sentence1 and sentence2.
+mapped linearly to the judges'. In the frames, judgements have `dataset`, and `pair_id` names a pair of sentences;
+`gold` has a row for each pair of sentences: pair_id, gold and, for bins by length, sentence1 and sentence2.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ AVERAGE = "average"
 
 
 def beside_gold(judgements: pd.DataFrame, gold: pd.DataFrame) -> pd.DataFrame:
-    """Each judge's score of each pair of sentences with its gold score: judge, dataset, pair_id, score, gold.
+    """Return each judge's score of each pair with its gold score: judge, dataset, pair_id, score, gold.
 
-    Scores that failed are NaN. Raises ValueError for gold scores that are no numbers, a pair of two gold scores, and
-    judgements of pairs that have none, or of more than one question.
+    Failed scores are NaN. Raises ValueError for gold scores that are not numbers, a pair with two gold scores,
+    judgements of pairs without a gold score, and judgements on more than one question.
     """
     filled(gold, ("pair_id", "gold"), "gold scores")
     once(gold, ("pair_id",), "gold scores")
@@ -52,10 +52,10 @@ def beside_gold(judgements: pd.DataFrame, gold: pd.DataFrame) -> pd.DataFrame:
     scores = over_orders(judgements, ("dataset",))
     if scores["question"].nunique() > 1:
         questions = ", ".join(sorted(map(str, scores["question"].unique())))
-        raise ValueError(f"judgements answer {questions}; gold scores are beside those of one question")
+        raise ValueError(f"judgements answer several questions ({questions}); select one to compare with gold scores")
     if (missing := ~scores["pair_id"].isin(values.index)).any():
         pair = scores.loc[missing, "pair_id"].iloc[0]
-        raise ValueError(f"judgements: pair {pair} has no gold score ({missing.sum()} have none)")
+        raise ValueError(f"judgements: pair {pair} has no gold score ({missing.sum()} judgements lack one)")
     frame = scores.assign(gold=values.reindex(scores["pair_id"]).to_numpy())
     return frame[["judge", "dataset", "pair_id", "score", "gold"]]
 
@@ -92,16 +92,18 @@ def by_size(table: pd.DataFrame, sizes: Mapping[str, float]) -> pd.DataFrame:
     """
     averages = table[table["dataset"] == AVERAGE].set_index("judge")["spearman"]
     if missing := [name for name in sizes if name not in averages]:
-        raise ValueError(f"there are no judgements of {missing[0]!r}; there are {', '.join(map(str, averages.index))}")
+        raise ValueError(
+            f"there are no judgements by {missing[0]!r}; the judges are {', '.join(map(str, averages.index))}"
+        )
     rows = [(name, float(size), averages[name]) for name, size in sorted(sizes.items(), key=lambda pair: pair[1])]
     return pd.DataFrame(rows, columns=["judge", "size", "spearman"])
 
 
 def mapped(scores: Floats, scale: Sequence[float], onto: Sequence[float]) -> Floats:
-    """Scores of one scale on another, linearly: its ends on the other's ends. Both are (lowest, highest).
+    """Map scores of one scale onto another, linearly, ends onto ends. Both scales are (lowest, highest).
 
     SICK-R goes from 1 to 5, BIOSSES and STS22 have scales of their own; an absolute error needs one scale for all.
-    Raises ValueError for scores beyond the ends, which would be of another scale than was said.
+    Raises ValueError for scores beyond the ends, which must be of another scale.
     """
     low, high = float(scale[0]), float(scale[-1])
     if not low < high:
@@ -116,13 +118,15 @@ def mapped(scores: Floats, scale: Sequence[float], onto: Sequence[float]) -> Flo
 def error_by_gold(
     beside: pd.DataFrame, scales: Mapping[str, Sequence[float]], onto: Sequence[float] = (0, 5)
 ) -> pd.DataFrame:
-    """Mean absolute error of each judge by gold score, rounded to the points of the judge's scale (PTEB, Figure 3).
+    """Compute each judge's mean absolute error by gold score, rounded to the judge's scale (PTEB, Figure 3).
 
     `scales` are the gold scales of the data sets, which are mapped onto that of the judge (`mapped`). Columns: judge,
     gold (the nearest whole point), n, mean_absolute_error, bias (mean of judge - gold).
     """
     if missing := sorted(set(map(str, beside["dataset"])) - set(scales)):
-        raise ValueError(f"gold scores: no scale is given for {missing[0]}; there are {', '.join(sorted(scales))}")
+        raise ValueError(
+            f"gold scores: data set {missing[0]} has no scale; there are scales for {', '.join(sorted(scales))}"
+        )
     gold = np.empty(len(beside))
     for dataset, places in beside.groupby("dataset").indices.items():
         gold[places] = mapped(beside["gold"].to_numpy(np.float64)[places], scales[str(dataset)], onto)
@@ -138,7 +142,7 @@ def error_by_gold(
 def spearman_by_words(
     beside: pd.DataFrame, gold: pd.DataFrame, bins: Sequence[int] = WORD_BINS, fewest: int = 10
 ) -> pd.DataFrame:
-    """Spearman's rho by data set and length, mean over the judges, with the pairs in each bin (PTEB, Figure 4).
+    """Compute Spearman's rho by data set and length, mean over judges, with the pairs in each bin (PTEB, Figure 4).
 
     `gold` has sentence1 and sentence2; the length of a pair is the mean of its sentences' words (the paper does not say
     whether it is that of a sentence or of a pair). `bins` are the lower ends, the last one without upper end. Columns:
@@ -188,9 +192,9 @@ PAIRS = "gold.parquet"
 class GoldPair(JudgedPair):
     """Two texts with the score that people gave them (`gold.parquet`)."""
 
-    gold: float = Field(description="the score, on its own scale")
-    gold_lowest: float = Field(description="the lowest that people could give")
-    gold_highest: float = Field(description="the highest")
+    gold: float = Field(description="the gold score, on its data set's scale")
+    gold_lowest: float = Field(description="lowest score of that scale")
+    gold_highest: float = Field(description="highest score of that scale")
 
 
 class GoldRow(Record):
@@ -199,32 +203,34 @@ class GoldRow(Record):
     table: Literal["spearman", "error", "words"] = Field(
         description="Spearman's rho by data set, mean absolute error by gold score, or Spearman's rho by length"
     )
-    judge: str = Field(description="the judge's name in the study; of `words` empty: the mean over judges")
-    dataset: str = Field(description="the data set; average: the plain mean over data sets; empty for all pairs")
-    group: str = Field(description="the nearest whole gold score, or the words of a pair; empty for all")
-    n: int = Field(description="pairs")
-    n_failed: int = Field(default=0, description="of `spearman`: pairs that the judge gave no score")
+    judge: str = Field(description="the judge's name in the study; empty for `words`, which is the mean over judges")
+    dataset: str = Field(description="the data set; `average` for the plain mean over data sets; empty for all pairs")
+    group: str = Field(description="the nearest whole gold score, or the range of a pair's mean words; empty for all")
+    n: int = Field(description="number of pairs")
+    n_failed: int = Field(default=0, description="for `spearman`: number of pairs without a score from the judge")
     value: Number = Field(description="rho, or the error in points of the judges' scale; NaN where it is undefined")
 
 
 def judge_gold(study: Study, names: Sequence[str] = (), *, again: bool = False) -> list[JudgeRun]:
     """Have judges rate every pair of texts that has a gold score.
 
-    Writes `gold.parquet` and `gold_judgements/<judge>.parquet`; resumes as `judge` does. Raises StudyError where no
-    data set has gold scores, DataError for scores that are off the scale that the study says.
+    Writes `gold.parquet` and `gold_judgements/<judge>.parquet`; resumes as `judge` does. Raises StudyError if no data
+    set has gold scores, DataError for scores off the scale that the study sets.
     """
-    with only_one(study.scratch / ".judging.lock", f"judges are at work for {study.name!r}"):
+    with only_one(study.scratch / ".judging.lock", f"judges are running for {study.name!r}"):
         questionnaires, pairs = gold_questions(study, names)
         write_table(study.folder / PAIRS, pairs, GoldPair)
         return judge_pairs(progress_of(study, questionnaires, pairs, study.folder / FOLDER, again=again))
 
 
 def gold_pairs(specs: Iterable[DatasetSpec], study_file: Path) -> list[GoldPair]:
-    """Every pair of texts of data sets, which a study's file names, that has a gold score."""
+    """Return every pair of texts with a gold score from the data sets of a study's file."""
     datasets = ((load_dataset(spec, study_file.parent), spec) for spec in specs)
     pairs = [pair for dataset, spec in datasets if dataset.task in SIMILARITIES for pair in _of(dataset, spec)]
     if not pairs:
-        raise StudyError(f"{study_file}: no data set has gold scores; name one of task {' or '.join(SIMILARITIES)}")
+        raise StudyError(
+            f"{study_file}: no data set has gold scores; add one whose task is {' or '.join(SIMILARITIES)}"
+        )
     return pairs
 
 
@@ -233,7 +239,9 @@ def agreement_with_gold(study: Study, names: Sequence[str] = ()) -> tuple[list[G
     questionnaires, pairs = gold_questions(study, names)
     scales = {(questionnaire.prompt.lowest, questionnaire.prompt.highest) for questionnaire in questionnaires}
     if len(scales) > 1:
-        raise StudyError(f"{study.file}: gold scores are of one scale for all judges; name one gold_prompt")
+        raise StudyError(
+            f"{study.file}: judges must rate gold pairs on one scale; give all of them the same gold_prompt"
+        )
     progresses = progress_of(study, questionnaires, pairs, study.folder / FOLDER)
     judgements = pd.concat([progress.frame() for progress in progresses], ignore_index=True)
     rows = _rows(judgements, pairs, [float(end or 0) for end in scales.pop()])
@@ -271,8 +279,8 @@ def gold_questions(study: Study, names: Sequence[str] = ()) -> tuple[list[Questi
         questionnaire = Questionnaire(spec.model_copy(update=of_gold), rubric, study.resolve, where)
         if not questionnaire.prompt.question:
             raise StudyError(
-                f"{where}: gold_prompt {spec.gold_prompt!r} asks what the rubric does; name"
-                " one with a question of its own, such as pteb_sts"
+                f"{where}: gold_prompt {spec.gold_prompt!r} asks the rubric's questions;"
+                " choose a prompt with its own question, such as pteb_sts"
             )
         questionnaires.append(questionnaire)
     return questionnaires, gold_pairs(study.datasets, study.file)
@@ -289,7 +297,7 @@ def _of(dataset: Dataset, spec: DatasetSpec) -> list[GoldPair]:
         if not low <= gold <= high:
             raise DataError(
                 f"data set {dataset.name!r}, item {item.item}: the gold score {gold:g} is off the scale {low:g} to"
-                f" {high:g}; write its own as gold_scale, such as [1, 5]"
+                f" {high:g}; set the data set's gold_scale, such as [1, 5]"
             )
         identified = identity("gold-v1", dataset.name, item.item, first, second)
         pairs.append(
@@ -304,19 +312,19 @@ def _of(dataset: Dataset, spec: DatasetSpec) -> list[GoldPair]:
     return pairs
 
 
-RECORDED = "Recorded judges were not asked: their answers stand in files."
+RECORDED = "Recorded judges were not asked: their answers come from files."
 _MEAN = "mean of judges"
 
 
 def gold_text(rows: Sequence[GoldRow], *, recorded: bool) -> str:
-    """PTEB's Tables 2 and 3, Figures 3 and 4 as tables, a judge a column; `recorded` where a judge was not asked."""
+    """Return PTEB's Tables 2 and 3, Figures 3 and 4 as tables, a column for each judge; `recorded` adds a note."""
     parts = [
         _table("Spearman with the gold scores, in %", "data set", rows, "spearman"),
         _table("Mean absolute error by gold score, in points of the judges' scale", "gold score", rows, "error"),
-        _table("Spearman by the mean words of a pair's texts, in %", "data set, words", rows, "words"),
+        _table("Spearman by the mean number of words in a pair's texts, in %", "data set, words", rows, "words"),
     ]
     notes = [
-        "Pairs are those that a judge could rate; of the last table those that all could, ten at least for a number."
+        "Pairs: those with a score from the judge; in the last table from all judges, where a number needs ten pairs."
     ]
     return "\n\n".join([*parts, "\n".join([*notes, *([RECORDED] if recorded else [])])])
 

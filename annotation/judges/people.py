@@ -1,8 +1,8 @@
 """Judges against people's ratings of the same outputs: agreement, error, gap and calibration.
 
-`ratings` are of one question or several (pair_id, rater_id, question, value, transformation), and those count of which
-columns of a study's `ratings.parquet` say nothing else (`plumbline.frames.that_count`);
-`scores` are those of `annotation.judges.records.over_orders`. What says nothing of a judge beside people says so.
+`ratings` are of one question or several (pair_id, rater_id, question, value, transformation); those count that no
+column of a study's `ratings.parquet` excludes (`plumbline.frames.that_count`). `scores` are those of
+`annotation.judges.records.over_orders`. A number that cannot be computed comes with its reason.
 
 The alternative annotator test (Calderon, Reichart and Dror, ACL 2025) tells whether a judge is as good as one more
 rater. Passing says that, and not that the judge's mean is right: a judge that is 0.4 too kind passes and would accept
@@ -24,7 +24,7 @@ from plumbline.frames import filled, need, numbers, once, that_count
 from plumbline.scales import nearest_points
 from plumbline.statistics.estimates import Floats
 
-ALL = "all"  # of the rows over all transformations
+ALL = "all"  # transformation of the rows over all transformations
 FAR = 2.0  # points; PTEB, appendix B
 FOLDS = 5
 AGAINST = ["judge", "question", "transformation", "n", "failed", "pearson", "spearman", "ac2", "ac2_rater"]
@@ -32,7 +32,7 @@ AGAINST += ["mean_absolute_error", "gap", "low", "high", "reason"]  # columns of
 
 
 def against_people(ratings: pd.DataFrame, scores: pd.DataFrame, scale: Sequence[float]) -> pd.DataFrame:
-    """A row for each judge, question and transformation, then one over all transformations.
+    """Return a row for each judge, question and transformation, then one over all transformations.
 
     Columns: judge, question, transformation, n (pairs with a score), failed (rated pairs without), pearson, spearman
     and ac2 (with the mean of a pair's ratings; for AC2 both are rounded to the scale), ac2_rater (the mean of AC2 with
@@ -52,7 +52,7 @@ def against_people(ratings: pd.DataFrame, scores: pd.DataFrame, scale: Sequence[
 
 
 def with_each_rater(ratings: pd.DataFrame, scores: pd.DataFrame, scale: Sequence[float]) -> pd.DataFrame:
-    """A row for each judge, question and rater: n, ac2, pearson, mean_absolute_error, gap (judge minus rater)."""
+    """Return a row by judge, question and rater: n, ac2, pearson, mean_absolute_error, gap (judge minus rater)."""
     rated, rows = _checked(ratings), []
     for (judge, question), of_judge in scores.groupby(["judge", "question"]):
         by_pair = of_judge.set_index("pair_id")["score"]
@@ -65,7 +65,7 @@ def with_each_rater(ratings: pd.DataFrame, scores: pd.DataFrame, scale: Sequence
 
 
 def pair_means(ratings: pd.DataFrame) -> pd.Series:
-    """The mean of each pair's ratings that count; `ratings` are of one question."""
+    """Return the mean of each pair's ratings that count; `ratings` are of one question."""
     return that_count(ratings).groupby("pair_id")["value"].mean()
 
 
@@ -95,7 +95,7 @@ def calibrated(scores: Floats, people: Floats, seed: int, folds: int = FOLDS) ->
 
 
 def reliability(scores: Floats, people: Floats, scale: Sequence[float], seed: int) -> pd.DataFrame:
-    """People's mean rating by the judge's score, rounded to the scale: score, n, people, calibrated (out of fold)."""
+    """Return people's mean by the judge's score, rounded to the scale: score, n, people, calibrated (out of fold)."""
     curve = calibrated(scores, people, seed)
     frame = pd.DataFrame({"score": nearest_points(scores, scale), "people": people, "calibrated": curve}).dropna()
     table: pd.DataFrame = frame.groupby("score")[["people", "calibrated"]].mean()
@@ -108,13 +108,13 @@ def far_ratings(
 ) -> pd.DataFrame:
     """Return ratings more than `far` points away from every judge (both), or from any.
 
-    They are to be read by a person, and decide nothing. With `both` a pair that a judge failed on has no flag; with
-    `any` the other judges tell. PTEB's text (appendix B: from their own estimates) can be read in either way. The
+    A person should read them; they decide nothing. With `both` a pair that a judge failed on has no flag; with `any`
+    the other judges decide. PTEB's text (appendix B: from their own estimates) can be read in either way. The
     judges have to be blind to the ratings, which the paper's were not. Columns: pair_id, rater_id, question, value,
     nearest and farthest (judge minus rating, by size), judges.
     """
     if flag not in ("both", "any"):
-        raise ValueError(f"flag is 'both' or 'any', not {flag!r}")
+        raise ValueError(f"flag must be 'both' or 'any', not {flag!r}")
     rated = _checked(ratings)
     wide = scores.pivot(index=["question", "pair_id"], columns="judge", values="score")
     keys = pd.MultiIndex.from_frame(rated[["question", "pair_id"]])
@@ -133,7 +133,7 @@ def far_ratings(
 def _row(part: pd.DataFrame, scores: pd.Series, scale: Sequence[float]) -> tuple[object, ...]:
     means = pair_means(part)
     people, judge = _both(means, scores)
-    gap = mean_with_interval(judge - people, "the judge has no score of any rated pair")
+    gap = mean_with_interval(judge - people, "the judge has scored none of the rated pairs")
     raters = [_both(of_rater.set_index("pair_id")["value"], scores) for _, of_rater in part.groupby("rater_id")]
     each = [value for value in (ac2_of(x, y, scale) for x, y in raters) if not math.isnan(value)]
     correlations = pearson(people, judge), spearman(people, judge), ac2_of(people, judge, scale)
@@ -144,21 +144,21 @@ def _row(part: pd.DataFrame, scores: pd.Series, scale: Sequence[float]) -> tuple
 
 
 def _both(people: pd.Series, scores: pd.Series) -> tuple[Floats, Floats]:
-    """(people's number, judge's score) of the pairs that have both."""
+    """Return people's numbers and the judge's scores of the pairs that have both."""
     judged = scores.reindex(people.index).to_numpy(np.float64)
     judged_rows = ~np.isnan(judged)
     return people.to_numpy(np.float64)[judged_rows], judged[judged_rows]
 
 
 def _checked(ratings: pd.DataFrame) -> pd.DataFrame:
-    """The ratings that count, checked."""
+    """Return the ratings that count, checked."""
     ratings = that_count(ratings)
     filled(ratings, ("pair_id", "rater_id", "question", "transformation"), "ratings")
     need(ratings, ("value",), "ratings")
     once(ratings, ("pair_id", "rater_id", "question"), "ratings")
     values = numbers(ratings["value"], "ratings")
     if np.isnan(values).any():
-        raise ValueError("ratings: some have no value; judges are held against ratings that count")
+        raise ValueError("ratings: some have no value; judges are compared only with ratings that count")
     return ratings.assign(value=values)
 
 
@@ -209,7 +209,9 @@ def result_of(differences: Mapping[str, tuple[Floats, Floats]], epsilon: float) 
     """
     if len(differences) < 2:
         table = pd.DataFrame(columns=["rater_id", "n", "judge_closer", "rater_closer", "p", "test", "better"])
-        return AlternativeTest(epsilon, math.nan, math.nan, False, table, "it takes two raters who share judged pairs")
+        return AlternativeTest(
+            epsilon, math.nan, math.nan, False, table, "the test needs two raters who share judged pairs"
+        )
     return _result(differences, epsilon)
 
 
@@ -225,7 +227,7 @@ def benjamini_yekutieli(p_values: Floats, q: float = FALSE_DISCOVERIES) -> np.nd
 
 
 def _differences(ratings: pd.DataFrame, scores: pd.Series) -> dict[str, tuple[Floats, Floats]]:
-    """For each rater (judge is as close or closer, rater is as close or closer), 0 or 1 a pair."""
+    """Return for each rater, by pair, 1 where the judge is as close or closer, and 1 where the rater is; else 0."""
     wide = that_count(ratings).pivot(index="pair_id", columns="rater_id", values="value").astype(np.float64)
     values, judged = wide.to_numpy(), scores.reindex(wide.index).to_numpy(np.float64)
     rated = ~np.isnan(values)
@@ -249,7 +251,7 @@ def _p_values(differences: Mapping[str, tuple[Floats, Floats]], epsilon: float) 
 
 
 def _p_value(d: Floats, epsilon: float) -> tuple[float, str]:
-    """(p of mean(d) < epsilon, which test) of one rater."""
+    """Return one rater's p of mean(d) < epsilon, and the name of the test."""
     from scipy import stats  # noqa: PLC0415 (half a second; who only reads goes without)
 
     n = len(d)

@@ -1,9 +1,9 @@
 """The pairs that judges rate: the sample's, and further ones drawn from where the sample ends.
 
-Strata and order are the sample's. No sample has two near-duplicates, and it rather has one of many than of few: so
-outputs that have as many are a stratum, and what a sample could not have, which `judge_pool: all` judges too, stands in
-one without any pair of it (`UNDRAWN`). Then the pairs that people rate are within each stratum a random part of those
-that are judged. Judges see no controls and no repeats.
+Strata and order are the sample's. A sample never has two near-duplicates, and is likelier to have an output with many
+near-duplicates than one with few, so strata also separate outputs by their number of near-duplicates. Outputs that no
+sample could contain, which `judge_pool: all` judges too, have a stratum without sample pairs (`UNDRAWN`). Then within
+each stratum the rated pairs are a random part of the judged ones. Judges see no controls and no repeats.
 """
 
 from __future__ import annotations
@@ -27,21 +27,20 @@ from plumbline.study import Study
 
 FILE = "judged.parquet"
 COMMAND = "annotation judge run"
-_ALL = 10**7  # more than there are
+_ALL = 10**7  # more outputs than any study has
 _LONGEST = 60  # characters of a stratum's part
 
 
 def draw_judged(study: Study, *, keep: bool = True) -> list[JudgedPair]:
     """Draw the pairs that judges rate; if they are to be kept, write `judgements/judged.parquet`.
 
-    For each transformation those of the sample, whatever was drawn before, then further ones until there are
-    `judge_pool`, or as many as there are. With `judge_pool: all` every usable output; what no sample could have, since
-    it is a near-duplicate, is the last of them and enters no mean.
+    For each transformation: the sample's pairs, then further ones up to `judge_pool`, or as many as exist. With
+    `judge_pool: all`: every usable output; near-duplicates, which no sample could contain, come last and enter no mean.
     """
     rubric = load_rubric(study)
     larger = _larger(study, _ALL if study.judge_pool == "all" else study.judge_pool)
     source: SampleSource = Groups(larger, rubric) if study.subject else Candidates(Plan(larger))
-    # What was drawn for raters, the controls among it; nothing before that, nor of a candidate's outputs.
+    # Pairs drawn for raters, controls included; empty before sampling, and for a candidate's outputs.
     records = CampaignRecords.open(study)
     sample = records.known_pairs if study.outputs == study.folder / "transformations" else []
     sample = [*sample, *(records.controls if sample else [])]
@@ -62,12 +61,12 @@ def draw_judged(study: Study, *, keep: bool = True) -> list[JudgedPair]:
 
 
 def read_judged(study: Study) -> list[JudgedPair]:
-    """The pairs that judges rate."""
+    """Read the pairs that judges rate."""
     return read_records(study.judgements / FILE, JudgedPair, study.command(COMMAND))
 
 
 def undrawn(records: CampaignRecords, judged: Sequence[JudgedPair]) -> int:
-    """Count judged outputs that no sample could have had although their strata do not say so.
+    """Count judged outputs that no sample could have contained although their strata do not say so.
 
     Earlier versions drew near-duplicates into a pool of `all` as if people could have rated them.
     """
@@ -84,7 +83,7 @@ def undrawn(records: CampaignRecords, judged: Sequence[JudgedPair]) -> int:
 
 
 def _larger(study: Study, pairs: int) -> Study:
-    """The study with a sample of so many pairs."""
+    """Return the study with a sample of this many pairs."""
     return study.model_copy(update={"sample": study.sample.model_copy(update={"pairs": pairs})})
 
 
@@ -119,13 +118,13 @@ def _near_duplicates(
 
 
 def _class(near: int) -> str:
-    """Return the part of a stratum for outputs with near-duplicates: 1, 2 to 3, 4 to 7 of them and so on."""
+    """Return a stratum's part for outputs by number of near-duplicates: 1, 2 to 3, 4 to 7 and so on."""
     return f"/near {near.bit_length()}" if near else ""
 
 
 @dataclass(frozen=True)
 class _SourceCache:
-    """A source whose candidates were read already."""
+    """A source with its candidates already read."""
 
     study: Study
     supply: list[Supply]

@@ -1,10 +1,10 @@
 """People's means with the judges' help, for each question and each group that gets a verdict of its own.
 
 The outputs that judges score are drawn as the sample is, and the sample's pairs are the first of them: given their
-stratum, the rated ones are a random part. What would break that is refused with the reason, and people's own numbers
-stand alone. A judge without a score of an output says nothing of it; none is left out for that.
+stratum, the rated ones are a random part. Where that does not hold, judges are refused with the reason, and
+people's own numbers stand alone. An output that a judge gave no score stays in.
 
-What a judge would save of a study's ratings, before anyone is paid, is arithmetic from its correlation with people.
+`savings` computes, before anyone is paid, how many ratings a judge would save, from its correlation with people.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ from plumbline.statistics.prediction_powered import (
 )
 from plumbline.study.campaign import AcceptanceSpec
 
-_ASKED = ["judge", "order", "transformation", "language", "output_language"]  # with these, one prompt
+_ASKED = ["judge", "order", "transformation", "language", "output_language"]  # these determine the prompt
 COLUMNS = ["question", "judges", "n_rated", "n_judged", "n_failed", "people_mean", "people_low", "people_high"]
 COLUMNS += ["lean_low", "lean_high", "mean", "low", "high", "slope", "rho", "worth", "reason"]
-_UNLIKE = 2.58  # standard errors, which chance alone passes in 1%: what is rated is no random part of what is judged
-LEAN = 0.8  # how sure, to one side, people's ratings alone must be of what judges help to decide
+_UNLIKE = 2.58  # standard errors, exceeded by chance in 1%: the rated pairs are no random part of the judged ones
+LEAN = 0.8  # one-sided confidence that people's ratings alone must reach where judges help to decide
 
 
 @dataclass(frozen=True)
@@ -57,18 +57,18 @@ class Judging:
     judges: tuple[str, ...]  #: whose scores count together: their mean, of outputs that all of them scored
     sample: Collection[str]  #: ids of the sample's pairs, rated or not
     withdrawn: Collection[str] = ()  #: ids of pairs that people withdrew
-    targeted: Collection[str] = ()  #: ids of pairs that people saw out of turn: their ratings enter no number
-    refused: str = ""  #: why no number may rest on these judges, such as that one was shown ratings
+    targeted: Collection[str] = ()  #: ids of pairs that people saw out of turn; their ratings do not count
+    refused: str = ""  #: why no number may rest on these judges, such as a judge that saw ratings
 
 
 def powered_means(basis: Basis, judging: Judging, design: Design) -> pd.DataFrame:
-    """A row for each group of the rule's scope and each rated question: people's own mean, and that with the judges.
+    """Return a row for each group of the rule's scope and each rated question: people's mean, and that with judges.
 
     Columns: those of the scope (pool, language, task_type), question, judges (comma-separated), n_rated (pairs that
     count), n_judged (outputs beyond these that judges have seen and a sample could have), n_failed (of both: without a
     score of all judges), people_mean, people_low, people_high, lean_low, lean_high (what people's own mean is above,
     and below, with 80% each by the t distribution of their ratings; NaN without spread), mean, low, high (with the
-    judges; NaN where they are refused), slope, rho, worth (as many rated pairs would be as sure by themselves), reason
+    judges; NaN where they are refused), slope, rho, worth (rated pairs that would be as precise alone), reason
     (why the judges are refused; empty otherwise).
 
     The means are those of `plumbline.statistics.prediction_powered.powered`, the intervals the rule's: over pairs,
@@ -106,7 +106,7 @@ class _Part:
 
 
 def _prepared(judging: Judging, design: Design) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """(outputs by number of stratum, scores of the judges together). Raises ValueError for frames that are none."""
+    """Return outputs with strata, and joint scores of the judges. Raises ValueError for malformed frames."""
     need_filled(judging.judged, ("pair_id", "transformation", "pool", "language", "task_type", "stratum"), "judged")
     once(judging.judged, ("pair_id",), "judged")
     judgements = checked(judging.judgements)
@@ -137,7 +137,9 @@ def _row(part: _Part) -> tuple[object, ...]:
     failed = int(part.scores.reindex(part.outputs["pair_id"]).isna().sum())
     strata = pd.Series(pd.factorize(part.outputs["stratum"])[0], index=part.outputs["pair_id"])
     whole = Answers.of(part.answered, part.design.asked(part.question).scale)
-    stratum_of = strata.reindex(rated_ids).fillna(0).to_numpy(np.int64)  # where one has none, the row is refused
+    stratum_of = (
+        strata.reindex(rated_ids).fillna(0).to_numpy(np.int64)
+    )  # where a pair has no stratum, the row is refused
     rated = RatedPairs(*whole.totals(whole.pair), part.scores.reindex(rated_ids).to_numpy(np.float64), stratum_of)
     pool = Pool(part.scores.reindex(beyond).to_numpy(np.float64), strata.loc[beyond].to_numpy(np.int64))
     rule = part.design.rule
@@ -233,7 +235,7 @@ def partners(outputs: pd.DataFrame, sample: Collection[str], seed: int) -> dict[
     They are of its stratum, and each stands beside one pair.
 
     The outputs of a stratum, in the sample's own random order, are dealt out in equal parts to its pairs, in theirs;
-    the rest of a division stands beside none. Neither ratings nor scores play a part.
+    the remainder is joined with no pair. Neither ratings nor scores play a part.
     """
     partners_of: dict[str, list[str]] = {}
     for _, of_stratum in outputs.groupby("stratum", sort=False)["pair_id"]:
@@ -254,15 +256,15 @@ def savings(
 
     `correlation` is Pearson's r of its scores with the mean rating of a pair, over such pairs, from -1 to 1; it rises
     with raters per pair. Columns: pairs, raters, judged (outputs of a transformation that the judge scores:
-    `judge_pool`, infinite where all are), worth (rated pairs by themselves that would be as sure), needed (rated pairs
-    that with the judge have the same width, at least 30 and half of them), ratings (of the whole study without it),
+    `judge_pool`, infinite where all are), worth (rated pairs that would be as precise alone), needed (rated pairs
+    that with the judge give the same width, at least 30 and half of `pairs`), ratings (of the whole study without it),
     ratings_saved, dollars_saved, share (of the ratings). The judge's own cost is not in it, nor a platform's fees.
 
     Source: `plumbline.statistics.prediction_powered`, whose intervals over pairs these are; over raters nothing is
     saved, and with `stop: anytime` another number of pairs.
     """
     if not -1 <= correlation <= 1:
-        raise ValueError(f"a correlation lies between -1 and 1; {correlation:g} does not")
+        raise ValueError(f"a correlation must be from -1 to 1, not {correlation:g}")
     rows = []
     for pairs, raters in dict.fromkeys(sizes):
         judged = math.inf if judge_pool == "all" else float(max(judge_pool, pairs))
@@ -281,13 +283,13 @@ def _by_rule(rule: AcceptanceSpec) -> list[str]:
     if rule.stop == "anytime":
         return [
             "With stop: anytime half of the bets use people's ratings alone, so judges save less: decisions that took",
-            "96, 90 and 90 pairs took 88, 78 and 72 where judges and people correlated by 0.51, 0.73 and 0.85",
+            "96, 90 and 90 pairs took 88, 78 and 72 with judges that correlated with people by 0.51, 0.73 and 0.85",
             "(docs/judges_simulated.md).",
         ]
     if rule.rule == "mean" and not any(bound.by == "interval" for bound in rule.rules):
         return [
-            "The study's rule goes by the mean alone: where judges decide with people, they take acceptances away and",
-            "give none, so that they save ratings of an interval, and none that this rule would need.",
+            "The study's rule uses the mean and no interval: judges that decide with people can only withdraw",
+            "acceptances. So they save ratings that an interval needs, but none that this rule needs.",
         ]
     return []
 
@@ -314,11 +316,12 @@ def savings_text(table: pd.DataFrame, correlation: float, rule: AcceptanceSpec) 
             "",
             cli.columns(header, rows),
             "",
-            "Judged: outputs of each transformation, the rated ones among them (judge_pool). Worth: as many rated",
-            "pairs would be as sure by themselves. Pairs needed: rated, for an interval as wide as that of the first",
-            f"column without a judge, at least {FEWEST_RATED} and half of them. By formula, for intervals over pairs",
-            "with the raters as they are; the judge's own cost is not in it. Six models reached 0.10 to 0.64 beside",
-            "real people (docs/judges.md); what yours reaches, ratings alone tell.",
+            "Judged: outputs of each transformation that the judge scores, rated ones included (judge_pool).",
+            "Worth: rated pairs that would be as precise without a judge. Pairs needed: rated pairs that with the",
+            f"judge give the same width as Pairs without it; at least {FEWEST_RATED}, and at least half of Pairs.",
+            "Computed by formula, for intervals over pairs with the same raters, without the judge's own cost.",
+            "Six models reached correlations of 0.10 to 0.64 with real people (docs/judges.md); only ratings can",
+            "show what yours reaches.",
             *_by_rule(rule),
         ]
     )

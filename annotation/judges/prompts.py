@@ -2,8 +2,8 @@
 
 A prompt of `prompts/judges/` has `{variables}`: the rubric's (guidelines, asked, question, points, lowest, highest) and
 the texts' (`texts`: all fields with their titles; original and transformed, which PTEB's prompts call sentence1 and
-sentence2, or paraphrase). All are put in at once, so that nothing in a text or rubric is taken for a variable. What
-cannot be read of a reply is no score: never one in the middle of the scale.
+sentence2, or paraphrase). All are put in at once, so that nothing in a text or rubric is taken for a variable. An
+unreadable reply gets no score, never the middle of the scale.
 """
 
 from __future__ import annotations
@@ -38,49 +38,55 @@ ALL = "texts"
 
 
 class JudgePrompt(Prompt):
-    """A prompt for judges; one with a question of its own has its scale as well."""
+    """A prompt for judges; a prompt with its own question also has its own scale."""
 
-    question: str = Field(default="", description="what it asks, in records; unset: the rubric's ratings, one by one")
-    lowest: float | None = Field(default=None, description="of its own question: the lowest score")
-    highest: float | None = Field(default=None, description="of its own question: the highest score")
-    decimals: int = Field(default=0, ge=0, le=3, description="of its own question: decimal places of a score")
+    question: str = Field(
+        default="", description="name of its own question in records; unset: it asks the rubric's ratings one by one"
+    )
+    lowest: float | None = Field(default=None, description="lowest score of its own question")
+    highest: float | None = Field(default=None, description="highest score of its own question")
+    decimals: int = Field(default=0, ge=0, le=3, description="decimal places of a score on its own question")
 
     @model_validator(mode="after")
     def _asks_something(self) -> JudgePrompt:
         variables = (*OF_RUBRIC, *ALIKE, ALL)
         if strange := [name for name in self.variables if name not in variables]:
-            raise ValueError(f"nothing fills {{{strange[0]}}}; {nearest(strange[0], list(variables))}")
+            raise ValueError(f"has the unknown variable {{{strange[0]}}}; {nearest(strange[0], list(variables))}")
         if not {ALL, *ALIKE} & set(self.variables):
-            raise ValueError(f"never shows the texts; put {{{ALL}}} where the judge shall read them")
+            raise ValueError(f"does not show the texts; put {{{ALL}}} where the judge should read them")
         of_rubric = [name for name in OF_RUBRIC if name in self.variables]
         if self.question and of_rubric:
-            raise ValueError(f"has a question of its own, and takes {{{of_rubric[0]}}} from the rubric; leave one out")
+            raise ValueError(
+                f"has its own question but also takes {{{of_rubric[0]}}} from the rubric; remove one of them"
+            )
         if not self.question and not {"question", "points"} <= set(self.variables):
-            raise ValueError("puts no question: name one of its own in `question`, or take {question} and {points}")
+            raise ValueError(
+                "asks no question: name its own in `question`, or use the rubric's {question} and {points}"
+            )
         scale = self.lowest, self.highest
         if bool(self.question) == (None in scale) or (self.question and not scale[0] < scale[1]):  # type: ignore[operator]
-            raise ValueError("lowest and highest go with a question of its own, the lower one first")
+            raise ValueError("lowest and highest belong to a question of its own, and lowest must be below highest")
         return self
 
 
 @dataclass(frozen=True)
 class Scale:
-    """The scores that are on a question's scale."""
+    """The scale of a question."""
 
     lowest: float
     highest: float
     decimals: int = 0
-    points: tuple[float, ...] = ()  #: those of a scale that has some, and no decimals
+    points: tuple[float, ...] = ()  #: the scale's points; empty on a scale with decimals or a continuous one
 
     @property
     def labels(self) -> list[str]:
-        """The points as they are written; none on a scale with decimals."""
+        """The points as texts; empty on a scale without points."""
         return [str(point) for point in self.points]
 
 
 @dataclass(frozen=True)
 class JudgeMessage:
-    """A question to a judge about a pair; `prompt_hash` covers all of it but the texts."""
+    """A question to a judge about a pair; `prompt_hash` covers everything except the texts."""
 
     pair: JudgedPair
     question: str
@@ -96,12 +102,14 @@ class JudgeMessage:
 
 
 def load_judge_prompt(path: Path, spec: JudgeSpec, where: str) -> JudgePrompt:
-    """A judge's prompt. Raises StudyError where there is none, or it does not go with what the study says of it."""
+    """Read a judge's prompt. Raises StudyError if it is missing or contradicts the judge's settings in the study."""
     prompt = read_prompt(path, JudgePrompt)
     if "down" in spec.orders and "points" not in prompt.variables:
-        raise StudyError(f"{where}: the scale of {prompt.name!r} has one order; write orders: [up]")
+        raise StudyError(f"{where}: prompt {prompt.name!r} cannot reverse its scale; write orders: [up]")
     if prompt.decimals and spec.score == "expected":
-        raise StudyError(f"{where}: {prompt.name!r} wants decimals, which are several tokens; write score: text")
+        raise StudyError(
+            f"{where}: prompt {prompt.name!r} asks for decimals, which take several tokens; write score: text"
+        )
     return prompt
 
 
@@ -118,7 +126,7 @@ class Questionnaire:
         self.reading: Reading = spec.score or ("text" if self.prompt.decimals else "expected")
         ratings = [self.prompt.question] if self.prompt.question else rubric.rating_names()
         if not ratings:
-            raise StudyError(f"{where}: rubric {rubric.name!r} has no rating, and judges give no others")
+            raise StudyError(f"{where}: rubric {rubric.name!r} has no rating question, and judges answer no other kind")
         if unknown := [name for name in spec.questions if name not in ratings]:
             raise StudyError(f"{where}: no question {unknown[0]!r}; {nearest(unknown[0], ratings)}")
         self.questions = [name for name in ratings if not spec.questions or name in spec.questions]
@@ -126,9 +134,9 @@ class Questionnaire:
         self._hashes: dict[tuple[str, ...], str] = {}
 
     def askings(self, pair: JudgedPair) -> Iterator[JudgeMessage]:
-        """Every question about a pair, with the scale in every order."""
+        """Yield every question about a pair, with the scale in every order."""
         if pair.fields and ALL not in self.prompt.variables:
-            raise StudyError(f"prompt {self.prompt.name!r} shows pairs of texts alone; take one with {{{ALL}}}")
+            raise StudyError(f"prompt {self.prompt.name!r} shows only pairs of texts; use one with {{{ALL}}}")
         for question in self.questions:
             for order in self.spec.orders:
                 if self.prompt.question or any(
@@ -158,7 +166,7 @@ class Questionnaire:
         return self.prompt.render({name: values[name] for name in self.prompt.variables})
 
     def scale(self, question: str) -> Scale:
-        """The scores that a question takes."""
+        """Return the scale of a question."""
         prompt = self.prompt
         if prompt.question and prompt.lowest is not None and prompt.highest is not None:
             whole = () if prompt.decimals else tuple(range(int(prompt.lowest), int(prompt.highest) + 1))
@@ -189,7 +197,7 @@ class Questionnaire:
         }
 
     def _texts(self, pair: Pair, values: Mapping[str, str]) -> dict[str, str]:
-        """The texts by variable."""
+        """Return the texts by variable."""
         language = self._rubric.language_for(pair.language, pair.output_language)
         titles = self._rubric.field_titles(pair.pool, language, pair.language, pair.output_language)
         shown = "\n\n".join(f"{titles.get(name, name)}:\n{value}" for name, value in values.items())
@@ -213,7 +221,7 @@ class Read:
 
 
 def read_expected(answer: Completion, scale: Scale, least_mass: float) -> Read:
-    """The mean of the scale's points by their probabilities to be the answer's first token.
+    """Compute the mean of the scale's points, weighted by their probabilities to be the answer's first token.
 
     With p_s the probability of point s: label mass m = sum p_s, score = sum s p_s / m, and entropy
     = -sum (p_s / m) ln(p_s / m), in nats. Under `least_mass` there is no score.
@@ -225,7 +233,7 @@ def read_expected(answer: Completion, scale: Scale, least_mass: float) -> Read:
     (3.75, 0.8, 0.562)
     """
     if answer.labels is None:
-        return Read(reason="no probabilities of the points came with the answer")
+        return Read(reason="the answer came without probabilities of the points")
     return _expected(answer.labels, answer.text, scale, least_mass)
 
 
@@ -233,15 +241,13 @@ def _expected(labels: Mapping[str, float], text: str, scale: Scale, least_mass: 
     shares = {point: labels.get(str(point), 0.0) for point in scale.points}
     mass = math.fsum(shares.values())
     if not (math.isfinite(mass) and mass < 1.001 and min(shares.values(), default=0.0) >= 0):
-        return Read(
-            reason=f"what came with the answer are no probabilities of the points; it begins with {shown(text)}"
-        )
+        return Read(reason=f"the answer's probabilities of the points are invalid; it begins with {shown(text)}")
     if mass == 0:
-        return Read(reason=f"no probability on the points; it begins with {shown(text)}", label_mass=mass)
+        return Read(reason=f"the points have probability 0; the answer begins with {shown(text)}", label_mass=mass)
     of_points = [share / mass for share in shares.values() if share > 0]
     entropy = abs(math.fsum(share * math.log(share) for share in of_points))
     if mass < least_mass:
-        line = f"only {mass:.3f} of the probability is on the points (least_mass {least_mass:g}); it begins with"
+        line = f"the points have probability {mass:.3f}, below least_mass {least_mass:g}; the answer begins with"
         return Read(reason=f"{line} {shown(text)}", label_mass=mass, entropy=entropy)
     score = math.fsum(point * share for point, share in shares.items()) / mass
     return Read(score, "", min(mass, 1.0), entropy)
@@ -254,14 +260,14 @@ def read_text(answer: Completion, scale: Scale) -> Read:
     >>> read_text(Completion("4"), scale).score
     4.0
     >>> [read_text(Completion(text), scale).reason for text in ("4/5", "7", "four", "4.5")]
-    ["no number alone: '4/5'", 'off the scale 1 to 5: 7', "no number alone: 'four'", 'between two points: 4.5']
+    ["not just a number: '4/5'", 'off the scale 1 to 5: 7', "not just a number: 'four'", 'between two points: 4.5']
     """
     text, reason = spoken(answer)
     if reason:
         return Read(reason=reason)
     match = _NUMBER.fullmatch(text)
     if not match:
-        return Read(reason=f"no number alone: {shown(text)}")
+        return Read(reason=f"not just a number: {shown(text)}")
     number = float(match[1])
     if not scale.lowest <= number <= scale.highest:
         return Read(reason=f"off the scale {scale.lowest:g} to {scale.highest:g}: {match[1]}")
@@ -280,7 +286,7 @@ def spoken(answer: Completion) -> tuple[str, str]:
 
 
 def shown(text: str) -> str:
-    """The beginning of an answer, in a line."""
+    """Return the beginning of an answer as one line."""
     text = " ".join(text.split())
     return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]} ...")
 
@@ -288,7 +294,7 @@ def shown(text: str) -> str:
 Place = tuple[str, str, str]  # what is judged, question, order
 Answer = str | dict[str, float]
 _Share = Annotated[float, Field(ge=0, le=1, strict=True)]
-#: told apart by what they are, so that a share that is none is not called a bad text
+#: chosen by the answer's type, so that an invalid share is not reported as an invalid text
 _Answer = Annotated[
     Annotated[str, Tag("text")] | Annotated[dict[str, _Share], Tag("points")],
     Discriminator(lambda answer: "points" if isinstance(answer, dict) else "text"),
@@ -296,20 +302,21 @@ _Answer = Annotated[
 
 
 class RecordedJudgement(Record):
-    """One line of the file."""
+    """A line of a file of recorded judgements."""
 
     original: str = ""
     transformed: str = ""
-    fields: str = Field(default="", description="what `pairs.parquet` has in its column of this name")
+    fields: str = Field(default="", description="the pair's value of the column `fields` in `pairs.parquet`")
     order: Order = "up"
     answers: dict[str, _Answer] = Field(
-        min_length=1, description="by question: the answer as it came, or the points' probabilities to be its first one"
+        min_length=1,
+        description="by question: the answer as it came, or the points' probabilities to be its first token",
     )
 
     @model_validator(mode="after")
     def _of_something(self) -> RecordedJudgement:
         if not self.fields and not (self.original and self.transformed):
-            raise ValueError("names what was judged by original and transformed, or by fields")
+            raise ValueError("must name the judged texts by `original` and `transformed`, or by `fields`")
         return self
 
 
@@ -324,14 +331,14 @@ def refuse_no_recording(path: Path) -> None:
 
 
 def load_recorded(path: Path) -> dict[Place, Answer]:
-    """All judgements of a file. Raises DataError with file and line."""
+    """Read all judgements of a file. Raises DataError with file and line."""
     refuse_no_recording(path)
     recorded: dict[Place, Answer] = {}
     for number, line in record_lines(path, RecordedJudgement):
         for question, answer in line.answers.items():
             key = line.fields or _pair(line.original, line.transformed), question, line.order
             if key in recorded:
-                raise DataError(f"{path}: line {number}: a second answer on the same {question}; keep one")
+                raise DataError(f"{path}: line {number}: a second answer to {question} on the same texts; keep one")
             recorded[key] = answer
     return recorded
 
@@ -355,9 +362,9 @@ class RecordedJudgements:
         key = pair.fields or _pair(pair.original, pair.transformed), asking.question, asking.order
         answer = self.recorded.get(key)
         if answer is None:
-            raise TextUnansweredError(f"nothing recorded on {asking.question}, scale {asking.order}")
+            raise TextUnansweredError(f"no recorded answer to {asking.question}, scale {asking.order}")
         text, shares = (answer, None) if isinstance(answer, str) else ("", answer)
         return Completion(text, labels=shares, repeatable=False)
 
     async def close(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing: there is no connection to close."""

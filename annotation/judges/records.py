@@ -1,4 +1,4 @@
-"""Records of judges: one judgement of an output by one judge, on one question, with the scale in one order."""
+"""Records of judges: one judgement by one judge of one output, on one question, with the scale in one order."""
 
 from __future__ import annotations
 
@@ -14,17 +14,19 @@ from pydantic import Field
 from plumbline.frames import filled, need, numbers, once
 from plumbline.records import Number, Pair, Record
 
-UNDRAWN = "undrawn"  # the stratum of outputs that judges rate and no sample could have
+UNDRAWN = "undrawn"  # the stratum of outputs that judges rate although no sample could have contained them
 
 
 class JudgedPair(Pair):
-    """A pair that judges rate (`judgements/judged.parquet`): of the sample, or drawn as that was."""
+    """A pair that judges rate (`judgements/judged.parquet`): from the sample, or drawn in the same way."""
 
     stratum: str = Field(
-        description="language, task, data set, output language, third by length, and how many near-duplicates it has:"
-        " where it was drawn; `undrawn` for what no sample could have"
+        description="the stratum it was drawn from: language, task, data set, output language, third by length, number"
+        " of near-duplicates; `undrawn` if no sample could have contained it"
     )
-    place: int = Field(description="its place among the judged of its transformation, from 1; the sample's come first")
+    place: int = Field(
+        description="its place among its transformation's judged pairs, from 1; the sample's pairs come first"
+    )
 
 
 class Judgement(Record):
@@ -32,39 +34,44 @@ class Judgement(Record):
 
     KEY = ("key",)
     key: str = Field(description="identity: hash of judge, prompt, question, order and pair")
-    pair_id: str = Field(description="which pair, as `pairs.parquet` has it")
+    pair_id: str = Field(description="id of the pair, as in `pairs.parquet`")
     judge: str = Field(description="the judge's name in the study")
     question: str = Field(description="name of the question, such as quality or similarity")
     order: Literal["up", "down"] = Field(description="the scale's points from the lowest (up) or the highest (down)")
-    transformation: str = Field(description="its transformation, or group; original for two texts with a gold score")
-    pool: str = Field(description="transformations rated together, as `pairs.parquet` has it")
+    transformation: str = Field(
+        description="the pair's transformation or group; `original` for two texts with a gold score"
+    )
+    pool: str = Field(description="name of the transformations rated together, as in `pairs.parquet`")
     dataset: str = Field(description="first data set of the study that holds the original")
     task_type: str = Field(description="that data set's task")
     language: str = Field(description="language of the original")
     output_language: str = Field(description="language that the transformed text should be in")
     seed: int = Field(description="transformation seed")
-    stratum: str = Field(description="where the pair was drawn from, as `judged.parquet` has it")
+    stratum: str = Field(description="the pair's stratum, as in `judged.parquet`")
     generator: str = Field(description="the model that made the transformed text")
-    score: Number = Field(description="the judgement, on the question's scale; NaN where there is none")
+    score: Number = Field(description="the score, on the question's scale; NaN if there is none")
     mode: Literal["expected", "text"] = Field(
-        description="expected: mean of the points by their probabilities; text: the number that was written"
+        description="expected: mean of the points, weighted by their probabilities; text: the number in the answer"
     )
     label_mass: Number = Field(
-        default=math.nan, description="of `expected`: probability that the first token is a point; NaN otherwise"
+        default=math.nan, description="for `expected`: probability that the first token is a point; NaN otherwise"
     )
     entropy: Number = Field(
-        default=math.nan, description="of `expected`: entropy of the points' shares of that, in nats; NaN otherwise"
+        default=math.nan,
+        description="for `expected`: entropy of the points' shares of `label_mass`, in nats; NaN otherwise",
     )
-    text: str = Field(description="the answer as it came; of `expected` its first token")
+    text: str = Field(description="the answer as it came; for `expected` its first token")
     status: Literal["ok", "failed", "unanswered"] = Field(
-        description="failed: cannot be read as a score; unanswered: no answer came, the next run asks again"
+        description="failed: the answer is not a score; unanswered: no answer came, and the next run asks again"
     )
     reason: str = Field(description="why there is no score; empty otherwise")
     attempts: int = Field(description="answers received")
     model: str = Field(description="the judge's model")
-    kind: Literal["vllm", "openai", "recorded"] = Field(description="the judge's kind; recorded ones were not asked")
+    kind: Literal["vllm", "openai", "recorded"] = Field(
+        description="the judge's kind; `recorded` judges were not asked"
+    )
     judge_hash: str = Field(description="hash of the judge's model, revision, sampling and way of reading")
-    prompt_hash: str = Field(description="hash of what it was asked, but the texts")
+    prompt_hash: str = Field(description="hash of the prompt without the texts")
     finished_at: datetime = Field(description="when the answer was received, UTC")
 
 
@@ -72,7 +79,7 @@ class ModelAnswer(Record):
     """One answer of a language model that does people's tasks (`human/models/<model>.parquet`)."""
 
     KEY = ("key",)
-    key: str = Field(description="identity: hash of model, of all that it was told but the texts, and of the texts")
+    key: str = Field(description="identity: hash of model, prompt and items")
     annotator: str = Field(description="the model's name in the study")
     task: str = Field(description="the task's name in the study")
     asked: str = Field(
@@ -81,119 +88,127 @@ class ModelAnswer(Record):
     pair_ids: tuple[str, ...] = Field(
         description="ids of the items that it was shown, as in `pairs.parquet`; for clustering all items"
     )
-    answers: str = Field(description="JSON: by id and question what was answered; empty where nothing can be read")
+    answers: str = Field(description="JSON: the answer by id and question; empty if the reply cannot be read")
     text: str = Field(description="the answer as it came")
     status: Literal["ok", "failed", "unanswered"] = Field(
-        description="failed: cannot be read as an answer; unanswered: none came, the next run asks again"
+        description="failed: the reply is not an answer; unanswered: no reply came, and the next run asks again"
     )
     reason: str = Field(description="why there is no answer; empty otherwise")
     attempts: int = Field(description="answers received")
     model: str = Field(description="the model")
-    kind: Literal["vllm", "openai", "recorded"] = Field(description="its kind; recorded ones were not asked")
+    kind: Literal["vllm", "openai", "recorded"] = Field(
+        description="the model's kind; `recorded` models were not asked"
+    )
     annotator_hash: str = Field(description="hash of the model, its revision, sampling and seed")
-    prompt_hash: str = Field(description="hash of what it was told, but the texts")
+    prompt_hash: str = Field(description="hash of the prompt without the texts")
     finished_at: datetime = Field(description="when the answer was received, UTC")
 
 
 class SelectedFrom(Record):
-    """A generator among which `judge select` chose."""
+    """A generator that `judge select` could choose."""
 
     generator: str = Field(description="its name in all tables")
     model: str = Field(description="its model")
     revision: str = Field(description="the model's revision; empty where the study names none")
-    kind: str = Field(description="its kind; recorded ones were not asked")
-    outputs_sha256: str = Field(description="hash of the folder of its outputs, as the manifest has it")
-    error_rate: Number = Field(description="errors of first attempts, mean over transformations, from 0 to 1")
-    judged: bool = Field(description="whether it is among the `best` with the lowest error rates")
-    judged_outputs: str = Field(description="hash of the outputs of it that judges rated; empty without any")
-    mean: Number = Field(default=math.nan, description="mean judgement; NaN where it was not compared")
+    kind: str = Field(description="its kind; `recorded` generators were not asked")
+    outputs_sha256: str = Field(description="hash of the folder of its outputs, as in the manifest")
+    error_rate: Number = Field(description="error rate of first attempts, mean over transformations, from 0 to 1")
+    judged: bool = Field(description="whether it is one of the `best` generators with the lowest error rates")
+    judged_outputs: str = Field(description="hash of its judged outputs; empty if there are none")
+    mean: Number = Field(default=math.nan, description="mean score; NaN if the generator was not compared")
     low: Number = Field(default=math.nan, description="lower end of its 95% interval over source samples")
     high: Number = Field(default=math.nan, description="upper end")
-    letters: str = Field(default="", description="generators that share one do not differ significantly")
-    n: int = Field(default=0, description="source samples that the mean is of")
+    letters: str = Field(default="", description="generators that share a letter do not differ significantly")
+    n: int = Field(default=0, description="number of source samples in the mean")
 
 
 class SelectedBy(Record):
-    """A judge that `judge select` rests on."""
+    """A judge whose scores `judge select` used."""
 
     judge: str = Field(description="its name in the study")
     model: str = Field(description="its model")
     revision: str = Field(description="the model's revision; empty where the study names none")
-    kind: Literal["vllm", "openai", "recorded"] = Field(description="recorded ones were not asked")
+    kind: Literal["vllm", "openai", "recorded"] = Field(
+        description="the judge's kind; `recorded` judges were not asked"
+    )
     seed: int = Field(description="seed of the first attempt")
     orders: tuple[str, ...] = Field(description="orders of the scale's points")
-    reading: Literal["expected", "text"] = Field(description="how its answers are read, where it can be so")
+    reading: Literal["expected", "text"] = Field(description="how its answers are read, if its server allows it")
     judge_hash: str = Field(description="hash of its model, revision, sampling and way of reading")
     prompt: str = Field(description="its prompt's name")
     prompt_sha256: str = Field(description="hash of the prompt's file")
-    n: int = Field(description="judgements with a score on the question")
-    judgements: str = Field(description="hash of these: their identities and scores; empty without any")
+    n: int = Field(description="number of its judgements with a score on the question")
+    judgements: str = Field(description="hash of those judgements' identities and scores; empty if there are none")
 
 
 class SelectedPair(Record):
-    """Two generators beside each other."""
+    """A comparison of two generators."""
 
     first: str = Field(description="the one with the higher mean")
     second: str = Field(description="the other")
-    difference: Number = Field(description="of their means")
+    difference: Number = Field(description="difference of their means")
     low: Number = Field(description="lower end of its 95% interval")
     high: Number = Field(description="upper end")
-    p: Number = Field(description="of the paired bootstrap")
-    p_holm: Number = Field(description="after Holm's correction over all pairs")
-    significant: bool = Field(description="whether that is below 0.05")
+    p: Number = Field(description="p of the paired bootstrap")
+    p_holm: Number = Field(description="p after Holm's correction over all pairs")
+    significant: bool = Field(description="whether `p_holm` is below 0.05")
 
 
 class Selection(Record):
     """The choice of `judge select`, with its candidates and rule (`judge_select/selection.json`)."""
 
     study: str = Field(description="the study's name")
-    question: str = Field(description="the question by whose answers was chosen")
-    chosen: str = Field(description="the generator with the highest mean; empty where none can be chosen")
-    why_none: str = Field(description="why none can be; empty where one is chosen")
-    not_told_apart: tuple[str, ...] = Field(description="those that share a letter with it")
-    doubts: tuple[str, ...] = Field(description="what makes the choice doubtful; beside it, no person has said so")
+    question: str = Field(description="the question whose scores decide")
+    chosen: str = Field(description="the generator with the highest mean; empty if none can be chosen")
+    why_none: str = Field(description="why no generator can be chosen; empty if one is")
+    not_told_apart: tuple[str, ...] = Field(
+        description="generators that do not differ significantly from the chosen one"
+    )
+    doubts: tuple[str, ...] = Field(description="reasons to doubt the choice, besides that no person has confirmed it")
     missing: tuple[str, ...] = Field(
-        description="what the choice had to do without, each with the command that makes it"
+        description="missing outputs and judgements, each with the command that produces it"
     )
     recorded: tuple[str, ...] = Field(description="judges and generators that are recordings")
     rule: str = Field(description="the rule in words")
-    best: int = Field(description="how many with the lowest error rates are compared")
+    best: int = Field(description="how many generators, those with the lowest error rates, are compared")
     seed: int = Field(description="seed of all resamples (sample.seed)")
     transformation_seeds: tuple[int, ...] = Field(description="seeds of the outputs (seeds)")
-    resamples: int = Field(description="resamples of each interval and comparison; 0 without any")
-    compared: int = Field(description="judgements of each generator that the means are of: those that all of them have")
-    left_out: int = Field(description="judgements that count for none, since a generator lacks them")
-    generators: tuple[SelectedFrom, ...] = Field(description="all with outputs, the lowest error rate first")
+    resamples: int = Field(description="resamples of each interval and comparison; 0 if there are none")
+    compared: int = Field(
+        description="judgements of each generator in the means: those that every compared generator has"
+    )
+    left_out: int = Field(description="judgements left out because a generator lacks them")
+    generators: tuple[SelectedFrom, ...] = Field(description="all generators with outputs, lowest error rate first")
     judges: tuple[SelectedBy, ...] = Field(description="the study's judges")
-    comparisons: tuple[SelectedPair, ...] = Field(description="the compared generators two by two")
+    comparisons: tuple[SelectedPair, ...] = Field(description="comparisons of every two generators")
     study_sha256: str = Field(description="hash of the study's file")
     texts_sha256: str = Field(description="hash of texts.parquet")
-    versions: dict[str, str] = Field(description="of Python and the packages that made the numbers")
+    versions: dict[str, str] = Field(description="versions of Python and of the packages that computed the numbers")
 
 
 class BesideVerdict(Record):
     """A verdict, with the decision of the same rule on people and judges (`verdicts_with_judges.json`)."""
 
-    transformation: str = Field(description="the verdict's")
-    language: str = Field(description="the verdict's")
-    task_type: str = Field(description="the verdict's; empty where tasks share one")
-    decision: Literal["accepted", "rejected", "undecided"] = Field(
-        description="what people's ratings decide: the verdict, and what the evaluation goes by"
-    )
+    transformation: str = Field(description="the verdict's transformation")
+    language: str = Field(description="the verdict's language")
+    task_type: str = Field(description="the verdict's task; empty if one verdict covers all tasks")
+    decision: Literal["accepted", "rejected", "undecided"] = Field(description="decision on people's ratings alone")
     with_judges: Literal["accepted", "rejected", "undecided", ""] = Field(
-        description="what the rule would decide of people and judges, for information; empty where they are refused"
+        description="decision of the same rule on people and judges together; empty if judges are refused"
     )
-    reasons: tuple[str, ...] = Field(description="of that decision")
-    rests_on: str = Field(description="by question: people + judges: 100 rated, 900 judged, worth 179")
+    reasons: tuple[str, ...] = Field(description="reasons of that decision")
+    rests_on: str = Field(
+        description="by question: rated pairs, judged outputs, and the number of rated pairs that both are worth"
+    )
     differ: bool = Field(description="whether the two decisions differ")
-    why_not: str = Field(description="by question, why judges are refused; empty where they are not")
-    judges: tuple[str, ...] = Field(description="the judges, whose mean counts")
-    recorded: tuple[str, ...] = Field(description="those of them that were not asked: their answers come from a file")
+    why_not: str = Field(description="why judges are refused, by question; empty if they are not")
+    judges: tuple[str, ...] = Field(description="the judges; the mean of their scores counts")
+    recorded: tuple[str, ...] = Field(description="the judges that were not asked: their answers come from a file")
     simulated: bool = Field(description="whether ratings that count are simulated")
     pairs_sha256: str = Field(description="hash of the sample that the verdict rests on (pairs.parquet)")
-    ratings_sha256: str = Field(description="hash of the ratings that it rests on (ratings.parquet)")
+    ratings_sha256: str = Field(description="hash of the ratings that the verdict rests on (ratings.parquet)")
     rule_id: str = Field(description="hash of the rule")
-    judgements: str = Field(description="hash of what the judges were given and said, as far as it counts")
+    judgements: str = Field(description="hash of the judges' inputs and of their scores that count")
 
 
 KEY = ("judge", "question", "order", "pair_id")
@@ -201,10 +216,10 @@ STATUSES = ("ok", "failed", "unanswered")
 
 
 def checked(judgements: pd.DataFrame, more: Sequence[str] = ()) -> pd.DataFrame:
-    """The judgements with their scores as numbers; `more` are further columns that must be there.
+    """Return the judgements with their scores as numbers; `more` are further required columns.
 
-    Raises ValueError for a frame without the columns, a judgement twice, an unknown status, one that is ok without a
-    finite score, and one that is not ok with a score.
+    Raises ValueError for missing columns, a repeated judgement, an unknown status, an ok judgement without a finite
+    score, and any other judgement with a score.
     """
     filled(judgements, (*KEY, "status", *more), "judgements")
     need(judgements, ("score",), "judgements")
@@ -214,9 +229,9 @@ def checked(judgements: pd.DataFrame, more: Sequence[str] = ()) -> pd.DataFrame:
         raise ValueError(f"judgements: unknown status {strange.iloc[0]!r}; it must be one of {', '.join(STATUSES)}")
     scores, ok = numbers(judgements["score"], "judgements"), (judgements["status"] == "ok").to_numpy()
     if (ok & ~np.isfinite(scores)).any():
-        raise ValueError("judgements: one that is ok has no score; what cannot be read is failed")
+        raise ValueError("judgements: a row with status ok has no score; an unreadable answer has status failed")
     if (~ok & ~np.isnan(scores)).any():
-        raise ValueError("judgements: one that is not ok has a score; it says nothing, so its score is NaN")
+        raise ValueError("judgements: a row whose status is not ok has a score; set that score to NaN")
     return judgements.assign(score=scores)
 
 
@@ -227,16 +242,16 @@ def on_scale(judgements: pd.DataFrame, scale: Sequence[float]) -> None:
     if off.any():
         row = judgements.iloc[int(off.argmax())]
         raise ValueError(
-            f"judgements: {row['score']:g} of {row['judge']} lies off the scale from {scale[0]:g} to {scale[-1]:g}"
-            f" ({off.sum()} of {len(off)} do); what is off the scale is failed"
+            f"judgements: score {row['score']:g} of {row['judge']} lies off the scale from {scale[0]:g} to"
+            f" {scale[-1]:g} ({off.sum()} of {len(off)} do); such an answer has status failed"
         )
 
 
 def over_orders(judgements: pd.DataFrame, more: Sequence[str] = ()) -> pd.DataFrame:
-    """One row a judge, question and output: the mean over all orders in which the judge read; NaN where one failed.
+    """Return a row for each judge, question and output: the mean over all orders of the scale; NaN if one failed.
 
-    A mean over fewer orders than the judge's others would be one of something else. `more` are columns of the output
-    to keep. Columns: judge, question, pair_id, score, *more.
+    A mean over fewer orders would not be comparable with the judge's others. `more` are columns of the output to
+    keep. Columns: judge, question, pair_id, score, *more.
     """
     scores = checked(judgements, more)
     keys = ["judge", "question", "pair_id"]
@@ -251,14 +266,14 @@ def over_orders(judgements: pd.DataFrame, more: Sequence[str] = ()) -> pd.DataFr
 def together(scores: pd.DataFrame, judges: Sequence[str]) -> pd.DataFrame:
     """Return the mean of some judges' scores for each question and output; NaN if one of them is missing.
 
-    `scores` are those of `over_orders`. Raises ValueError for a judge that is not there. Columns: question, pair_id,
+    `scores` are those of `over_orders`. Raises ValueError for a judge without judgements. Columns: question, pair_id,
     score.
     """
     names = list(dict.fromkeys(judges))
     judge_names = set(scores["judge"])
     if missing := [name for name in names if name not in judge_names]:
         raise ValueError(
-            f"judgements: there are none of {missing[0]!r}; there are {', '.join(sorted(judge_names)) or 'none'}"
+            f"judgements: none are by judge {missing[0]!r}; the judges are {', '.join(sorted(judge_names)) or 'none'}"
         )
     wide = scores.pivot(index=["question", "pair_id"], columns="judge", values="score")[names]
     return wide.mean(axis=1, skipna=False).rename("score").reset_index()

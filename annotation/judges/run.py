@@ -1,8 +1,8 @@
-"""Judges at work: every question that is left goes to its judge, and what comes back is in the journal at once.
+"""Runs of judges: each open question goes to its judge, and each answer goes to the journal at once.
 
-A judge is vLLM in this process, a chat server, or a file; what each cannot do is said aloud. Reasoning models are told
-not to think (`enable_thinking: false` in their chat templates). Where a server does not take that, what is thought
-aloud is cut off from the answer. Judgements by other prompts or settings, or of pairs that are judged no more, stay.
+A judge is vLLM in this process, a chat server, or a file; a run prints what a server cannot do. Reasoning models are
+told not to think (`enable_thinking: false` in their chat templates). If a server refuses that, thoughts are cut off
+from the answer. Judgements by other prompts or settings, or of pairs no longer judged, are kept.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ if TYPE_CHECKING:
 OF_PAIR = ("pair_id", "transformation", "pool", "dataset", "task_type", "language", "output_language", "seed",
            "stratum")  # fmt: skip
 _QUIET = {"enable_thinking": False}
-_WAITING = 8  # batches in flight: one whose answers are a token long ends all at once, and the next must be there
+_WAITING = 8  # batches in flight: one-token answers end all at once, and the next batch must be ready
 
 
 class _PromptHolder(Protocol):
-    """A prompt; `prompt_hash` covers all of it but the texts."""
+    """A prompt; `prompt_hash` covers everything except the texts."""
 
     @property
     def prompt_hash(self) -> str: ...
@@ -109,7 +109,7 @@ class PromptedAnswers(AnswerTable[Q, R]):
         return JudgeRun(self.spec.name, self.spec.model, self.spec.kind, counts, share)
 
     def forecast(self, tokens: int) -> JudgeForecast:
-        """Return the numbers of answers present and missing; a missing answer has about so many tokens."""
+        """Return the numbers of answers present and missing; the missing ones have about `tokens` tokens."""
         characters, recorded = sum(len(asking.message) for asking in self.jobs()), self.spec.kind == "recorded"
         return JudgeForecast(self.spec.name, self.wanted - self.todo, self.todo, characters, tokens, recorded)
 
@@ -137,13 +137,13 @@ class JudgeProgress(PromptedAnswers[JudgeMessage, Judgement]):
         super().__init__(study, name, Judgement, questions.items, COMMAND, again=again)
 
     def key(self, asking: JudgeMessage) -> str:
-        """Identity of a judgement: of all that changes it."""
+        """Return the identity of a judgement: a hash of everything that can change it."""
         position = asking.question, asking.order, asking.pair.pair_id
         return identity("judgement-v1", self.hash, asking.prompt_hash, *position)
 
 
 def judge_hash(spec: JudgeSpec, reading: Reading, resolve: Callable[[str], Path]) -> str:
-    """Identity of a judge: model, revision, sampling, seed and way of reading; of a recorded one its file's content."""
+    """Return the identity of a judge: model, revision, sampling, seed and reading; if recorded, its file's content."""
     of_file = []
     if spec.kind == "recorded":
         refuse_no_recording(path := resolve(spec.recording))
@@ -162,7 +162,7 @@ class JudgeChatClient:
 
     @property
     def concurrency(self) -> int:
-        """The model's."""
+        """The model's concurrency."""
         return self.chat.concurrency
 
     async def answer(self, asking: JudgeMessage, attempt: Attempt, *, labels: bool) -> Completion:
@@ -177,7 +177,7 @@ class JudgeChatClient:
         return answer
 
     async def close(self) -> None:
-        """Close the model's."""
+        """Close the model."""
         await self.chat.close()
 
 
@@ -189,8 +189,8 @@ async def start(
 ) -> C | JudgeChatClient:
     """Start a model and return its client; for a recorded model call `recorded` with its file.
 
-    `labels` are the points whose probabilities will be asked for; none are for text. Says on the terminal what it
-    cannot do. Raises StudyError for a label that is several tokens, ServiceError where there is nobody to ask.
+    `labels` are the points whose probabilities will be asked for; empty for text. Prints what the model cannot do.
+    Raises StudyError for a label of several tokens, ServiceError if the model does not answer.
     """
     if spec.kind == "recorded":
         return recorded(study.resolve(spec.recording))
@@ -238,9 +238,9 @@ async def _probed(server: ChatServer, spec: JudgeSpec | AnnotatorSpec, labels: S
 
 
 async def _probe(server: ChatServer, attempt: Attempt, labels: Sequence[str]) -> Completion:
-    """The server's answer to a first question; replies that are no chat answers end nothing, unless they all are.
+    """Return the server's answer to a first question; replies that are not chat answers are retried a few times.
 
-    Raises TextRefusedError for what the server does not take, ServiceError where it does not answer.
+    Raises TextRefusedError if the server refuses the request, ServiceError if it does not answer.
     """
     from plumbline.models.openai import STRANGE, StrangeAnswerError  # noqa: PLC0415 (extra `generation`)
 
@@ -258,9 +258,9 @@ async def _probe(server: ChatServer, attempt: Attempt, labels: Sequence[str]) ->
 
 def _say(name: str, as_text: object, thinking: bool) -> None:
     if as_text:
-        print(f"{name}: its server tells no probabilities, so scores are the numbers that it writes (mode text)")
+        print(f"{name}: the server returns no probabilities, so scores are the numbers in its answers (mode text)")
     if thinking:
-        print(f"{name}: its server cannot be told not to think; what it thinks aloud is cut off from its answers")
+        print(f"{name}: the server cannot turn thinking off, so thoughts are cut off from its answers")
 
 
 @dataclass(frozen=True)
@@ -270,8 +270,8 @@ class JudgeRun:
     judge: str
     model: str
     kind: str
-    counts: Counter[str]  #: ok, failed, unanswered, and those that were there
-    cached: float  #: share of the prompts' tokens that were computed before; NaN where it is not told
+    counts: Counter[str]  #: ok, failed, unanswered, and reused
+    cached: float  #: share of the prompts' tokens from the server's cache; NaN if it does not report that
 
     def line(self, what: str) -> str:
         """Return a line on the run; `what` names the answers, such as judgements."""
@@ -280,7 +280,7 @@ class JudgeRun:
         line = f"{self.judge} ({self.model}): {parts}, {counts['reused']} were there"
         if not math.isnan(self.cached):
             line += f"; {self.cached:.0%} of the prompts' tokens came from the prefix cache"
-        return f"{line}; recorded, nobody was asked" if self.kind == "recorded" else line
+        return f"{line}; recorded, no model was asked" if self.kind == "recorded" else line
 
 
 def named(specs: Sequence[JudgeSpec], names: Sequence[str], file: Path) -> list[JudgeSpec]:
@@ -306,16 +306,16 @@ def judge(study: Study, names: Sequence[str] = (), *, again: bool = False) -> li
     """Have the study's judges, or the named ones, rate the pairs that they have not rated.
 
     Writes `judgements/judged.parquet` and `judgements/<judge>.parquet`. Raises StudyError for judges that cannot be
-    asked what the study wants, ServiceError where one cannot work; what was received before stays.
+    asked the study's questions, ServiceError if a judge cannot work; answers received before stay.
     """
     of_judges = questionnaires(study, names)
-    with only_one(study.scratch / ".judging.lock", f"judges are at work for {study.name!r}"):
+    with only_one(study.scratch / ".judging.lock", f"judges are running for {study.name!r}"):
         return judge_pairs(progress_of(study, of_judges, draw_judged(study), study.judgements, again=again))
 
 
 def judge_pairs(progresses: Iterable[JudgeProgress]) -> list[JudgeRun]:
     """Ask each judge its unanswered questions, one judge after another, since each needs the whole machine."""
-    import uvloop  # noqa: PLC0415 (extra `generation`; who only reads judgements does without)
+    import uvloop  # noqa: PLC0415 (extra `generation`; reading judgements does not need it)
 
     done = []
     for progress in progresses:
@@ -336,10 +336,10 @@ def progress_of(
 
 
 def read_judgements(study: Study, names: Sequence[str] = ()) -> pd.DataFrame:
-    """The judgements that a study wants, of all judges or of some: columns as `Judgement` has them.
+    """Read the judgements that a study wants, of all judges or of some: columns as `Judgement` has them.
 
-    What was said to other prompts, by other settings, or about pairs that are judged no more is not among them. Raises
-    DataError where a judge's table is not there, damaged, or another than was written.
+    Judgements by other prompts or settings, or of pairs no longer judged, are left out. Raises DataError if a judge's
+    table is missing, damaged, or not as it was written.
     """
     progresses = progress_of(study, questionnaires(study, names), read_judged(study), study.judgements)
     frames = [progress.frame() for progress in progresses]
@@ -354,7 +354,7 @@ async def _ask_judge(progress: JudgeProgress) -> JudgeRun:
 
 
 async def ask_one(progress: JudgeProgress, client: JudgeClient, asking: JudgeMessage) -> Judgement:
-    """Ask until an answer can be read or the attempts are used up; the record tells which, and why."""
+    """Ask until an answer is readable or the attempts are used up; the record says which, and why."""
     spec = progress.questionnaire.spec
     expected = progress.questionnaire.reading == "expected" and client.tells_labels
 
@@ -401,10 +401,10 @@ class JudgeForecast:
 
 
 def forecast(progresses: Iterable[JudgeProgress], rate: float | None) -> str:
-    """A row for each judge: judgements there and left, tokens in and out; with `rate` (judgements a second) the time.
+    """Return a row for each judge: judgements there and left, tokens in and out; with `rate` (a second) the time.
 
-    A token is taken for 4 characters, of which those that many prompts begin with are computed once. An answer is a
-    token where probabilities are read, and three where a number is written.
+    A token is taken for 4 characters; servers compute a beginning that many prompts share once. An answer is one token
+    where probabilities are read, and three where a number is written.
     """
     rows = [
         progress.forecast(progress.todo * (1 if progress.questionnaire.reading == "expected" else 3))
@@ -414,7 +414,7 @@ def forecast(progresses: Iterable[JudgeProgress], rate: float | None) -> str:
 
 
 def table_of(rows: Sequence[JudgeForecast], rate: float | None, who: str, what: str) -> str:
-    """Return a forecast as a table, with the time of models that are asked."""
+    """Return a forecast as a table, with the time that models need."""
     shown = []
     for row in rows:
         tokens = (0, 0) if row.recorded else (round(row.characters / CHARACTERS_A_TOKEN), row.out)
@@ -427,5 +427,5 @@ def _time(number: int, rate: float | None, what: str) -> str:
     if not number:
         return "no model is left to ask"
     if rate is None:
-        return f"--rate N ({what} a second) tells how long it takes"
+        return f"add --rate N ({what} a second) to estimate the time"
     return f"about {duration(round(number / rate))} at {rate:g} {what} a second"

@@ -1,7 +1,7 @@
 """The choice of a generator, from error rates to letters (HTEB, A.2 and A.3; PTEB, section 3.2.2).
 
-`selection` and `effects` hold the computations; here they are put together for a study, with what makes
-the choice doubtful.
+`selection` and `effects` hold the computations; this module runs them for a study, and lists the doubts about
+the choice.
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ from plumbline.study.engines import EngineSpec, JudgeSpec
 from plumbline.words import count_words
 
 JUDGE = "annotation judge run"
-PAUSE = 60.0  # seconds; a run that says nothing for so long was stopped, or waited for its server
+PAUSE = 60.0  # seconds; a run without output for so long was stopped, or waited for its server
 
 
 @dataclass(frozen=True)
 class Missing:
-    """Something that the choice has to do without."""
+    """Missing outputs or judgements."""
 
     what: str
-    command: str  #: what makes it
+    command: str  #: the command that produces them
 
 
 _Frames = tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]  # judgements, places, outputs
@@ -78,7 +78,7 @@ class SelectionMaterial:
 
 
 def read_material(study: Study, best: int) -> SelectionMaterial:
-    """Read all of it. Raises DataError where no candidate has outputs, StudyError for a study without judges."""
+    """Read a selection's material. Raises DataError if no candidate has outputs, StudyError if there are no judges."""
     of_judges = questionnaires(study)
     candidates = output_statistics.by_generator([study])
     names = dict(zip(output_statistics.labels(candidates), candidates, strict=True))
@@ -105,7 +105,7 @@ def read_material(study: Study, best: int) -> SelectionMaterial:
 
 
 def _errors(wanted: Sequence[Study], names: Mapping[str, Study], best: int) -> tuple[pd.DataFrame, list[Missing]]:
-    """HTEB's Table 5 with the candidates that are chosen, the lowest rate first; and which have no or few outputs."""
+    """Return HTEB's Table 5 with the chosen candidates, lowest rate first, and the missing outputs."""
     studies = list(names.values())
     measure = errors_measure(output_statistics.kinds_of(studies), after_retries=False)
     rates = error_rates(output_statistics.tally(studies, measure)).set_index("generator")
@@ -121,7 +121,9 @@ def _errors(wanted: Sequence[Study], names: Mapping[str, Study], best: int) -> t
     ]
     for name, by in names.items():
         unanswered = int(rates["unanswered"][name])
-        missing += [Missing(f"{name}: {unanswered:,} outputs are to come", by.command(GENERATE))] if unanswered else []
+        missing += (
+            [Missing(f"{name}: {unanswered:,} outputs have no answer yet", by.command(GENERATE))] if unanswered else []
+        )
     columns = ["generator", "error_rate", "chosen", "reason", *RATES[:-1], "n", "failed", "unanswered"]
     return table[columns].reset_index(drop=True), missing
 
@@ -136,14 +138,14 @@ def _judgements_of(name: str, by: Study) -> tuple[_Frames | None, list[Missing]]
     places = pairs[["pair_id", "key"]].merge(_places(by), on="key")
     frames, missing = [], []
     if lost := int((~pairs["pair_id"].isin(places["pair_id"])).sum()):
-        missing.append(Missing(f"{name}: {lost:,} judged outputs are none that the study wants now", command))
+        missing.append(Missing(f"{name}: {lost:,} judged outputs are no longer in the study", command))
     for questionnaire in questionnaires(by):
         progress = JudgeProgress(by, questionnaire, judged, by.judgements)
         frame = progress.frame() if progress.path.exists() else None
         answered = 0 if frame is None else int((frame["status"] != "unanswered").sum())
         if answered < progress.wanted:
             judge = questionnaire.spec.name
-            line = f"{progress.wanted - answered:,} of {progress.wanted:,} judgements by {judge} are to come"
+            line = f"{progress.wanted - answered:,} of {progress.wanted:,} judgements by {judge} are missing"
             missing.append(Missing(f"{name}: {line}", f"{command} --judge {judge}"))
         frames += [] if frame is None else [frame[frame["pair_id"].isin(places["pair_id"])]]
     if not frames or not sum(map(len, frames)):
@@ -179,7 +181,7 @@ def _texts(by: Study) -> Iterator[Text]:
 
 
 def _seconds(by: Study) -> float:
-    """Seconds from one output to the next, as they came; pauses are left out. NaN for recordings, and a single one."""
+    """Return the mean seconds from one output to the next, without pauses; NaN for recordings and single outputs."""
     gaps: list[np.ndarray] = []
     for name, kind in by.transforming.items():
         for seed in by.seeds if kind.made_by == "generator" and by.generator.kind != "recorded" else ():
@@ -199,11 +201,11 @@ def _is_generator(judge: JudgeSpec, generator: EngineSpec) -> bool:
     return judge.model == generator.model and len(revisions) < 2
 
 
-FOLDER = "judge_select"  # of what `judge select` writes
+FOLDER = "judge_select"  # folder of the files that `judge select` writes
 
 
 def family(model: str) -> str:
-    """The family that a model's name begins with: qwen of Qwen/Qwen3-8B-AWQ. Other names may hide relatives.
+    """Return the family with which a model's name begins: qwen of Qwen/Qwen3-8B-AWQ. Other names may hide relatives.
 
     >>> family("Qwen/Qwen3-8B-AWQ"), family("gaunernst/gemma-3-27b-it-int4-awq")
     ('qwen', 'gemma')
@@ -213,9 +215,9 @@ def family(model: str) -> str:
     return start[0] if start else name
 
 
-MOST = 1000  # units of a Hodges-Lehmann centre: its bootstrap takes 8 s a judge then
-SEEN = 0.005  # points; less is 0.00 where it is printed
-OFTEN = 0.05  # share of judgements that may be left out before the choice is doubtful for it
+MOST = 1000  # units of a Hodges-Lehmann centre: with these its bootstrap takes 8 s for each judge
+SEEN = 0.005  # points; less is printed as 0.00
+OFTEN = 0.05  # share of judgements that may be left out before that is a doubt about the choice
 
 
 @dataclass(frozen=True)
@@ -227,9 +229,9 @@ class GeneratorSelection:
     doubts: tuple[str, ...] = ()  #: what makes the choice doubtful
     missing: tuple[Missing, ...] = ()
     recorded: tuple[str, ...] = ()  #: judges and generators that are recordings
-    why_none: str = ""  #: why nothing is chosen; empty where something is
-    compared: int = 0  #: judgements of each generator that the means are of: those that all of them have
-    left_out: int = 0  #: ... and those that one of them lacks
+    why_none: str = ""  #: why no generator is chosen; empty if one is
+    compared: int = 0  #: judgements of each generator in the means: those that all of them have
+    left_out: int = 0  #: judgements left out because a generator lacks them
 
 
 def choose(material: SelectionMaterial, question: str = "") -> GeneratorSelection:
@@ -246,13 +248,13 @@ def choose(material: SelectionMaterial, question: str = "") -> GeneratorSelectio
     generators = sorted(set(judgements["generator"])) if len(judgements) else []
     chosen = int(material.errors["chosen"].sum())
     if len(generators) < 2:
-        of = f"of the {chosen} with the lowest error rates" if chosen > 1 else "and a choice takes two"
-        why = f"judges have rated the outputs of {len(generators) or 'none'} {of}"
+        of = f"{chosen} generators with the lowest error rates" if chosen > 1 else "two generators that a choice needs"
+        why = f"judges have rated the outputs of {len(generators) or 'none'} of the {of}"
         return replace(chosen_by, tables=tables, why_none=why)
     try:
         common = crossed(_at_each_place(judgements, material.places), chosen_question)
     except ValueError as error:
-        why = f"{error}; with `judge_pool: all` judges rate the same texts of each"
+        why = f"{error}; with `judge_pool: all` judges rate the same texts of every generator"
         return replace(chosen_by, tables=tables, why_none=why)
     tables |= tables_of(replace(material, judgements=judgements), common, _scale(material, chosen_question))
     doubts = tuple(_doubts(material, common, tables))
@@ -260,7 +262,7 @@ def choose(material: SelectionMaterial, question: str = "") -> GeneratorSelectio
 
 
 def tables_of(material: SelectionMaterial, common: CrossJudgements, scale: Sequence[float]) -> dict[str, pd.DataFrame]:
-    """All tables on one question, of judgements that two generators or more have in common."""
+    """Return all tables on one question, of judgements that two generators or more have in common."""
     judgements, seed = material.judgements, material.study.sample.seed
     question = str(judgements["question"].iloc[0])
     everywhere = _at_each_place(judgements, material.places)
@@ -297,7 +299,7 @@ def _scale(material: SelectionMaterial, question: str) -> list[int]:
     ends = {(each.scale(question).lowest, each.scale(question).highest) for each in of_question}
     if len(ends) > 1:
         raise StudyError(
-            f"{material.study.file}: judges answer {question!r} on different scales; let one prompt ask it of all"
+            f"{material.study.file}: judges answer {question!r} on different scales; give them all one prompt"
         )
     ((low, high),) = ends
     return list(range(math.ceil(low), math.floor(high) + 1))
@@ -322,7 +324,7 @@ def _effects(common: CrossJudgements, same: Mapping[str, str], seed: int) -> dic
 
 
 def _length(judgements: pd.DataFrame, outputs: pd.DataFrame) -> pd.DataFrame:
-    """A row a judge: how its scores rise with the logarithm of the length ratio, over all outputs."""
+    """Return a row for each judge: the slope of its scores on the logarithm of the length ratio, over all outputs."""
     texts = outputs.set_index("pair_id")
     before, after = (texts[name].astype(str).map(count_words) for name in ("original", "transformed"))
     ratios = after / before.where(before > 0)
@@ -347,36 +349,36 @@ def _doubts(material: SelectionMaterial, common: CrossJudgements, tables: Mappin
     """Return the doubts about the choice, gravest first."""
     doubts = []
     if material.recorded:
-        doubts.append(f"recorded, nobody was asked: {', '.join(material.recorded)}")
+        doubts.append(f"recorded, no model was asked: {', '.join(material.recorded)}")
     if material.missing:
         doubts.append(f"{len(material.missing)} thing{'s' * (len(material.missing) > 1)} missing (below)")
     best = str(tables["ranking"]["generator"].iloc[0])
     effects = tables["effects"]
     adjusted = effects[effects["role"] == "generator"].set_index("name")["adjusted_mean"]
     if adjusted.notna().all() and adjusted.idxmax() != best:
-        doubts.append(f"without what models say of themselves {adjusted.idxmax()} is ahead (additive fit)")
+        doubts.append(f"without models' scores of their own outputs {adjusted.idxmax()} is ahead (additive fit)")
     for row in tables["self_preference"].to_dict("records") if "self_preference" in tables else []:
         if row["low"] >= SEEN:
             interval = f"[{row['low']:.2f}, {row['high']:.2f}]"
             doubts.append(
-                f"{row['model']} rates itself {row['self_preference']:.2f} {interval} above what the other cells expect"
+                f"{row['model']} rates itself {row['self_preference']:.2f} {interval} higher than the fit expects"
             )
     judges = sorted(common.cells.index.unique("judge"))
     doubts += _relatives(material, judges, list(common.cells.columns))
     share = common.left_out / (common.left_out + len(common.cells))
     if share > OFTEN:
-        doubts.append(f"{share:.0%} of the judgements are left out, since a generator lacks them")
+        doubts.append(f"{share:.0%} of the judgements are left out because a generator lacks them")
     if len(judges) == 1:
         doubts.append(f"{judges[0]} is the only judge")
     return doubts
 
 
 def _relatives(material: SelectionMaterial, judges: Sequence[str], generators: Sequence[str]) -> list[str]:
-    """Judges that are a generator themselves, or by their names of its family."""
+    """Return doubts about judges that are a generator, or belong to its model family by name."""
     models = {questionnaire.spec.name: questionnaire.spec.model for questionnaire in material.questionnaires}
     selves = [name for name in judges if material.same.get(name) in generators]
     kin = {judge: [name for name in generators if family(name) == family(models[judge])] for judge in judges}
     near = {judge: [name for name in names if material.same.get(judge) != name] for judge, names in kin.items()}
     lines = [f"judges of their own outputs: {', '.join(selves)}"] if selves else []
-    related = "; ".join(f"{judge} of {', '.join(names)}" for judge, names in near.items() if names)
-    return [*lines, *([f"judges of a relative by name: {related}"] if related else [])]
+    related = "; ".join(f"{judge} ({', '.join(names)})" for judge, names in near.items() if names)
+    return [*lines, *([f"judges of a generator's model family, by name: {related}"] if related else [])]

@@ -108,10 +108,10 @@ _SHOWN: Mapping[str, tuple[str, dict[str, str]]] = {
     "error_rates": (
         "Error rates of first attempts, means over transformations (HTEB, Table 5)",
         {"generator": "Generator", "error_rate": "Errors", "chosen": "Judged", "n": "Outputs", "failed": "Failed",
-         "unanswered": "To come", "reason": ""},
+         "unanswered": "Unanswered", "reason": ""},
     ),
     "ranking": (
-        "Means with 95% intervals over source samples; who shares a letter does not differ significantly",
+        "Means with 95% intervals over source samples; generators that share a letter do not differ significantly",
         {"generator": "Generator", "mean": "Mean", **_INTERVAL, "letters": "Letters", "n": "Samples"},
     ),
     "comparisons": (
@@ -127,19 +127,19 @@ _SHOWN: Mapping[str, tuple[str, dict[str, str]]] = {
         {"role": "Role", "name": "Name", "effect": "Effect", "adjusted_mean": "Mean", "reason": ""},
     ),
     "self_preference": (
-        "How much better models rate themselves than the fit expects; a part may be deserved",
+        "How much better models rate their own outputs than the fit expects; part of it may be deserved",
         {"model": "Model", "self_preference": "Self-preference", **_INTERVAL, "reason": ""},
     ),
     "order": (
-        "How far scores move with the order of the scale (up minus down)",
+        "Effect of the order of the scale on scores (up minus down)",
         {"judge": "Judge", "n": "Outputs", "difference": "Difference", **_INTERVAL, "large": "By a point"},
     ),
     "length": (
-        "How scores rise with length: points for each factor of e in words; a part may be deserved",
+        "Slope of scores on length: points for each factor of e in the length ratio; part of it may be deserved",
         {"judge": "Judge", "slope": "Slope", **_INTERVAL, "reason": ""},
     ),
     "between": (
-        "Judges beside each other",
+        "Agreement between judges",
         {"first": "Judge", "second": "Judge ", "n": "Outputs", "pearson": "Pearson", "spearman": "Spearman",
          "ac2": "AC2", "difference": "Difference"},
     ),
@@ -164,17 +164,17 @@ def headline(selection: GeneratorSelection) -> str:
     alike = not_told_apart(ranked)
     best_pairs = pairs[(pairs["first"] == best["generator"]) | (pairs["second"] == best["generator"])]
     if alike:
-        sure = f"not told apart from {', '.join(alike)}"
+        sure = f"not significantly better than {', '.join(alike)}"
     else:
-        sure = f"significantly better than each other one (Holm p {_p(float(best_pairs['p_holm'].max()), 'up to ')})"
+        sure = f"significantly better than every other (Holm p {_p(float(best_pairs['p_holm'].max()), 'up to ')})"
     interval = "" if math.isnan(best["low"]) else f" [{best['low']:.2f}, {best['high']:.2f}]"
-    doubtful = "; ".join([*selection.doubts, "no person has said so"])
+    doubtful = "; ".join([*selection.doubts, "no person has confirmed it"])
     chosen = f"Judges choose {best['generator']} by {selection.question}: {best['mean']:.2f}{interval}"
     return f"{chosen}, {sure}; doubtful: {doubtful}."
 
 
 def select_text(name: str, selection: GeneratorSelection) -> str:
-    """All of it for a terminal."""
+    """Return the choice and all tables as text for a terminal."""
     parts = [f"Choice of a generator, study {name}", headline(selection)]
     parts += [f"Missing: {lack.what}; run `{lack.command}`" for lack in selection.missing]
     for exhibit in exhibits(selection):
@@ -184,7 +184,7 @@ def select_text(name: str, selection: GeneratorSelection) -> str:
 
 
 def select_files(name: str, selection: GeneratorSelection, record: Selection) -> dict[str, bytes]:
-    """Every table as CSV with all its digits, all of them as printed in one page of Markdown, and the record."""
+    """Return every table as CSV in full precision, all tables as one Markdown page, and the record."""
     parts = [f"# Choice of a generator, study {as_markdown(name)}\n", f"{as_markdown(headline(selection))}\n"]
     lines = [f"- Missing: {as_markdown(lack.what)}; run `{lack.command}`\n" for lack in selection.missing]
     parts += ["".join(lines)] if lines else []
@@ -204,7 +204,9 @@ def exhibits(selection: GeneratorSelection) -> list[Exhibit]:
 
 def _notes(name: str, tables: Mapping[str, pd.DataFrame]) -> tuple[str, ...]:
     if name == "table_6":
-        return ("The average is the plain mean over judgements, a model's own among them, as in the paper.",)
+        return (
+            "The average is the plain mean over judgements, models' scores of their own outputs included (as in HTEB).",
+        )
     if name == "table_4" and tables[name]["seconds"].isna().any():
         return ("Seconds: the time from one output to the next; recordings have none.",)
     return ("Seconds: the time from one output to the next.",) if name == "table_4" else ()
@@ -217,7 +219,7 @@ def _printed(frame: pd.DataFrame, columns: Mapping[str, str]) -> pd.DataFrame:
 
 
 def _short(names: Iterable[object]) -> list[str]:
-    """The columns' names without organisations, where they stay different."""
+    """Return the columns' names without organisations, if they stay distinct."""
     plain = [str(name) for name in names]
     short = [name.rsplit("/", 1)[-1] for name in plain]
     return short if len(set(short)) == len(short) else plain

@@ -2,8 +2,8 @@
 
 Those with the lowest error rates judge each other, sample by sample (HTEB, A.2, A.3, Tables 5 to 7).
 
-Every mean here is over the same judgements for all generators: where one of them lacks a judgement (its output failed,
-or a judge's answer did), that judgement is left out for all, and it is said how many that are.
+Every mean here is over the same judgements for all generators: a judgement that one of them lacks (its output or the
+judge's answer failed) is left out for all, and the number of these is reported.
 """
 
 from __future__ import annotations
@@ -24,29 +24,29 @@ from plumbline.statistics.estimates import stream
 from plumbline.statistics.paired import hodges_lehmann_bootstrap, holm, letter_display, paired_bootstrap
 
 ALPHA = 0.05
-SMALLEST = 0.001  # the smallest adjusted p that is to be told from others, as HTEB reports it
-CELL = ["judge", "transformation", "sample", "text_id"]  # what one judgement is about, whoever generated
+SMALLEST = 0.001  # the smallest adjusted p to be distinguished, as HTEB reports it
+CELL = ["judge", "transformation", "sample", "text_id"]  # identify a judgement, whichever the generator
 
 
 def lowest_error_rates(error_rates: Mapping[str, float], k: int = 5) -> pd.DataFrame:
-    """Candidates by their total error rate, and which k are chosen: generator, error_rate, chosen, reason.
+    """Return candidates by total error rate, and which k are chosen: generator, error_rate, chosen, reason.
 
-    `error_rates` are shares from 0 to 1 (NaN is never chosen); equal ones stand in the order of their names. Raises
-    ValueError for k below 1, and where there are fewer than k with a rate.
+    `error_rates` are shares from 0 to 1 (NaN is never chosen); equal rates are ordered by name. Raises ValueError for k
+    below 1, and if fewer than k have a rate.
 
     Source: HTEB, A.2 and Table 5, with k = 5.
     """
     rates = {str(name): float(rate) for name, rate in error_rates.items()}
     if off := [name for name, rate in rates.items() if not (math.isnan(rate) or 0 <= rate <= 1)]:
-        raise ValueError(f"error rates are shares from 0 to 1; that of {off[0]} is {rates[off[0]]:g}")
+        raise ValueError(f"error rates are shares from 0 to 1, but the rate of {off[0]} is {rates[off[0]]:g}")
     order = sorted((name for name in rates if not math.isnan(rates[name])), key=lambda name: (rates[name], name))
     if not 1 <= k <= len(order):
-        raise ValueError(f"k is from 1 to the {len(order)} candidates that have an error rate, not {k}")
+        raise ValueError(f"k must be from 1 to {len(order)}, the number of candidates with an error rate, not {k}")
     last = rates[order[k - 1]]
     tied = [name for name in order if rates[name] == last]
     by_name = bool(set(tied) & set(order[k:]))
     rows = [
-        (name, rates[name], i < k, "tied for the last place; taken by name" if by_name and name in tied else "")
+        (name, rates[name], i < k, "tied for the last place; decided by name" if by_name and name in tied else "")
         for i, name in enumerate(order)
     ]
     rows += [(name, math.nan, False, "has no error rate") for name in sorted(rates) if math.isnan(rates[name])]
@@ -58,29 +58,27 @@ class CrossJudgements:
     """Judgements that every generator has."""
 
     cells: pd.DataFrame  #: a row for each of `CELL` (and output language, if there is one), a column a generator
-    left_out: int  #: such rows where a generator, or more than one, lacks a score
+    left_out: int  #: rows without a score for one generator or more
     failed: Mapping[str, int]  #: judgements that each generator lacks
 
     @property
     def observations(self) -> pd.DataFrame:
-        """A row a source sample, a column a generator: the mean over texts, transformations and judges (HTEB, 2.3)."""
+        """Rows by source sample, columns by generator: the mean over texts, transformations, judges (HTEB, 2.3)."""
         return self.cells.groupby("sample").mean()
 
 
 def crossed(judgements: pd.DataFrame, question: str) -> CrossJudgements:
-    """The judgements of one question on which generators can be compared.
+    """Return the judgements of one question on which generators can be compared.
 
     `judgements` also have transformation, generator, sample and text_id (`annotation.judges.records`); `language`
-    and others do not matter. Raises ValueError where there are fewer than two generators, or nothing is common to all.
+    and others do not matter. Raises ValueError for fewer than two generators, or if they have no judgement in common.
     """
     of_question = checked(judgements, (*CELL[1:], "generator"))
     of_question = of_question[of_question["question"] == question]
     scores = over_orders(of_question, (*CELL[1:], "generator"))
     generators = sorted(scores["generator"].unique())
     if len(generators) < 2:
-        raise ValueError(
-            f"a selection compares two generators or more; {question!r} has judgements of {len(generators)}"
-        )
+        raise ValueError(f"a selection needs two generators or more; {question!r} has judgements of {len(generators)}")
     if (twice := scores.duplicated([*CELL, "generator"])).any():
         row = scores[twice].iloc[0]
         raise ValueError(f"judgements: {row['judge']} judged {row['generator']}'s {row['text_id']} more than once")
@@ -92,7 +90,7 @@ def crossed(judgements: pd.DataFrame, question: str) -> CrossJudgements:
 
 
 def enough_resamples(comparisons: int, smallest: float = SMALLEST) -> int:
-    """Resamples with which Holm's smallest adjusted p can be half of `smallest`: 2 m / smallest, at least 10,000.
+    """Return the resamples at which Holm's smallest p can be half of `smallest`: 2 m / smallest, at least 10,000.
 
     A p of B resamples, the sample itself counted as one, is 1 / (B + 1) at least, and Holm multiplies it by the number
     m of comparisons: with the paper's 10 and .001, 1,000 resamples could show nothing below .01.
@@ -101,7 +99,7 @@ def enough_resamples(comparisons: int, smallest: float = SMALLEST) -> int:
 
 
 def comparisons(observations: pd.DataFrame, seed: int, resamples: int | None = None) -> pd.DataFrame:
-    """Every two generators: difference of means with its 95% interval, p, Holm's p, significant at 0.05 or not.
+    """Compare every two generators: difference of means, 95% interval, p, Holm's p, significant at 0.05 or not.
 
     `observations` have a row a source sample and a column a generator. Columns: first (the better one), second,
     difference, low, high, p, p_holm, significant, n, resamples, reason.
@@ -127,7 +125,7 @@ def comparisons(observations: pd.DataFrame, seed: int, resamples: int | None = N
 
 
 def ranking(observations: pd.DataFrame, compared: pd.DataFrame, seed: int) -> pd.DataFrame:
-    """The generators by their means: generator, mean, low, high, letters, n.
+    """Return the generators by their means: generator, mean, low, high, letters, n.
 
     The interval is Efron's percentile bootstrap over source samples, with as many resamples as the comparisons;
     generators that share a letter do not differ significantly (`comparisons`).
@@ -147,7 +145,7 @@ def ranking(observations: pd.DataFrame, compared: pd.DataFrame, seed: int) -> pd
 
 
 def not_told_apart(ranked: pd.DataFrame) -> list[str]:
-    """The generators that share a letter with the first one of a `ranking`."""
+    """Return the generators that share a letter with the first one of a `ranking`."""
     best, *others = ranked.to_dict("records")
     return [str(row["generator"]) for row in others if set(row["letters"]) & set(best["letters"])]
 
@@ -177,8 +175,8 @@ def self_preference(judgements: CrossJudgements, seed: int, resamples: int = 10_
     """Return how much better a model judges its own outputs than the additive fit expects, with a 95% interval.
 
     The fit (`annotation.judges.effects.additive_fit`) is linear in the cells, so that its mean over source samples is
-    that of the means; the interval is the percentile bootstrap over the samples that all judges judged. A part of it
-    may be deserved: only people's ratings tell. Columns: model, self_preference, low, high, n, reason.
+    that of the means; the interval is the percentile bootstrap over the samples that all judges judged. Part of it
+    may be deserved: only people's ratings can show that. Columns: model, self_preference, low, high, n, reason.
     """
     cells = judgements.cells.groupby(["sample", "judge"]).mean().unstack("judge").dropna()
     judges = sorted(judgements.cells.index.unique("judge"))
@@ -219,7 +217,7 @@ def _best_first(observations: pd.DataFrame) -> list[str]:
 
 
 def compared(judgements: pd.DataFrame, texts: pd.DataFrame) -> pd.DataFrame:
-    """Generators beside each other, by one judge each: similarity, edit distance, seconds a text (PTEB, Table 4).
+    """Compare generators, by one judge each: similarity, edit distance, seconds a text (PTEB, Table 4).
 
     `judgements` are of one question and also have `generator`; `texts` have a row an output: pair_id, generator,
     original, transformed and, where they are known, seconds (NaN or no column elsewhere). Columns: judge, generator, n
@@ -233,7 +231,7 @@ def compared(judgements: pd.DataFrame, texts: pd.DataFrame) -> pd.DataFrame:
     means = frame.groupby("generator")[["edit_distance", "seconds"]].mean()
     scores = over_orders(judgements, ("generator",))
     if scores["question"].nunique() > 1:
-        raise ValueError("judgements answer more than one question; similarity is one")
+        raise ValueError("judgements answer more than one question; select one of them")
     rows = []
     for (judge, generator), of_pair in scores.groupby(["judge", "generator"]):
         scored = of_pair["score"].dropna()

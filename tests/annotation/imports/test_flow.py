@@ -120,7 +120,7 @@ def test_the_report_comes_next_and_says_of_pairs_only_what_is_known(place: Workp
 def test_ids_without_texts_are_in_no_language(place: Workplace) -> None:
     rows = [[f"item {n}", rater, n % 5 + 1] for n in range(12) for rater in RATERS]
     write_csv(place.folder / "ratings.csv", ["item", "rater", "meaning"], rows)
-    assert "texts: none in the files; ids stand for them" in place.take("ratings.csv").out
+    assert "texts: none in the files, so ids replace them" in place.take("ratings.csv").out
 
 
 def test_a_verdict_that_hangs_on_who_rated_what_is_doubtful(place: Workplace) -> None:

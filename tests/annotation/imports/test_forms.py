@@ -78,7 +78,7 @@ def test_one_id_with_two_texts_is_refused_with_both_rows(place: Workplace) -> No
         place.folder / "texts.csv", ["item", "original", "output"], [*texts, [4, original(4), output(5, "neural")]]
     )
     line = place.refused("ratings.csv", "texts.csv")
-    assert "line 6" in line and "line 32" in line and "is two things" in line
+    assert "line 6" in line and "line 32" in line and "has two values of 'output'" in line
 
 
 def test_amazons_results(place: Workplace) -> None:

@@ -84,18 +84,18 @@ def test_an_answer_about_groups_is_one_for_each_text() -> None:
     [
         (ONE, "It is about tea.", "not among the answers: 'It is about tea.'"),
         (ONE, '{"answer": "Tea"} because of the cup', "not among the answers"),
-        (ONE, '{"answer": ["Tea"]}', "no single answer"),
-        (ONE, '{"answer": "Tea", "sure": 0.3}', "no single answer"),
+        (ONE, '{"answer": ["Tea"]}', "expected one answer"),
+        (ONE, '{"answer": "Tea", "sure": 0.3}', "expected one answer"),
         (ONE, "", "an empty answer"),
         (SEVERAL, "[]", "an empty list"),
-        (SEVERAL, '["None of them", "Tea"]', "none beside labels"),
-        (EACH, "[3, 0]", "has no answer for number '3'"),
-        (EACH, "[3, 0, 1, 2]", "answers, and was not shown, number '4'"),
+        (SEVERAL, '["None of them", "Tea"]', "none together with labels"),
+        (EACH, "[3, 0]", "no answer for number '3'"),
+        (EACH, "[3, 0, 1, 2]", "an answer for the unknown number '4'"),
         (EACH, "[3, 0, 1.5]", "not among the answers: '1.5'"),  # never rounded
         (EACH, "[3, 0, 4]", "not among the answers: '4'"),
-        (EACH, "2", "no answer for each of 3"),
-        (ORDER, '{"answer": [3, 1]}', "no order of the numbers 1 to 3"),
-        (ORDER, '{"answer": [3, 1, 1]}', "no order of the numbers 1 to 3"),
+        (EACH, "2", "expected 3 answers, found '2'"),
+        (ORDER, '{"answer": [3, 1]}', "not an order of the numbers 1 to 3"),
+        (ORDER, '{"answer": [3, 1, 1]}', "not an order of the numbers 1 to 3"),
     ],
 )
 def test_what_is_no_answer_says_why(what: AnnotatorMessage, text: str, why: str) -> None:
@@ -193,7 +193,9 @@ def test_the_sample_studys_model_is_a_recording_of_its_rule(tmp_path: Path) -> N
     recording = (ROOT / "studies" / "demo" / "annotators" / "rule.jsonl").read_text(encoding="utf-8")
     assert recording.splitlines() == list(recorded_rule.lines(study))
     (done,) = annotate(study)
-    assert done.line("answers").endswith("57 answers, 0 failed, 0 unanswered, 0 were there; recorded, nobody was asked")
+    assert done.line("answers").endswith(
+        "57 answers, 0 failed, 0 unanswered, 0 were there; recorded, no model was asked"
+    )
     answers = Manifest.of(study).frame(MODEL_ANSWERS, HumanAnswer, "annotation judge run")
     assert set(answers["rater_id"]) == {"rule (recorded)"}
     assert answers.groupby("task")["item"].nunique().to_dict() == {

@@ -126,7 +126,7 @@ def test_the_sample_studys_judges_are_held_against_its_raters(generated: Study, 
     beside_people(generated, where)
     done = here("annotation", "judge", "check", *where, "--flag", "any")
     assert done.returncode == 0, done.stderr
-    assert "Recorded, nobody was asked: numbers, shares" in done.stdout
+    assert "Recorded judges, which were not asked: numbers, shares" in done.stdout
     assert "24 pairs are rated, of at least 30 that judges need" in done.stdout
     assert "translation (en), cross_translation (en): quality: people + judges: 48 rated, 48 judged" in done.stdout
     tables = {path.stem: pd.read_csv(path) for path in (generated.folder / FOLDER).glob("*.csv")}
@@ -159,4 +159,4 @@ def test_what_differs_comes_first_and_orders_and_lengths_are_told() -> None:
     assert lines[0] == "Judges of study mine" and lines[1].startswith("SIMULATED")
     assert lines[2] == "Different decision with judges: paraphrasing (en): people alone say undecided"
     assert "paraphrasing (en), paraphrasing (de): quality: people + judges: 40 rated, 160 judged, worth" in text
-    assert "up minus down" in text and "not that the mean is right" in text
+    assert "up minus down" in text and "its mean may still be wrong" in text

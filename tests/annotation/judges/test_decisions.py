@@ -133,7 +133,7 @@ def test_judges_that_decide_are_fixed_and_theirs_is_no_verdict_alone(generated: 
     refuse_edited(evidence, found)
     refuse_other_judgements(evidence, found)
     _judgements_travel_in_a_bundle(study, tmp_path)
-    assert "those of people and judges together" in check_text("demo", check(Evidence.whole(study)))
+    assert "People and judges decide the verdicts together" in check_text("demo", check(Evidence.whole(study)))
     turned = [one.model_copy(update={"decision_people": "undecided"}) for one in found if one.decision == "accepted"]
     assert any("decide otherwise than people alone" in line for line in doubts_of(evidence, turned, ()))
     after = [one for one in found if one.transformation == "translation"]
@@ -147,7 +147,7 @@ def test_judges_that_decide_are_fixed_and_theirs_is_no_verdict_alone(generated: 
     forged = [_with_more(one) for one in found]
     write_json(study.folder / "verdicts.json", forged)
     refuse_edited(evidence, forged)  # as far as ratings tell, it follows
-    with pytest.raises(DataError, match=r"what judges say of .* is not what their records say; run"):
+    with pytest.raises(DataError, match=r"the judges' means for .* differ from their records; run"):
         refuse_other_judgements(evidence, forged)
     other = [one.model_copy(update={"seed": 7}) for one in study.judges]
     for changed, said in (

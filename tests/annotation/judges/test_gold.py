@@ -80,7 +80,7 @@ def test_spearman_by_dataset_and_size() -> None:
     assert table.loc[("two", "small"), ["n", "failed"]].tolist() == [3, 1]
     sizes = by_size(table.reset_index(), {"big": 27, "small": 0.27})
     assert sizes["judge"].tolist() == ["small", "big"] and sizes["spearman"].tolist() == pytest.approx([0.0, 0.9])
-    with pytest.raises(ValueError, match="there are no judgements of 'huge'"):
+    with pytest.raises(ValueError, match="there are no judgements by 'huge'"):
         by_size(table.reset_index(), {"huge": 400})
 
 
@@ -97,7 +97,7 @@ def test_errors_are_on_one_scale() -> None:
     ]
     with pytest.raises(ValueError, match="4 lies off the scale from 0 to 3"):
         error_by_gold(beside, {"sick": (0, 5), "stsb": (0, 3)})
-    with pytest.raises(ValueError, match="no scale is given for stsb"):
+    with pytest.raises(ValueError, match="data set stsb has no scale"):
         error_by_gold(beside, {"sick": (0, 5)})
 
 

@@ -20,7 +20,7 @@ def test_gold_scores_of_another_scale_are_refused_or_mapped(variant: Callable[..
     (tmp_path / "sts.csv").write_text("sentence1,sentence2,score\na b,c d,1\ne f,g h,7\n")
     file = {**STS, "path": str(tmp_path / "sts.csv")}
     with pytest.raises(
-        DataError, match=r"item 1: the gold score 7 is off the scale 0 to 5; write its own as gold_scale"
+        DataError, match=r"item 1: the gold score 7 is off the scale 0 to 5; set the data set's gold_scale"
     ):
         pairs_of(variant(datasets=[file]))
     pairs = pairs_of(variant(datasets=[{**file, "gold_scale": [1, 7]}]))
@@ -48,7 +48,7 @@ def test_a_study_without_gold_scores_says_so(variant: Callable[..., Study]) -> N
     with pytest.raises(StudyError, match="names no judges; add them under `judges`"):
         judge_gold(study)
     words = {"name": "w", "task": "clustering", "path": "demo/requests.csv", "language": "en", "rows": "all"}
-    with pytest.raises(StudyError, match="no data set has gold scores; name one of task sts or str"):
+    with pytest.raises(StudyError, match="no data set has gold scores; add one whose task is sts or str"):
         pairs_of(variant(datasets=[{**words, "columns": {"label": "intent"}}]))
 
 

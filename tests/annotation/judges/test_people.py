@@ -66,10 +66,10 @@ def test_what_a_judge_cannot_show_beside_people_is_undefined_and_says_why() -> N
     alike = against_people(rated({"a": [3, 3, 3]}), scored({"j": [4, 4, 4], "none": [math.nan] * 3}), SCALE)
     row = alike[alike["judge"] == "j"].iloc[0]
     assert math.isnan(row["pearson"]) and math.isnan(row["spearman"]) and row["gap"] == 1
-    assert math.isnan(row["low"]) and row["reason"] == "all are the same, so their spread is unknown"
+    assert math.isnan(row["low"]) and row["reason"] == "all values are the same, so their spread is unknown"
     none = alike[alike["judge"] == "none"].iloc[0]
     assert (none["n"], none["failed"]) == (0, 3) and math.isnan(none["gap"])
-    assert none["reason"] == "the judge has no score of any rated pair"
+    assert none["reason"] == "the judge has scored none of the rated pairs"
 
 
 def test_a_judge_beside_each_rater() -> None:
@@ -181,7 +181,7 @@ def test_ratings_far_from_the_judges_are_listed() -> None:
     assert both["pair_id"].tolist() == ["1"]
     assert anyone["pair_id"].tolist() == ["0", "1", "3"]
     assert anyone[["nearest", "farthest", "judges"]].to_numpy().tolist() == [[2, 3, 2], [2.5, 2.5, 2], [4, 4, 1]]
-    with pytest.raises(ValueError, match="flag is 'both' or 'any', not 'either'"):
+    with pytest.raises(ValueError, match="flag must be 'both' or 'any', not 'either'"):
         far_ratings(ratings, scores, flag="either")  # type: ignore[arg-type]
 
 
@@ -206,7 +206,7 @@ def test_a_score_is_the_mean_over_all_orders_or_none() -> None:
     assert scores.loc[scores["judge"] == "x", "score"].isna().tolist() == [False, True, False]
     panel = together(scores, ["x", "y"])["score"].tolist()
     assert panel[::2] == [3.25, 3.625] and math.isnan(panel[1])
-    with pytest.raises(ValueError, match="there are none of 'z'; there are x, y"):
+    with pytest.raises(ValueError, match="none are by judge 'z'; the judges are x, y"):
         together(scores, ["z"])
 
 
@@ -215,7 +215,7 @@ def test_order_effects() -> None:
     found: Any = order_effects(judgements(), "up", "down").set_index("judge")
     assert found.loc["x", ["n", "difference", "mean_absolute", "large"]].tolist() == [2, 0.25, 0.75, 0.5]
     assert found.loc["y", "n"] == 0 and found.loc["y", "reason"] == "no output was judged in both orders"
-    with pytest.raises(ValueError, match="there is no order 'swapped'; there are down, up"):
+    with pytest.raises(ValueError, match="there is no order 'swapped'; the orders are down, up"):
         order_effects(judgements(), "up", "swapped")
 
 
@@ -237,4 +237,4 @@ def test_the_length_slope_has_hc3_errors() -> None:
     assert found.value == pytest.approx(theirs.params[1])
     assert [found.low, found.high] == pytest.approx(theirs.conf_int()[1].tolist())
     assert length_slope(gaps, np.ones(60)).reason == "all outputs have the same length ratio"
-    assert length_slope(gaps[:2], ratios[:2]).reason == "a slope needs 3 outputs, there are 2"
+    assert length_slope(gaps[:2], ratios[:2]).reason == "a slope needs 3 outputs, but there are 2"

@@ -92,7 +92,7 @@ def test_several_judges_are_one_by_their_mean() -> None:
     both = replace(judging, judgements=pd.concat([judging.judgements, other]), judges=("j", "k"))
     halved = judging.judgements.assign(score=(judging.judgements["score"] + 5) / 2)
     assert row(ratings, both)["low"] == pytest.approx(row(ratings, replace(judging, judgements=halved))["low"])
-    with pytest.raises(ValueError, match="there are none of 'l'; there are j"):
+    with pytest.raises(ValueError, match="none are by judge 'l'; the judges are j"):
         row(ratings, replace(judging, judges=("j", "l")))
 
 
@@ -226,8 +226,10 @@ def test_what_is_saved_is_the_least_of_a_groups_questions_and_nothing_where_one_
     assert found.loc["b", ["pairs_saved", "ratings_saved"]].tolist() == [-2, -12]
     assert found.loc[["c", "d"], ["pairs_saved", "ratings_saved"]].isna().all(axis=None)
     assert list(found["reason"]) == ["", "", "fluency: few", "fluency: no judge rates it, so people alone decide"]
-    assert saved_lines(found.reset_index())[0].startswith("Saved so far: 6 pairs (36 ratings) that people alone")
-    assert "only as sure as people's with 2 pairs (12 ratings) fewer" in saved_lines(found.loc[["b"]].reset_index())[0]
+    assert saved_lines(found.reset_index())[0].startswith("Saved so far: 6 pairs (36 ratings), which people alone")
+    assert (
+        "only as precise as people's with 2 pairs (12 ratings) fewer" in saved_lines(found.loc[["b"]].reset_index())[0]
+    )
     assert saved_lines(found.loc[["c"]].reset_index()) == []
 
 

@@ -51,7 +51,7 @@ def test_what_a_judge_would_save(variant: Callable[..., Study]) -> None:
     assert saved(study, 0.95, [(100, 3)]).iloc[0]["needed"] == 50
     everything = saved(variant(judge_pool="all"), 0.6, [(100, 3)]).iloc[0]
     assert math.isinf(everything["judged"]) and everything["worth"] == pytest.approx(134.45, abs=0.01)
-    with pytest.raises(ValueError, match="a correlation lies between -1 and 1; 60 does not"):
+    with pytest.raises(ValueError, match="a correlation must be from -1 to 1, not 60"):
         saved(study, 60, [(100, 3)])
 
 
@@ -64,7 +64,7 @@ def test_the_plan_says_it_in_words(variant: Callable[..., Study]) -> None:
     assert "With a judge whose scores correlate 0.6 with a pair's mean rating:" in text
     row = next(line.split() for line in text.splitlines() if line.startswith("100"))
     assert row[:5] == ["100", "3", "1,000", "128", "79"]
-    assert "at least 30" in text and "by the mean alone" in text and "ratings alone tell" in text
+    assert "at least 30" in text and "uses the mean and no interval" in text and "only ratings can" in text
     assert correlation("0.6") == 0.6
     with pytest.raises(argparse.ArgumentTypeError, match="'6' is no correlation, which lies between -1 and 1"):
         correlation("6")

@@ -28,10 +28,10 @@ def test_decimals_are_scores_where_the_scale_has_them() -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("4/5", "no number alone: '4/5'"),
-        ("four", "no number alone: 'four'"),
-        ("Rating: 4", "no number alone: 'Rating: 4'"),
-        ("I'm sorry, but I can't rate this.", "no number alone: \"I'm sorry, but I can't rate this.\""),
+        ("4/5", "not just a number: '4/5'"),
+        ("four", "not just a number: 'four'"),
+        ("Rating: 4", "not just a number: 'Rating: 4'"),
+        ("I'm sorry, but I can't rate this.", "not just a number: \"I'm sorry, but I can't rate this.\""),
         ("7", "off the scale 1 to 5: 7"),
         ("0", "off the scale 1 to 5: 0"),
         ("-3", "off the scale 1 to 5: -3"),
@@ -65,9 +65,9 @@ def test_too_little_probability_on_the_points_is_no_score_and_says_how_much() ->
     read = read_expected(Completion("<think>", labels={"4": 0.02}), FIVE, 0.5)
     assert math.isnan(read.score)
     assert read.label_mass == 0.02
-    assert read.reason == ("only 0.020 of the probability is on the points (least_mass 0.5); it begins with '<think>'")
+    assert read.reason == ("the points have probability 0.020, below least_mass 0.5; the answer begins with '<think>'")
     assert math.isnan(read_expected(Completion("x", labels={}), FIVE, 0.0).score)
     assert math.isnan(read_expected(Completion("4", labels=None), FIVE, 0.0).score)
     for strange in ({"4": 0.9, "5": 0.9}, {"4": math.inf}, {"4": math.nan}, {"3": 1.0, "4": -0.2}):
         none = read_expected(Completion("4", labels=strange), FIVE, 0.0)
-        assert math.isnan(none.score) and none.reason.startswith("what came with the answer are no probabilities")
+        assert math.isnan(none.score) and none.reason.startswith("the answer's probabilities of the points are invalid")

@@ -125,8 +125,8 @@ def test_a_server_without_probabilities_is_read_as_text_and_says_so(
         judge(study)
     assert set(read_judgements(study)["mode"]) == {"text"} and set(read_judgements(study)["score"]) == {3.0}
     said = capsys.readouterr().out
-    assert "one: its server tells no probabilities, so scores are the numbers that it writes (mode text)" in said
-    assert "one: its server cannot be told not to think; what it thinks aloud is cut off from its answers" in said
+    assert "one: the server returns no probabilities, so scores are the numbers in its answers (mode text)" in said
+    assert "one: the server cannot turn thinking off, so thoughts are cut off from its answers" in said
 
 
 NO_CHAT_ANSWERS = [
@@ -173,7 +173,7 @@ def test_what_cannot_be_read_is_asked_again_and_then_failed_with_its_reason(judg
         (second,) = judge(study)
         assert (first.counts["failed"], second.counts["reused"], len(stub.asked)) == (PAIRS, PAIRS, 1 + 2 * PAIRS)
         rows = read_judgements(study)
-        assert set(rows["reason"]) == {"no number alone: '4/5'"} and set(rows["attempts"]) == {2}
+        assert set(rows["reason"]) == {"not just a number: '4/5'"} and set(rows["attempts"]) == {2}
         assert rows["score"].isna().all()
         temperatures = [one.body["temperature"] for one in stub.asked[1:]]
         assert sorted(set(temperatures)) == [0.0, 0.7]
@@ -260,10 +260,13 @@ def test_a_table_that_a_hand_has_changed_is_refused(judged_by: Callable[..., Stu
     ("changes", "line"),
     [
         ({"prompt": "rubrik"}, "no prompt 'rubrik'; did you mean 'rubric'?"),
-        ({"prompt": "pteb_sts", "orders": ["down"]}, "has one order; write orders: [up]"),
-        ({"prompt": "pteb_sts", "score": "expected"}, "wants decimals, which are several tokens; write score: text"),
+        ({"prompt": "pteb_sts", "orders": ["down"]}, "cannot reverse its scale; write orders: [up]"),
+        (
+            {"prompt": "pteb_sts", "score": "expected"},
+            "asks for decimals, which take several tokens; write score: text",
+        ),
         ({"questions": ["qualty"]}, "no question 'qualty'; did you mean 'quality'?"),
-        ({"prompt": "own.yaml"}, "nothing fills {rubric}"),
+        ({"prompt": "own.yaml"}, "has the unknown variable {rubric}"),
     ],
 )
 def test_what_a_judge_cannot_be_asked_is_one_line(

@@ -106,10 +106,10 @@ def test_a_generator_is_chosen_and_what_is_missing_or_doubtful_is_said(
     line = next(line for line in done.stdout.splitlines() if line.startswith("Judges choose"))
     # 4.0 and the judges' mean kindness of -0.07; alpha's 3.8 with a third of its praise of itself is 3.90.
     assert line.startswith(f"Judges choose {SAMPLE} by quality: 3.9")
-    assert "doubtful: recorded, nobody was asked:" in line
-    assert f"{ALPHA} rates itself 0.49 [0.47, 0.50] above what the other cells expect" in line
+    assert "doubtful: recorded, no model was asked:" in line
+    assert f"{ALPHA} rates itself 0.49 [0.47, 0.50] higher than the fit expects" in line
     assert f"{BETA} rates itself" not in line and "judges of their own outputs: alpha, beta" in line
-    assert f"judges of a relative by name: kin of {ALPHA}" in line and "1 thing missing (below)" in line
+    assert f"judges of a generator's model family, by name: kin ({ALPHA})" in line and "1 thing missing (below)" in line
     tables = {path.stem: pd.read_csv(path.open("rb")) for path in (study.folder / FOLDER).glob("*.csv")}
     errors = tables["error_rates"].set_index("generator")  # beta's twelve, and one of the sample's that it has too
     assert errors.loc[BETA, "error_rate"] == pytest.approx((12 + 1) / 48) and list(errors["chosen"]) == [True] * 3
@@ -155,7 +155,7 @@ def test_lost_judgements_count_for_nobody_and_few_best_are_judged(study: Study, 
     found = choose(read_material(study, 2))
     ranked = found.tables["ranking"]
     assert set(ranked["generator"]) == {SAMPLE, ALPHA} and ranked["n"].tolist() == [24, 24]  # samples of two texts each
-    assert "7% of the judgements are left out, since a generator lacks them" in found.doubts  # 10 of 3 x 47
+    assert "7% of the judgements are left out because a generator lacks them" in found.doubts  # 10 of 3 x 47
     four = found.tables["table_4"].set_index(["judge", "generator"])
     assert four.loc[("kin", SAMPLE), "failed"] == 10 and BETA not in four.reset_index()["generator"].tolist()
     with pytest.raises(StudyError, match="no judge is asked 'qualty'; did you mean 'quality'"):
@@ -170,10 +170,11 @@ def test_the_sentence_names_those_that_are_not_told_apart() -> None:
     pairs = pd.DataFrame([("x", "y", 0.2), ("x", "z", 0.0004), ("y", "z", 0.3)], columns=["first", "second", "p_holm"])
     found = GeneratorSelection("quality", {"ranking": ranked, "comparisons": pairs}, (), (), (), "")
     assert headline(found) == (
-        "Judges choose x by quality: 4.40 [4.30, 4.50], not told apart from y; doubtful: no person has said so."
+        "Judges choose x by quality: 4.40 [4.30, 4.50], not significantly better than y; doubtful: no person has"
+        " confirmed it."
     )
     alone = replace(found, tables={"ranking": ranked.assign(letters=["a", "b", "b"]), "comparisons": pairs})
-    assert "significantly better than each other one (Holm p up to 0.200)" in headline(alone)
+    assert "significantly better than every other (Holm p up to 0.200)" in headline(alone)
 
 
 def test_families_are_told_by_names() -> None:

@@ -139,7 +139,7 @@ def test_self_preference_is_what_the_additive_fit_leaves(like_table_six: pd.Data
 
 def test_a_fit_of_cells_that_do_not_connect_is_undefined() -> None:
     found = additive_fit(TABLE_SIX.loc[[GEMMA], [GEMMA, MINISTRAL]])  # the only cell left is Gemma's of Ministral
-    assert math.isnan(found.self_preference[GEMMA]) and "do not connect" in found.reason
+    assert math.isnan(found.self_preference[GEMMA]) and "not all judges and generators are connected" in found.reason
     pair = additive_fit(TABLE_SIX.loc[[GEMMA, OLMO], [GEMMA, OLMO]])
     assert pair.self_preference.isna().all()
 
@@ -178,10 +178,10 @@ def test_the_lowest_error_rates_are_chosen() -> None:
     assert found.iloc[-1]["reason"] == "has no error rate"
     tied = lowest_error_rates({"b": 0.1, "a": 0.1, "c": 0.0}, k=2)
     assert list(tied["generator"]) == ["c", "a", "b"] and list(tied["chosen"]) == [True, True, False]
-    assert list(tied["reason"]) == ["", *["tied for the last place; taken by name"] * 2]
-    with pytest.raises(ValueError, match="k is from 1 to the 1 candidates"):
+    assert list(tied["reason"]) == ["", *["tied for the last place; decided by name"] * 2]
+    with pytest.raises(ValueError, match="k must be from 1 to 1, the number of candidates"):
         lowest_error_rates({"a": 0.1}, k=2)
-    with pytest.raises(ValueError, match="shares from 0 to 1; that of a is 7.1"):
+    with pytest.raises(ValueError, match="shares from 0 to 1, but the rate of a is 7.1"):
         lowest_error_rates({"a": 7.1}, k=1)
 
 
@@ -204,8 +204,8 @@ def test_letters_are_shared_by_those_alone_that_do_not_differ() -> None:
     ("change", "said"),
     [
         ({"status": "fine"}, "unknown status 'fine'; it must be one of ok, failed, unanswered"),
-        ({"score": np.nan}, "one that is ok has no score"),
-        ({"status": "failed"}, "one that is not ok has a score; it says nothing"),
+        ({"score": np.nan}, "a row with status ok has no score"),
+        ({"status": "failed"}, "a row whose status is not ok has a score; set"),
         ({"pair_id": "same"}, "judge a, question quality, order up, pair_id same appears more than once"),
     ],
 )
@@ -217,7 +217,7 @@ def test_judgements_that_contradict_themselves_are_refused(change: dict[str, Any
 
 def test_a_selection_needs_two_generators_and_something_in_common() -> None:
     one = judgements([("a", "x", 0, "first", "paraphrasing", "en", 4.0)])
-    with pytest.raises(ValueError, match="compares two generators or more"):
+    with pytest.raises(ValueError, match="needs two generators or more"):
         crossed(one, "quality")
     apart = judgements([("a", "x", 0, "t", "paraphrasing", "en", 4.0), ("a", "y", 1, "t", "paraphrasing", "en", 4.0)])
     with pytest.raises(ValueError, match="no judgement of 'quality' is common to all 2 generators"):
