@@ -104,7 +104,7 @@ class LinkPlatform(AccountPlatform):
     def check(self, offer: Offer) -> None:
         """Raise StudyError for a rubric that Argilla's page cannot show."""
         if what := Words.of(self._rubric, offer.batch.queue).too_much():
-            raise StudyError(f"{self._study.file}: rubric {self._rubric.name!r} is too much for its page: {what}")
+            raise StudyError(f"{self._study.file}: Argilla cannot show rubric {self._rubric.name!r}: {what}")
 
     def send_offer(self, offer: Offer, token: str) -> str:
         """Open the batch's room; for a mailing list, also write everybody's link."""

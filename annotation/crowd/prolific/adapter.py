@@ -394,7 +394,7 @@ class Prolific(ProlificStudies):
         """Raise StudyError for a rubric that the page cannot show."""
         ours: dict[str, Any] | None = {} if self._study.raters.page == "plumbline" else None
         if what := Words.of(self._rubric, offer.batch.queue, task=ours).too_much():
-            raise StudyError(f"{self._study.file}: rubric {self._rubric.name!r} is too much for its page: {what}")
+            raise StudyError(f"{self._study.file}: the page cannot show rubric {self._rubric.name!r}: {what}")
 
     def workplace(self, offer: Offer) -> dict[str, Any]:
         """Open the batch's room; return its address and codes."""

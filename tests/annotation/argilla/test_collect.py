@@ -249,7 +249,9 @@ def test_answers_of_people_who_are_no_members_are_not_counted_silently(argilla: 
     values = {question: {"value": 5} for question in ("quality", "fluency")}
     body = {"values": values, "status": "submitted"}
     argilla.request("POST", f"/records/{record['id']}/responses", json=body)  # as the owner, who is in no workspace
-    with pytest.raises(DataError, match="1 answers in 'outsider-paraphrasing-EN' are of accounts that are no members"):
+    with pytest.raises(
+        DataError, match="1 answers in 'outsider-paraphrasing-EN' are from accounts that are not members"
+    ):
         collect(study, argilla)
     assert collect(study, argilla, replace=True).empty
 
