@@ -331,7 +331,7 @@ def reject_work(options: argparse.Namespace) -> int:
     with campaign_of(study, options) as campaign:
         campaign.refresh()
         number = judging.reject(campaign, options.submissions, options.reason)
-        print(f"[{campaign.label}] {count(number, 'submission')} rejected, their ratings excluded;"
+        print(f"[{campaign.label}] {count(number, 'submission')} rejected and their ratings excluded;"
               " `crowd launch` offers their places to other workers")  # fmt: skip
     return 0
 

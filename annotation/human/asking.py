@@ -255,7 +255,7 @@ def lines_of(
         simulated = ", simulated" if any(answer.simulated for answer in of_task) else ""
         line = (
             f"{task.task} ({task.task_type}): {enough} of {task.n_items} items have {task.raters} raters or"
-            f" more, {len(full)} have any; {len({rater for _, rater in units})} raters{simulated}; cannot tell:"
+            f" more, {len(full)} have some; {len({rater for _, rater in units})} raters{simulated}; cannot tell:"
             f" {abstentions} of {len(of_task)} answers"
         )
         out = ", ".join(f"{reason} {number}" for reason, number in left_out.get(task.task, {}).items() if number)

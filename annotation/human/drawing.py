@@ -63,7 +63,7 @@ def draw(spec: HumanTaskSpec, task_type: str, items: Sequence[ScoredItem], seed:
     if not wanted:
         languages = ", ".join(sorted({item.language for item in items})) or "none"
         raise StudyError(
-            f"subject.tasks: {spec.name!r}: no item in {', '.join(spec.languages)}; its data have {languages}"
+            f"subject.tasks: {spec.name!r}: no item in {', '.join(spec.languages)}; its languages are {languages}"
         )
     _refuse_hidden(spec, task_type, wanted)
     by_languages = defaultdict[tuple[str, str], list[ScoredItem]](list)

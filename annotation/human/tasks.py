@@ -56,7 +56,7 @@ def labels_of(
             " use a data set with fewer labels"
         )
     if strange := [label for label in spec.labels if label not in labels]:
-        raise StudyError(f"{where}: no label {strange[0]!r}; its labels are {', '.join(labels[:20])}")
+        raise StudyError(f"{where}: its data have no label {strange[0]!r}; the labels are {', '.join(labels[:20])}")
     words = {label: wording for label, wording in {**label_words(dataset), **spec.labels}.items() if label in labels}
     if bare := [label for label in labels if is_number(label) and label not in words]:
         raise StudyError(

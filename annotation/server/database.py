@@ -134,7 +134,7 @@ def missing(name: str) -> ServiceError:
 def failed(address: str, name: str, stderr: str) -> ServiceError:
     """Return the error for a program of PostgreSQL's that failed."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
-    return ServiceError(f"{named(address)}: {name} failed ({lines[-1] if lines else 'without a message'})")
+    return ServiceError(f"{named(address)}: {name} failed ({lines[-1] if lines else 'no message'})")
 
 
 def query(address: str, sql: str) -> list[list[str]]:

@@ -301,7 +301,7 @@ class Child:
             log.seek(self.log_start)
             lines = [line.strip() for line in log if line.strip()]
         reasons = [line.removeprefix(ERROR_MARK) for line in lines if line.startswith(ERROR_MARK)]
-        return (reasons or lines or ["without a message"])[-1]
+        return (reasons or lines or ["no message"])[-1]
 
     def stop(self) -> None:
         """Stop the child: cleanly at first, then by force."""

@@ -202,7 +202,9 @@ class ProlificStudies(Platform):
         names = [name for code in countries for name in _country_names(code)]
         countries_offered = _matching(choices.get(COUNTRY, {}), names)
         if not countries_offered:
-            raise StudyError(f"{file}: Prolific offers none of crowd.countries ({', '.join(countries)}); name others")
+            raise StudyError(
+                f"{file}: Prolific offers none of crowd.countries ({', '.join(countries)}); name other countries"
+            )
         wanted: list[dict[str, Any]] = [{"filter_id": COUNTRY, "selected_values": countries_offered}]
         for language in readers:
             fluent = _matching(choices.get(FLUENT, {}), _language_names(language))
@@ -399,7 +401,7 @@ class Prolific(ProlificStudies):
     def workplace(self, offer: Offer) -> dict[str, Any]:
         """Open the batch's room; return its address and codes."""
         room = self._rooms.open(offer)
-        return_reason = "You did not consent, or missed a question about the instructions twice."
+        return_reason = "You did not consent, or twice answered a question about the instructions wrong."
         returning = {"action": "REQUEST_RETURN", "return_reason": return_reason}
         return {
             "external_study_url": f"{room.address}?{PARAMETERS}",

@@ -35,7 +35,7 @@ def token_of(token: str | None = None) -> str:
     """Return the token; without one, the environment's. Raises ServiceError if neither is set."""
     token = (token or os.environ.get(TOKEN_VARIABLE, "")).strip()
     if not token:
-        raise ServiceError(f"{TOKEN_VARIABLE} is not set; create a token in Prolific's settings and set it")
+        raise ServiceError(f"{TOKEN_VARIABLE} is not set; set it to a token from Prolific's settings")
     if not (token.isascii() and token.isprintable()):
         raise ServiceError(f"{TOKEN_VARIABLE} has characters that no token has; copy it again from Prolific's settings")
     return token
@@ -107,7 +107,7 @@ class Api:
                 trouble = f"did not answer ({_named(error)})"
             if attempt < TRIES - 1:
                 self._pause(float(2**attempt))
-        raise ServiceError(f"Prolific's server for files {trouble}, {TRIES} times; run the command again later")
+        raise ServiceError(f"Prolific's file server {trouble}, {TRIES} times; run the command again later")
 
     def pages(self, path: str, params: Mapping[str, str | int] | None = None) -> Iterator[dict[str, Any]]:
         """Yield all items of a list, from every page. Raises ServiceError, also if the list changed meanwhile."""
@@ -154,7 +154,7 @@ def _is_private(scheme: str, host: str | None) -> bool:
 
 def _content(answer: httpx.Response, method: str, path: str) -> dict[str, Any]:
     if answer.status_code == httpx.codes.UNAUTHORIZED:
-        raise ServiceError(f"Prolific does not accept the token; set {TOKEN_VARIABLE} to one from its settings")
+        raise ServiceError(f"Prolific does not accept the token; set {TOKEN_VARIABLE} to a token from its settings")
     if not answer.is_success:
         raise RefusedError(f"Prolific refused {_what(method, path)} ({answer.status_code}): {_words(answer)}")
     try:

@@ -138,7 +138,7 @@ class TaskBuilder(ProlificStudies):
         batch_id = self._study_at(submission.posted_id).get("data_collection_id")
         if not isinstance(batch_id, str):
             raise DataError(
-                f"{where}: its batch was not offered on Task Builder; set crowd.address to the address of its launch"
+                f"{where}: its batch was not offered on Task Builder; set crowd.address as it was at the launch"
             )
         responses = [  # Prolific's own client has both ids (github.com/prolific-oss/cli)
             response

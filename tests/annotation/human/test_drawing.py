@@ -88,7 +88,7 @@ def test_every_type_is_drawn_and_worded(tmp_path: Path) -> None:
         task = tasks[one.task]
         assert list(one.candidates) == sorted(one.shown) and len(one.candidates) == task.candidates
         assert bool(one.pair_id) != bool(one.records) and len(one.records) in (0, task.candidates)
-    assert any("12 candidates each, a right one always" in line for line in task_lines(read_tasks(study)))
+    assert any("12 candidates each, always with a right one" in line for line in task_lines(read_tasks(study)))
 
 
 def test_a_balanced_draw_has_as_many_of_each_label_and_follows_its_seed(tmp_path: Path) -> None:
@@ -220,7 +220,7 @@ BAD: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
         "words for no label",
         {"data": "classes", "labels": {"coffee": "Coffee"}},
         {},
-        "no label 'coffee'; its labels are bee, oak, sea, tea",
+        "no label 'coffee'; the labels are bee, oak, sea, tea",
     ),
     (
         "gold off the scale",
@@ -232,7 +232,7 @@ BAD: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
     ("a key of another type", {"data": "alike", "labels": {"1": "one"}}, {}, "labels has no effect on sts, only on"),
     ("candidates of texts", {"data": "classes", "candidates": 7}, {}, "candidates has no effect on classification"),
     ("nothing to balance", {"data": "alike", "balance": "label"}, {}, "sts has no labels to balance"),
-    ("no such language", {"data": "alike", "languages": ["fra"]}, {}, "no item in fr; its data have en"),
+    ("no such language", {"data": "alike", "languages": ["fra"]}, {}, "no item in fr; its languages are en"),
     ("no relevant one", {"data": "search"}, {"search": [{**row, "positive": [" "]} for row in SEARCH]}, "positive"),
     ("no instructions", {"data": "alike", "instructions": "gone.yaml"}, {}, "gone.yaml; correct `instructions`"),
     (

@@ -181,5 +181,5 @@ def test_people_are_asked_on_another_scale_than_gold_where_the_data_set_says_its
     assert [value - 1 for value in answers["value"]] == [4 * rows[int(item)]["score"] for item in answers["item"]]
     content["datasets"][0]["gold_scale"] = [0, 0.5]
     study.file.write_text(yaml.safe_dump(content))
-    with pytest.raises(StudyError, match="gold_scale is 0 to 0.5; correct it"):
+    with pytest.raises(StudyError, match="gold_scale is 0 to 0.5; correct gold_scale"):
         draw_sample(load_study(study.file, study.folder.parent))
