@@ -82,7 +82,9 @@ class Api:
                 f"Prolific did not answer {_what(method, path)} ({_named(error)}); run the command again"
             ) from None
         if answer.status_code in _PASSING or answer.is_server_error:
-            raise UncertainError(f"Prolific answered {answer.status_code} to {_what(method, path)}; run it again later")
+            raise UncertainError(
+                f"Prolific answered {answer.status_code} to {_what(method, path)}; run the command again later"
+            )
         return _content(answer, method, path)
 
     def upload(self, address: str, content: bytes, content_type: str) -> None:
