@@ -1,6 +1,6 @@
-"""Annotators' accounts on whatever Argilla is used: names, languages, workspaces they are let into, answers they gave.
+"""Annotators' accounts on the Argilla in use: their names, languages, workspaces and answers.
 
-Which languages an annotator reads is not Argilla's to know: the home keeps it, for each server by itself.
+Argilla does not know which languages an annotator reads: the home keeps them, separately for each server.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from plumbline.reading import read_json
 from plumbline.study import Study
 from plumbline.study.campaign import RatersSpec
 
-#: Names that people can type and that no shell, URL or table takes for something else.
+#: Names that people can type and that are safe in shells, URLs and tables.
 NAME = re.compile(r"[^\W_](?:[\w.@+-]{0,62}\w)?")
 #: Names that the platform gives itself: `serve --study` makes rater-1, rater-2 and so on.
 NUMBERED = re.compile(r"rater-\d+")
@@ -47,10 +47,10 @@ class Account:
 def add(
     connection: server.Connection, home: server.Home, names: Sequence[str], languages: Sequence[str] = ()
 ) -> dict[str, str | None]:
-    """Make annotators; their drawn passwords by name, None for one who had an account before.
+    """Create annotators; return their drawn passwords by name, None for an existing account.
 
-    All names are checked before the first account is made. Languages are kept for everyone named. Raises StudyError
-    for a name or language that cannot be, ServiceError when the server refuses.
+    All names are checked before the first account is created. Languages are kept for everyone named. Raises StudyError
+    for an impossible name or language, ServiceError if the server refuses.
     """
     codes = [language_code(language) for language in languages]
     present = {user["username"]: user for user in call(connection, "GET", "users")["items"]}
@@ -61,7 +61,7 @@ def add(
         if like != name:
             raise StudyError(f"user {name!r}: {like!r} differs in capitals only; choose another name")
         if name in present and present[name]["role"] != "annotator":
-            raise StudyError(f"user {name!r}: has an account as {present[name]['role']}; choose another name")
+            raise StudyError(f"user {name!r}: already has an account as {present[name]['role']}; choose another name")
     passwords: dict[str, str | None] = {}
     for name in names:
         if name in present:
@@ -78,7 +78,7 @@ def check_name(name: str) -> None:
     """Raise StudyError unless a person can have this name."""
     if name.startswith((SIMULATED, WORKER)) or NUMBERED.fullmatch(name) or name == server.OWNER:
         names = f"{SIMULATED}..., {WORKER}..., rater-1 and {server.OWNER}"
-        raise StudyError(f"user {name!r}: the platform gives names like {names} itself; choose another")
+        raise StudyError(f"user {name!r}: names like {names} are reserved for the platform; choose another")
     if not NAME.fullmatch(name) or name != unicodedata.normalize("NFC", name):
         raise StudyError(f"user {name!r}: a name has 1 to 64 letters, digits and . _ - + @, and begins and ends with a "
                          "letter or digit")  # fmt: skip
@@ -89,7 +89,7 @@ def reset(connection: server.Connection, name: str) -> str:
     user = account_of(connection, name)
     home = connection.home
     if home is not None and name == server.credentials(home).owner.username:
-        raise StudyError(f"user {name!r}: the server's own account; its password is in {home.credentials_file}")
+        raise StudyError(f"user {name!r}: is the server's own account; its password is in {home.credentials_file}")
     drawn = new_user(name, user["api_key"])
     call(connection, "PATCH", f"users/{user['id']}", {"password": drawn.password})
     if home is not None:
@@ -98,9 +98,9 @@ def reset(connection: server.Connection, name: str) -> str:
 
 
 def remove(connection: server.Connection, home: server.Home, name: str, *, force: bool = False) -> int:
-    """Delete an account; the number of answers that went with it.
+    """Delete an account; return the number of answers deleted with it.
 
-    Argilla deletes a user's answers with the user: without `force` an account that has some is refused (DataError).
+    Argilla deletes a user's answers with the user: without `force`, an account with answers is refused (DataError).
     """
     user = account_of(connection, name)
     if user["role"] != "annotator":
@@ -108,7 +108,7 @@ def remove(connection: server.Connection, home: server.Home, name: str, *, force
     answers = answers_by_user(connection)[name]
     if answers and not force:
         raise DataError(f"user {name!r}: has given {answers} answers, which Argilla deletes with the account; collect "
-                        "them first, and add --force if they shall go")  # fmt: skip
+                        "them first, then add --force to delete them")  # fmt: skip
     call(connection, "DELETE", f"users/{user['id']}")
     if connection.home is not None:
         forget(connection.home, name)
@@ -150,7 +150,7 @@ def languages(connection: server.Connection, home: server.Home) -> dict[str, tup
 
 
 def keep_languages(connection: server.Connection, home: server.Home, name: str, codes: Sequence[str]) -> None:
-    """Remember which languages an annotator reads; none takes the entry out."""
+    """Record which languages an annotator reads; no languages remove the entry."""
     if not codes and name not in languages(connection, home):
         return
     server.make_folder(home)
@@ -195,13 +195,13 @@ class Admission:
     """The people who may enter each workspace, without simulated raters."""
 
     readers: Mapping[str, int]  #: of each workspace
-    unknown: int  #: annotators of whom nobody said what they read: they are let in everywhere
-    out: Sequence[str] = ()  #: user names of those who were in, and whom `raters.people` does not name
-    people: int = 0  #: who is let in somewhere
+    unknown: int  #: annotators with unknown languages, who are let in everywhere
+    out: Sequence[str] = ()  #: user names of former members whom `raters.people` does not name
+    people: int = 0  #: how many people are let in somewhere
 
 
 def published(records: CampaignRecords, argilla: Argilla) -> dict[Queue, DatasetListing]:
-    """The study's datasets in Argilla, by queue. Raises ServiceError for one that is not there."""
+    """Return the study's datasets in Argilla, by queue. Raises ServiceError if one is missing."""
     listed, study = argilla.datasets(), records.study
     datasets = {}
     for queue in queues_of(records.pairs):
@@ -231,8 +231,8 @@ def admit_annotators(
 ) -> Admission:
     """Admit the study's annotators to its workspaces in languages that they read.
 
-    `reads` are languages by user name; whoever is not in it is let in everywhere. Who is in stays, but where
-    `raters.people` names others: then they are taken out, and their answers stay on the server.
+    `reads` are languages by user name; annotators who are not in it are let in everywhere. Members stay, unless
+    `raters.people` does not name them: then they are removed, and their answers stay on the server.
     """
     people, readers, out, let_in = annotators(named, argilla), {}, set[str](), set[str]()
     for name, (workspace_id, languages) in workspaces_of(study_name, argilla).items():
@@ -251,20 +251,20 @@ def annotators(named: Collection[str] | None, argilla: Argilla) -> list[ArgillaU
 
 
 def refuse_unknown(study: Study, argilla: Argilla) -> None:
-    """Raise StudyError where one of `raters.people` has no account that can rate."""
+    """Raise StudyError if one of `raters.people` has no account that can rate."""
     able = {user.username for user in annotators(study.raters.people, argilla)}
     if missing := [name for name in study.raters.people or () if name not in able]:
         more = f" (and {len(missing) - 1} more)" if missing[1:] else ""
         raise StudyError(
             f"{study.file}: raters.people: {missing[0]!r} has no annotator's account at {argilla.url}{more};"
-            f" `{study.command('annotation users invite')}` makes what is missing"
+            f" `{study.command('annotation users invite')}` creates missing accounts"
         )
 
 
 def named_raters(raters: RatersSpec, argilla: Argilla) -> dict[str, ArgillaUser] | None:
     """Return the accounts of `raters.people` and `raters.former` by id, whose answers count in any workspace.
 
-    None where the study names nobody: then the members of a workspace count.
+    Returns None if the study names nobody: then the members of a workspace count.
     """
     if raters.people is None:
         return None
@@ -279,12 +279,12 @@ def names_at(study_name: str, argilla: Argilla) -> dict[str, str]:
 
 
 def is_person(user: ArgillaUser) -> bool:
-    """Return whether an account is an annotator, and no simulated one nor a crowd worker's."""
+    """Return whether an account is a person's: an annotator, not simulated and not a crowd worker."""
     return user.role == "annotator" and not user.simulated and not user.username.startswith(WORKER)
 
 
 def _take_out(workspace_id: str, argilla: Argilla, stay: Collection[str]) -> set[str]:
-    """Remove people who may not rate any more from a workspace; return their names."""
+    """Remove people who may no longer rate from a workspace; return their names."""
     others = [user for user in argilla.members(workspace_id).values() if is_person(user) and user.id not in stay]
     for user in others:
         argilla.request("DELETE", f"/workspaces/{workspace_id}/users/{user.id}")
@@ -302,15 +302,15 @@ def admit(workspace_id: str, argilla: Argilla, users: Sequence[ArgillaUser]) -> 
             argilla.request("POST", f"/workspaces/{workspace_id}/users", json={"user_id": user.id})
 
 
-_SECONDS = 3.0  # for each request; who looks at a status does not wait for a server that hangs
+_SECONDS = 3.0  # for each request: a status does not wait for a server that hangs
 
 
 @dataclass(frozen=True)
 class ServerAnswers:
     """The answers on a server."""
 
-    url: str  #: empty where none runs on this machine and none is configured
-    trouble: str = ""  #: why it could not be looked at; empty where it was
+    url: str  #: empty if no server runs on this machine and none is configured
+    trouble: str = ""  #: why the server could not be read; empty if it was
     by_account: Mapping[str, int] = field(default_factory=dict)  #: submitted answers, by user name
 
     @property
@@ -325,9 +325,9 @@ class ServerAnswers:
 
 
 def answered_now(study_name: str, home: server.Home, datasets: Collection[str]) -> ServerAnswers:
-    """The submitted answers in a study's `datasets` on the server that runs, the home's own or the configured one.
+    """Return the submitted answers in a study's `datasets` on the running server, the home's own or the configured one.
 
-    Whatever keeps it from being looked at is noted in plain words and raises nothing. It is only read.
+    Any trouble is returned in plain words, and nothing is raised. The server is only read.
     """
     url = os.environ.get("ARGILLA_API_URL", "").strip().rstrip("/")
     try:
@@ -346,7 +346,7 @@ def answered_now(study_name: str, home: server.Home, datasets: Collection[str]) 
 def _asked(url: str, key: str, study_name: str, datasets: Collection[str], *, proxies: bool) -> ServerAnswers:
     """Count the answers on the server at an address.
 
-    Raises an error that says why the address serves no usable Argilla.
+    Raises an error that says why the address has no usable Argilla.
     """
     import httpx  # noqa: PLC0415 (a fifth of a second, and most commands ask no server)
 

@@ -1,7 +1,7 @@
-"""The one way to an Argilla server: the SDK where it has what is needed, its HTTP client elsewhere.
+"""Access to an Argilla server: through the SDK where it suffices, and otherwise through its HTTP client.
 
-`ARGILLA_API_URL` and `ARGILLA_API_KEY` name a server elsewhere; without them it is the server of the
-project's own home folder, started for as long as the command runs if it does not run already.
+`ARGILLA_API_URL` and `ARGILLA_API_KEY` name a server elsewhere; without them, the server of the project's own home
+folder is used, and started for the length of the command if it does not run already.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class DatasetListing:
     workspace_id: str
     status: str  #: `draft` until it is published: annotators do not see it
     distribution: dict[str, Any]
-    last_activity_at: str  #: changes with every answer that comes, changes or goes
+    last_activity_at: str  #: changes with every new, changed or deleted answer
 
 
 @dataclass(frozen=True)
@@ -62,9 +62,9 @@ class Argilla:
     connection: server.Connection | None  # None for a server elsewhere
 
     def request(self, method: str, path: str, *, api_key: str | None = None, **arguments: Any) -> Any:
-        """The JSON answer of one call of the HTTP API, as the owner or as the user of `api_key`.
+        """Return the JSON answer of a call of the HTTP API, as the owner or as the user of `api_key`.
 
-        Raises ServiceError with the server's own words where it refuses or does not answer.
+        Raises ServiceError with the server's own words if it refuses or does not answer.
         """
         headers = {HEADER: api_key} if api_key else {}
         with translated(self.url):
@@ -98,9 +98,9 @@ class Argilla:
         return [_user(item) for item in self.request("GET", "/users")["items"]]
 
     def records(self, dataset_id: str) -> Iterator[dict[str, Any]]:
-        """All records of a dataset with all users' responses, as the API gives them.
+        """Yield all records of a dataset with all users' responses, in the API's form.
 
-        Raises ServiceError where they are not as many as there should be: records came while they were read.
+        Raises ServiceError if their number is wrong, because records changed while they were read.
         """
         ids: set[str] = set()
         for offset in itertools.count(0, PAGE):
@@ -111,7 +111,7 @@ class Argilla:
             if len(page["items"]) < PAGE:
                 break
         if len(ids) != page["total"]:
-            raise ServiceError(f"Argilla at {self.url}: records came or went while they were read; run again")
+            raise ServiceError(f"Argilla at {self.url}: records were added or deleted while they were read; run again")
 
 
 def _user(item: Mapping[str, str]) -> ArgillaUser:
@@ -122,8 +122,8 @@ def _user(item: Mapping[str, str]) -> ArgillaUser:
 def connect(home: server.Home, *, existing: bool = False) -> Iterator[Argilla]:
     """Connect to the server that the environment names, or to the home's.
 
-    With `existing` a home on which no server ever ran is refused (ServiceError) before one is made and started there:
-    for commands that look for what is on it.
+    With `existing`, a home on which no server ever ran is refused (ServiceError) and no server is started there: for
+    commands that read existing data.
     """
     with reach(home, existing=existing) as connection, attach(connection) as argilla:
         yield argilla
@@ -142,17 +142,21 @@ def reach(home: server.Home, *, existing: bool = False) -> Iterator[server.Conne
     except ValueError as error:
         raise ServiceError(f"ARGILLA_API_URL, ARGILLA_API_KEY: {error}") from None
     if url and not key:
-        raise ServiceError("ARGILLA_API_URL is set but ARGILLA_API_KEY is not; set both, or none for the local server")
+        raise ServiceError(
+            "ARGILLA_API_URL is set but ARGILLA_API_KEY is not; set both, or neither for the local server"
+        )
     if key and not url:
-        raise ServiceError("ARGILLA_API_KEY is set but ARGILLA_API_URL is not; set both, or none for the local server")
+        raise ServiceError(
+            "ARGILLA_API_KEY is set but ARGILLA_API_URL is not; set both, or neither for the local server"
+        )
     if url and key:
         guard(url, key)
         yield server.Connection(url.rstrip("/"), key)
         return
     if existing and not server.has_database(home):
         raise ServiceError(
-            f"{home.path}: no Argilla has run here, so it has no accounts and no answers; name its folder (--data), or"
-            f" start one (`plumbline serve`)"
+            f"{home.path}: no Argilla has run in this folder, so it has no accounts or answers; name another folder"
+            " (--data), or start a server (`plumbline serve`)"
         )
     with server.running(home) as connection:
         yield connection
@@ -161,8 +165,8 @@ def reach(home: server.Home, *, existing: bool = False) -> Iterator[server.Conne
 def guard(url: str, key: str) -> None:
     """Check that an Argilla elsewhere accepts the key, and refuses the key that its guides print.
 
-    Raises ServiceError when it does not answer or refuses the key, or when the key itself is a well-known one and the
-    server is not on this machine; warns on stderr when such a server lets strangers in.
+    Raises ServiceError if the server does not answer or refuses the key, or if the key is well known and the server is
+    not on this machine; warns on stderr if such a server accepts a well-known key.
     """
     import httpx  # noqa: PLC0415 (many commands import this module and ask no server)
 
@@ -170,7 +174,7 @@ def guard(url: str, key: str) -> None:
     private = server.is_loopback(parts.hostname or "")
     if key in WELL_KNOWN_KEYS and not private:
         raise ServiceError(f"ARGILLA_API_KEY is the key that Argilla's guides print, and {url} is open to the network: "
-                           "give its owner another password and key first")  # fmt: skip
+                           "give its owner a new password and key first")  # fmt: skip
     me = f"{url.rstrip('/')}/api/v1/me"
     with translated(url), httpx.Client(timeout=30.0) as client:
         answer = client.get(me, headers={HEADER: key})
@@ -182,13 +186,13 @@ def guard(url: str, key: str) -> None:
             well_known for well_known in WELL_KNOWN_KEYS if client.get(me, headers={HEADER: well_known}).is_success
         ]
     if open_to:
-        print(f"Warning: {url} lets everyone in who sends the key {open_to[0]}, which Argilla's guides print; have it "
-              "changed before people's answers are there", file=sys.stderr)  # fmt: skip
+        print(f"Warning: {url} lets everyone in who sends the key {open_to[0]}, which Argilla's guides print; have the "
+              "key changed before people answer there", file=sys.stderr)  # fmt: skip
 
 
 @contextlib.contextmanager
 def attach(connection: server.Connection) -> Iterator[Argilla]:
-    """The SDK on a server that answers."""
+    """Connect the SDK to a server that answers."""
     local = connection if connection.home is not None else None
     sdk = _sdk(connection.url, connection.api_key)
     try:
@@ -216,12 +220,12 @@ def translated(url: str) -> Iterator[None]:
         raise
     except (httpx.HTTPError, ArgillaError) as error:
         raise _named(url, error) from None
-    except (ValueError, KeyError, TypeError):  # no JSON, or not Argilla's
+    except (ValueError, KeyError, TypeError):  # not JSON, or not Argilla's
         raise ServiceError(f"the server at {url} does not answer like Argilla; correct ARGILLA_API_URL") from None
 
 
 def _named(url: str, error: BaseException) -> ServiceError:
-    """An error of the HTTP client or of the SDK, which hides the client's errors in its own."""
+    """Translate an error of the HTTP client, or of the SDK, which hides the client's errors in its own."""
     import httpx  # noqa: PLC0415
 
     cause: BaseException | None = error

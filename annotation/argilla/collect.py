@@ -1,4 +1,4 @@
-"""Fetching answers from Argilla while people work: as often as one likes, and only what has changed."""
+"""Fetching answers from Argilla while people work: repeatable at any time, and reading only changed datasets."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from plumbline.study.campaign import RatersSpec
 
 
 def collect(study: Study, argilla: Argilla, *, replace: bool = False) -> pd.DataFrame:
-    """Fetch the answers into `ratings.parquet` (and controls' into `control_ratings.parquet`); returns the former.
+    """Fetch the answers into `ratings.parquet` (controls' into `control_ratings.parquet`); return the former.
 
-    A row a pair, rater and question, drafts and discards too; `members.json` says who was asked to rate what. Datasets
-    in which nothing was answered, changed or taken back since they were read last are not read again. Refuses to drop
-    answers: those that were collected before and are no longer on the server, those to pairs of another sample, and
-    those of people who are no members, unless `replace` says so.
+    There is a row for each pair, rater and question, drafts and discards included; `members.json` says who was asked to
+    rate what. Datasets that have not changed since the last reading are not read again. Without `replace`, refuses to
+    drop answers: collected ones that are no longer on the server, those to pairs of another sample, and those of people
+    who are not members.
     """
     with alone(study):
         records = CampaignRecords.open(study)
@@ -65,21 +65,21 @@ def collect(study: Study, argilla: Argilla, *, replace: bool = False) -> pd.Data
 
 @dataclass(frozen=True)
 class _Reading:
-    """The reading of a campaign's datasets: whose answers to which pairs are expected."""
+    """The reading of a campaign's datasets, with the expected raters and pairs."""
 
     argilla: Argilla
     study_name: str
     raters: RatersSpec
     pairs: Mapping[str, Pair]
     rubric: Rubric
-    aside: Mapping[tuple[str, str], Answer]  # as they were before their pairs were offered again
-    tasks: bool  # whether people do models' tasks, of which orders may be drawn
+    aside: Mapping[tuple[str, str], Answer]  # answers from before their pairs were offered again
+    tasks: bool  # whether people do models' tasks, for which orders may be drawn
     replace: bool
 
     def read(
         self, datasets: Mapping[str, DatasetListing], before: Mapping[str, SourcePart]
     ) -> tuple[dict[str, SourcePart], list[Member]]:
-        """Return the answers by dataset, unread again where nothing changed, and the raters of each dataset."""
+        """Return the answers by dataset, read again only after changes, and the raters of each dataset."""
         parts, asked_raters, named = dict[str, SourcePart](), list[Member](), named_raters(self.raters, self.argilla)
         for name, dataset in datasets.items():
             members = self.argilla.members(dataset.workspace_id)
@@ -93,7 +93,7 @@ class _Reading:
                 for user_id, user in members.items()
                 if user.role == "annotator" and user_id in pseudonyms and user.username not in self.raters.former
             ]
-            # What changes with every answer that comes, changes or goes, and with whose answers count.
+            # The state changes with every answer, and with the people whose answers count.
             counted = identity("named-v1", *sorted(pseudonyms)) if self.raters.people is not None else ""
             state = f"{dataset.id} {dataset.last_activity_at} {counted}".strip()
             part = before.get(name)
@@ -103,13 +103,13 @@ class _Reading:
         return parts, sorted(asked_raters, key=lambda member: (member.dataset, member.rater_id))
 
     def _is_whole(self, part: SourcePart, pseudonyms: Mapping[str, str]) -> bool:
-        """Return whether the earlier reading has answers of known raters and pairs alone."""
+        """Return whether the earlier reading has only answers of known raters to known pairs."""
         raters, rated = {answer.rater_id for answer in part.answers}, {answer.pair_id for answer in part.answers}
         return raters <= set(pseudonyms.values()) and rated <= set(self.pairs)
 
     def _answers(self, name: str, dataset_id: str, pseudonyms: Mapping[str, str]) -> tuple[Answer, ...]:
-        """A dataset's answers. Raises DataError for those that cannot count; with `replace` they are left out."""
-        records = list(self.argilla.records(dataset_id))  # before the orders, which are known of whoever has answered
+        """Return a dataset's answers. Raises DataError if some cannot count; with `replace` these are left out."""
+        records = list(self.argilla.records(dataset_id))  # before the orders: everybody who has answered has one
         orders = Orders.of(self.argilla, dataset_id) if self.tasks else Orders()
         answers, outside, strange = list[Answer](), 0, 0
         for record in records:
@@ -123,16 +123,16 @@ class _Reading:
                     answers.append(self._answer(record["external_id"], rater, response, orders))
         if strange and not self.replace:
             raise DataError(
-                f"{strange} answers on the server at {self.argilla.url} are of pairs that are not in pairs.parquet;"
-                " bring the sample back that was published, or add --replace to leave them out"
+                f"{strange} answers on the server at {self.argilla.url} are to pairs that are not in pairs.parquet;"
+                " restore the published sample, or add --replace to leave the answers out"
             )
         if outside and self.raters.people is not None:
-            print(f"  left out of {name}: {outside} answers of accounts that raters.people does not name",
+            print(f"  left out of {name}: {outside} answers from accounts that raters.people does not name",
                   file=sys.stderr)  # fmt: skip
         elif outside and not self.replace:
             raise DataError(
-                f"{outside} answers in {name!r} are of accounts that are no members of its workspace (the owner's,"
-                " or of people who were taken out); let them in, or add --replace to leave the answers out"
+                f"{outside} answers in {name!r} are from accounts that are not members of its workspace (the owner,"
+                " or people who were taken out); let them in, or add --replace to leave the answers out"
             )
         return tuple(sorted(answers, key=lambda answer: (answer.pair_id, answer.rater_id)))
 
@@ -153,7 +153,7 @@ class _Reading:
 
 
 def set_aside(again: Collection[tuple[str, str]], snapshot: Mapping[str, SourcePart]) -> dict[tuple[str, str], Answer]:
-    """The answers whose pairs were offered again since their raters were excluded, as they were collected before."""
+    """Return the earlier collected answers whose pairs were offered again because their raters are excluded."""
     answers = {(answer.pair_id, answer.rater_id): answer for part in snapshot.values() for answer in part.answers}
     return {key: answer for key, answer in answers.items() if key in again and answer.status == "submitted"}
 
@@ -166,15 +166,15 @@ def is_same(before: Answer, now: Answer) -> bool:
 def _refuse_unnamed(
     others: Mapping[str, str], before: Mapping[str, SourcePart], now: Mapping[str, SourcePart], file: Path
 ) -> None:
-    """Raise StudyError where answers would go because the study no longer names who gave them.
+    """Raise StudyError if answers would be dropped because the study no longer names their raters.
 
-    `others` are user names by pseudonym of those whom it does not name.
+    `others` are the user names, by pseudonym, of people whom it does not name.
     """
     had, has = (
         Counter(answer.rater_id for part in parts.values() for answer in part.answers) for parts in (before, now)
     )
     if gone := next((rater for rater in others if rater in had and rater not in has), ""):
         raise StudyError(
-            f"{file}: raters.people no longer names {others[gone]!r}, of whom {had[gone]} answers were"
-            " collected; put the name under raters.former to keep them, or add --replace to drop them"
+            f"{file}: raters.people no longer names {others[gone]!r}, who gave {had[gone]} collected"
+            " answers; put the name under raters.former to keep them, or add --replace to drop them"
         )

@@ -1,9 +1,8 @@
-"""A dataset of Argilla's: the words that it shows, and pairs on their way to it with what raters may know of each.
+"""A dataset in Argilla: its words, and the pairs sent to it, with only what raters may know of each.
 
-Of the words: what they are to be, what they are, and putting them right.
+For the words: the wanted ones, the present ones, and their correction.
 
-Argilla lets guidelines, titles and descriptions of a published dataset be changed, and neither its questions nor their
-scale.
+Argilla lets a published dataset's guidelines, titles and descriptions be changed, but not its questions or their scale.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from plumbline.scales import MOST_LEVELS, is_fine
 if TYPE_CHECKING:
     import argilla as rg
 
-TITLE = 500  # characters of a title that Argilla takes
+TITLE = 500  # the most characters of a title that Argilla takes
 
 
 def beside(rubric: Rubric, pool: str, language: str) -> dict[str, tuple[str, str]]:
@@ -58,7 +57,7 @@ def anchored(rubric: Rubric, pool: str, question: Question, language: str) -> st
 
 
 def _keys(rubric: Rubric, pool: str, language: str) -> str:
-    """A line of keys."""
+    """Return a line about the keys."""
     words, scales = words_in(ANSWERING_WORDS, language), {question.scale for question in rubric.asked(pool)}
     scale = scales.pop() if len(scales) == 1 else ()
     rated = bool(scale) and not QuestionScale("", scale=scale).has_buttons
@@ -66,13 +65,13 @@ def _keys(rubric: Rubric, pool: str, language: str) -> str:
     return words["keys"].format(points=points)
 
 
-# What Argilla takes (`argilla_server.api.schemas.v1.questions`).
+# Limits of Argilla (`argilla_server.api.schemas.v1.questions`).
 _TOO_FINE = (
-    f"has a scale without points, or of more than {MOST_LEVELS}, which Argilla's page cannot show; take raters.page:"
-    " plumbline on our server, give it fewer, or collect ratings from a file"
+    f"has a scale without points, or with more than {MOST_LEVELS} points, which Argilla's page cannot show; use"
+    " raters.page: plumbline on Plumbline's own server, give the scale fewer points, or collect ratings from a file"
 )
-_MOST_RANKED, _LONGEST_LABEL = 50, 500  # labels of a ranking, a label's characters
-# Argilla shows so many labels before a rater asks for the rest; all of them are to be seen.
+_MOST_RANKED, _LONGEST_LABEL = 50, 500  # the most labels of a ranking, and characters of a label
+# Argilla shows so many labels at first, and the rest on request; we want all of them shown.
 _LEAST_VISIBLE = 3
 _TYPES: dict[str, Kind] = {
     "rating": "rating",
@@ -85,10 +84,10 @@ _TYPES: dict[str, Kind] = {
 
 @dataclass(frozen=True)
 class QuestionForm:
-    """The form of a question for raters, which Argilla does not let change in a published dataset."""
+    """The form of a question for raters, which cannot change in a published dataset."""
 
     kind: Kind
-    options: tuple[tuple[Value, str], ...]  #: points (whose words stand in the description), or labels with their words
+    options: tuple[tuple[Value, str], ...]  #: points (their words are in the description), or labels with their words
     required: bool
     slider: bool = field(default=False, compare=False)  #: whether its numbers need the rating page
 
@@ -108,7 +107,7 @@ class QuestionForm:
 
     @classmethod
     def shown(cls, question: Mapping[str, Any]) -> QuestionForm:
-        """Return that of a question as Argilla's API describes it."""
+        """Return the form of a question from Argilla's API."""
         settings = question["settings"]
         options = tuple((option["value"], option.get("text", "")) for option in settings.get("options", ()))
         return cls(_TYPES[settings["type"]], options, bool(question["required"]))
@@ -120,20 +119,20 @@ class QuestionForm:
             return ""
         most = _MOST_RANKED if self.kind == "ranking" else MOST_LABELS
         if len(values) > most:
-            return f"has {len(values)} labels, it takes {most}"
+            return f"has {len(values)} labels; Argilla takes {most}"
         if longest := next((words for _, words in self.options if len(words) > _LONGEST_LABEL), ""):
-            return f"has a label {longest[:40]!r}... of {len(longest)} characters, it takes {_LONGEST_LABEL}"
+            return f"has a label {longest[:40]!r}... of {len(longest)} characters; Argilla takes {_LONGEST_LABEL}"
         return ""
 
     def __str__(self) -> str:
-        """In words, for a line that compares two."""
+        """Return the form in words, for a line that compares two."""
         options = ", ".join(f"{value} ({words})" if words else str(value) for value, words in self.options)
         kind = "" if self.kind == "rating" else f"{self.kind.replace('_', '-')} "
         return (kind + options).strip() + ("" if self.required else ", not required" if self.kind != "text" else "")
 
 
 def question_of(name: str, title: str, description: str, form: QuestionForm, client: Any) -> rg.RatingQuestion:
-    """The question in Argilla's terms."""
+    """Return the question as an object of Argilla's SDK."""
     import argilla as rg  # noqa: PLC0415 (takes a second)
 
     common = {"name": name, "title": title, "description": description or None, "required": form.required}
@@ -152,7 +151,7 @@ def question_of(name: str, title: str, description: str, form: QuestionForm, cli
 
 
 COMMENT = "comment"
-_GUIDELINES = 10_000  # characters of guidelines that Argilla takes
+_GUIDELINES = 10_000  # the most characters of guidelines that Argilla takes
 
 
 @dataclass(frozen=True)
@@ -162,18 +161,20 @@ class Words:
     guidelines: str
     fields: Mapping[str, str]
     questions: Mapping[str, tuple[str, str]]
-    forms: Mapping[str, QuestionForm]  #: how each question but the free comment is answered
-    beside: Mapping[str, str] = field(default_factory=dict)  #: what stands with each item; nobody knows it of a dataset
+    forms: Mapping[str, QuestionForm]  #: the forms of all questions but the free comment
+    beside: Mapping[str, str] = field(
+        default_factory=dict
+    )  #: the texts beside each item; unknown for words read from a dataset
     plain: Mapping[str, str] = field(default_factory=dict)  #: the questions' titles as earlier versions published them
-    platforms: frozenset[str] = frozenset()  #: fields whose titles are no rubric's, so that they are never corrected
-    kinds: Mapping[str, FieldKind] = field(default_factory=dict)  #: of the fields that are no plain text
-    task: Mapping[str, Any] | None = None  #: what the rating page shows; None where Argilla's own page is used
+    platforms: frozenset[str] = frozenset()  #: fields whose titles are not the rubric's, and never corrected
+    kinds: Mapping[str, FieldKind] = field(default_factory=dict)  #: kinds of the fields that are not plain text
+    task: Mapping[str, Any] | None = None  #: the rating page's task; None if Argilla's own page is used
 
     @classmethod
     def of(cls, rubric: Rubric, queue: Queue, note: str = "", task: Mapping[str, Any] | None = None) -> Words:
         """Return the words that a rubric addresses to the raters of a queue.
 
-        `note` (Markdown) stands above and below the guidelines.
+        `note` (Markdown) is put above and below the guidelines.
         """
         language = rubric.language_for(queue.language, queue.output_language)
         titles = rubric.field_titles(queue.pool, language, queue.language, queue.output_language)
@@ -238,7 +239,7 @@ class Words:
         if self.guidelines.strip() != shown.guidelines.strip():
             changes.append(f"the guidelines {from_to(shown.guidelines.strip(), self.guidelines.strip())}")
         if shown.task is not None and self.task is None:
-            changes.append("the page, from ours to Argilla's")
+            changes.append("the page, from Plumbline's to Argilla's")
         elif shown.task is not None and self.task is not None:
             marked = [bool(task["difference"]) for task in (shown.task, self.task)]
             changes += [f"the marks of differing words {from_to(*marked)}"] if marked[0] != marked[1] else []
@@ -256,29 +257,29 @@ class Words:
                 return f"question {name!r} {what}"
         titles = [*self.fields.values(), *(title for title, _ in self.questions.values())]
         if longest := next((title for title in titles if len(title) > TITLE), ""):
-            return f"the title {longest[:40]!r}... has {len(longest)} characters, it takes {TITLE}"
+            return f"the title {longest[:40]!r}... has {len(longest)} characters; Argilla takes {TITLE}"
         if len(self.guidelines) > _GUIDELINES:
-            return f"the guidelines have {len(self.guidelines)} characters, it takes {_GUIDELINES}"
+            return f"the guidelines have {len(self.guidelines)} characters; Argilla takes {_GUIDELINES}"
         return ""
 
     def fits(self, shown: Words) -> bool:
-        """Tell whether a dataset with other words can be changed to these.
+        """Return whether a dataset with other words can be changed to these.
 
         Argilla changes neither a question's form nor a pair.
 
-        What was asked stands with each pair, and in the guidelines, where it can be read back.
+        The pool's question is in each pair, and in the guidelines, where it can be read back.
         """
         same = self.fields.keys() - BESIDE == shown.fields.keys() - BESIDE and self.kinds == shown.kinds
         asked_is_shown = ASKED not in shown.fields or self.beside[ASKED] in shown.guidelines
         return self.forms == shown.forms and same and asked_is_shown
 
     def answers(self) -> str:
-        """The questions and their possible answers, as text."""
+        """Return the questions and their possible answers as text."""
         return "; ".join(f"{name} {form}" for name, form in self.forms.items())
 
 
 def put_right(argilla: Argilla, dataset_id: str, words: Words) -> None:
-    """Replace the words of a dataset whose questions and points are already right. Raises ServiceError."""
+    """Replace the words of a dataset whose question forms are right already. Raises ServiceError."""
     give_task(argilla, dataset_id, words.task)
     argilla.request("PATCH", f"/datasets/{dataset_id}", json={"guidelines": words.guidelines})
     for item in argilla.request("GET", f"/datasets/{dataset_id}/fields")["items"]:
@@ -290,12 +291,12 @@ def put_right(argilla: Argilla, dataset_id: str, words: Words) -> None:
 
 
 def answered(argilla: Argilla, dataset_id: str) -> bool:
-    """Return whether anybody answered anything in a dataset, drafts and discards too. Raises ServiceError."""
+    """Return whether a dataset has any answers, drafts and discards included. Raises ServiceError."""
     return any(record.get("responses") for record in argilla.records(dataset_id))
 
 
-_NO_AGENT = re.compile(r"[^a-zA-Z0-9-_:./ ]")  # what Argilla does not take in an agent's name
-_LONGEST = 200  # characters of it
+_NO_AGENT = re.compile(r"[^a-zA-Z0-9-_:./ ]")  # characters that Argilla refuses in an agent's name
+_LONGEST = 200  # the most characters of an agent's name
 
 
 Suggested = Mapping[str, "Sequence[Suggestion]"]  # by pair
@@ -303,15 +304,15 @@ Suggested = Mapping[str, "Sequence[Suggestion]"]  # by pair
 
 @dataclass(frozen=True)
 class Suggestion:
-    """An answer that is shown before a person answers."""
+    """An answer that people see before they answer."""
 
     question: str
     value: float  #: a point of the question's scale
-    agent: str  #: who says so
-    score: float  #: how sure, from 0 to 1; NaN where nobody knows
+    agent: str  #: the name of the judge
+    score: float  #: confidence, from 0 to 1; NaN if unknown
 
     def as_json(self, questions: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-        """As Argilla takes it; `questions` are the dataset's, by name."""
+        """Return the suggestion in Argilla's form; `questions` are the dataset's, by name."""
         agent = _NO_AGENT.sub("-", self.agent)[:_LONGEST]
         sure = {} if math.isnan(self.score) else {"score": min(max(self.score, 0.0), 1.0)}
         question = questions[self.question]
@@ -320,7 +321,7 @@ class Suggestion:
 
 
 def questions_of(argilla: Argilla, dataset_id: str) -> dict[str, dict[str, Any]]:
-    """A dataset's questions as Argilla's API describes them, by name, as suggestions need them. Raises ServiceError."""
+    """Return a dataset's questions from Argilla's API, by name. Raises ServiceError."""
     return {
         question["name"]: question for question in argilla.request("GET", f"/datasets/{dataset_id}/questions")["items"]
     }
@@ -329,7 +330,7 @@ def questions_of(argilla: Argilla, dataset_id: str) -> dict[str, dict[str, Any]]
 def suggestions_for(pairs: Sequence[Pair], suggestions: Suggested) -> Suggested:
     """Return the suggestions that raters see, by pair.
 
-    Only the experiment's half and repeats of it have some.
+    Only the experiment's half and its repeats have suggestions.
     """
     half = {pair.pair_id for pair in pairs if pair.control == SUGGESTED}
     sources = {pair.pair_id: pair.repeats or pair.pair_id for pair in pairs}
@@ -339,7 +340,7 @@ def suggestions_for(pairs: Sequence[Pair], suggestions: Suggested) -> Suggested:
 MARK = "drawn"  # in the metadata of datasets and records, as `plumbline_argilla.entries` reads it
 
 
-TASK = "rate"  # in a dataset's metadata: what the rating page shows of it (`annotation.page.task_of`)
+TASK = "rate"  # in a dataset's metadata: the rating page's task (`annotation.page.task_of`)
 
 
 def give_task(
@@ -347,10 +348,10 @@ def give_task(
 ) -> None:
     """Let the rating page show a dataset by this task, or Argilla's own page show it. Raises ServiceError.
 
-    `drawing` has orders drawn for each rater, where the server can. A dataset that draws them stays as it is: without
-    its metadata, even for a moment, raters would see another order.
+    `drawing` makes the server draw an order for each rater, if it can. A dataset that draws orders stays as it is:
+    without its metadata, even for a moment, raters would see another order.
 
-    Argilla stores no change of existing metadata, so they are removed first. If this is interrupted between the two,
+    Argilla does not change existing metadata, so they are removed first. After an interruption between the two steps,
     Argilla's page shows the dataset until `publish` runs again.
     """
     before = argilla.request("GET", f"/datasets/{dataset_id}").get("metadata") or {}
@@ -374,10 +375,14 @@ def is_marked(argilla: Argilla, dataset_id: str) -> bool:
 class Orders:
     """The orders that each rater of a dataset saw, by user id; from 1."""
 
-    unknown: bool = False  #: they were drawn for each, and this server cannot say how
-    drawn: bool = False  #: for each rater
-    entries: Mapping[str, list[int]] = field(default_factory=dict)  #: candidates in order, the same for all records
-    places: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  #: or each record's among those of its query
+    unknown: bool = False  #: whether each rater had an order that this server does not know
+    drawn: bool = False  #: whether each rater had an order
+    entries: Mapping[str, list[int]] = field(
+        default_factory=dict
+    )  #: numbers of candidates in order, the same for all records
+    places: Mapping[str, Mapping[str, int]] = field(
+        default_factory=dict
+    )  #: or each record's place among those of its query
     turns: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  #: each record's place in the rater's queue
 
     @classmethod
@@ -425,10 +430,8 @@ def send_pairs(  # noqa: PLR0913
 ) -> None:
     """Add new pairs to a dataset, without anything that raters must not know. Raises ServiceError.
 
-    `drawing` is what is drawn for each rater, in datasets that say so.
-
-    What stands `beside` a pair's own fields does, but in datasets of earlier versions, which have no place.
-    `suggestions` are those of pairs that show some.
+    `drawing` has the orders drawn for each rater, for datasets that draw them. `beside` are texts for fields beside the
+    pair's own; datasets of earlier versions do not have these fields. `suggestions` are shown with some pairs.
     """
     beside_fields, suggested = placed(argilla, dataset_id, beside) if pairs else {}, suggestions or {}
     questions = questions_of(argilla, dataset_id) if suggested else {}

@@ -1,9 +1,9 @@
-"""Putting a study's pairs before its annotators: a dataset in Argilla for each queue, made once and filled up.
+"""Publishing a study's pairs to its annotators: a dataset in Argilla for each queue, created once and filled up.
 
 Raters see a pair's two texts and its languages, and nothing else: Argilla hides metadata in its pages but not in its
-API, so what could sway a rater (the data set, which pairs are controls) is not sent. Pairs go in the order of their
-ids, which are hashes: the order of arrival tells nothing either. Each rater's queue is a shuffle of its own; the local
-server does so, and Argilla elsewhere too.
+API, so facts that could sway a rater (the data set, which pairs are controls) are not sent. Pairs are sent in the order
+of their ids, which are hashes, so their order tells nothing either. Each rater's queue is shuffled separately, on the
+local server and on an Argilla elsewhere.
 """
 
 from __future__ import annotations
@@ -59,43 +59,43 @@ class Publication:
 
     new: Mapping[str, int]  #: pairs that were not there before, by dataset
     admission: Admission
-    corrected: Mapping[str, str] = field(default_factory=dict)  #: what an unanswered dataset says otherwise now
-    taken_out: int = 0  #: withdrawn pairs that nobody had answered, and that are no longer there
-    answered: int = 0  #: withdrawn pairs that stay, since they have answers or drafts
+    corrected: Mapping[str, str] = field(default_factory=dict)  #: corrections of unanswered datasets, by dataset
+    taken_out: int = 0  #: unanswered withdrawn pairs that were removed
+    answered: int = 0  #: withdrawn pairs that stay because they have answers or drafts
     aside: int = 0  #: answers of excluded raters whose pairs are offered to others again
-    back: int = 0  #: such answers that count again, since the exclusion was taken back
-    blocks: Mapping[Place, BlockProgress] = field(default_factory=dict)  #: of a rule by blocks: how far they are
-    unopened: frozenset[str] = frozenset()  #: pairs, controls and repeats that raters do not get, or not yet
-    spared: int = 0  #: pairs of later blocks that were taken out again, since an earlier block has decided
+    back: int = 0  #: such answers that count again because the exclusion was taken back
+    blocks: Mapping[Place, BlockProgress] = field(default_factory=dict)  #: progress of the blocks, for a rule by blocks
+    unopened: frozenset[str] = frozenset()  #: pairs, controls and repeats that raters do not get (yet)
+    spared: int = 0  #: pairs of later blocks that were removed because an earlier block has decided
 
     def opened(self) -> list[str]:
-        """Return how far the blocks of each verdict are, in lines."""
+        """Return lines on the progress of each verdict's blocks."""
         lines = [f"{of_group(key)}: {'; '.join(group.lines())}" for key, group in self.blocks.items()]
-        out = f"taken out, for a look at earlier blocks has decided: {count(self.spared, 'record')} without an answer"
+        out = (
+            f"taken out because a look at earlier blocks has decided: {count(self.spared, 'record')} without an answer"
+        )
         return [*lines, *([out] if self.spared else [])]
 
     def withdrawals(self) -> list[str]:
-        """Return what happened to the withdrawn pairs, as lines."""
+        """Return lines on the withdrawn pairs."""
         gone = f"withdrawn pairs without an answer taken out of Argilla: {self.taken_out}"
-        stay = f"withdrawn pairs that stay in Argilla, since they have answers or drafts: {self.answered}"
+        stay = f"withdrawn pairs that stay in Argilla because they have answers or drafts: {self.answered}"
         return [line for line, number in ((gone, self.taken_out), (stay, self.answered)) if number]
 
     def replacements(self) -> list[str]:
-        """Return what happened to the answers of excluded raters, as lines."""
+        """Return lines on the answers of excluded raters."""
         aside = (
-            f"offered again, since their raters are excluded: the pairs of {self.aside} answers, which stay on record"
+            f"offered again because their raters are excluded: the pairs of {self.aside} answers, which stay on record"
         )
-        back = f"answers that count again in Argilla, since their raters are kept: {self.back}"
+        back = f"answers that count again in Argilla because their raters are kept: {self.back}"
         return [line for line, number in ((aside, self.aside), (back, self.back)) if number]
 
     def corrections(self) -> list[str]:
-        """A line for each correction, with the datasets that have it."""
+        """Return a line for each correction, with its datasets."""
         by_change: dict[str, list[str]] = {}
         for name, what in self.corrected.items():
             by_change.setdefault(what, []).append(name)
-        return [
-            f"corrected, where nobody had answered: {what} ({', '.join(names)})" for what, names in by_change.items()
-        ]
+        return [f"corrected in unanswered datasets: {what} ({', '.join(names)})" for what, names in by_change.items()]
 
 
 def publish(
@@ -105,18 +105,18 @@ def publish(
     suggestions: Suggested | None = None,
     ahead: Mapping[Place, int] | None = None,
 ) -> Publication:
-    """Put the study's pairs, controls and repeats before its annotators.
+    """Publish the study's pairs, controls and repeats to its annotators.
 
-    Makes workspaces and datasets where they are missing, adds pairs that are not there yet (by pair id), and lets in
-    the annotators who read a queue's languages (`reads`, by user name; those of whom nothing is known everywhere).
-    Answers stay: those of excluded raters are set aside, so that their pairs are open to others again, and brought back
-    where an exclusion was taken back. Withdrawn pairs are not sent, and taken out as long
-    as nobody has answered them. Fixes the rules by which they will be judged; a corrected wording reaches the datasets
-    while nobody has answered. Raises StudyError or DataError for a sample that is no longer the study's, for rules that
-    changed after the first rating, and for datasets with answers to other questions or words. `suggestions` are what
-    the half of an experiment shows, by pair (`annotation.anchoring`); a study that makes none shows none. Of a study
-    with `raters.blocks` the blocks are sent that the answers on record open, and `ahead` says how many blocks are open
-    at least, by what is judged apart. What lies beyond a block that decided is taken out while nobody has answered it.
+    Creates missing workspaces and datasets, adds missing pairs (by pair id), and lets in the annotators who read a
+    queue's languages (`reads`, by user name; annotators with unknown languages are let in everywhere). Answers stay:
+    those of excluded raters are set aside, so that their pairs are open to others again, and brought back if the
+    exclusion is taken back. Withdrawn pairs are not sent, and removed while nobody has answered them. Fixes the rules
+    of the verdicts; a corrected wording reaches the datasets while nobody has answered. Raises StudyError or DataError
+    for a sample that is no longer the study's, for rules that changed after the first rating, and for datasets with
+    answers to other questions or words. `suggestions` are shown, by pair, in the half of an experiment
+    (`annotation.anchoring`). In a study with `raters.blocks`, the blocks that the recorded answers open are sent, and
+    `ahead` has the least number of open blocks for each verdict's group. Pairs beyond a block that has decided are
+    removed while nobody has answered them.
     """
     with alone(study):
         return _publish(Evidence.open(study), argilla, reads or {}, suggestions or {}, ahead or {})
@@ -135,7 +135,7 @@ def _publish(
     shown = suggestions_for(pairs, suggestions)
     if not suggestions and study.raters.suggestions == "half":
         raise StudyError(
-            f"{study.file}: raters.suggestions: half shows judges' scores, and there are none; run"
+            f"{study.file}: raters.suggestions: half shows judges' scores, but there are none; run"
             f" `{study.command('annotation judge run')}`, then `{study.command('annotation publish')}`"
         )
     refuse_other_prompts(records, pairs)
@@ -147,7 +147,7 @@ def _publish(
         _Target.of(study, rubric, queue, queue_pairs, training, ours=has_rating_page(study, argilla.connection))
         for queue, queue_pairs in queues_of(pairs).items()
     ]
-    _refuse_too_much(targets, f"{study.file}: rubric {rubric.name!r} is too much for Argilla")
+    _refuse_too_much(targets, f"{study.file}: Argilla cannot show rubric {rubric.name!r}")
     _refuse_answered(argilla, rubric.name, targets, study.command("annotation accept"))
     refuse_unknown(study, argilla)
     fix_rules(records)
@@ -156,7 +156,7 @@ def _publish(
         argilla.request("POST", "/workspaces", json={"name": name})
     admission = admit_annotators(study.name, study.raters.people, argilla, reads)
     aside, back = _offer_excluded(records, argilla, targets, rubric)
-    if aside:  # looks wait for the answers that take the place of excluded ones
+    if aside:  # looks wait for the answers that replace excluded ones
         records = Evidence.open(study)
     withdrawn = records.withdrawn
     write_looks(records)
@@ -170,7 +170,7 @@ def _publish(
 
 
 def _offer_excluded(records: Evidence, argilla: Argilla, targets: Sequence[_Target], rubric: Rubric) -> tuple[int, int]:
-    """Offer excluded raters' pairs again, and bring back answers that are excluded no more: how many of each."""
+    """Offer excluded raters' pairs again, and bring back answers that count again; return how many of each."""
     study, noted, excluded = records.study, records.answers_again, excluded_raters(records.decided)
     if not noted and not (excluded and study.raters.replace_excluded):
         return 0, 0
@@ -195,7 +195,7 @@ class _Target:
     pairs: Mapping[str, Pair]
     workspace: str
     name: str
-    per_pair: int  #: answers that each pair wants
+    per_pair: int  #: wanted answers for each pair
     drawing: OrderDrawing | None
     words: Words
 
@@ -210,7 +210,7 @@ class _Target:
         *,
         ours: bool,
     ) -> _Target:
-        """Return that of a queue's pairs, rated on our page (`ours`) or on Argilla's."""
+        """Return the dataset of a queue's pairs, rated on our page (`ours`) or on Argilla's."""
         by_id = {pair.pair_id: pair for pair in pairs}
         per_pair, drawing = study.raters_of(queue.pool), drawing_of(study, pairs)
         workspace, name = queue.workspace(study.name), queue.dataset(study.name)
@@ -218,12 +218,12 @@ class _Target:
         return cls(queue, by_id, workspace, name, per_pair, drawing, Words.of(rubric, queue, task=task))
 
     def listed(self, datasets: Mapping[tuple[str, str], DatasetListing]) -> DatasetListing | None:
-        """It as the server has it."""
+        """Return the dataset in the server's list; None if it is missing."""
         return datasets.get((self.workspace, self.name))
 
 
 def has_rating_page(study: Study, connection: Connection | None) -> bool:
-    """Tell whether the study's annotators rate on our page.
+    """Return whether the study's annotators rate on our page.
 
     They do on our own server, unless they see suggestions of judges.
     """
@@ -232,7 +232,7 @@ def has_rating_page(study: Study, connection: Connection | None) -> bool:
 
 
 def _take_out(argilla: Argilla, targets: Sequence[_Target], withdrawn: Collection[str]) -> tuple[int, int]:
-    """Take pairs out that nobody has answered, one by one, each looked at just before; (gone, staying)."""
+    """Remove unanswered pairs, each checked just before; return (gone, staying)."""
     gone, staying, datasets = 0, 0, argilla.datasets() if withdrawn else {}
     for target in targets:
         dataset, out = target.listed(datasets), target.pairs.keys() & set(withdrawn)
@@ -249,13 +249,13 @@ def _take_out(argilla: Argilla, targets: Sequence[_Target], withdrawn: Collectio
 
 
 def _other_fields(rubric: Rubric, pairs: Sequence[Pair]) -> str:
-    """Return how the sample's fields differ from the rubric's; empty where they are equal."""
+    """Return how the sample's fields differ from the rubric's; empty if they are equal."""
     for pair in pairs:
         wanted = [(shown_field.name, shown_field.kind) for shown_field in rubric.fields.of(pair.pool)]
         if [(shown_field.name, shown_field.kind) for shown_field in fields_of(pair)] != wanted:
             return (
-                f"rubric {rubric.name!r} shows of {pair.pool} {', '.join(name for name, _ in wanted)},"
-                f" and the sample has {', '.join(shown_field.name for shown_field in fields_of(pair))}"
+                f"rubric {rubric.name!r} shows the fields {', '.join(name for name, _ in wanted)} of {pair.pool},"
+                f" but the sample has {', '.join(shown_field.name for shown_field in fields_of(pair))}"
             )
     return ""
 
@@ -280,8 +280,8 @@ def _refuse_answered(argilla: Argilla, rubric_name: str, targets: Sequence[_Targ
     if target.words.forms != shown.forms:
         was, now = ({name: str(form) for name, form in words.forms.items()} for words in (shown, target.words))
         raise StudyError(
-            f"the dataset {target.name!r} in Argilla asks {was}, the rubric"
-            f" {rubric_name!r} {now}, and there are answers; give the new study another name"
+            f"the dataset {target.name!r} in Argilla asks {was}, but the rubric"
+            f" {rubric_name!r} asks {now}, and raters have answered; give the new study another name"
         )
     raise StudyError(
         f"the dataset {target.name!r} in Argilla shows other words than the rubric {rubric_name!r} ({what}),"
@@ -295,7 +295,7 @@ def _fill(
 ) -> tuple[dict[str, int], dict[str, str]]:
     """Create missing datasets and send missing pairs, except those that are `out`.
 
-    `shown` is what some pairs show. Returns by dataset how many pairs are new, and what it says otherwise than before.
+    `shown` are some pairs' suggestions. Returns by dataset how many pairs are new, and the correction of its words.
     """
     listed, new, corrected = argilla.datasets(), dict[str, int](), dict[str, str]()
     for target in targets:
@@ -311,8 +311,8 @@ def _fill(
             dataset_id, present = create_dataset(argilla, target.words, where, target.per_pair), set[str]()
         elif (min_submitted := dataset.distribution["min_submitted"]) != target.per_pair:
             raise StudyError(
-                f"the dataset {target.name!r} in Argilla asks {min_submitted} answers a pair, raters.per_pair"
-                f" is now {target.per_pair}; undo the change, or give the new study another name"
+                f"the dataset {target.name!r} in Argilla wants {min_submitted} answers a pair, but"
+                f" raters.per_pair is now {target.per_pair}; undo the change, or give the new study another name"
             )
         else:
             dataset_id = dataset.id
@@ -328,8 +328,8 @@ def _fill(
 def _put_right(argilla: Argilla, dataset: DatasetListing, words: Words, *, drawn: bool) -> tuple[bool, str]:
     """Correct a dataset without answers; return whether it can take more pairs, and the corrections.
 
-    An earlier run was cut off while it made a draft: nobody has seen it, so it is made anew, as is one that asks other
-    questions, which nobody has answered (`_refuse_answered`).
+    A draft comes from an interrupted run: nobody has seen it, so it is created anew, as is an unanswered dataset
+    with other questions (`_refuse_answered`).
     """
     if dataset.status == "draft":
         return False, ""
@@ -350,7 +350,7 @@ def create_dataset(
 ) -> str:
     """Create a dataset with these words that wants `per_pair` answers; return its id.
 
-    `where` are workspace and name; `below` is a field that stands below the texts.
+    `where` are workspace and name; `below` is a field below the texts.
     """
     import argilla as rg  # noqa: PLC0415 (takes a second)
 
@@ -366,7 +366,7 @@ class ExtraField:
 
     name: str
     title: str
-    markdown: bool = False  #: where the platform itself writes it, and escapes every text in it
+    markdown: bool = False  #: only if the platform writes it and escapes every text in it
 
 
 def settings_of(words: Words, per_pair: int, client: Any, below: ExtraField | None = None) -> rg.Settings:
@@ -404,7 +404,7 @@ class _Response:
     response: Mapping[str, Any]
 
     def says(self, collected: Mapping[tuple[str, str], Answer], target: _Target, rubric: Rubric) -> bool:
-        """Return whether it has the values that were collected."""
+        """Return whether the response has the collected values."""
         answer = collected.get((self.pair_id, self.rater_id))
         now = said_in(self.response, rubric.asked(target.queue.pool))
         return answer is not None and now == (dict(answer.values), answer.comment)
@@ -418,7 +418,7 @@ class _Response:
 def _surplus(
     unchanged: Sequence[_Response], responses: Sequence[_Response], excluded: Collection[str], wanted: int
 ) -> list[_Response]:
-    """The responses to a pair of excluded raters, where others are too few."""
+    """Return excluded raters' responses to a pair, if it has too few others."""
     submitted = [response for response in responses if response.response["status"] == "submitted"]
     if sum(response.rater_id not in excluded for response in submitted) >= wanted:
         return []
@@ -428,10 +428,10 @@ def _surplus(
 def _offer_again(argilla: Argilla, aside: Sequence[_Response], back: Sequence[_Response]) -> None:
     """Set the answers of excluded raters aside on the server, so that others are asked; bring others back.
 
-    Argilla hides a record from everybody else once it has as many submitted responses as it wants, whoever gave them.
-    So those of excluded raters are discarded there: their values stay, and the record is open again. Only answers that
-    are in the last snapshot are set aside, and `offered_again.json` notes each before it is: `collect` then keeps them
-    as they were. Where an exclusion is taken back they are submitted again; what others answered meanwhile is surplus.
+    Argilla hides a record from everybody else once it has the wanted number of submitted responses, whoever gave them.
+    So responses of excluded raters are discarded there: their values stay, and the record is open again. Only answers
+    in the last snapshot are set aside, and `offered_again.json` records each beforehand, so that `collect` keeps them
+    as they were. If an exclusion is taken back, they are submitted again; answers given meanwhile are surplus.
     """
     for status, some in (("discarded", aside), ("submitted", back)):
         for response in some:
@@ -442,7 +442,7 @@ def _offer_again(argilla: Argilla, aside: Sequence[_Response], back: Sequence[_R
 def _responses(
     argilla: Argilla, targets: Sequence[_Target], study_name: str
 ) -> Iterator[tuple[_Target, list[_Response]]]:
-    """The responses to each pair that has some, with its dataset."""
+    """Yield the responses to each answered pair, with its dataset."""
     raters = {user.id: account_pseudonym(study_name, user.id, simulated=user.simulated) for user in argilla.users()}
     listed = argilla.datasets()
     for target in targets:

@@ -1,11 +1,11 @@
 """Simulated raters, for rehearsals: made-up people who answer through Argilla's own HTTP API.
 
-Each answers with the author's rating of the recorded output (with a control's expected answer) plus a bias of its own
-plus normal noise, rounded and kept on the scale. Of a transformation of one's own nobody may have recorded a rating: in
-its place stands what it is meant to be, the best point, or, of a meaning that is to change, the worst of the first
-question. A question that recordings do not answer goes by the first one that they do, as far up its own scale or among
-its labels. An item of another subject has a value of its own, drawn by the seed: nothing is told of it.
-Their accounts are called `simulated-...`, and every record of theirs says so.
+Each rater answers with the author's rating of the recorded output (for a control, the expected answer) plus the rater's
+bias plus normal noise, rounded and kept on the scale. A study's own transformation may have no recorded rating: its aim
+takes the rating's place, which is the best point, or, if the meaning is to change, the worst point of the first
+question. A question without a recorded rating follows the first one that has a rating, at the same relative place on
+its own scale or among its labels. An item of another subject has a value drawn by the seed, which says nothing about
+the item. The raters' accounts are called `simulated-...`, and every record of theirs says so.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ from plumbline.study import Study
 from plumbline.study.campaign import RatersSpec, SimulatedRater
 from plumbline.study.transformations import EIGHT, Transformation
 
-BULK = 100  # the most answers that Argilla takes at once
+BULK = 100  # the most answers that Argilla takes at a time
 Answer = dict[str, object]
 
 
 def simulate(study: Study, argilla: Argilla) -> int:
-    """Let the study's simulated raters answer every pair that still wants answers; returns how many they gave.
+    """Let the study's simulated raters answer every pair that lacks answers; return how many they gave.
 
-    Pairs get `raters.per_pair` answers in all; what people or earlier rehearsals answered stays. Raises
-    StudyError where the study names no simulated raters, or its generator carries no authors' ratings.
+    Pairs get `raters.per_pair` answers in all; answers of people and of earlier rehearsals stay. Raises StudyError if
+    the study names no simulated raters, or if its generator has no authors' ratings.
     """
     if not study.raters.simulated:
-        raise StudyError(f"{study.file}: raters.simulated is empty; name some, or let people rate")
+        raise StudyError(f"{study.file}: raters.simulated is empty; name simulated raters, or let people rate")
     with alone(study):
         records, raters = CampaignRecords.open(study), study.raters
         rubric = asked_rubric(records)
@@ -64,7 +64,7 @@ def simulate(study: Study, argilla: Argilla) -> int:
                 if pair_id not in pools:
                     continue
                 pool = pools[pair_id]
-                # Who does a task does all of it: a score is of a rater's own items.
+                # A rater does a whole task: a score is computed over the rater's own items.
                 order = _order(raters.simulated, pool if study.judging.does_tasks else pair_id)
                 for rater in _missing(order, record, accounts, study.raters_of(pool)):
                     values = answer(rater, pair_id)
@@ -92,7 +92,7 @@ def _trained(
     raters: RatersSpec,
     accounts: Mapping[str, ArgillaUser],
 ) -> dict[str, list[Answer]]:
-    """Return simulated raters' answers to the training pairs that they have not answered, near the right answers."""
+    """Return simulated raters' answers, near the right ones, to training pairs that they have not answered."""
     records = [record for record in argilla.records(dataset.id) if record["external_id"] in items]
     questions = training_rubric(rubric, list(items.values())).asked(POOL)
     todo = dict[str, list[Answer]]()
@@ -123,7 +123,7 @@ def answering(
 ) -> Callable[[SimulatedRater, str], Mapping[str, Value]]:
     """Return a function of rater and pair id that gives the simulated answers to these pairs, seeded.
 
-    Raises DataError for a pair whose output nobody rated; with `draws` its worth is drawn by the seed.
+    Raises DataError for a pair whose output nobody rated; with `draws` its true value is drawn by the seed.
     """
     if study.judging.does_tasks:
         return rehearsal_of(study).answers
@@ -134,10 +134,10 @@ def answering(
 def simulated_answer(
     simulation_seed: int, rater: SimulatedRater, pair_id: str, truth: Mapping[str, float], rubric: Rubric
 ) -> dict[str, Value]:
-    """One simulated rater's answers to one pair: a pure function of seed, rater and pair.
+    """Return a simulated rater's answers to a pair: a pure function of seed, rater and pair.
 
-    `truth` has a point of the scale for each rating, and for labels a place among them, from 0 on; who is kind (of a
-    positive bias) goes up the scale, and towards the first label.
+    `truth` has a point of the scale for each rating, and for labels a place among them, from 0; a positive bias goes up
+    the scale, and towards the first label.
     """
     answers: dict[str, Value] = {}
     for question in rubric.asked():
@@ -172,11 +172,11 @@ def _labels(question: QuestionScale, felt: Floats) -> str:
 def _truths(study: Study, rubric: Rubric, pairs: Sequence[Pair], *, draws: bool = False) -> dict[str, dict[str, float]]:
     """Return each pair's true value by question: the author's rating, or the expected answer of a control.
 
-    Nobody recorded labels: their first is taken for the best, and the others for less, as far as the first rating is.
+    Labels are never recorded: the first label counts as the best, and the place among them follows the first rating.
     """
     kinds = study.transforming
     transformed = [name for name, kind in kinds.items() if kind.calls]
-    bundled = not study.outputs.exists()  # pairs of a bundle, without what tells of their outputs
+    bundled = not study.outputs.exists()  # pairs of a bundle, without records of their outputs
     of_the_eight = not draws and any(name in EIGHT for name in transformed)
     wanted = not bundled and (study.generator.kind == "recorded" or of_the_eight)
     recorded = RecordedOutputs.of(study) if transformed and wanted else None
@@ -220,7 +220,7 @@ def _truths(study: Study, rubric: Rubric, pairs: Sequence[Pair], *, draws: bool 
 def _drawn(simulation_seed: int, key: str, questions: Sequence[QuestionScale]) -> dict[str, float]:
     """Draw the true values of an item of another subject, or of a bundle's pair: good more often than bad.
 
-    It is of its own, so that its repeat has the same. Nobody recorded any, so it says nothing of the item.
+    The values follow from the item's key, so a repeat has the same ones. They say nothing about the item's quality.
     """
     seed = int(identity("latent-v1", simulation_seed, key), 16)
     good = float(np.random.default_rng(seed).beta(4.0, 1.0))
@@ -233,14 +233,14 @@ def _drawn(simulation_seed: int, key: str, questions: Sequence[QuestionScale]) -
 
 
 def _place(question: QuestionScale, expected: Value, best: float) -> float:
-    """Return the index of the true label: the first expected one, or further on the worse the pair is."""
+    """Return the index of the true label: the first expected one, or, without one, further on for a worse pair."""
     if expected is not None:
         return float(question.labels.index(labels_of(str(expected))[0]))
     return (1 - best) * (len(question.labels) - 1)
 
 
 def _meant(kind: Transformation, questions: Sequence[QuestionScale]) -> dict[str, float]:
-    """Return the values that a transformation aims at, where nobody rated its outputs."""
+    """Return the values that a transformation aims at, for outputs that nobody rated."""
     best = {question.name: float(question.scale[-1]) for question in questions}
     first = {question.name: float(question.scale[0]) for question in questions[:1]}
     return best if kind.meaning == "kept" else best | first
@@ -253,9 +253,7 @@ def _deserved(
     recorded_values = {question.name: getattr(recording, question.name, None) for question in questions}
     rating = {question: float(value) for question, value in recorded_values.items() if value is not None}
     if questions and not rating and kind.name in EIGHT:
-        raise DataError(
-            f"pair {pair.pair_id} ({pair.transformation}) has no author's rating; only recordings carry one"
-        )
+        raise DataError(f"pair {pair.pair_id} ({pair.transformation}) has no author's rating; only recordings have one")
     if not rating:
         return _meant(kind, questions)
     first = next(question for question in questions if question.name in rating)
@@ -267,7 +265,7 @@ def _deserved(
 
 
 def _accounts(raters: Sequence[SimulatedRater], argilla: Argilla, study_name: str) -> dict[str, ArgillaUser]:
-    """An account for each simulated rater, in all of the study's workspaces, by the rater's name."""
+    """Create each simulated rater's account, in all of the study's workspaces; return them by name."""
     if argilla.connection is None:
         raise ServiceError("simulated raters answer only on the local server; unset ARGILLA_API_URL to rehearse")
     for rater in raters:
@@ -280,7 +278,7 @@ def _accounts(raters: Sequence[SimulatedRater], argilla: Argilla, study_name: st
 
 
 def _order(raters: Sequence[SimulatedRater], key: str) -> list[SimulatedRater]:
-    """The raters in an order of a pair's own, or a pool's."""
+    """Return the raters in the order of a pair, or a pool."""
     first = int(identity("turn-v1", key), 16) % len(raters)
     return [*raters[first:], *raters[:first]]
 
@@ -288,7 +286,7 @@ def _order(raters: Sequence[SimulatedRater], key: str) -> list[SimulatedRater]:
 def _missing(
     raters: Sequence[SimulatedRater], record: Mapping[str, Any], accounts: Mapping[str, ArgillaUser], wanted: int
 ) -> list[SimulatedRater]:
-    """Return who is to answer a record until it has as many answers as are wanted."""
+    """Return the raters who are to answer a record so that it has the wanted number of answers."""
     answered = {response["user_id"] for response in record.get("responses") or []}
     others = [rater for rater in raters if accounts[rater.name].id not in answered]
     return others[: max(0, wanted - len(answered))]

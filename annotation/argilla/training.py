@@ -1,7 +1,7 @@
-"""Raters' training in Argilla: a dataset of known pairs in a workspace, with what is right folded below each.
+"""Raters' training in Argilla: a dataset of known pairs in a workspace, with the right answers folded below each.
 
-Argilla's custom fields cannot show it: their pages run scripts that stand in the page and put the record's texts into
-one unescaped, which our server's policy forbids (`hardening.page_policy`) and nobody should allow. A field of Markdown
+Argilla's custom fields cannot show them: their pages run inline scripts and put the record's texts into one unescaped,
+which our server's policy forbids (`hardening.page_policy`) and nobody should allow. A field of Markdown
 can hold `<details>`, and Argilla cleans its HTML; the texts in it are escaped character by character (`folded`).
 """
 
@@ -40,8 +40,8 @@ from plumbline.study import Study
 if TYPE_CHECKING:
     pass
 
-RIGHT = "right"  # the field with what is right and why
-# Argilla stops showing a record that has so many answers. Never reached: everybody shall answer every known pair.
+RIGHT = "right"  # the field with the right answers and their reasons
+# Argilla stops showing a record with so many answers. It is never reached: everybody shall answer every known pair.
 ENOUGH = 100_000
 
 
@@ -54,7 +54,7 @@ def by_queue(items: Sequence[TrainingItem]) -> dict[Queue, list[TrainingItem]]:
 
 
 def words_of(study: Study, rubric: Rubric, queue: Queue, items: Sequence[TrainingItem], *, ours: bool) -> Words:
-    """Return the words of a training dataset; right answers are among them on our page (`ours`) alone."""
+    """Return the words of a training dataset; only on our page (`ours`) do they have the right answers."""
     of_training = training_rubric(rubric, items)
     if not ours:
         return Words.of(of_training, queue)
@@ -73,10 +73,10 @@ def record_of_item(item: TrainingItem, rubric: Rubric, beside: Mapping[str, str]
 
 
 def publish_training(study: Study, argilla: Argilla, rubric: Rubric) -> dict[str, int]:
-    """Put the study's known pairs into the workspaces whose raters read them; returns how many are new, by dataset.
+    """Publish the study's known pairs in the workspaces whose raters read them; return how many are new, by dataset.
 
-    A dataset that nobody has answered is made anew where its pairs or words changed. An answered one keeps its pairs
-    and words, and gets those that it does not have: nothing of it ever counts. Raises as `read_items`.
+    An unanswered dataset is created anew if its pairs or words changed. An answered one keeps its pairs and words, and
+    gets the missing pairs, because its answers never count. Raises as `read_items`.
     """
     if not study.training:
         return {}
@@ -99,13 +99,13 @@ def _fill(
     rubric: Rubric,
     words: Words,
 ) -> int:
-    """Create a dataset again where it must be, and send the missing pairs; return how many."""
+    """Create a dataset, again if needed, and send the missing pairs; return how many."""
     wanted = {item.pair.pair_id: item for item in items}
     present = set() if dataset is None else {record["external_id"] for record in argilla.records(dataset.id)}
     if dataset is not None and not _fits(argilla, dataset, words, wanted, present):
         argilla.request("DELETE", f"/datasets/{dataset.id}")
         dataset, present = None, set()
-    below = ExtraField(RIGHT, words.beside[ASKED], markdown=True)  # titled that nothing of it counts
+    below = ExtraField(RIGHT, words.beside[ASKED], markdown=True)  # its title says that nothing counts
     dataset_id = create_dataset(argilla, words, where, ENOUGH, below) if dataset is None else dataset.id
     if not present:
         give_task(argilla, dataset_id, words.task)
@@ -118,13 +118,13 @@ def _fill(
 
 def training_lines(new: Mapping[str, int]) -> list[str]:
     """Return a line on the training pairs that were published; none without any."""
-    return [f"for training, which never counts: {sum(new.values())} new known pairs in {', '.join(new)}"] if new else []
+    return [f"for training, which never counts: {sum(new.values())} new pairs in {', '.join(new)}"] if new else []
 
 
 def _fits(
     argilla: Argilla, dataset: DatasetListing, words: Words, wanted: Mapping[str, TrainingItem], present: set[str]
 ) -> bool:
-    """Return whether a dataset can stay: it is up to date, or it has answers."""
+    """Return whether a dataset can stay, because it is up to date or has answers."""
     if dataset.status == "draft":
         return False
     shown = Words.shown(argilla, dataset.id)
@@ -139,7 +139,7 @@ def _without_right(shown: Words) -> Words:
 def training_datasets(
     study_name: str, argilla: Argilla, known_items: Sequence[TrainingItem]
 ) -> Iterator[tuple[DatasetListing, dict[str, TrainingItem]]]:
-    """The datasets of known pairs that are there, with their pairs by id."""
+    """Yield the existing datasets of known pairs, with their pairs by id."""
     listed = argilla.datasets() if known_items else {}
     for queue, items in by_queue(known_items).items():
         dataset = listed.get((workspace_name(study_name, queue.languages), queue.dataset(study_name)))
@@ -148,7 +148,7 @@ def training_datasets(
 
 
 def collect_training(records: CampaignRecords, argilla: Argilla, rubric: Rubric) -> None:
-    """Write raters' answers to training pairs to `training.json`, which no verdict rests on."""
+    """Write raters' answers to training pairs to `training.json`, which no verdict uses."""
     study = records.study
     if not study.training:
         return
@@ -175,7 +175,7 @@ def _trained(
 ) -> TrainingResult:
     """Return a rater's result on a known pair.
 
-    `values` are None without a submitted answer.
+    `values` is None without a submitted answer.
     """
     questions = {question.name: question for question in rubric.asked(item.pair.pool)}
     judged = right = 0

@@ -1,7 +1,7 @@
-"""A platform whose account is a file of ours: offers, decisions and payments where no service keeps them.
+"""Platforms without a service that keeps accounts: a file of ours holds the offers, decisions and payments.
 
-The file stands beside the ledger and is written whole after each change. Each payment stands in it with its token, so
-that no token pays twice, and with the number of the list that it was put on, so that nobody is on two lists.
+The file lies beside the ledger and is rewritten after each change. It keeps each payment's token, so that no token pays
+twice, and the number of its list of payments, so that no payment is on two lists.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ class AccountOffer(Record):
     """A batch as it was offered."""
 
     KEY = ("posted_id",)
-    posted_id: str = Field(description="the account's id of it")
+    posted_id: str = Field(description="the offer's id in the account")
     batch_id: str = Field(description="the batch")
-    token: str = Field(description="of the call that posted it")
-    places: int = Field(description="workers that it is open to in all")
-    reward: int = Field(description="cents for each")
-    open: bool = Field(default=True, description="whether anybody may begin")
+    token: str = Field(description="token of the call that posted the offer")
+    places: int = Field(description="how many workers may take the batch in all")
+    reward: int = Field(description="cents for each worker")
+    open: bool = Field(default=True, description="whether workers may still begin")
 
 
 class AccountDecision(Record):
@@ -43,16 +43,16 @@ class AccountDecision(Record):
 
 
 class Payment(Record):
-    """Cents that somebody is to get."""
+    """A payment to a worker."""
 
     KEY = ("token",)
-    token: str = Field(description="no token pays twice; of a reward, the submission's id")
-    submission_id: str = Field(description="whose work it is for")
-    worker: str = Field(description="the platform's id of who gets it")
-    kind: Literal["reward", "bonus"] = Field(description="what it is")
-    cents: int = Field(description="without fees")
-    reason: str = Field(description="what the worker reads; empty for a reward")
-    list: int = Field(default=0, description="the list of payments that it is on; 0: on none yet")
+    token: str = Field(description="the payment's token, which pays once; for a reward, the submission's id")
+    submission_id: str = Field(description="the submission that is paid")
+    worker: str = Field(description="the platform's id of the worker who is paid")
+    kind: Literal["reward", "bonus"] = Field(description="reward or bonus")
+    cents: int = Field(description="cents, without fees")
+    reason: str = Field(description="the reason that the worker reads; empty for a reward")
+    list: int = Field(default=0, description="number of its list of payments; 0 before it is on a list")
 
 
 #: The tables of an account, by the records of their rows.
@@ -76,7 +76,7 @@ class PaymentAccount:
 
         Raises DataError for a damaged file.
         """
-        advice = "restore it from a backup: it says who was paid"
+        advice = "restore the file from a backup: it records who was paid"
         content: dict[str, Any] = read_json(path, "annotation crowd launch", advice) if path.exists() else {}
         try:
             tables: dict[str, Any] = {
@@ -88,7 +88,7 @@ class PaymentAccount:
             raise DataError(f"{path}: damaged ({error.__class__.__name__}); {advice}") from None
 
     def write(self) -> None:
-        """Put it on disk."""
+        """Write the account to disk."""
         tables = {name: [row.model_dump(mode="json") for row in getattr(self, name).values()] for name in TABLES}
         write_json(self.path, tables | {"out": sorted(self.out), "notes": self.notes})
 
@@ -105,14 +105,14 @@ class AccountPlatform(Platform):
         self.account = PaymentAccount.read(study.scratch / file)
 
     def prepare(self) -> None:
-        """Nothing is shared by offers."""
+        """Do nothing: offers share nothing."""
 
     def balance(self) -> int | None:
         """Return None: the money is on another platform."""
         return None
 
     def send_offer(self, offer: Offer, token: str) -> str:
-        """Note the offer; its id."""
+        """Record the offer; return its id."""
         posted_id = self.find_posted(token) or self.posted_name(offer.batch.batch_id)
         row = AccountOffer(
             posted_id=posted_id, batch_id=offer.batch.batch_id, token=token, places=offer.places, reward=offer.reward
@@ -126,7 +126,7 @@ class AccountPlatform(Platform):
         return batch_id
 
     def find_posted(self, token: str) -> str | None:
-        """The offer that was noted with this token."""
+        """The id of the offer that was recorded with this token."""
         return next((offer.posted_id for offer in self.account.offers.values() if offer.token == token), None)
 
     def posted(self, posted_id: str) -> PlatformOffer:
@@ -145,16 +145,16 @@ class AccountPlatform(Platform):
         self.change(self.offer_of(posted_id), {"open": False})
 
     def change(self, before: AccountOffer, update: dict[str, object]) -> bool:
-        """Change an offer; whether that changed anything."""
+        """Change an offer; return whether anything changed."""
         now = before.model_copy(update=update)
         self.account.offers[before.posted_id] = now
         self.account.write()
         return now != before
 
     def offer_of(self, posted_id: str) -> AccountOffer:
-        """An offer. Raises RefusedError for one that the account lacks."""
+        """Return an offer. Raises RefusedError if the account lacks it."""
         if posted_id not in self.account.offers:
-            raise RefusedError(f"{self.account.path}: has no offer {posted_id}; bring the file back from a backup")
+            raise RefusedError(f"{self.account.path}: has no offer {posted_id}; restore the file from a backup")
         return self.account.offers[posted_id]
 
     # Decisions and money
@@ -163,7 +163,7 @@ class AccountPlatform(Platform):
         """Approve, which puts the reward among the payments, or reject: one write for both."""
         submission = self.submission(submission_id)
         if submission.state != "submitted":
-            raise RefusedError(f"submission {submission_id} is {submission.state}")
+            raise RefusedError(f"submission {submission_id} is {submission.state}, so it cannot be {decision}")
         verdict = AccountDecision(submission_id=submission_id, decision=decision, reason=reason)
         self.account.decisions[submission_id] = verdict
         if decision == "approved":
@@ -171,7 +171,7 @@ class AccountPlatform(Platform):
         self.account.write()
 
     def bonus(self, submission: Submission, cents: int, reason: str, token: str) -> None:
-        """Put a bonus among the payments; nothing where the token was used."""
+        """Put a bonus among the payments, unless its token was used."""
         self._pay(submission, "bonus", cents, (reason, token))
         self.account.write()
 

@@ -1,7 +1,7 @@
 """Batches: the pairs of a queue that one worker rates at a sitting, with their controls and repeats.
 
-A pair stands in one batch only, and a platform gives a worker a batch once, so nobody rates a pair twice. A repeat
-stands in the batch of the pair that it shows again, after it. Pure functions: the same sample gives the same batches;
+A pair is in one batch only, and a platform gives a worker a batch once, so nobody rates a pair twice. A repeat is in
+the same batch as the pair that it shows again, after that pair. Pure functions: the same sample gives the same batches;
 once a campaign has begun, the ledger keeps them.
 """
 
@@ -28,8 +28,8 @@ class Batch(Record):
     pool: str = Field(description="the pool of its pairs")
     language: str = Field(description="language of the originals")
     output_language: str = Field(description="language of the transformed texts")
-    pilot: bool = Field(description="whether it is for trying out")
-    pair_ids: tuple[str, ...] = Field(description="the sample's pairs, controls and repeats, as they are shown")
+    pilot: bool = Field(description="whether the batch is a pilot")
+    pair_ids: tuple[str, ...] = Field(description="ids of its pairs, controls and repeats, in the order shown")
 
     @property
     def queue(self) -> Queue:
@@ -42,10 +42,10 @@ def make_batches(
 ) -> list[Batch]:
     """The batches that are still to be offered, in order.
 
-    `taken` are those that there are: their pairs and controls are not used again. With `pilot` there is one batch of
-    so many pairs for each group of languages that has had none (PTEB, appendix B: 20 pairs a language first), of its
-    first pool that has enough, or its largest; without, all pairs that are left. Raises StudyError for a pilot larger
-    than what any has left.
+    `taken` are the existing batches: their pairs and controls are not used again. With `pilot` there is one batch of
+    so many pairs for each group of languages without a pilot (PTEB, appendix B: 20 pairs a language first), from its
+    first pool with enough pairs, or else its largest pool; without `pilot`, the batches have all remaining pairs.
+    Raises StudyError if no pool has enough pairs left for the pilot.
     """
     wanted = study.sample.controls
     used = {pair_id for batch in taken for pair_id in batch.pair_ids}
@@ -82,7 +82,7 @@ def _shuffled(seed: int, pairs: Iterable[Pair], used: Collection[str]) -> list[P
 
 
 def _pilot_queues(unused: dict[Queue, list[Pair]], tried: Collection[frozenset[str]], pilot: int) -> list[Queue]:
-    """The queue of each group of languages that its pilot is of: the first that has enough, else the largest."""
+    """Return the queue of each language group's pilot: the first with enough pairs, else the largest."""
     wanted = dict.fromkeys(
         queue.languages for queue, queue_pairs in unused.items() if queue_pairs and queue.languages not in tried
     )
@@ -94,9 +94,10 @@ def _pilot_queues(unused: dict[Queue, list[Pair]], tried: Collection[frozenset[s
 
 
 def _split(pairs: Sequence[Pair], size: int, groups: Mapping[str, str], *, whole: bool = True) -> list[list[Pair]]:
-    """In as few parts of at most `size` as there can be, as even as possible; or (not `whole`) the first part full.
+    """Split pairs into as few parts of at most `size` as possible, evenly; or (not `whole`) fill the first part.
 
-    Records of one of `groups` stay together, whose candidates one worker compares: a larger group is a part by itself.
+    The records of a group in `groups` stay together, because one worker compares their candidates; a group larger than
+    `size` is a part by itself.
     """
     by_group: dict[str, list[Pair]] = {}
     for pair in pairs:
@@ -109,9 +110,9 @@ def _split(pairs: Sequence[Pair], size: int, groups: Mapping[str, str], *, whole
 
 
 def _dealt(controls: Sequence[Pair], part: Sequence[Pair], wanted: ControlsSpec, batches: int) -> list[Pair]:
-    """The controls of the next of so many batches: of each kind as many as the study wants, while they last.
+    """Return the controls of the next batch of so many: as many of each kind as the study wants, while they last.
 
-    Repeats are those of the batch's own pairs: other batches cannot use them.
+    Repeats are dealt with the batch that has their pairs: other batches cannot use them.
     """
     dealt = []
     for kind, number in (("positive", wanted.positive), ("negative", wanted.negative), ("known", wanted.known)):
@@ -125,7 +126,7 @@ def _batch(queue: Queue, part: Sequence[Pair], dealt: Sequence[Pair], *, pilot: 
     repeats = [pair for pair in dealt if pair.control == "repeat"]
     once = [*part, *(pair for pair in dealt if pair.control != "repeat")]
     order = sorted(once, key=lambda pair: identity("order-v1", pair.pair_id))
-    # A repeat tells something where other pairs lie between: the pairs that are repeated come first, repeats last.
+    # A repeat is informative only if other pairs lie in between: repeated pairs come first, their repeats last.
     again = {pair.repeats for pair in repeats}
     first = [pair for pair in order if pair.pair_id in again]
     rest = [pair for pair in order if pair.pair_id not in again]

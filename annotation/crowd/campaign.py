@@ -1,11 +1,13 @@
-"""A crowd campaign: what is offered, to how many, and what it may cost; every step done once, whatever crashes.
+"""A crowd campaign: its offers, their workers and their cost; every step is done once, even after a crash.
 
-All that changes something on the platform goes through `CrowdCampaign.do`, which keeps the ledger and the limit.
-Commands begin with `settle`, which finishes what an earlier one left open. Nothing here knows MTurk from Prolific.
+Every change on the platform goes through `CrowdCampaign.do`, which keeps the ledger and the limit.
+Commands begin with `settle`, which finishes what an earlier command left open. This module does not depend on the
+platform.
 
-A worker may do a stated share of the study's batches. A platform keeps a worker out of what is not offered yet, not out
-of what is: so no more batches stand open at a time than one worker may do, and who has done too many for the next ones
-is kept out before these open. Work in progress counts as open, so nobody can do more, however many they begin at once.
+A worker may do a stated share of the study's batches. A platform can keep a worker out of batches that are not offered
+yet, but not out of open ones. So no more batches are open at a time than one worker may do, and a worker who has done
+too many for the next batches is kept out before these open. Work in progress counts as open, so nobody can exceed the
+share by beginning several batches at once.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ from plumbline.errors import DataError, StudyError
 from plumbline.records import Pair
 from plumbline.study import Study
 
-EXTENDED = "extend"  # the outcome where an offer was opened again; another one where it was open already
+EXTENDED = "extend"  # the outcome if an offer was opened again; otherwise it was open already
 
 
 class LimitError(StudyError):
@@ -44,10 +46,10 @@ class LimitError(StudyError):
 
 
 def other_sample(folder: Path, mode: Mode) -> DataError:
-    """The error where pairs that were offered are not in the sample any more."""
+    """Return the error for offered pairs that are no longer in the sample."""
     return DataError(
         f"{folder / 'pairs.parquet'}: the {mode} campaign has pairs that this sample does not have;"
-        " bring the sample back that was offered"
+        " restore the sample that was offered"
     )
 
 
@@ -60,16 +62,16 @@ class Launch:
 
     posted: int = 0  #: batches offered now
     extended: int = 0  #: offers opened again, or to more workers
-    open: int = 0  #: offers that workers can take, or are at work on
-    waiting: int = 0  #: batches that come later, when earlier ones are done
-    stopped: str = ""  #: why not all that could be offered was; empty if it was
+    open: int = 0  #: offers that workers can take or are working on
+    waiting: int = 0  #: batches that are offered when earlier ones are done
+    stopped: str = ""  #: why the launch stopped early; empty if it did not
     troubles: tuple[str, ...] = ()  #: why batches could not be offered, or opened again
 
 
 def next_batches(records: Evidence, mode: Mode, offered: Sequence[BatchOffer], pilot: int = 0) -> list[BatchOffer]:
     """Return the batches to offer next, with each worker's reward. Raises as `make_batches`.
 
-    Of a study with `raters.blocks` they are of the blocks that the answers on record open.
+    In a study with `raters.blocks` they belong to the blocks that the recorded answers open.
     """
     study, out = records.study, {*records.withdrawn, *records.unopened()}
     names = {pair.pair_id: pair.transformation for pair in records.shown}
@@ -94,7 +96,7 @@ def next_batches(records: Evidence, mode: Mode, offered: Sequence[BatchOffer], p
 class CrowdCampaign:
     """One study's campaign on one platform in one mode."""
 
-    records: Evidence  #: the study's, as they were when they were last opened
+    records: Evidence  #: the study's records, as last opened
 
     def __init__(self, study: Study, platform: Platform, ledger: Ledger, key: bytes, limit: int | None = None) -> None:
         """`key` makes workers' pseudonyms; `limit` is the most to spend in all, in cents (None: nothing more)."""
@@ -106,12 +108,12 @@ class CrowdCampaign:
         self.reopen()
 
     def reopen(self) -> None:
-        """Open the study's records: anew, once this command has written some of them."""
+        """Open the study's records, again after this command has written some of them."""
         self.records = Evidence.open(self.study)
 
     @cached_property
     def pairs(self) -> Mapping[str, Pair]:
-        """All that workers see, by id."""
+        """All pairs that workers see, by id."""
         return self.records.shown_by_id
 
     @property
@@ -120,7 +122,7 @@ class CrowdCampaign:
         return asked_rubric(self.records)
 
     def do(self, kind: Kind, subject: str, cents: int = 0, details: Mapping[str, Any] | None = None) -> str:
-        """Carry out an operation once; return its outcome. LimitError if it would cost too much."""
+        """Carry out an operation once; return its outcome. Raises LimitError if it would exceed the limit."""
         operation = self.ledger.operation(kind, subject)
         if cents > 0 and (operation is None or operation.state == "refused"):
             self._refuse_beyond_limit(cents)
@@ -135,8 +137,8 @@ class CrowdCampaign:
         unsettled = [operation for operation in self.ledger.operations() if operation.state == "intended"]
         if unsettled:
             tqdm.write(
-                f"[{self.label}] finishing {count(len(unsettled), 'call')} that an earlier command left open: first the"
-                " platform is asked what took effect, for a bonus up to a quarter of an hour",
+                f"[{self.label}] finishing {count(len(unsettled), 'call')} that an earlier command left open; first"
+                " checking whether they took effect (up to 15 minutes for a bonus)",
                 file=sys.stderr,
             )
         for operation in unsettled:
@@ -154,19 +156,19 @@ class CrowdCampaign:
         if self._limit is None or spent + cents > self._limit:
             limit = "no --max-cost was given" if self._limit is None else f"the limit is {pay.dollars(self._limit)}"
             raise LimitError(
-                f"the next step costs {pay.dollars(cents)}, {pay.dollars(spent)} are spent or reserved, and {limit};"
-                " nothing was spent on it"
+                f"the next step costs {pay.dollars(cents)}, {pay.dollars(spent)} is already spent or reserved, and"
+                f" {limit}; the step was not carried out"
             )
 
     def _find(self, operation: Operation) -> str | None:
-        """The outcome of an operation that took effect, as the platform shows it; None if it did not."""
+        """Return the outcome of an operation as the platform shows it; None if it did not take effect."""
         if operation.kind == "post":
             return self.platform.find_posted(operation.token)
         if operation.kind == "bonus":
             details = operation.details
             submission = self.platform.submission(details["submission"])
             return "paid" if self.platform.is_bonus_paid(submission, details["cents"], details["reason"]) else None
-        return None  # all others change nothing at a second call
+        return None  # a second call of any other operation changes nothing
 
     def _carry_out(self, operation: Operation) -> str:
         platform, subject, details = self.platform, operation.subject, operation.details
@@ -182,14 +184,14 @@ class CrowdCampaign:
                 platform.reject(platform.submission(subject), details["reason"])
             case "bonus":
                 submission = platform.submission(details["submission"])
-                if details["cents"] not in submission.bonuses:  # else a ledger that is lost paid it
+                if details["cents"] not in submission.bonuses:  # otherwise a lost ledger has paid it
                     platform.bonus(submission, details["cents"], details["reason"], operation.token)
             case "keep_out":
                 platform.keep_out(subject)
             case "close":
                 platform.close(details["posted"])
             case "release":
-                pass  # of the ledger alone: money that nobody can earn any more
+                pass  # only in the ledger: nobody can earn this money any more
         return operation.kind
 
     def offer(self, batch_id: str) -> Offer:
@@ -200,13 +202,13 @@ class CrowdCampaign:
         return self.shown(offer)
 
     def shown(self, offer: BatchOffer) -> Offer:
-        """A batch with the texts of its pairs. DataError where the sample does not have them any more."""
+        """Return a batch with the texts of its pairs. Raises DataError if the sample no longer has them."""
         if not self.pairs.keys() >= set(offer.batch.pair_ids):
             raise other_sample(self.study.folder, self.platform.mode)
         pairs = tuple(self.pairs[pair_id] for pair_id in offer.batch.pair_ids)
         return Offer(offer.batch, pairs, offer.places, offer.reward)
 
-    # What there is
+    # State
 
     def posted_ids(self) -> dict[str, str]:
         """Return the platform's ids of the offers, by batch."""
@@ -218,7 +220,7 @@ class CrowdCampaign:
         return {operation.details["batch"] for operation in self.ledger.operations("close")}
 
     def work_by_batch(self) -> Mapping[str, list[Work]]:
-        """The work on each batch, as the ledger has it now; [] for a batch without any."""
+        """Return the work on each batch in the ledger; [] for a batch without work."""
         works = defaultdict[str, list[Work]](list)
         for work in self.ledger.work():
             works[work.batch_id].append(work)
@@ -227,7 +229,7 @@ class CrowdCampaign:
     def pseudonym(self, worker: str) -> str:
         """Return a worker's pseudonym outside the ledger.
 
-        In a sandbox it says that the ratings are a rehearsal's.
+        In a sandbox the pseudonym says that the ratings come from a rehearsal.
         """
         name = worker_pseudonym(self._key, self.study.name, self.platform.name, worker)
         return name if self.platform.mode == "live" else f"simulated-{name}"
@@ -238,7 +240,7 @@ class CrowdCampaign:
         return pay.cost(self.platform.name, offer.reward, offer.places, self.spec) // offer.places
 
     def refresh(self) -> None:
-        """Note in the ledger how all submissions are now."""
+        """Record the present state of all submissions in the ledger."""
         rejections = self.ledger.operations("reject")
         rejected = {operation.subject: operation.cents for operation in rejections if operation.state == "done"}
         for batch_id, posted_id in self.posted_ids().items():
@@ -253,10 +255,10 @@ class CrowdCampaign:
     # Launching and closing
 
     def launch(self, pilot: int = 0, begin: Callable[[], object] = lambda: None) -> Launch:
-        """Offer the batches that shares and money allow; call it again as batches get done.
+        """Offer the batches that the share and the limit allow; call it again as batches get done.
 
-        `begin` notes that the sample is about to be offered: it is called when the ledger has the batches, before the
-        first of them is. Raises DataError as `refuse_lost_batches`, before anything is asked of the platform.
+        `begin` records that the sample is about to be offered: it is called when the ledger has the batches, before the
+        first one is offered. Raises DataError as `refuse_lost_batches`, before anything is asked of the platform.
         """
         refuse_lost_batches(self.records, self.ledger)
         self.platform.prepare()
@@ -285,7 +287,7 @@ class CrowdCampaign:
         )
 
     def _check(self, batches: Sequence[BatchOffer]) -> None:
-        """Raise StudyError where any of these could not be offered: before the first one costs something."""
+        """Raise StudyError if a batch cannot be offered, before the first one costs money."""
         for offer in batches:
             pay.cost(self.platform.name, offer.reward, offer.places, self.spec)
             try:
@@ -293,7 +295,7 @@ class CrowdCampaign:
             except StudyError as error:
                 raise StudyError(f"batch {offer.batch.batch_id}: {error}; nothing was offered") from None
 
-    # Work of excluded workers: others do it again, paid from what is left; the answers stay
+    # Work of excluded workers: other workers do it again, paid from the remaining money; the answers stay
 
     def _excluded(self) -> dict[str, list[Work]]:
         """Return the work of excluded raters, by batch."""
@@ -304,18 +306,18 @@ class CrowdCampaign:
         return works
 
     def lost_work(self) -> dict[str, list[Work]]:
-        """Return excluded workers' unrejected work by batch, if the study has it done again; [] for other batches."""
+        """Return excluded workers' unrejected work by batch, if the study replaces it; [] for other batches."""
         excluded = self._excluded() if self.study.raters.replace_excluded else {}
         lost = {key: [work for work in works if _valid(work)] for key, works in excluded.items()}
         return defaultdict(list, {key: works for key, works in lost.items() if works})
 
     def _replaced(self, batch_id: str) -> int:
-        """Return the places of a batch that money is reserved for in place of excluded workers."""
+        """Return how many places of a batch have money reserved to replace excluded workers."""
         extensions = [extension for extension in self.ledger.extensions(batch_id) if extension.state != "refused"]
         return max((int(extension.details.get("lost", 0)) for extension in extensions), default=0)
 
     def _note_replaced(self, lost: Mapping[str, Sequence[Work]]) -> None:
-        """Record the answers that are asked for again, from the ledger, in case an earlier command was killed."""
+        """Record which answers are asked for again; the ledger tells it, even if an earlier command was killed."""
         pairs = {offer.batch.batch_id: offer.batch.pair_ids for offer in self.ledger.offered()}
         paid = [(key, works) for key, works in lost.items() if len(works) <= self._replaced(key)]
         answers = [(pair, work.pseudonym) for key, works in paid for work in works for pair in pairs[key]]
@@ -323,7 +325,7 @@ class CrowdCampaign:
         self.reopen()
 
     def _most(self) -> int:
-        """Return how many batches one worker may do: the share of all present and future ones, at least one."""
+        """Return how many batches one worker may do: the share of all present and future batches, at least one."""
         taken = self.ledger.taken()
         to_come = next_batches(self.records, self.platform.mode, taken)
         return max(1, math.floor(self.spec.share * (len(taken) + len(to_come))))
@@ -331,9 +333,9 @@ class CrowdCampaign:
     def _offer(
         self, offered: Sequence[BatchOffer], states: Mapping[str, PlatformOffer], lost: Mapping[str, Sequence[Work]]
     ) -> tuple[list[str], list[str], str]:
-        """Open offers again and post the next batches, so many that nobody can exceed the share.
+        """Open offers again and post the next batches, but no more than a worker's share allows.
 
-        Returns the batches that were opened again, what the platform refused (others go on), and why it ended early.
+        Returns the reopened batches, the platform's refusals (other batches go on), and why the launch stopped early.
         """
         most, open_now = self._most(), sum(state.open for state in states.values())
         short, extended, troubles = self._short(states, lost), list[str](), list[str]()
@@ -343,7 +345,7 @@ class CrowdCampaign:
         if opening:
             self._keep_out(most - open_now - len(opening))
         for worker in sorted({work.submission.worker for works in self._excluded().values() for work in works}):
-            self.do("keep_out", worker)  # further work of theirs would be paid and not count
+            self.do("keep_out", worker)  # their further work would be paid but not count
         try:
             for batch_id in [batch_id for batch_id in short if states[batch_id].open or batch_id in opening]:
                 try:
@@ -355,7 +357,7 @@ class CrowdCampaign:
                 cents = pay.cost(self.platform.name, offer.reward, offer.places, self.spec)
                 try:
                     self.do("post", offer.batch.batch_id, cents)
-                except NoMoneyError:  # it would be so for each of them
+                except NoMoneyError:  # the other batches would fail, too
                     raise
                 except RefusedError as error:
                     troubles.append(str(error))
@@ -371,9 +373,9 @@ class CrowdCampaign:
                 self.do("keep_out", worker)
 
     def _short(self, states: Mapping[str, PlatformOffer], lost: Mapping[str, Sequence[Work]]) -> dict[str, int]:
-        """Offers that lack workers, and to how many they should be open in all: one more for each rejected or lost one.
+        """Return the offers that lack workers, and the places each needs: one more for each rejected or lost worker.
 
-        Those that ended before enough came, and those that are open to too few. Closed ones are left alone.
+        These are offers that ended too early and offers with too few places. Closed offers are left alone.
         """
         closed, work_on, places_wanted = self.closed(), self.work_by_batch(), dict[str, int]()
         for batch_id, posted in states.items():
@@ -387,23 +389,23 @@ class CrowdCampaign:
         return places_wanted
 
     def _reserved(self, batch_id: str) -> int:
-        """Return the places of a batch that money is reserved for, those of rejected workers included."""
+        """Return how many places of a batch have money reserved, rejected workers' included."""
         extensions = [extension for extension in self.ledger.extensions(batch_id) if extension.state != "refused"]
         return max([self.offer(batch_id).places, *(int(extension.details["places"]) for extension in extensions)])
 
     def _extend(self, posted: PlatformOffer, batch_id: str, places: int, lost: int) -> bool:
-        """Open an offer again, to so many workers, so many of them for lost work; whether that changed anything."""
+        """Open an offer again to `places` workers, `lost` of them for lost work; return whether anything changed."""
         before = self._replaced(batch_id) if self.platform.refills else self._reserved(batch_id)
         more = max(0, (lost if self.platform.refills else places) - before)
-        # One that was done is done; an offer that is short of workers once more is opened once more.
+        # A finished extension is not repeated; an offer that lacks workers again gets a new one.
         done = sum(operation.state == "done" for operation in self.ledger.extensions(batch_id))
         details = {"batch": batch_id, "posted": posted.posted_id, "places": places} | ({"lost": lost} if lost else {})
         return self.do("extend", f"{batch_id}:{places}:{done}", self.unit_cost(batch_id) * more, details) == EXTENDED
 
     def close(self) -> tuple[int, int]:
-        """Let nobody begin any more, and release the money of places that stayed empty; (closed, cents released).
+        """Let no further worker begin, and release the money of empty places; return (closed, cents released).
 
-        Closed is for good. Who is at work may finish: while somebody is, a batch's money stays reserved.
+        Closing is final. Workers may finish their work: until then, the money of their batch stays reserved.
         """
         self.settle()
         released = 0
@@ -434,14 +436,14 @@ class CrowdCampaign:
     def reject(self, work: Work, reason: str) -> None:
         """Reject a submission: its reward is not paid, and one more worker may do the batch.
 
-        Where the place is open again by itself, its money stays reserved for whoever comes next, if anybody can.
+        If the platform reopens the place itself, its money stays reserved for the next worker, unless it was released.
         """
         stays_reserved = self.platform.refills and self.ledger.operation("release", work.batch_id) is None
         cents = 0 if stays_reserved else -self.unit_cost(work.batch_id)
         self.do("reject", work.submission.submission_id, cents, {"reason": reason})
 
     def bonus(self, work: Work, cents: int) -> None:
-        """Pay the one bonus that a submission can get for its time."""
+        """Pay a submission's bonus for its time; a submission gets at most one."""
         places = self.offer(work.batch_id).places
         total = cents + pay.fee(self.platform.name, cents, places, self.spec)
         details = {"submission": work.submission.submission_id, "cents": cents, "reason": BONUS_REASON}

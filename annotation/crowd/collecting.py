@@ -1,6 +1,6 @@
-"""Crowd workers' answers into the study's ratings: read once, kept in the ledger, checked, and written like all others.
+"""Collecting crowd workers' answers: read once, kept in the ledger, checked, and written to the study's ratings.
 
-A rehearsal's ratings are marked as simulated, whoever gave them, and go when the first live ones come.
+A rehearsal's ratings are marked as simulated, whoever gave them, and are removed when the first live ratings come.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ class Collection:
 def collect(campaign: CrowdCampaign, *, replace: bool = False) -> Collection:
     """Fetch the answers of all submissions into `ratings.parquet` (controls' into `control_ratings.parquet`).
 
-    Answers that cannot be read (malformed, of another study, not all there) are left out and named, and read again at
-    the next collection; the work on them is still to be judged by a person. Raises StudyError for a rehearsal in a
+    Answers that cannot be read (malformed, incomplete, or of another study) are left out and named, and read again at
+    the next collection; a person still judges that work. Raises StudyError for a rehearsal in a
     study that has ratings by people, DataError as `refuse_lost_batches`.
     """
     study, mode, ratings = campaign.study, campaign.platform.mode, campaign.records.all_ratings
-    refuse_lost_batches(campaign.records, campaign.ledger)  # `replace` would drop the ratings that tell
+    refuse_lost_batches(campaign.records, campaign.ledger)  # `replace` would drop the ratings that show it
     refuse_other_prompts(campaign.records, list(campaign.pairs.values()))
     if mode == "sandbox" and (~ratings["simulated"].astype(bool)).any():
         raise StudyError(
-            f"{study.name} has ratings by people, and a rehearsal's would stand among them; rehearse under another"
+            f"{study.name} has ratings by people, which must not be mixed with a rehearsal's; rehearse under another"
             " study name"
         )
     finish(campaign)
@@ -67,7 +67,7 @@ def collect(campaign: CrowdCampaign, *, replace: bool = False) -> Collection:
     submissions = campaign.ledger.work()
     works = [work for work in submissions if work.answered and not work.trouble]
     for batch_id in dict.fromkeys(work.batch_id for work in works):
-        campaign.offer(batch_id)  # refuses another sample than the one that was offered
+        campaign.offer(batch_id)  # refuses a sample other than the offered one
     answers = defaultdict[str, list[Answer]](list)
     for work in works:
         if work.submission.state in COUNTED:
@@ -87,7 +87,7 @@ def collect_archive(study: Study, key: bytes, path: Path, *, replace: bool = Fal
     """Take the answers of a result file of the MTurk site into the ratings; the file's name is their source.
 
     `key` makes workers' pseudonyms, the same as a campaign's. Rejected assignments are left out and named, as MTurk's
-    own site leaves them unpaid. Raises DataError with file and line for what is no answer of this study.
+    own site leaves them unpaid. Raises DataError with file and line for anything that is not an answer of this study.
     """
     source, records = source_of_file(path), CampaignRecords.open(study)
     pairs = records.shown_by_id
@@ -110,7 +110,7 @@ def collect_archive(study: Study, key: bytes, path: Path, *, replace: bool = Fal
 
 
 def forget_rehearsal(study: Study, ledger: Ledger) -> int:
-    """Take the made-up crowd's ratings, and the decisions about its workers, out of the records; how many ratings."""
+    """Remove the made-up crowd's ratings and the decisions about its workers; return the number of ratings."""
     records, raters = CampaignRecords.open(study), {work.pseudonym for work in ledger.work()}
     number = int((records.all_ratings["source"] == REHEARSAL).sum())
     if number:
@@ -122,7 +122,7 @@ def forget_rehearsal(study: Study, ledger: Ledger) -> int:
 
 
 def _only_returned(ratings: pd.DataFrame, source: str, parts: Mapping[str, SourcePart], works: Sequence[Work]) -> bool:
-    """Tell whether ratings are missing and all of them are of returned work, which nobody may use."""
+    """Return whether ratings are missing and all missing ones are of returned work, which must not be used."""
     of_source = ratings[ratings["source"] == source]
     now = {(answer.rater_id, answer.batch) for part in parts.values() for answer in part.answers}
     missing = set(zip(of_source["rater_id"], of_source["batch"], strict=True)) - now
@@ -131,9 +131,9 @@ def _only_returned(ratings: pd.DataFrame, source: str, parts: Mapping[str, Sourc
 
 
 def _read(campaign: CrowdCampaign, rubric: Rubric) -> int:
-    """Read the answers of submissions that are done and have not been read; how many are new.
+    """Read the answers of finished submissions that have not been read; return how many are new.
 
-    What could not be read is read again: a participant of Prolific may have gone on after submitting.
+    Unreadable answers are read again: a participant of Prolific may have gone on after submitting.
     """
     ledger = campaign.ledger
     todo = [work for work in ledger.work() if work.submission.state in COUNTED and (not work.answered or work.trouble)]
@@ -157,8 +157,8 @@ def _check(work: Work, answers: Sequence[Answer], pair_ids: Sequence[str]) -> No
     wrong = [pair_id for pair_id in counts if pair_id not in pair_ids or counts[pair_id] > 1]
     if wrong:
         raise DataError(
-            f"submission {work.submission.submission_id}: answers to pair {wrong[0][:64]!r}, which is not in its batch"
-            " or appears twice"
+            f"submission {work.submission.submission_id}: pair {wrong[0][:64]!r} is not in its batch, or is answered"
+            " twice"
         )
     if missing := [pair_id for pair_id in pair_ids if pair_id not in counts]:
         raise DataError(f"submission {work.submission.submission_id}: no answers to {len(missing)} of its pairs")
@@ -169,7 +169,7 @@ def _rated(work: Work, answers: Sequence[Answer], rubric: Rubric, pairs: Mapping
 
 
 def _answer(answer: Answer, rater: str, batch: str, rubric: Rubric, pairs: Mapping[str, Pair]) -> Answer:
-    """An answer with its rater, to each question that the pair is asked."""
+    """Return an answer with its rater and a value for each question about the pair."""
     questions = rubric.asked(pairs[answer.pair_id].pool)
     values = {question.name: question.kept(answer.values.get(question.name)) for question in questions}
     return dataclasses.replace(answer, values=values, rater_id=rater, batch=batch)

@@ -51,9 +51,9 @@ from plumbline.study.crowd import PLATFORMS, CrowdSpec, PlatformName
 
 
 def lacking(records: CampaignRecords, platform: PlatformName, mode: Mode, *, launching: bool = True) -> list[str]:
-    """Return a line for each missing thing, in the order of docs/howto; with `launching` also what only `launch` needs.
+    """Return a line for each missing setting, in the order of docs/howto; `launching` adds what only `launch` needs.
 
-    Countries are asked for the languages of the sample, as soon as there is one.
+    Countries are checked for the languages of the sample, once the study has one.
     """
     study, queues = records.study, list[Queue]()
     spec = study.crowd or CrowdSpec()
@@ -62,7 +62,7 @@ def lacking(records: CampaignRecords, platform: PlatformName, mode: Mode, *, lau
     languages = {code for queue in queues for code in ([queue.rarer] if platform == "mturk" else queue.languages)}
     checks: list[Callable[[], object]] = [partial(crowd_of, study)]
     if platform in ("rehearsal", "link"):
-        languages = set()  # nobody is looked for there by country
+        languages = set()  # these platforms do not filter by country
     checks += [partial(spec.countries_of, language) for language in sorted(languages)]
     if platform == "prolific":
         checks.append(partial(pay.fee, platform, 100, 1, spec))
@@ -86,9 +86,9 @@ def lacking(records: CampaignRecords, platform: PlatformName, mode: Mode, *, lau
 
 
 def refuse_incomplete(records: CampaignRecords, platform: PlatformName, mode: Mode, *, launching: bool = True) -> None:
-    """Raise StudyError if anything is missing; several things are first printed, a line each.
+    """Raise StudyError if a setting is missing; if several are, first print a line for each.
 
-    A plan that is refused names also what only `launch` needs.
+    A refused plan also names what only `launch` needs.
     """
     if not (complaints := lacking(records, platform, mode, launching=launching)):
         return
@@ -97,8 +97,8 @@ def refuse_incomplete(records: CampaignRecords, platform: PlatformName, mode: Mo
         raise StudyError(complaints[0])
     print("\n".join(f"  missing: {line}" for line in complaints), file=sys.stderr)
     raise StudyError(
-        f"{records.study.file}: {len(complaints)} things are missing before crowd workers can be asked (listed above);"
-        f" docs/howto/{'links' if platform == 'link' else platform}.md shows where each belongs"
+        f"{records.study.file}: crowd workers cannot be asked yet: {len(complaints)} settings are missing (listed"
+        f" above); docs/howto/{'links' if platform == 'link' else platform}.md shows where each belongs"
     )
 
 
@@ -155,7 +155,7 @@ def campaign_of(
                     platform = Prolific(study, mode, key, rooms)
                     stack.callback(platform.close_connections)
             if not (begins or ledger.offered()):
-                raise StudyError(f"{study.name} has offered nothing here yet; begin with `crowd launch`")
+                raise StudyError(f"{study.name} has no batches here yet; begin with `crowd launch`")
             yield CrowdCampaign(study, platform, ledger, key, limit)
     except PlumblineError as error:
         raise type(error)(f"{where} {error}") from None
@@ -172,7 +172,7 @@ def _limit(options: argparse.Namespace, platform: PlatformName, mode: Mode) -> i
     if options.yes:
         return limit
     if not sys.stdin.isatty():
-        raise StudyError(f"{what} asks before it spends, and nobody can answer here; add --yes")
+        raise StudyError(f"{what} asks for confirmation before it spends, but there is no terminal here; add --yes")
     print(f"{where} This may spend up to {pay.dollars(limit)} in all. Type `{CONFIRM}` to go on: ", end="", flush=True)
     if sys.stdin.readline().strip() != CONFIRM:
         raise StudyError("not confirmed; nothing was spent")
@@ -195,13 +195,13 @@ def platform_name(records: CampaignRecords, options: argparse.Namespace) -> Plat
         refuse_lost_campaign(records, mode_of(options))
         has = f"has campaigns on {' and '.join(platforms)}" if platforms else f"has no {mode_of(options)} campaign yet"
         if not platforms and not options.live and ledgers(study.scratch / LEDGER):
-            raise StudyError(f"{study.name} {has}, but a live one; add --live for that, or --platform to rehearse")
+            raise StudyError(f"{study.name} {has}, but a live one; add --live to use it, or --platform to rehearse")
         raise StudyError(f"{study.name} {has}; say which: --platform {' or --platform '.join(PLATFORMS)}")
     return platforms[0]
 
 
 def mode_of(options: argparse.Namespace) -> Mode:
-    """With people and money, or a rehearsal."""
+    """Return the mode: with people and money, or a rehearsal."""
     return "live" if options.live else "sandbox"
 
 
@@ -232,7 +232,7 @@ def launch_batches(options: argparse.Namespace) -> int:
         campaign.reopen()
         rubric, where = campaign.rubric, f"[{campaign.label}]"
         if words_changed(campaign.records, campaign.where, rubric):
-            print(f"{where} batches offered before keep the wording of their launch, not the rubric's present one")
+            print(f"{where} batches offered earlier keep the wording of their launch, not the rubric's present wording")
         refuse_other_offering(campaign.records, campaign.where, rubric)
         done = campaign.launch(options.pilot, lambda: begin_offering(campaign.records, campaign.where, rubric))
         print(f"{where} {count(done.posted, 'batch', 'batches')} offered now, {done.extended} opened again;"
@@ -287,7 +287,7 @@ def collect_work(options: argparse.Namespace) -> int:
         for line in done.troubles.values():
             print(f"{where} cannot be read: {line}")
         if campaign.platform.name == "rehearsal":
-            print(f"{where} half an hour has passed for the made-up crowd; run this again for the next")
+            print(f"{where} the made-up crowd has worked for half an hour; run this again for the next half hour")
     return 0
 
 
@@ -298,14 +298,14 @@ def review_work(options: argparse.Namespace) -> int:
         where = f"[{campaign.label}]"
         if options.ask:
             judging.ask(campaign, options.ask, options.reason)
-            print(f"{where} noted; write to the worker on the platform's own page")
+            print(f"{where} question recorded; send it to the worker on the platform's own page")
             return 0
         if options.answers:
             print(summary.marked(where, judging.sheet_text(campaign, options.answers)))
             return 0
         judging.finish(campaign)
         campaign.refresh()
-        title = "Submissions that wait for a decision; signs decide nothing"
+        title = "Submissions that wait for a decision; signs are advice only"
         print(summary.marked(where, f"{title}\n{summary.cases_text(campaign)}"))
     return 0
 
@@ -319,7 +319,7 @@ def approve_work(options: argparse.Namespace) -> int:
             number, waiting = judging.approve_all(campaign)
         else:
             number, waiting = judging.approve(campaign, options.submissions, options.reason), []
-        more = f"; {len(waiting)} wait for a person (crowd review)" if waiting else ""
+        more = f"; {len(waiting)} wait for a person's decision (crowd review)" if waiting else ""
         print(f"[{campaign.label}] {count(number, 'submission')} approved{more}")
         _write_lists(campaign)
     return 0
@@ -331,8 +331,8 @@ def reject_work(options: argparse.Namespace) -> int:
     with campaign_of(study, options) as campaign:
         campaign.refresh()
         number = judging.reject(campaign, options.submissions, options.reason)
-        print(f"[{campaign.label}] {count(number, 'submission')} rejected, with the ratings excluded;"
-              " `crowd launch` finds others for their places")  # fmt: skip
+        print(f"[{campaign.label}] {count(number, 'submission')} rejected and their ratings excluded;"
+              " `crowd launch` offers their places to other workers")  # fmt: skip
     return 0
 
 
@@ -340,18 +340,19 @@ def pay_bonuses(options: argparse.Namespace) -> int:
     """Pay bonuses where the work took longer than the reward pays for."""
     study = cli.study_of(options)
     with campaign_of(study, options, spends=True) as campaign:
-        print(f"[{campaign.label}] {count(judging.pay_bonuses(campaign), 'bonus', 'bonuses')} paid for observed times")
+        number = judging.pay_bonuses(campaign)
+        print(f"[{campaign.label}] {count(number, 'bonus', 'bonuses')} paid for work that took longer than assumed")
         _write_lists(campaign)
     return 0
 
 
 def _write_lists(campaign: CrowdCampaign) -> None:
     for path in campaign.platform.write_lists():
-        print(f"[{campaign.label}] to be paid: {path}")
+        print(f"[{campaign.label}] payments to make: {path}")
 
 
 def close_campaign(options: argparse.Namespace) -> int:
-    """Let nobody begin any more."""
+    """Let no further worker begin."""
     study = cli.study_of(options)
     if options.forget:
         return _forget(study, options)
@@ -360,21 +361,19 @@ def close_campaign(options: argparse.Namespace) -> int:
         unoffered = len(campaign.ledger.offered()) - closed
         more = f"; {unoffered} were never offered, and `crowd launch` would still offer them" if unoffered else ""
         print(f"[{campaign.label}] {count(closed, 'batch', 'batches')} closed, {pay.dollars(released)} released{more}")
-        if due := judging.owed(campaign):  # who worked on a batch that is short of workers waits no longer
-            print(f"[{campaign.label}] {count(len(due), 'bonus is', 'bonuses are')} owed; `crowd bonus` pays")
+        if due := judging.owed(campaign):  # closing ends the wait for batches that lack workers
+            print(f"[{campaign.label}] {count(len(due), 'bonus is', 'bonuses are')} owed; pay with `crowd bonus`")
     return 0
 
 
 def _forget(study: Study, options: argparse.Namespace) -> int:
-    """Take all that a rehearsal left out of the study's records: its ratings, its batches, its decisions."""
+    """Remove a rehearsal's ratings, batches and decisions from the study's records."""
     if platform_name(CampaignRecords.open(study), options) != "rehearsal":
-        raise StudyError(
-            "--forget takes a rehearsal's records out, and no others; leave it out, or name --platform rehearsal"
-        )
+        raise StudyError("--forget removes only a rehearsal's records; leave it out, or add --platform rehearsal")
     with alone(study), Ledger(study.scratch / LEDGER, study.name, "rehearsal", "sandbox") as ledger:
         number = collecting.forget_rehearsal(study, ledger)
         (study.scratch / REHEARSAL_FILE).unlink(missing_ok=True)
-        ledger.forget()  # last: what a crash leaves is taken out by the next run
+        ledger.forget()  # last: after a crash, the next run removes the rest
     label = label_of("rehearsal", "sandbox")
-    print(f"[{label}] {count(number, 'rating')} taken out with all else of the rehearsal")
+    print(f"[{label}] {count(number, 'rating')} and everything else of the rehearsal removed")
     return 0

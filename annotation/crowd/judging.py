@@ -1,6 +1,6 @@
 """Review of work before it is paid, and the effects of each decision.
 
-Nothing is decided by the program. Its advice is `approve` or `ask`, never `reject` (PTEB, appendix B: rejections stay
+The program decides nothing. Its advice is `approve` or `ask`, never `reject` (PTEB, appendix B: rejections stay
 rare, and each keeps its reason). A rejected worker's ratings stop counting; they stay in the data.
 """
 
@@ -39,7 +39,7 @@ class Case:
     hourly: float  #: dollars an hour that its reward comes to; NaN if its time is unknown
     collected: bool  #: whether its ratings are in, so that signs could be found
     advice: Literal["approve", "ask"]
-    question: str  #: what the worker was asked before; empty if nothing
+    question: str  #: the earlier question to the worker; empty if there was none
 
 
 def cases(campaign: CrowdCampaign) -> list[Case]:
@@ -63,7 +63,7 @@ def cases(campaign: CrowdCampaign) -> list[Case]:
 
 
 def approve(campaign: CrowdCampaign, submission_ids: Sequence[str], reason: str = "") -> int:
-    """Approve submissions; how many are approved now that were not. StudyError for one of another campaign."""
+    """Approve submissions; return how many are newly approved. Raises StudyError for another campaign's submission."""
     number = sum(_approve(campaign, work, reason) for work in works_of(campaign, submission_ids))
     finish(campaign, submission_ids)
     return number
@@ -80,7 +80,7 @@ def approve_all(campaign: CrowdCampaign) -> tuple[int, list[Case]]:
 
 
 def reject(campaign: CrowdCampaign, submission_ids: Sequence[str], reason: str) -> int:
-    """Reject submissions, with the reason for their workers, whose ratings stop counting; how many.
+    """Reject submissions, with a reason for their workers, whose ratings stop counting; return how many.
 
     Raises StudyError without a reason, for a submission of another campaign, and for one that was approved.
     """
@@ -90,8 +90,8 @@ def reject(campaign: CrowdCampaign, submission_ids: Sequence[str], reason: str) 
     if paid := [work for work in works if work.submission.state == "approved"]:
         raise StudyError(f"submission {paid[0].submission.submission_id} was approved and paid; nothing was rejected")
     if early := [work for work in works if work.submission.state != "submitted"]:
-        raise StudyError(f"submission {early[0].submission.submission_id} is {early[0].submission.state}; only work"
-                         " that was submitted can be rejected")  # fmt: skip
+        raise StudyError(f"submission {early[0].submission.submission_id} is {early[0].submission.state};"
+                         " only submitted work can be rejected")  # fmt: skip
     for work in works:
         _judge(campaign, work, "reject", reason)
     finish(campaign, submission_ids)
@@ -99,10 +99,10 @@ def reject(campaign: CrowdCampaign, submission_ids: Sequence[str], reason: str) 
 
 
 def finish(campaign: CrowdCampaign, again: Collection[str] = ()) -> None:
-    """Carry out earlier decisions that are not carried out yet: calls, payments, exclusions.
+    """Carry out earlier decisions that are still open: calls, payments, exclusions.
 
-    A rejection on the platform's own page is a decision, too. What the platform refused is not tried again, but for the
-    submissions `again`. Raises RefusedError when all has been tried, where something was refused.
+    A rejection on the platform's own page is a decision, too. A refused decision is tried again only for the
+    submissions `again`. Raises RefusedError at the end if the platform refused any decision.
     """
     campaign.settle()
     _note_rejections(campaign)
@@ -120,7 +120,7 @@ def finish(campaign: CrowdCampaign, again: Collection[str] = ()) -> None:
                 _exclude(campaign, work, judgement)
             else:
                 continue
-        except RefusedError as error:  # the others are carried out all the same
+        except RefusedError as error:  # the other decisions are still carried out
             refused.append(str(error))
         if work.submission.state == "submitted":
             now = campaign.platform.submission(work.submission.submission_id)
@@ -164,11 +164,11 @@ def ask(campaign: CrowdCampaign, submission_id: str, reason: str) -> Work:
 
 
 def owed(campaign: CrowdCampaign) -> list[tuple[Work, int]]:
-    """Approved work whose reward is below the hourly wage by the batch's observed time, and the cents that are missing.
+    """Return approved work that its reward underpays by the batch's observed time, and the missing cents.
 
-    Of batches alone that are done: all work is decided, and as much of it approved as is wanted, or the batch closed.
-    Work of excluded workers that others are to do again is not what is wanted. The times of rejected work count for
-    nobody's pay.
+    Only finished batches count: all work is decided, and enough of it is approved or the batch is closed. Work of
+    excluded workers that others are to do again does not count as enough. The times of rejected work affect nobody's
+    pay.
     """
     work_on, closed, lost = campaign.work_by_batch(), campaign.closed(), campaign.lost_work()
     due = []
@@ -192,8 +192,8 @@ def owed(campaign: CrowdCampaign) -> list[tuple[Work, int]]:
 def pay_bonuses(campaign: CrowdCampaign) -> int:
     """Pay the bonuses due for observed times, once for each submission; return how many were paid.
 
-    One that the platform refuses stops no other. Raises LimitError where not all can be paid within the limit,
-    RefusedError where some were refused; both say how many were paid.
+    A refused bonus does not stop the others. Raises LimitError if not all can be paid within the limit, RefusedError
+    if the platform refused some; both say how many were paid.
     """
     finish(campaign)
     campaign.refresh()
@@ -202,7 +202,7 @@ def pay_bonuses(campaign: CrowdCampaign) -> int:
         try:
             campaign.bonus(work, cents)
             paid += 1
-        except (LimitError, NoMoneyError) as error:  # it would be so for each of them
+        except (LimitError, NoMoneyError) as error:  # the other bonuses would fail, too
             raise type(error)(f"{paid} of {len(due)} bonuses paid now; {error}") from None
         except RefusedError as error:
             refused.append(str(error))
@@ -224,8 +224,8 @@ def _approve(campaign: CrowdCampaign, work: Work, reason: str) -> bool:
     if submission.state == "approved":
         return False
     if submission.state != "submitted":
-        raise StudyError(f"submission {submission.submission_id} is {submission.state}; only work that was"
-                         " submitted can be approved")  # fmt: skip
+        raise StudyError(f"submission {submission.submission_id} is {submission.state};"
+                         " only submitted work can be approved")  # fmt: skip
     _judge(campaign, work, "approve", reason)
     return True
 
@@ -243,13 +243,13 @@ def _judge(campaign: CrowdCampaign, work: Work, decision: Literal["approve", "re
 
 
 def works_of(campaign: CrowdCampaign, submission_ids: Sequence[str]) -> list[Work]:
-    """The submissions of these ids. Raises StudyError for one that this campaign does not have."""
+    """Return the submissions with these ids. Raises StudyError for an id that this campaign does not have."""
     works_by_id: Mapping[str, Work] = {work.submission.submission_id: work for work in campaign.ledger.work()}
     for name in submission_ids:
         if name not in works_by_id:
             raise StudyError(
-                f"submission {name!r} is not of the {campaign.label} campaign of {campaign.study.name}, or was not"
-                " collected yet; `crowd review` lists those that wait"
+                f"submission {name!r} is not in the {campaign.label} campaign of {campaign.study.name}, or was not"
+                " collected yet; `crowd review` lists the waiting submissions"
             )
     return [works_by_id[name] for name in dict.fromkeys(submission_ids)]
 
@@ -273,8 +273,8 @@ def sheet_text(campaign: CrowdCampaign, submission_id: str) -> str:
         first, *others = (_shown(field.text) for field in fields_of(pair))
         texts += [f"{number}  {first}", *(f"   -> {text}" for text in others)]
         texts += [f"   comment: {_shown(answer.comment)}"] if answer is not None and answer.comment else []
-    header = ["pair", "what", *questions, "seconds"]
-    none = [] if answers else ["No answers have been read (crowd collect)." if not work.trouble else work.trouble]
+    header = ["pair", "kind", *questions, "seconds"]
+    none = [] if answers else ["No answers have been read yet (crowd collect)." if not work.trouble else work.trouble]
     head = f"{work.pseudonym}, batch {work.batch_id}, submission {submission_id}: {work.submission.state}"
     return "\n".join([head, *none, columns(header, rows), "", *texts])
 
@@ -291,7 +291,7 @@ def _cells(answer: Answer | None, questions: list[str], expected: Mapping[str, V
 
 
 def _shown(text: str) -> str:
-    """A text in one short line, without anything that a terminal would obey."""
+    """Return a text in one short line, without control characters."""
     line = "".join(letter if letter.isprintable() else " " if letter.isspace() else "\N{REPLACEMENT CHARACTER}"
                    for letter in text)  # fmt: skip
     return line if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…"

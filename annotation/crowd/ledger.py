@@ -1,10 +1,10 @@
-"""The ledger: what a crowd campaign meant to do and what came of it (`crowd.sqlite` in the study's folder).
+"""The ledger: a crowd campaign's intended operations and their outcomes (`crowd.sqlite` in the study's folder).
 
-Each intention is on disk before its call and its outcome after it. What is left intended after a crash, or after a call
-of which nobody knows whether it took effect, is settled by asking the platform. The mode is part of every key, so a
-rehearsal in a sandbox and what is live share nothing.
+Each intention is on disk before its call, and its outcome after it. An operation that is still intended after a crash,
+or after a call with an unknown effect, is settled by asking the platform. The mode is part of every key, so a rehearsal
+in a sandbox and a live campaign share nothing.
 
-It is the only file where workers' ids stand as the platforms know them (`ledger_work`).
+It is the only file with the platforms' own ids of workers.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Work:
     batch_id: str
     pseudonym: str
     answered: bool  #: whether its answers have been read
-    trouble: str  #: why they cannot be; empty where they can
+    trouble: str  #: why the answers cannot be read; empty if they can
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class WorkTables:
         )
 
     def answers(self, submission_id: str) -> str:
-        """A submission's answers as they were kept; empty if they were not."""
+        """Return a submission's stored answers; empty if none are stored."""
         row = self._database.execute(
             "SELECT answers FROM submissions WHERE platform = ? AND mode = ? AND submission_id = ?",
             (*self._key, submission_id),
@@ -154,13 +154,13 @@ class Operation:
     """A call that a platform must carry out once: the intention, and the outcome once known."""
 
     kind: Kind
-    subject: str  #: what it is done to: a batch, a submission, a worker; with what tells two of them apart
+    subject: str  #: the batch, submission or worker; with a suffix if one subject has several operations
     cents: int  #: what it costs, fees included
     details: Mapping[str, Any]
     state: Literal["intended", "done", "refused"]
     outcome: str
     intended_at: datetime
-    token: str  #: the same at each try, other for every other operation
+    token: str  #: the same at each try; different for every operation
 
 
 @dataclass(frozen=True)
@@ -176,13 +176,13 @@ class Ledger(WorkTables):
     """One study's ledger for one platform and mode; use it as a context."""
 
     def __init__(self, path: Path, study_name: str, platform: PlatformName, mode: Mode) -> None:
-        """Open it, or make it. Raises DataError for a file of another version or study, and for one that is damaged."""
+        """Open or create the ledger. Raises DataError for another version's or study's file, and for a damaged one."""
         self.path, self.platform, self.mode = path, platform, mode
         make_folder(path.parent)
         if not path.exists():
             os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))  # it holds workers' ids
         self._key: tuple[PlatformName, Mode] = (platform, mode)
-        self._parsed: dict[str, Batch] = {}  # by what stands in the file, so it is never out of date
+        self._parsed: dict[str, Batch] = {}  # keyed by the file's content, so it is never out of date
         try:
             self._database = sqlite3.connect(path, isolation_level=None)
             self._database.execute("PRAGMA journal_mode = WAL")
@@ -191,15 +191,15 @@ class Ledger(WorkTables):
             if version == 0:
                 self._create(study_name)
             elif version != VERSION:
-                raise DataError(f"{path}: a ledger of version {version}, this program reads {VERSION}; use the program"
-                                " that wrote it")  # fmt: skip
+                raise DataError(f"{path}: the ledger has version {version}, but this program reads version {VERSION};"
+                                " use the program that wrote it")  # fmt: skip
             (owner,) = self._database.execute("SELECT study FROM campaign").fetchone()
         except sqlite3.DatabaseError as error:
             raise DataError(f"{path}: cannot be read as a ledger ({error}); restore it from a backup: without it"
                             " nobody knows what was paid") from None  # fmt: skip
         if owner != study_name:
             raise DataError(
-                f"{path}: the ledger of study {owner!r}, not of {study_name!r}; each study has its own folder"
+                f"{path}: the ledger belongs to study {owner!r}, not to {study_name!r}; each study has its own folder"
             )
 
     def _create(self, study_name: str) -> None:
@@ -232,7 +232,7 @@ class Ledger(WorkTables):
         return self._offers("platform = ? AND mode = ?", self._key)
 
     def find_offered(self, batch_id: str) -> BatchOffer | None:
-        """A batch of the campaign, if it has it."""
+        """Return a batch of the campaign; None if the campaign does not have it."""
         return next(iter(self._offers("platform = ? AND mode = ? AND batch_id = ?", (*self._key, batch_id))), None)
 
     def taken(self) -> list[BatchOffer]:
@@ -247,15 +247,15 @@ class Ledger(WorkTables):
         return [BatchOffer(self._parsed[content], places, reward) for content, places, reward in rows]
 
     def forget(self) -> None:
-        """Take out all of this platform and mode. Only a rehearsal is ever forgotten."""
+        """Remove everything of this platform and mode. Only a rehearsal is ever forgotten."""
         if self.platform != "rehearsal":
-            raise ValueError(f"the ledger of {self.platform} says what was paid")
+            raise ValueError(f"the ledger of {self.platform} records payments and is never forgotten")
         with self._transaction():
             for table in ("decisions", "submissions", "operations", "batches"):
                 self._database.execute(f"DELETE FROM {table} WHERE platform = ? AND mode = ?", self._key)  # noqa: S608
 
     def posted(self, platform: PlatformName) -> set[str]:
-        """The batches that were offered in this mode on a platform, or may have been."""
+        """Return the batches that were, or may have been, offered on a platform in this mode."""
         rows = self._database.execute(
             "SELECT subject FROM operations WHERE platform = ? AND mode = ? AND kind = 'post' AND state != 'refused'",
             (platform, self.mode),
@@ -263,7 +263,7 @@ class Ledger(WorkTables):
         return {batch_id for (batch_id,) in rows}
 
     def drop_waiting(self, unwanted: Callable[[Batch], bool]) -> None:
-        """Take batches out of the campaign that were never offered: their other pairs go into batches to come."""
+        """Remove unwanted batches that were never offered; their other pairs go into later batches."""
         begun = self.posted(self.platform)
         with self._transaction():
             for offer in self.offered():
@@ -291,10 +291,10 @@ class Ledger(WorkTables):
     ) -> str:  # fmt: skip
         """Carry out an operation on the platform once and for all; return its outcome, even from an earlier call.
 
-        `intention` is its kind, subject and cost in cents. What was left intended is first looked for with `find`
-        (None: it did not take effect). Raises what `do` raises: after RefusedError the intention is settled as refused
-        and costs nothing (but want of money at a second try), after anything else it stays, to be looked for at the
-        next call.
+        `intention` is its kind, subject and cost in cents. `find` first looks for an operation that is still intended
+        (None: it did not take effect). Raises what `do` raises. After RefusedError the intention is settled as refused
+        and costs nothing, except for NoMoneyError at a second try; after any other error it stays intended, and the
+        next call looks for it.
         """
         kind, subject, cents = intention
         operation = self.operation(kind, subject)
@@ -325,13 +325,13 @@ class Ledger(WorkTables):
         return list(self._operations(more, values))
 
     def extensions(self, batch_id: str) -> list[Operation]:
-        """Return how a batch's offer was opened again or to more workers, or was to be, the oldest first."""
+        """Return the operations that extend a batch's offer, done or not, the oldest first."""
         return list(self._operations("AND kind = 'extend' AND json_extract(details, '$.batch') = ?", (batch_id,)))
 
     def spent(self) -> int:
         """The cents of all operations done or intended in this mode, on all platforms.
 
-        What a rejection gives back counts when it is done.
+        The money of a rejection is counted back when the rejection is done.
         """
         return self._spent("mode = ?", (self.mode,))
 
@@ -359,7 +359,7 @@ class Ledger(WorkTables):
     def _intend(self, kind: Kind, subject: str, cents: int, details: Mapping[str, Any]) -> Operation:
         at = datetime.now(UTC)
         row = (*self._key, kind, subject, cents, json.dumps(details, ensure_ascii=False), at.isoformat())
-        # One that was refused is meant anew, at another time and so with another token.
+        # A refused operation is intended anew, at another time and so with another token.
         self._database.execute(
             "INSERT OR REPLACE INTO operations VALUES (?, ?, ?, ?, ?, ?, 'intended', '', ?, NULL)", row
         )
@@ -390,7 +390,7 @@ def label_of(platform: PlatformName, mode: Mode) -> str:
 
 
 def refuse_rehearsal_beside_people(records: CampaignRecords) -> None:
-    """Raise StudyError for a rehearsal in a study that people were asked, or have answered."""
+    """Raise StudyError for a rehearsal in a study that was offered to people, or has their ratings."""
     people = ~records.all_ratings["simulated"].astype(bool)
     if offered_to_raters(records) or people.any():
         raise StudyError(
@@ -402,8 +402,8 @@ def refuse_rehearsal_beside_people(records: CampaignRecords) -> None:
 def refuse_lost_batches(records: CampaignRecords, ledger: Ledger) -> None:
     """Raise DataError if ratings belong to a live batch, on any platform, that the ledger never offered.
 
-    It was lost then, or is an older copy, and would have the same work offered and paid once more. Raises StudyError if
-    the ratings are a rehearsal's, and as `refuse_lost_campaign`.
+    Such a ledger is new or an older copy, and would offer and pay the same work again. Raises StudyError if the
+    ratings are a rehearsal's, and as `refuse_lost_campaign`.
     """
     refuse_lost_campaign(records, ledger.mode)
     if ledger.mode == "sandbox":
@@ -411,30 +411,30 @@ def refuse_lost_batches(records: CampaignRecords, ledger: Ledger) -> None:
     ratings = records.all_ratings
     if (ratings["source"] == REHEARSAL).any():
         raise StudyError(
-            f"{records.study.folder}: its ratings are a rehearsal's; first take it out:"
+            f"{records.study.folder}: its ratings are a rehearsal's; remove the rehearsal first:"
             f" `{records.study.command('annotation crowd close')} --platform rehearsal --forget`"
         )
     for platform in PLATFORMS:
         rated = set(ratings.loc[ratings["source"] == source_of(platform, "live"), "batch"])
         if lost := sorted(rated - ledger.posted(platform)):
             raise DataError(
-                f"{ledger.path}: there are ratings of {len(lost)} live {platform} batches that this ledger never"
-                f" offered (first {lost[0]}); bring its latest copy back: by this one the same work would be paid"
+                f"{ledger.path}: {len(lost)} live {platform} batches have ratings, but this ledger never offered them"
+                f" (first: {lost[0]}); restore the ledger's latest copy: with this one the same work would be paid"
                 " again"
             )
 
 
 def refuse_lost_campaign(records: CampaignRecords, mode: Mode) -> None:
-    """Raise DataError where a live campaign is noted of which this machine's ledger has no batch.
+    """Raise DataError if this machine's ledger has no batch of a live campaign on record.
 
-    With records at an address each machine has a ledger of its own, and that of the launch alone knows what was paid.
+    With records at an address, each machine has its own ledger; only the launching machine's knows what was paid.
     """
     path = records.study.scratch / LEDGER
     live_campaigns = {f"{mode} {platform}" for platform, mode in ledgers(path)} if mode == "live" else set()
     for offering in records.offerings if mode == "live" else ():
         if offering.to.startswith("live ") and offering.to not in live_campaigns:
             raise DataError(
-                f"{path}: this ledger knows nothing of the batches that were offered on {offering.at:%Y-%m-%d}"
-                f" ({offering.to}); go on where they were launched, or bring its ledger here: by this"
+                f"{path}: this ledger does not have the batches that were offered on {offering.at:%Y-%m-%d}"
+                f" ({offering.to}); continue where they were launched, or copy that ledger here: with this"
                 " one the same work would be paid again"
             )

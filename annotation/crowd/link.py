@@ -1,9 +1,9 @@
-"""Any platform that sends people by a link: they rate in a room of our own server, and are paid by lists.
+"""Any platform that sends people by a link: they rate in a room of our own server, and lists say what they are paid.
 
-The platform says who took part: a CSV of its participants (`crowd collect --participants`), whose pseudonyms are looked
-for in the rooms; of a mailing list each person has a signed link of their own, and the list is ours. So made-up ids
-never count, as on Prolific (`annotation.crowd.prolific.workspaces` has the rooms). Approved work and bonuses go on
-lists of payments that the coordinator uploads, or pays by.
+The platform's CSV says who took part (`crowd collect --participants`), and their pseudonyms are looked for in the
+rooms; with a mailing list, we make the list, and each person has a signed link. So made-up ids never count, as on
+Prolific (`annotation.crowd.prolific.workspaces` has the rooms). Approved work and bonuses go on lists of payments,
+which the coordinator uploads or pays by hand.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from plumbline.study import Study
 from plumbline.study.crowd import CrowdSpec, LinkSpec, PlatformName
 
 PERSON = re.compile("[0-9A-Za-z][0-9A-Za-z_.~-]{0,127}")  # an id, as the server's page takes it
-HELD = timedelta(hours=6)  # that a place is held for who does not answer, beyond the time limit
+HELD = timedelta(hours=6)  # after the time limit, until an inactive participant loses the place
 LISTS = "payments"  #: the folder of lists, beside the ledger
 
 
 def link_of(crowd: CrowdSpec) -> LinkSpec:
-    """Return the study's settings of links. Raises StudyError without any."""
+    """Return the study's link settings. Raises StudyError if there are none."""
     if crowd.link is None:
         raise StudyError("crowd.link is missing: name a preset, such as `link: {preset: sona}` (docs/howto/links.md)")
     return crowd.link
@@ -55,8 +55,8 @@ def signature(key: bytes, room_id: str, person: str) -> str:
 def read_participants(path: Path, column: str) -> list[str]:
     """Return the ids in a platform's CSV, from the column of this name or `participant`, in any case.
 
-    Raises DataError for a file without such a column (one without a header would lose its first person), and with
-    file and line for what is no id.
+    Raises DataError for a file without such a column (without a header it would lose its first person), and with file
+    and line for a value that is not an id.
     """
     try:
         rows = csv.DictReader(io.StringIO(read_text(path), newline=""), strict=True)
@@ -72,7 +72,7 @@ def read_participants(path: Path, column: str) -> list[str]:
         raise DataError(f"{path}: cannot be read as a CSV ({error})") from None
     for line, person in ids:
         if person and not PERSON.fullmatch(person):
-            raise DataError(f"{path}, line {line}: {person[:40]!a} in column {named!r} is no participant's id")
+            raise DataError(f"{path}, line {line}: {person[:40]!a} in column {named!r} is not a participant's id")
     return [person for _, person in ids if person]
 
 
@@ -82,7 +82,7 @@ class LinkPlatform(AccountPlatform):
     name: PlatformName = "link"
 
     def __init__(self, study: Study, mode: Mode, key: bytes, rooms: Rooms) -> None:
-        """`key` makes pseudonyms. Raises StudyError where the study names no address or no link."""
+        """`key` makes pseudonyms. Raises StudyError if the study has no address or no link settings."""
         super().__init__(study, mode, f"link-{mode}.json")
         self._crowd, self._key, self._rooms = crowd_with_address(study, mode), key, rooms
         self._link = link_of(self._crowd)
@@ -102,12 +102,12 @@ class LinkPlatform(AccountPlatform):
         self.account.write()
 
     def check(self, offer: Offer) -> None:
-        """Raise StudyError for questions too fine for Argilla's page."""
+        """Raise StudyError for a rubric that Argilla's page cannot show."""
         if what := Words.of(self._rubric, offer.batch.queue).too_much():
-            raise StudyError(f"{self._study.file}: rubric {self._rubric.name!r} is too much for its page: {what}")
+            raise StudyError(f"{self._study.file}: Argilla cannot show rubric {self._rubric.name!r}: {what}")
 
     def send_offer(self, offer: Offer, token: str) -> str:
-        """Open the batch's room; of a mailing list, write everybody's link, too."""
+        """Open the batch's room; for a mailing list, also write everybody's link."""
         self._rooms.open(offer)
         posted_id = super().send_offer(offer, token)
         self._limit(self.offer_of(posted_id), ())
@@ -125,7 +125,7 @@ class LinkPlatform(AccountPlatform):
         return room_of(self._study.name, self._crowd.address, self.mode, self._key, batch_id).address
 
     def _invite(self, batch_id: str) -> None:
-        """Draw the people of a mailing list, equal for all batches, and write their links."""
+        """Make the ids of a mailing list, the same for all batches, and write their links."""
         parts = (f"invited-v1\0{self._study.name}\0{number}".encode() for number in range(self._link.invited))
         people = [hmac.new(self._key, part, hashlib.sha256).hexdigest()[:12] for part in parts]
         participant, _, session = self._link.names
@@ -176,14 +176,14 @@ class LinkPlatform(AccountPlatform):
     # Who may come
 
     def admit(self, batch_id: str, posted_id: str, pseudonyms: Sequence[str]) -> None:
-        """Tell the room its participants and how many may come; those who gave up take no place."""
+        """Tell the room its participants and its places; participants who gave up take no place."""
         self._limit(self.offer_of(posted_id), pseudonyms)
 
     def _limit(self, offer: AccountOffer, pseudonyms: Sequence[str]) -> None:
         gave_up = sum(work.state == "returned" for work in self.submissions(offer.posted_id))
         out = sorted(worker_pseudonym(self._key, self._study.name, self.name, person) for person in self.account.out)
         limits = {"places": offer.places + gave_up if offer.open else 0, "out": out}
-        # A pseudonym in a sandbox says that it is simulated; an account's name does not.
+        # A sandbox's pseudonyms begin with `simulated-`; account names do not.
         workers = [name.removeprefix("simulated-") for name in pseudonyms]
         self._rooms.admit(offer.batch_id, self._link.studies.get(offer.batch_id, ""), workers, limits)
 
@@ -204,8 +204,8 @@ class LinkPlatform(AccountPlatform):
     def write_lists(self) -> list[Path]:
         """Write unlisted payments to a new list, and every list whose file is missing.
 
-        The account notes first what is on which list, so that a list that is written once more is the same, and nobody
-        is on two.
+        The account first records the list of each payment, so that a rewritten list is the same, and no payment is on
+        two lists.
         """
         account = self.account
         number = max((payment.list for payment in account.payments.values()), default=0)

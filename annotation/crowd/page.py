@@ -21,16 +21,16 @@ from plumbline.fields import fields_of
 from plumbline.study import Study
 from plumbline.study.crowd import CrowdSpec
 
-# What a page sends back of a pair beside the questions' answers (`mturk.form`).
+# The fields that a page sends back for a pair, beside the questions' answers (`mturk.form`).
 COMMENT, SECONDS, DISCARDED, ORDER, TURN = "comment", "seconds", "discarded", "order", "turn"
 LIMIT = 65_535  # bytes of a question that MTurk takes
 NAMESPACE = "http://mechanicalturk.amazonaws.com/AWSMechanicalTurkDataSchemas/2011-11-11/HTMLQuestion.xsd"
 
 
 def prolific_words(language: str, *, of_pairs: bool = True) -> dict[str, str]:
-    """Return the words of the pages around the rating page; those on pairs in English are in the pages themselves.
+    """Return the words of the pages around the rating page; the English words on pairs are in the pages themselves.
 
-    Where no pairs are judged (`of_pairs`), the pages speak of items.
+    If the study judges no pairs (`of_pairs`), the pages speak of items.
     """
     content = words_of(language)
     words: dict[str, str] = content.get("prolific", {})
@@ -65,17 +65,17 @@ def _example(item: TrainingItem, rubric: Rubric, queue: Queue, language: str) ->
 
 
 def question_xml(study: Study, rubric: Rubric, offer: Offer, submit_to: str) -> str:
-    """A batch's page as MTurk takes it.
+    """Return a batch's page in MTurk's format.
 
-    Raises StudyError where it is larger than MTurk allows, and for a question called like another field of the form.
+    Raises StudyError if it is larger than MTurk allows, and for a question with the name of another form field.
     """
     taken = (COMMENT, SECONDS, DISCARDED, *((ORDER, TURN) if drawing_of(study, offer.pairs) else ()))
     if name := next(
         (question.name for question in rubric.asked_questions(offer.batch.pool) if question.name in taken), ""
     ):
         raise StudyError(
-            f"{study.file}: question {name!r}: MTurk's page sends something else back by this name; give the question,"
-            " or the task that it is called after, another"
+            f"{study.file}: question {name!r}: MTurk's page uses this name for another field; rename the question, or"
+            " the task that it is named after"
         )
     html = question_html(study, rubric, offer, submit_to)
     whole = (
@@ -85,8 +85,8 @@ def question_xml(study: Study, rubric: Rubric, offer: Offer, submit_to: str) -> 
     size = len(whole.encode())
     if size > LIMIT:
         raise StudyError(
-            f"batch {offer.batch.batch_id}: its page is {size:,} bytes and MTurk takes {LIMIT:,}; make sample.batch"
-            f" smaller than {study.sample.batch}, or take shorter texts"
+            f"batch {offer.batch.batch_id}: its page has {size:,} bytes, but MTurk takes {LIMIT:,}; set sample.batch"
+            f" below {study.sample.batch}, or use shorter texts"
         )
     return whole
 

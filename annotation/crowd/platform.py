@@ -1,6 +1,6 @@
 """The interface of crowd platforms, the same for all of them.
 
-`annotation.crowd.campaign` decides and keeps the ledger; a platform only carries out. Every call that changes something
+`annotation.crowd.campaign` decides and keeps the ledger; a platform only carries out. Every call that makes a change
 takes a token, the same at each try: a platform that knows tokens refuses the second call, and `find_posted` and
 `is_bonus_paid` tell whether the first one took effect.
 """
@@ -36,7 +36,7 @@ LOOK = 30.0  # seconds between two looks for a bonus
 
 
 class UncertainError(ServiceError):
-    """A call of which nobody knows whether it took effect (time-out, broken connection, 5xx): ask, then try again."""
+    """A call with an unknown effect (time-out, broken connection, 5xx): ask the platform, then try again."""
 
 
 class RefusedError(ServiceError):
@@ -46,7 +46,7 @@ class RefusedError(ServiceError):
 class NoMoneyError(RefusedError):
     """The account lacks the money.
 
-    After a retry this tells nothing about the first try, which may have taken the money.
+    After a retry it does not show whether the first try took the money.
     """
 
 
@@ -65,9 +65,9 @@ class PlatformOffer:
     """An offer on the platform."""
 
     posted_id: str  #: the platform's id: a HIT's, a study's
-    places: int  #: workers that it is open to in all
-    ends: datetime | None  #: when it closes, UTC; None where it does not by itself
-    open: bool  #: whether workers can still take it, or are at work
+    places: int  #: how many workers may take it in all
+    ends: datetime | None  #: when it closes, UTC; None if it does not close by itself
+    open: bool  #: whether workers can still take it, or are working on it
 
 
 @dataclass(frozen=True)
@@ -86,17 +86,17 @@ class Submission:
 class Platform(ABC):
     """A crowd platform in one mode: the interface that campaigns call, and the behaviour all platforms share.
 
-    Methods raise ServiceError, and of these UncertainError where it matters. A platform carries out `send_...` and
-    answers questions; whether that is to be done, whether it took effect, and how long one looks is decided here.
+    Methods raise ServiceError, and UncertainError where the difference matters. A platform carries out `send_...` and
+    reports its state; this class decides whether to send, whether a call took effect, and how long to look for it.
     """
 
     name: PlatformName
     title: str  #: what people call it
     mode: Mode
-    refills: bool  #: whether a rejected worker's place is open again by itself, and costs what it did
-    longest_reason: float = math.inf  #: characters of a reason for a rejection that it sends
-    spends: bool  #: whether a limit on what is spent holds: where money moves, and in the rehearsal
-    patience: float = 0.0  #: seconds until a bonus that was paid shows for certain
+    refills: bool  #: whether the platform reopens a rejected worker's place, at the same cost
+    longest_reason: float = math.inf  #: the most characters in the reason for a rejection
+    spends: bool  #: whether the spending limit applies: where money moves, and in the rehearsal
+    patience: float = 0.0  #: seconds until a paid bonus is certain to show
     pause: Callable[[float], None] = staticmethod(time.sleep)
 
     def __init__(self, study: Study, mode: Mode) -> None:
@@ -115,13 +115,13 @@ class Platform(ABC):
 
     @abstractmethod
     def balance(self) -> int | None:
-        """Return the cents that can be spent; None if the platform does not tell."""
+        """Return the cents that can be spent; None if the platform does not say."""
 
     # Offers
 
     @abstractmethod
     def check(self, offer: Offer) -> None:
-        """Raise StudyError for an offer that could not be posted; nothing is made, and nothing is paid."""
+        """Raise StudyError for an offer that cannot be posted, before anything is created or paid."""
 
     def post(self, offer: Offer, token: str) -> str:
         """Offer a batch to workers; return the platform's id. RefusedError for one that `check` refuses."""
@@ -132,7 +132,7 @@ class Platform(ABC):
 
     @abstractmethod
     def send_offer(self, offer: Offer, token: str) -> str:
-        """Put an offer before workers; the platform's id of it. Raises StudyError before anything is made."""
+        """Offer a batch to workers; return the platform's id. Raises StudyError before anything is created."""
 
     @abstractmethod
     def find_posted(self, token: str) -> str | None:
@@ -155,9 +155,9 @@ class Platform(ABC):
         """Let no further worker begin; those at work may finish. Does nothing if it is closed."""
 
     def admit(self, batch_id: str, posted_id: str, pseudonyms: Sequence[str]) -> None:  # noqa: B027
-        """Tell where the work is done which offer a batch's workers come from, and who of them the platform knows.
+        """Tell the work's own page which offer a batch's workers come from, and which of them the platform knows.
 
-        Nothing where the platform itself shows the work.
+        Do nothing if the platform itself shows the work.
         """
 
     # Submissions
@@ -193,7 +193,7 @@ class Platform(ABC):
             raise RefusedError("a rejection needs a reason, which the worker reads; give one")
         if len(reason) > self.longest_reason:
             raise RefusedError(
-                f"the reason has {len(reason)} characters, and {self.title} sends {self.longest_reason}; shorten it"
+                f"the reason has {len(reason)} characters; {self.title} sends only {self.longest_reason}; shorten it"
             )
         self._decide(submission, "rejected", reason)
 
@@ -202,7 +202,7 @@ class Platform(ABC):
         if state == "submitted":
             try:
                 self.send_decision(submission.submission_id, wanted, reason)
-            except RefusedError:  # perhaps since it was decided before, on the platform's own page or by a first try
+            except RefusedError:  # perhaps already decided, on the platform's own page or by a first try
                 state = self.submission(submission.submission_id).state
                 if state == "submitted":
                     raise
@@ -244,21 +244,21 @@ class Platform(ABC):
 
     @abstractmethod
     def keep_out(self, worker: str) -> None:
-        """Exclude a worker from other batches of this study; do nothing if that is done."""
+        """Exclude a worker from other batches of this study, unless already excluded."""
 
 
 def found_or_made(find: Callable[[], str | None], make: Callable[[], str | None], what: str) -> str:
     """Find the object that all offers share, or create it; return its id.
 
-    After a crash, or beside another run, there may be one by then: that one counts, before what was made now. Raises
-    UncertainError where neither a list nor the answer to its making says which it is.
+    A crash or a run at the same time may have created another one: the listed one counts, before the new one. Raises
+    UncertainError if neither the list nor the answer to the call gives an id.
     """
     if existing := find():
         return existing
     new = make()
     if latest := find() or new:
         return latest
-    raise UncertainError(f"{what} that its list does not show yet; run the command again in some minutes")
+    raise UncertainError(f"{what} that its list does not show yet; run the command again in a few minutes")
 
 
 def amount(cents: int) -> str:
@@ -269,7 +269,7 @@ def amount(cents: int) -> str:
 def crowd_of(study: Study) -> CrowdSpec:
     """The study's crowd settings. Raises StudyError where it has none."""
     if study.crowd is None:
-        raise StudyError(f"{study.file}: asks no crowd; add `crowd: {{}}`, which pays $24 an hour (docs/crowd.md)")
+        raise StudyError(f"{study.file}: has no `crowd`; add `crowd: {{}}`, which pays $24 an hour (docs/crowd.md)")
     return study.crowd
 
 
@@ -291,9 +291,8 @@ def assumed_hours(transformations: Iterable[str], pay: PaySpec) -> float:
 def owed_bonus(paid: int, seconds: Sequence[float], pay: PaySpec) -> int:
     """Cents that each worker of a batch is owed beside the reward `paid`, by the times that its workers took.
 
-    The median counts, in whole seconds, rounded up: one who went for a coffee raises nobody's pay, one who rushed
-    lowers nobody's.
-    0 where the reward reaches the hourly wage, or where no time is known.
+    The median time counts, in whole seconds, rounded up, so a worker who paused or rushed changes nobody's pay. Returns
+    0 if the reward reaches the hourly wage, or if no time is known.
     """
     if not seconds:
         return 0
@@ -302,17 +301,17 @@ def owed_bonus(paid: int, seconds: Sequence[float], pay: PaySpec) -> int:
 
 
 def hourly(paid: int, seconds: float) -> float:
-    """Dollars an hour that so many cents are for so many seconds; NaN for no time."""
+    """Return the dollars an hour of so many cents for so many seconds; NaN for no time."""
     return paid * 36 / seconds if seconds > 0 else float("nan")
 
 
 def fee(platform: PlatformName, cents: int, places: int, crowd: CrowdSpec) -> int:
     """Cents that a platform takes for one payment of so many cents; `places` is how many workers a batch is for.
 
-    A rehearsal takes what the study's own platform would where that is `link`, else what Prolific would, or nothing
-    where that is not said.
+    A rehearsal takes the fee of `link` if that is the study's platform, otherwise Prolific's, or nothing if the study
+    does not give Prolific's share.
 
-    Raises StudyError where Prolific's share is not said.
+    Raises StudyError if Prolific's share is missing.
     """
     if platform == "mturk":
         share = MTURK_FEE if places < 10 else MTURK_FEE_FROM_TEN
@@ -323,7 +322,7 @@ def fee(platform: PlatformName, cents: int, places: int, crowd: CrowdSpec) -> in
     if platform == "rehearsal" and crowd.prolific_fee is None:
         return 0
     if crowd.prolific_fee is None:
-        raise StudyError("crowd.prolific_fee is missing: add the share that your contract has, such as 0.333")
+        raise StudyError("crowd.prolific_fee is missing: add Prolific's share from your contract, such as 0.333")
     return _up(Decimal(str(crowd.prolific_fee)) * cents)
 
 
@@ -333,7 +332,7 @@ def cost(platform: PlatformName, reward_cents: int, places: int, crowd: CrowdSpe
 
 
 def dollars(cents: int) -> str:
-    """As people read it: $1,234.50."""
+    """Format cents for people: $1,234.50."""
     sign = "-" if cents < 0 else ""
     return f"{sign}${abs(cents) // 100:,}.{abs(cents) % 100:02d}"
 

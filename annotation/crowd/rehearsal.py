@@ -1,11 +1,11 @@
-"""A crowd that is made up, for practice: launch, collect, review, approve, bonus and close without a key, on any study.
+"""A made-up crowd for practice: launch, collect, review, approve, bonus and close on any study, without a key.
 
-Its workers have a skill, a speed and a habit of giving up; one in eleven or so answers carelessly. What they do follows
-from `raters.simulation_seed` and from how often the crowd was looked at: each command that asks it is half an hour to
+Its workers have a skill, a speed and a habit of giving up; about one in eleven answers carelessly. Their work follows
+from `raters.simulation_seed` and the number of commands so far: each command that asks the crowd is half an hour to
 them. Nobody is paid: the account is `rehearsal.json` beside the ledger (`annotation.crowd.account`).
 
-All of it is a sandbox's: pseudonyms begin with `simulated-`, ratings are marked, and `annotation.ratings.answers.keep`
-lets them stand beside no others.
+It is always a sandbox: pseudonyms begin with `simulated-`, ratings are marked, and `annotation.ratings.answers.keep`
+never mixes them with others.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from plumbline.study.crowd import PlatformName
 
 STEP = 1800.0  # seconds of the crowd's time that pass at each command
 TAKEN = 0.8  # of the free places, in a step
-RETURNING = 0.3  # of those who come: have worked on the study before
+RETURNING = 0.3  # share of newcomers who have worked on the study before
 
 
 @dataclass(frozen=True)
 class MadeUpWorker:
-    """Somebody who is made up."""
+    """A made-up worker."""
 
     name: str
     rater: SimulatedRater  #: how well they rate
-    speed: float  #: their time by the time that is paid for
+    speed: float  #: their time divided by the paid time
     gives_up: float  #: how often they return what they began
 
 
@@ -70,13 +70,13 @@ class MadeUpWork(Record):
     """A made-up worker's work on a batch."""
 
     KEY = ("submission_id",)
-    submission_id: str = Field(description="the crowd's id of it")
-    posted_id: str = Field(description="what was worked on")
+    submission_id: str = Field(description="the submission's id")
+    posted_id: str = Field(description="the offer that the work is on")
     worker: int = Field(description="the worker's number")
-    state: Literal["working", "submitted", "returned"] = Field(description="how it stands, before any decision")
-    seconds: float = Field(description="what it took, or will have taken")
-    ends: int = Field(description="the step in which it ends")
-    submitted_at: datetime | None = Field(default=None, description="when a command saw it end, UTC")
+    state: Literal["working", "submitted", "returned"] = Field(description="its state before any decision")
+    seconds: float = Field(description="seconds that the work takes")
+    ends: int = Field(description="the step in which the work ends")
+    submitted_at: datetime | None = Field(default=None, description="when a command saw the work end, UTC")
 
 
 class MadeUpCrowd(AccountPlatform):
@@ -93,7 +93,7 @@ class MadeUpCrowd(AccountPlatform):
         self._works, self._steps = {work.submission_id: work for work in rows}, int(self.account.notes.get("steps", 0))
 
     def check(self, offer: Offer) -> None:
-        """It takes every batch."""
+        """Accept every batch."""
 
     def posted_name(self, batch_id: str) -> str:
         """Return an id that names the rehearsal."""
@@ -102,7 +102,7 @@ class MadeUpCrowd(AccountPlatform):
     def preview(self, posted_id: str) -> str:
         """Return a line that explains that there is no page: workers are made up."""
         return (
-            f"no page, workers are made up; `{self._study.command('annotation preview')}` shows what people would see"
+            f"no page: workers are made up; `{self._study.command('annotation preview')}` shows what people would see"
         )
 
     # Who works
@@ -118,7 +118,7 @@ class MadeUpCrowd(AccountPlatform):
     def submission(self, submission_id: str) -> Submission:
         """Return the present state of a submission."""
         if submission_id not in self._works:
-            raise RefusedError(f"{self.account.path}: has no submission {submission_id}; bring the file back")
+            raise RefusedError(f"{self.account.path}: has no submission {submission_id}; restore it from a backup")
         work, decided = self._works[submission_id], self.account.decisions.get(submission_id)
         bonuses = tuple(payment.cents for payment in self.bonuses(submission_id))
         return Submission(
@@ -148,7 +148,7 @@ class MadeUpCrowd(AccountPlatform):
         return [work for work in self._works.values() if work.posted_id == posted_id]
 
     def _pass_time(self) -> None:
-        """Let a step pass: free places are taken, and whose time is over has ended."""
+        """Let a step pass: workers take free places, and work whose time is over ends."""
         self._steps += 1
         draw = np.random.default_rng(int(identity("rehearsal-step-v1", self._seed, self._steps), 16))
         for offer in self.account.offers.values():
@@ -164,7 +164,7 @@ class MadeUpCrowd(AccountPlatform):
         self.account.write()
 
     def _begin(self, offer: AccountOffer, draw: np.random.Generator) -> None:
-        """Somebody who may takes a place, and will end in time or gives it back."""
+        """Let an admissible worker take a place, and finish in time or give it back."""
         seen, had = sorted({work.worker for work in self._works.values()}), self._workers(offer.posted_id)
         may = [number for number in seen if number not in had and not self._is_out(number)]
         returning = bool(may) and draw.random() < RETURNING

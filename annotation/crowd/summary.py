@@ -1,6 +1,6 @@
 """A crowd campaign's summary from the ledger alone: progress, money, decisions. No worker's id leaves it.
 
-The platform is not asked: what is told is what the ledger knew when a command last asked.
+The platform is not asked: the summary is as recent as the last command that asked it.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ class CrowdSummary:
     spent: int  #: spent or reserved, fees and bonuses included
     rewards: int  #: rewards approved
     bonuses: int  #: bonuses paid
-    unsettled: int  #: calls of which it is not known yet whether they took effect
-    hourly: float  #: dollars an hour that the median submission was paid, bonuses included; NaN before there is one
+    unsettled: int  #: calls whose effect is not known yet
+    hourly: float  #: median dollars an hour of a submission, bonuses included; NaN before there is one
     minutes: float  #: of the median submission; NaN before there is one
     decisions: tuple[SubmissionDecision, ...]
 
@@ -142,7 +142,7 @@ def summary_text(summary: CrowdSummary) -> str:
     ]
     if not math.isnan(summary.hourly):
         lines.append(
-            f"pay: {summary.minutes:.0f} min for the median batch, ${summary.hourly:.2f} an hour, with bonuses"
+            f"pay: {summary.minutes:.0f} min for the median batch, ${summary.hourly:.2f} an hour, bonuses included"
         )
     if summary.unsettled:
         lines.append(f"unsettled calls: {summary.unsettled}; the next command asks the platform and finishes them")
@@ -191,7 +191,7 @@ def plan_text(records: Evidence, platform: PlatformName, mode: Mode, pilot: int 
             taken = ledger.taken()
     new = next_batches(records, mode, taken, pilot)
     rows, total, hours = [], 0, 0.0
-    for offer in new:  # what `launch` would refuse is said now, not when money is about to be spent
+    for offer in new:  # report now what `launch` would refuse, before money is at stake
         texts = tuple(records.shown_by_id[pair_id] for pair_id in offer.batch.pair_ids)
         shown = Offer(offer.batch, texts, offer.places, offer.reward)
         if platform == "mturk":
@@ -218,7 +218,7 @@ def plan_text(records: Evidence, platform: PlatformName, mode: Mode, pilot: int 
     return marked(
         f"[{label_of(platform, mode)}]",
         "\n".join([
-            f"Plan of study {study.name}: nothing is created by this",
+            f"Plan of study {study.name}; it creates nothing",
             columns(header, rows, f"no {item}s are left to be offered"),
             f"{count(len(new), 'batch', 'batches')}, {count(places, item)} to rate,"
             f" {hours:.1f} hours of work, {pay.dollars(total)} with fees, before bonuses",
@@ -229,11 +229,11 @@ def plan_text(records: Evidence, platform: PlatformName, mode: Mode, pilot: int 
 
 
 def _later(study: Study) -> str:
-    """Return a note that these are the batches of the open blocks alone."""
+    """Return a note that the plan covers only the open blocks."""
     collect, launch = study.command("annotation crowd collect"), study.command("annotation crowd launch")
     return (
-        f"By blocks: these are the {study.called.item}s of the open blocks. When they are rated, `{collect}`, then"
-        f" `{launch}`, which offers the next block of undecided verdicts alone, within --max-cost."
+        f"By blocks: these are the {study.called.item}s of the open blocks. When they are rated, run `{collect}`, then"
+        f" `{launch}`, which offers the next block only for undecided verdicts, within --max-cost."
     )
 
 
@@ -243,13 +243,14 @@ def _notes(spec: CrowdSpec, called: ItemNames, kinds: Collection[str], platform:
         f"Pay: ${spec.pay.hourly:g} an hour at {spec.pay.seconds:g} s {called.an_item}"
         + "".join(f", {100 * share:g}% more for {name}" for name, share in extra.items())
         + "; where people need longer, `crowd bonus` makes up the difference.",
-        f"A worker may do {100 * spec.share:g}% of the batches; {called.item}s includes {called.known} and repeats.",
+        f"A worker may do {100 * spec.share:g}% of the batches; the column {called.item}s includes {called.known} and"
+        " repeats.",
     ]
     if spec.pay.below_fair:
         lines.append(f"Below ${FAIR_WAGE:g} an hour, because: {spec.pay.below_fair}")
     if platform == "mturk":
         lines.append(
-            "MTurk closed on 30 September 2026, by its own documentation: launching will likely fail. Use its adapter"
-            " to download answers, or to show how a published study was done."
+            "MTurk closed on 30 September 2026, according to its documentation: launching will likely fail. Use this"
+            " platform to download answers, or to show how a published study was done."
         )
     return lines

@@ -1,1 +1,1 @@
-"""People do the tasks that embedding models are scored on: what they are asked, and what they answered."""
+"""People do the tasks that embedding models are scored on: the questions to them, and their answers."""

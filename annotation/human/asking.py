@@ -1,6 +1,6 @@
 """Questions about an item of a task, by type of task, and the meaning of their answers.
 
-Every answer is a label of a question, for a button with words is read at a glance and "cannot tell" can stand among
+Every answer is a label of a question, because a button with words is read at a glance and "cannot tell" can be one of
 them: points of a scale are `p0`, `p1`, ..., labels `l1`, `l2`, ... in the order of `HumanTask.labels`, clusters `c1`,
 candidates `d1` by their places, grades `g0` to `g3`. The first question of a task has the task's name.
 """
@@ -30,8 +30,8 @@ class TaskQuestion:
 
     name: str
     kind: Kind
-    labels: tuple[str, ...]  #: what can be chosen, in order
-    position: int = 0  #: the candidate that it is about, by its place among those shown; 0 for none
+    labels: tuple[str, ...]  #: the choices, in order
+    position: int = 0  #: the place of the candidate that it is about among those shown; 0 for none
     required: bool = True
 
 
@@ -41,14 +41,14 @@ class RaterAnswers:
 
     answers: Mapping[str, str]
     seconds: float = math.nan
-    #: The candidates' numbers as this rater saw them, or of a record with one candidate its place; empty where they
-    #: stood as `HumanItem.shown` has them, None where nobody knows.
+    #: The candidates' numbers in this rater's order, or the place of a record's only candidate; empty for the order of
+    #: `HumanItem.shown`, None if unknown.
     order: tuple[int, ...] | None = ()
 
     def place(self, number: int, shown: int) -> int:
         """Return the place at which this rater saw a candidate, by its number among those shown; 0 if unknown.
 
-        A crowd's form may send any numbers: an order that is none of all that are `shown` says nothing.
+        A crowd's form may send any numbers: an order that does not name each of the `shown` candidates once is ignored.
         """
         if self.order == ():
             return number
@@ -101,7 +101,7 @@ def point_name(task: HumanTask, point: int) -> str:
 def clusters_shown(task: HumanTask) -> int:
     """Return the number of clusters to choose from.
 
-    It is the number that raters were told, else one for each item, at most 30.
+    It is the number that raters were told, or else the number of items, at most 30.
     """
     return task.clusters_told or min(task.n_items, 30)
 
@@ -117,7 +117,7 @@ def answers_of(
 ) -> Iterator[HumanAnswer]:
     """Yield a rater's answers to an item (`answers_by_record`: by pair id), without unanswered questions.
 
-    An order that lacks its first question's yes is an abstention; one without an order is left out.
+    A ranking without a yes to its first question is an abstention; a yes without a ranking is left out.
     """
     row: dict[str, object] = {"task": task.task, "subset": item.subset, "item": item.item, "rater_id": rater_id}
     row |= {"rater_kind": kind, "simulated": simulated}
@@ -208,8 +208,8 @@ def answered(
 ) -> TaskAnswers:
     """Return the answers in a frame of ratings (rows of `Rating`) by task.
 
-    An item whose candidates have a record each counts with those that were answered; orders without an order do not
-    count (`human.asking.answers_of`).
+    An item whose candidates have a record each counts with its answered records; incomplete rankings do not count
+    (`human.asking.answers_of`).
     """
     by_task = {task.task: task for task in tasks}
     collected, left_out = list[HumanAnswer](), {task.task: Counter[str]() for task in tasks}
@@ -231,13 +231,13 @@ def answered(
             rows = list(answers_of(by_task[item.task], item, records, rater, simulated=simulated[rater]))
             answered_any = any(record in records for record in (item.records or (item.pair_id,)))
             if answered_any and not rows:
-                left_out[item.task]["orders that rank not all candidates"] += 1
+                left_out[item.task]["orders that do not rank all candidates"] += 1
             collected += rows
     return TaskAnswers(collected, left_out)
 
 
 def order_of(order: str) -> tuple[int, ...] | None:
-    """An order as ratings keep it (`Rating.order`)."""
+    """Parse an order as ratings keep it (`Rating.order`)."""
     return None if order == UNKNOWN else tuple(map(int, order.split()))
 
 
@@ -254,8 +254,8 @@ def lines_of(
         abstentions = sum(answer.abstained for answer in of_task)
         simulated = ", simulated" if any(answer.simulated for answer in of_task) else ""
         line = (
-            f"{task.task} ({task.task_type}): {enough} of {task.n_items} items by {task.raters} raters or more,"
-            f" {len(full)} by any; {len({rater for _, rater in units})} raters{simulated}; cannot tell:"
+            f"{task.task} ({task.task_type}): {enough} of {task.n_items} items have {task.raters} raters or"
+            f" more, {len(full)} have some; {len({rater for _, rater in units})} raters{simulated}; cannot tell:"
             f" {abstentions} of {len(of_task)} answers"
         )
         out = ", ".join(f"{reason} {number}" for reason, number in left_out.get(task.task, {}).items() if number)

@@ -1,6 +1,6 @@
-"""The items of a data set that people do, and their candidates: drawn by a seed, balanced where asked.
+"""The items of a data set that people do, and their candidates: drawn by a seed, and balanced on request.
 
-Gold is used to draw by and left behind: what comes out for raters has texts and ids alone.
+Gold guides the drawing and goes no further: raters get only texts and ids.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SEARCHES = ("reranking", "retrieval")
 CHOSEN_AMONG = (*SEARCHES, "bitext_mining")
 LABELLED = ("classification", "clustering", "multilabel_classification", "pair_classification")
 SCORED = ("sts", "str", "summarisation")
-HIDDEN = "-1"  # the label of items whose gold is kept back
+HIDDEN = "-1"  # the label of items with secret gold
 
 
 @dataclass(frozen=True)
@@ -31,10 +31,10 @@ class DrawnItem:
 
     scored: ScoredItem
     candidates: tuple[str, ...] = ()  #: in the order of their ids
-    shown: tuple[str, ...] = ()  #: in the order in which they are shown, which a hash decides
+    shown: tuple[str, ...] = ()  #: in the order shown, which a hash decides
 
     def content(self) -> list[object]:
-        """All that people and models are given of it, and its gold."""
+        """Everything that people and models get of the item, and its gold."""
         scored = self.scored
         texts = [[name, scored.candidates[name]] for name in self.candidates]
         gold = [list(scored.labels), None if math.isnan(scored.score) else scored.score, sorted(scored.relevant)]
@@ -52,9 +52,9 @@ class TaskDrawing:
 
 
 def draw(spec: HumanTaskSpec, task_type: str, items: Sequence[ScoredItem], seed: int) -> TaskDrawing:
-    """Draw items for people, as many for each pair of languages as the task asks for or the data set has.
+    """Draw items for people: for each pair of languages, as many as the task asks for or the data set has.
 
-    Raises StudyError where there are none, and for what balancing or clusters cannot be.
+    Raises StudyError if there are no items, or if balancing or clusters are impossible.
     """
     drawn = TaskDrawing()
     if spec.balance == "label" and task_type not in LABELLED:
@@ -62,7 +62,9 @@ def draw(spec: HumanTaskSpec, task_type: str, items: Sequence[ScoredItem], seed:
     wanted = [item for item in items if _of_languages(spec, item)]
     if not wanted:
         languages = ", ".join(sorted({item.language for item in items})) or "none"
-        raise StudyError(f"subject.tasks: {spec.name!r}: no item in {', '.join(spec.languages)}; it has {languages}")
+        raise StudyError(
+            f"subject.tasks: {spec.name!r}: no item in {', '.join(spec.languages)}; its languages are {languages}"
+        )
     _refuse_hidden(spec, task_type, wanted)
     by_languages = defaultdict[tuple[str, str], list[ScoredItem]](list)
     for item in _usable(wanted, spec, task_type, drawn.left_out):
@@ -81,7 +83,7 @@ def draw(spec: HumanTaskSpec, task_type: str, items: Sequence[ScoredItem], seed:
 
 
 def _refuse_hidden(spec: HumanTaskSpec, task_type: str, items: Sequence[ScoredItem]) -> None:
-    """Raise StudyError if all gold is -1 or missing, as in the test sets of contests, whose owners keep it."""
+    """Raise StudyError if all gold is -1 or missing, as in the test sets of contests, whose owners keep it secret."""
     if task_type in CHOSEN_AMONG or len(items) < 2:
         return
     hidden = [
@@ -90,8 +92,8 @@ def _refuse_hidden(spec: HumanTaskSpec, task_type: str, items: Sequence[ScoredIt
     ]
     if all(hidden):
         raise StudyError(
-            f"subject.tasks: {spec.name!r}: none of its {len(items)} items has gold (-1, or nothing): its owner keeps"
-            " it, so that nobody can be scored; take the task out, or use a split of the data that has it"
+            f"subject.tasks: {spec.name!r}: none of its {len(items)} items has gold (all are -1 or empty), so nobody"
+            " can be scored; take the task out, or use a split of the data with gold"
         )
 
 
@@ -102,7 +104,7 @@ def _of_languages(spec: HumanTaskSpec, item: ScoredItem) -> bool:
 def _usable(
     items: Sequence[ScoredItem], spec: HumanTaskSpec, task_type: str, left_out: Counter[str]
 ) -> list[ScoredItem]:
-    """Return the items with all texts and gold, each text once as raters read it."""
+    """Return the items with all texts and gold; items that read the same appear once."""
     usable, seen = list[ScoredItem](), set[str]()
     for item in items:
         read = {name: cut(value, spec.cut) for name, value in item.fields.items()}
@@ -139,7 +141,7 @@ def _one_set(items: Sequence[ScoredItem], spec: HumanTaskSpec, seed: int, left_o
 
 
 def _picked(spec: HumanTaskSpec, items: Sequence[ScoredItem], seed: int) -> list[ScoredItem]:
-    """Return as many items as asked for, in the data set's order; groups drawn together come whole or not at all."""
+    """Return the wanted number of items, in the data set's order; groups are taken whole or not at all."""
     units = defaultdict[str, list[ScoredItem]](list)
     for item in items:
         units[item.drawn_with if item.drawn_with and not item.labels else item.item].append(item)
@@ -171,7 +173,7 @@ def _searched(
 ) -> list[DrawnItem]:
     """Return queries with as many candidates as the task asks for, or as there are."""
     items = list(scored)
-    if task_type == "bitext_mining":  # any row will do, and candidates are drawn for those that are taken
+    if task_type == "bitext_mining":  # any row can be taken; candidates are drawn for the rows taken
         items = [_with_candidates(spec, item, scored, seed) for item in _picked(spec, scored, seed)]
     usable = list[ScoredItem]()
     for item in items:
@@ -196,7 +198,7 @@ def _searched(
 
 
 def _refuse_other_numbers(spec: HumanTaskSpec, items: Sequence[DrawnItem]) -> None:
-    """Raise StudyError where languages reach other numbers of candidates: all raters are asked about as many."""
+    """Raise StudyError if languages differ in their number of candidates: all raters get the same number."""
     numbers = {len(item.candidates) for item in items}
     if len(numbers) > 1:
         raise StudyError(
@@ -206,7 +208,7 @@ def _refuse_other_numbers(spec: HumanTaskSpec, items: Sequence[DrawnItem]) -> No
 
 
 def _with_candidates(spec: HumanTaskSpec, item: ScoredItem, items: Sequence[ScoredItem], seed: int) -> ScoredItem:
-    """A text of bitext with rows among which its translation is: so many others as are asked for, drawn by its id."""
+    """Return a bitext item with candidates: its translation and other rows, drawn by its id."""
     places = sorted(
         range(len(items)), key=lambda index: _rank(seed, spec.name, "other", item.item, items[index].item)
     ) if len(items) <= _MANY else _some(len(items), seed, spec.name, item.item)  # fmt: skip
@@ -215,7 +217,7 @@ def _with_candidates(spec: HumanTaskSpec, item: ScoredItem, items: Sequence[Scor
     return replace(item, candidates={**item.candidates, **more})
 
 
-_MANY = 500  # rows that are all ranked for each text; of more some are drawn
+_MANY = 500  # up to so many rows are all ranked for each text; from more rows, some are drawn
 
 
 def _some(number: int, seed: int, *what: str) -> list[int]:
@@ -223,7 +225,7 @@ def _some(number: int, seed: int, *what: str) -> list[int]:
 
 
 def _apart(item: ScoredItem, most: int) -> dict[str, str]:
-    """Return the candidates with readable texts, each cut text once; right ones take precedence over equal ones."""
+    """Return the candidates with readable texts, each cut text once; right candidates win over equal texts."""
     order = sorted(item.candidates, key=lambda name: name not in item.relevant)
     by_text: dict[str, str] = {}
     for name in order:
@@ -234,7 +236,7 @@ def _apart(item: ScoredItem, most: int) -> dict[str, str]:
 
 
 def _chosen(spec: HumanTaskSpec, item: ScoredItem, number: int, seed: int) -> DrawnItem:
-    """Return a query with its candidates: half of them right, as far as they reach, or drawn at random."""
+    """Return a query with its candidates: up to half of them right, or all drawn at random."""
     order = sorted(item.candidates, key=lambda name: _rank(seed, spec.name, item.item, name))
     if spec.relevant == "always":
         right = [name for name in order if name in item.relevant]
@@ -247,7 +249,7 @@ def _chosen(spec: HumanTaskSpec, item: ScoredItem, number: int, seed: int) -> Dr
 
 
 def cut(value: Value, most: int) -> Value:
-    """A text, or texts, of at most so many characters each, with a sign where something is missing; 0 cuts nothing."""
+    """Cut a text, or each of several, to at most `most` characters, and mark the cut; 0 cuts nothing."""
     if isinstance(value, str):
         return f"{value[:most].rstrip()} […]" if most and len(value) > most else value
     return [str(cut(str(text), most)) for text in value]
@@ -267,8 +269,8 @@ def clusters_of(spec: HumanTaskSpec, items: Sequence[DrawnItem]) -> int:
     if len(set(numbers.values())) > 1:
         listed = ", ".join(f"{language_name(language)} {number}" for language, number in numbers.items())
         raise StudyError(
-            f"subject.tasks: {spec.name!r}: its languages have other numbers of clusters ({listed}); make a task of"
-            " each language, or write tell_clusters: false"
+            f"subject.tasks: {spec.name!r}: its languages differ in their number of clusters ({listed}); make a task"
+            " of each language, or write tell_clusters: false"
         )
     return next(iter(numbers.values()))
 
@@ -278,28 +280,28 @@ def refuse_other_scale(
 ) -> None:
     """Raise StudyError if gold lies outside people's scale or its own, or does not vary.
 
-    `declared` are the ends of gold's own scale where it is another; empty elsewhere.
+    `declared` are the ends of gold's own scale if it differs from people's; otherwise empty.
     """
     scores = [item.score for item in items if not math.isnan(item.score)]
     if len(set(scores)) == 1:
         raise StudyError(
-            f"subject.tasks: {spec.name!r}: all {len(scores)} drawn items have the gold {scores[0]:g}, so that there is"
-            " no order to find; write more items, or take the task out"
+            f"subject.tasks: {spec.name!r}: all {len(scores)} drawn items have the same gold score ({scores[0]:g}), so"
+            " no ranking can be computed; draw more items, or take the task out"
         )
     low, high = (declared or scale)[0], (declared or scale)[-1]
     if not scores or low <= min(scores) <= max(scores) <= high:
         return
-    where = f"subject.tasks: {spec.name!r}: gold goes from {min(scores):g} to {max(scores):g}, and"
+    where = f"subject.tasks: {spec.name!r}: gold scores go from {min(scores):g} to {max(scores):g}, but"
     if declared:
-        raise StudyError(f"{where} the data set's gold_scale is {low:g} to {high:g}; correct it")
+        raise StudyError(f"{where} the data set's gold_scale is {low:g} to {high:g}; correct gold_scale")
     least, most = math.floor(min(scores)), math.ceil(max(scores))
-    advice = f"write the data's own `scale: [{least}, {most}]`, or leave it and " if most - least < MOST_POINTS else ""
+    advice = f"write the data's own `scale: [{least}, {most}]`, or " if most - least < MOST_POINTS else ""
     raise StudyError(
-        f"{where} people are asked from {low:g} to {high:g}; {advice}say what gold's scale is: `gold_scale` of"
+        f"{where} people answer from {low:g} to {high:g}; {advice}give gold's own scale as `gold_scale` of"
         f" {spec.dataset!r} under `datasets`"
     )
 
 
 def _rank(seed: int, *what: str) -> int:
-    """Return a place in an order that depends on the seed and the names alone."""
+    """Return a number to sort by, which depends only on the seed and the names."""
     return int(identity("human-rank-v1", seed, *what)[:16], 16)

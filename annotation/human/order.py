@@ -1,8 +1,8 @@
-"""The order in which each rater sees the candidates of an item, where raters are shown orders of their own.
+"""The order in which each rater sees the candidates of an item, if each rater has an order of their own.
 
-Answers name a candidate by its number among those of `HumanItem.shown`, whatever its place was: whoever shows them in
-another order puts the same number's answers beside the same candidate. Argilla's local server does so for each rater,
-and a crowd's page for each of its workers; an Argilla elsewhere shows all the one order that was drawn.
+Answers name a candidate by its number in `HumanItem.shown`, whatever its place was, so an answer means the same in
+every order. The local Argilla server draws an order for each rater, and a crowd's page for each worker; an Argilla
+elsewhere shows everybody the same order.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from plumbline.records import Pair
 from plumbline.store import read_records
 from plumbline.study import Study
 
-FIELD = "candidates"  # in which they stand together
+FIELD = "candidates"  # the field that holds all candidates of an item
 
 
 @dataclass(frozen=True)
 class OrderDrawing:
     """The orders drawn for each rater of one queue."""
 
-    seed: str  #: from which an order is drawn, with the rater's name
-    number: int = 0  #: candidates of each item; 0 where none stand together
-    questions: tuple[str, ...] = ()  #: those that are about one candidate each, in the candidates' order
-    options: tuple[str, ...] = ()  #: labels that name one each
-    groups: Mapping[str, str] | None = None  #: records that come one after another, by pair: 32 hexadecimal digits
+    seed: str  #: draws an order, together with the rater's name
+    number: int = 0  #: candidates of each item; 0 if they are not in one field
+    questions: tuple[str, ...] = ()  #: the questions about one candidate each, in the candidates' order
+    options: tuple[str, ...] = ()  #: the labels that each name a candidate
+    groups: Mapping[str, str] | None = None  #: by pair, the group of records shown together: 32 hexadecimal digits
 
     def of_dataset(self) -> dict[str, Any]:
         """Return the drawing as a dataset's metadata, which `plumbline_argilla.entries` reads."""
         values = {"seed": self.seed, "number": self.number, "questions": self.questions, "options": self.options}
-        values |= {"field": FIELD} if self.number else {}  # by which the rating page shows a list
+        values |= {"field": FIELD} if self.number else {}  # makes the rating page show a list
         return {**values, "groups": self.groups is not None}
 
     def of_pair(self, pair: Pair) -> dict[str, Any]:
@@ -70,7 +70,7 @@ def drawing_of(study: Study, pairs: Sequence[Pair]) -> OrderDrawing | None:
 
 
 def named(task: HumanTask, number: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The questions that are about one candidate each, and the labels that name one."""
+    """Return the questions about one candidate each, and the labels that each name a candidate."""
     places = tuple(f"d{position}" for position in range(1, number + 1))
     questions = questions_of(task)
     about = tuple(question.name for question in questions if question.position)[:number]
@@ -78,23 +78,23 @@ def named(task: HumanTask, number: int) -> tuple[tuple[str, ...], tuple[str, ...
 
 
 def groups_of(items: Iterable[HumanItem], task: HumanTask) -> dict[str, str]:
-    """The query of each record of a task whose candidates have one each."""
+    """Return the query of each record of a task whose candidates have a record each."""
     of_task = [item for item in items if item.task == task.task]
     return {record: identity("query-v1", item.task, item.item)[:32] for item in of_task for record in item.records}
 
 
 _COMMAND = "annotation sample"
-#: What a task's answers mean something by, beside its items.
+#: The fields of a task that give its answers their meaning, beside its items.
 _ASKED = ("asked", "scale", "labels", "label_words", "clusters_told", "candidates", "relevant_in", "cut",
           "instructions_hash")  # fmt: skip
 
 
 def drop_answers(study: Study, tasks: Sequence[HumanTask], items: Sequence[HumanItem]) -> None:
-    """Take answers away that would be taken for answers to these tasks' items and are not.
+    """Remove answers that would be mistaken for answers to these tasks' items.
 
-    People's are made again of what was collected (`annotation accept`). Of models' those stay that are to the same
-    items, asked in the same way; what models answered of others is kept with the models (`human/models/`), and what is
-    lacking is asked by `annotation judge run`.
+    People's answers are made again from the collected ones (`annotation accept`). Models' answers stay if their items
+    and questions are the same; their other answers are kept in `human/models/`, and `annotation judge run` asks for
+    missing ones.
     """
     try:
         was = Manifest.of(study).models(TASKS, HumanTask, study.command(_COMMAND))
@@ -120,7 +120,7 @@ def _same(
     tasks: Sequence[HumanTask],
     items: Sequence[HumanItem],
 ) -> set[tuple[str, str]]:
-    """Return the tasks and items that are shown and asked as before; of clusterings a whole task's, or none."""
+    """Return the items, with their tasks, that are shown and asked as before; of a clustering, all items or none."""
     before = {(item.task, item.item): item for item in items_before}
     drawn, now = {task.task: task for task in tasks_before}, {task.task: task for task in tasks}
     unchanged = {

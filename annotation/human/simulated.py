@@ -1,8 +1,8 @@
-"""Made-up people who do tasks, for rehearsals: they know what is right, and err as often as the study says.
+"""Made-up people who do tasks, for rehearsals: they know the right answer, and err as often as the study says.
 
-With the probability `right` a simulated rater chooses what is right where labels, marks, pairs, clusters or candidates
-are asked for, else any of the others alike: a confusion that is known and must be found again. Scores and grades are
-the gold plus the rater's bias plus normal noise, rounded to the scale. Nothing of the gold is sent but by such answers.
+For labels, marks, pairs, clusters and candidates, a simulated rater answers right with the probability `right`, and
+otherwise gives any other answer with equal probability: a known confusion, which must be found again. Scores and grades
+are the gold plus the rater's bias plus normal noise, rounded to the scale. Only such answers carry gold.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Rehearsal:
         return truths[0] if sure else str(others[draw.integers(len(others))])
 
     def _several(self, task: HumanTask, gold: ScoredItem, rater: SimulatedRater, draw: np.random.Generator) -> str:
-        """Of each label of the task whether it fits, wrong as often as the rater errs; errors are shared by labels."""
+        """Say of each label of the task whether it fits; the rater's errors are shared among the labels."""
         wrong = (1 - rater.right) / max(len(task.labels), 1)
         chosen = [
             f"l{number}"
@@ -109,27 +109,27 @@ class Rehearsal:
         return AND.join(chosen or [NONE])
 
     def _cluster(self, task: HumanTask, label: str, rater: SimulatedRater) -> str:
-        """The number that a rater has for a label: one of the rater's own order."""
+        """Return the rater's own number for a label."""
         rater_seed = int(identity("human-clusters-v1", self._seed, rater.name, task.task), 16)
         places = np.random.default_rng(rater_seed).permutation(clusters_shown(task))
         return f"c{places[self._labels[task.task].index(label) % len(places)] + 1}"
 
 
 def read_items(study: Study) -> list[HumanItem]:
-    """The items of a study's tasks. Raises DataError where they are not there, or not those that were drawn."""
+    """Return the items of a study's tasks. Raises DataError if they are missing, or not the drawn ones."""
     Manifest.of(study).refuse_replaced(ITEMS, study.command(COMMAND))
     return read_records(study.folder / ITEMS, HumanItem, study.command(COMMAND))
 
 
 def rehearsal_of(study: Study) -> Rehearsal:
-    """Simulated raters of a study's tasks. Raises DataError where the data are no longer those that were drawn."""
+    """Return simulated raters of a study's tasks. Raises DataError if the data have changed since the drawing."""
     tasks, gold = read_tasks(study), dict[tuple[str, str], ScoredItem]()
     hashes = {task.task: task.content_hash for task in tasks}
     for drawn_task in prepared(study):
         if drawn_task.task.content_hash != hashes[drawn_task.task.task]:
             raise DataError(
-                f"data set {drawn_task.task.dataset!r} has other items now than task {drawn_task.task.task!r} was drawn"
-                f" from; bring them back, or run `{study.command(COMMAND)}` again"
+                f"the items of data set {drawn_task.task.dataset!r} have changed since task {drawn_task.task.task!r}"
+                f" was drawn; restore them, or run `{study.command(COMMAND)}` again"
             )
         gold |= {
             (drawn_task.task.task, item.scored.item): _on_scale(drawn_task.task, item.scored)
@@ -139,7 +139,7 @@ def rehearsal_of(study: Study) -> Rehearsal:
 
 
 def _on_scale(task: HumanTask, item: ScoredItem) -> ScoredItem:
-    """An item with its gold on the scale that people are asked on."""
+    """Return an item with its gold on the scale that people answer on."""
     if not task.gold_scale:
         return item
     low, high = task.gold_scale

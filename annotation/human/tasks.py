@@ -1,4 +1,4 @@
-"""A study's tasks for people: drawn from its data sets, written with what was asked, read by all that comes after."""
+"""A study's tasks for people: drawn from its data sets, written with their instructions, and read by later steps."""
 
 from __future__ import annotations
 
@@ -32,36 +32,36 @@ from plumbline.study.human import CANNOT_TELL, MOST_POINTS, HumanSubject, HumanT
 from plumbline.words import trim
 
 NAMED = ("classification", "multilabel_classification")  # types whose labels have words
-MOST_LABELS = 499  # that Argilla takes, beside the one of those who cannot tell
-LONGEST = 500  # characters on a button, that Argilla takes
+MOST_LABELS = 499  # the most that Argilla takes, beside "cannot tell"
+LONGEST = 500  # the most characters on a button that Argilla takes
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 
 
 def labels_of(
     spec: HumanTaskSpec, dataset: Dataset, general: Mapping[str, Any]
 ) -> tuple[tuple[str, ...], dict[str, str]]:
-    """Return all labels of the data set in order, and words for labels that are no words.
+    """Return all labels of the data set in order, and words for labels that are not words.
 
-    `general` has the words of the answers beside them. Raises StudyError for what Argilla does not show, for numbers
-    without words, and for what people could not tell apart.
+    `general` has the words of the general answers. Raises StudyError for more labels or longer words than Argilla
+    shows, for numbers without words, and for labels that people cannot tell apart.
     """
     labels = order_of(sorted(all_labels(dataset)))
     where, several = f"subject.tasks: {spec.name!r}", dataset.task == "multilabel_classification"
     if len(labels) < 2:
-        raise StudyError(f"{where}: its data have the label {', '.join(labels) or 'none'} alone; take the task out")
-    most = MOST_LABELS - several  # which has a button for none of them
+        raise StudyError(f"{where}: its data have only the label {', '.join(labels) or 'none'}; take the task out")
+    most = MOST_LABELS - several  # with several labels, one button is "none of them"
     if len(labels) > most:
         raise StudyError(
             f"{where}: {len(labels)} labels are more than the {most} that Argilla shows; take the task out, or"
-            " ask on a data set of fewer"
+            " use a data set with fewer labels"
         )
     if strange := [label for label in spec.labels if label not in labels]:
-        raise StudyError(f"{where}: no label {strange[0]!r}; its labels are {', '.join(labels[:20])}")
+        raise StudyError(f"{where}: its data have no label {strange[0]!r}; the labels are {', '.join(labels[:20])}")
     words = {label: wording for label, wording in {**label_words(dataset), **spec.labels}.items() if label in labels}
     if bare := [label for label in labels if is_number(label) and label not in words]:
         raise StudyError(
-            f"{where}: the label {bare[0]!r} is a number, which says nothing to people; write their words, such as"
-            f" labels: {{{bare[0]!r}: complaint}}"
+            f"{where}: the label {bare[0]!r} is a number, which tells people nothing; write words for the labels,"
+            f" such as labels: {{{bare[0]!r}: complaint}}"
         )
     wordings = {label: words.get(label, label) for label in labels}
     _refuse_alike(where, wordings, [CANNOT_TELL, *([NONE] if several else [])], general)
@@ -74,7 +74,7 @@ def _refuse_alike(where: str, wordings: Mapping[str, str], beside: Sequence[str]
     for label, words in wordings.items():
         if len(words) > LONGEST:
             raise StudyError(
-                f"{where}: the label {label[:40]!r}... has {len(words)} characters, and a button takes {LONGEST}; write"
+                f"{where}: the label {label[:40]!r}... has {len(words)} characters, but a button takes {LONGEST}; write"
                 " shorter words under `labels`"
             )
         first = taken.setdefault(_read(words), f"the label {label!r}")
@@ -99,8 +99,8 @@ def refuse_one_label(spec: HumanTaskSpec, items: Sequence[ScoredItem]) -> None:
     if len(labels) < 2:
         only = ", ".join(sorted(next(iter(labels)))) or "none of them"
         raise StudyError(
-            f"subject.tasks: {spec.name!r}: all {len(items)} drawn items have the label {only!r}, so that nothing can"
-            " be told apart; write `balance: label`, or more items"
+            f"subject.tasks: {spec.name!r}: all {len(items)} drawn items have the label {only!r}, so raters cannot be"
+            " told apart; write `balance: label`, or draw more items"
         )
 
 
@@ -119,8 +119,8 @@ def is_number(label: str) -> bool:
 def reworded(files: InstructionFiles, spec: HumanTaskSpec, drawn: HumanTask) -> bool:
     """Return whether a study's own instructions, or its languages, changed since a task was drawn.
 
-    Plumbline's change with its version, and the task keeps those that it was drawn with. Records of versions that kept
-    a hash alone do not tell whose changed.
+    Plumbline's own instructions change with its version, and a task keeps those that it was drawn with. Records of
+    early versions have only a hash, which does not tell whose instructions changed.
     """
     if not drawn.words.own:
         return drawn.instructions_hash != files.hash_of(spec, drawn.task_type)
@@ -138,23 +138,23 @@ def reworded_lines(study: Study) -> list[str]:
     reworded_tasks = [task.task for task in drawn if not _as_now(files, specs[task.task], task)]
     if not reworded_tasks:
         return []
-    offered = (study.folder / "offered.json").exists()  # another sample is never drawn then
-    take = "" if offered else f"; to take the others, run `{study.command('annotation sample')}` again"
+    offered = (study.folder / "offered.json").exists()  # then no other sample is ever drawn
+    take = "" if offered else f"; to use the new ones, run `{study.command('annotation sample')}` again"
     return [
-        f"prompts/human/ has other instructions by now for {', '.join(reworded_tasks)}; people and models are asked in"
-        f" those that the tasks were drawn with{take}"
+        f"the instructions in prompts/human/ have changed for {', '.join(reworded_tasks)}; people and models get those"
+        f" that the tasks were drawn with{take}"
     ]
 
 
 def _as_now(files: InstructionFiles, spec: HumanTaskSpec, drawn: HumanTask) -> bool:
     try:
         return drawn.words == files.words(spec, drawn.task_type)
-    except StudyError:  # a file or a language is there no more
+    except StudyError:  # a file or a language is gone
         return False
 
 
 COMMAND = "annotation sample"
-#: By which people and models are scored, as mteb calls it: its own of each type (a test holds it), but for bitext.
+#: The metrics of people and models, by mteb's names: its own for each type, except for bitext (a test checks it).
 METRICS = {
     "sts": "cosine_spearman",
     "str": "cosine_spearman",
@@ -164,7 +164,7 @@ METRICS = {
     "reranking": "map_at_1000",
     "retrieval": "ndcg_at_10",
     "summarisation": "cosine_spearman",
-    "bitext_mining": "accuracy",  # of one among candidates; mteb has F1 of one among all
+    "bitext_mining": "accuracy",  # of a choice among candidates; mteb has F1 of a choice among all rows
     "multilabel_classification": "accuracy",
 }
 _ASKED = {
@@ -174,8 +174,8 @@ _ASKED = {
     "clustering": "cluster",
     "bitext_mining": "choice",
 }
-LONG, MANY = 20_000, 20  # characters of a text, and labels, that people are asked much by
-#: Keys of a task that say something of some types alone.
+LONG, MANY = 20_000, 20  # characters of a text, and labels, that are much for people
+#: Keys of a task that have an effect only on some types.
 _OF = {
     "candidates": CHOSEN_AMONG,
     "relevant": CHOSEN_AMONG,
@@ -195,7 +195,7 @@ class PreparedTask:
 
 
 def prepared(study: Study) -> Iterator[PreparedTask]:
-    """The study's tasks one by one, each drawn anew from its data set. Raises StudyError or DataError."""
+    """Yield the study's tasks, each drawn anew from its data set. Raises StudyError or DataError."""
     specs, files = {spec.name: spec for spec in study.datasets}, InstructionFiles.of(study)
     for spec in subject_of(study).tasks:
         data = specs[spec.dataset]
@@ -212,9 +212,9 @@ def prepare(
     seed: int,
     batch: int | None = None,
 ) -> PreparedTask:
-    """Draw a task from its data set by a seed. `batch` is the most that a crowd's worker does; None without a crowd.
+    """Draw a task from its data set by a seed. `batch` is a crowd worker's most items; None without a crowd.
 
-    Raises StudyError for what people cannot be asked.
+    Raises StudyError for tasks that people cannot do.
     """
     items, kind = scored_items(dataset), str(dataset.task)
     _refuse_idle(spec, kind)
@@ -223,8 +223,8 @@ def prepare(
         refuse_one_label(spec, [item.scored for item in drawn.items])
     if kind == "clustering" and batch is not None and len(drawn.items) > batch:
         raise StudyError(
-            f"subject.tasks: {spec.name!r}: each worker's groups are of one batch, and {len(drawn.items)} texts are"
-            f" more than sample.batch {batch}; raise it"
+            f"subject.tasks: {spec.name!r}: a worker groups the texts of one batch, and {len(drawn.items)} texts"
+            f" are more than sample.batch {batch}; raise sample.batch"
         )
     labels, words = labels_of(spec, dataset, files.general) if kind in NAMED else ((), {})
     scale, gold_scale = _scales(spec, data, drawn) if kind in SCORED else ((), ())
@@ -270,7 +270,7 @@ def _refuse_idle(spec: HumanTaskSpec, kind: str) -> None:
     for key, kinds in _OF.items():
         if key in spec.model_fields_set and kind not in kinds:
             raise StudyError(
-                f"subject.tasks: {spec.name!r}: {key} says nothing of {kind.replace('_', ' ')}, only of"
+                f"subject.tasks: {spec.name!r}: {key} has no effect on {kind.replace('_', ' ')}, only on"
                 f" {', '.join(name.replace('_', ' ') for name in kinds)}; take it out"
             )
 
@@ -292,7 +292,7 @@ def _relevant_in(spec: HumanTaskSpec, kind: str) -> Literal["", "always", "maybe
 def _scales(spec: HumanTaskSpec, data: DatasetSpec, drawn: TaskDrawing) -> tuple[tuple[int, ...], tuple[float, ...]]:
     """Return the points of people's scale, and the ends of gold's scale if the data set has another.
 
-    Raises StudyError for gold that lies off its scale.
+    Raises StudyError for gold off its scale.
     """
     scale = _scale(spec, data.gold_scale)
     declared = data.gold_scale if "gold_scale" in data.model_fields_set else ()
@@ -305,7 +305,7 @@ def _scale(spec: HumanTaskSpec, gold_scale: tuple[float, float]) -> tuple[int, .
     low, high = spec.scale or gold_scale
     if low != int(low) or high != int(high) or not 1 <= high - low < MOST_POINTS:
         raise StudyError(
-            f"subject.tasks: {spec.name!r}: people answer in whole points, {MOST_POINTS} at most, and gold_scale is"
+            f"subject.tasks: {spec.name!r}: people answer in whole points, {MOST_POINTS} at most, but gold_scale is"
             f" {low:g} to {high:g}; write `scale`, such as [1, 5]"
         )
     return tuple(range(int(low), int(high) + 1))
@@ -326,16 +326,16 @@ def settings_of(spec: HumanTaskSpec, seed: int) -> dict[str, Any]:
 
 
 def subject_of(study: Study) -> HumanSubject:
-    """The study's tasks for people. Raises StudyError where it has none."""
+    """Return the study's tasks for people. Raises StudyError if it has none."""
     if not isinstance(study.subject, HumanSubject):
-        raise StudyError(f"{study.file}: no people do tasks in this study; write a `subject` of kind human")
+        raise StudyError(f"{study.file}: this study has no tasks for people; write a `subject` of kind human")
     return study.subject
 
 
 def read_tasks(study: Study) -> list[HumanTask]:
-    """The tasks as they were drawn last, with the instructions of then.
+    """Return the tasks as last drawn, with their instructions at that time.
 
-    Raises DataError where they were not drawn yet, or edited, and StudyError where the study says otherwise by now.
+    Raises DataError if they were not drawn yet, or were edited, and StudyError if the study's settings have changed.
     """
     subject, path = subject_of(study), study.folder / TASKS
     tasks = Manifest.of(study).models(TASKS, HumanTask, study.command(COMMAND))
@@ -343,18 +343,18 @@ def read_tasks(study: Study) -> list[HumanTask]:
         raise DataError(f"{path} is not there yet; run `{study.command(COMMAND)}` first")
     drawn, files = {task.task: task for task in tasks}, InstructionFiles.of(study)
     advice = f"run `{study.command(COMMAND)}` again, or undo the change"
-    if (study.folder / "offered.json").exists():  # another sample is never drawn then
+    if (study.folder / "offered.json").exists():  # then no other sample is ever drawn
         advice = "people were asked already: undo the change, or give the new study another name"
     for spec in subject.tasks:
         task = drawn.get(spec.name)
         if task is None or task.settings != settings_of(spec, study.sample.seed):
-            what = "is not among those that were drawn" if task is None else "was drawn with other settings"
+            what = "has not been drawn" if task is None else "was drawn with other settings"
             raise StudyError(f"{study.file}: task {spec.name!r} {what}; {advice}")
         if reworded(files, spec, task):
             raise StudyError(
-                f"{study.file}: the instructions of task {spec.name!r} are not those that it was drawn with, by a"
-                f" change of their file or of `wordings`, or by another version of Plumbline where an early one drew"
-                f" it; {advice}"
+                f"{study.file}: the instructions of task {spec.name!r} have changed since it was drawn: in their file,"
+                " by `wordings`, or with Plumbline's version if an early one drew the task;"
+                f" {advice}"
             )
         if not task.words.own:
             drawn[spec.name] = task.model_copy(update={"words": files.words(spec, task.task_type)})
@@ -362,7 +362,7 @@ def read_tasks(study: Study) -> list[HumanTask]:
 
 
 def refuse_other_tasks(study: Study, now: Sequence[HumanTask]) -> None:
-    """Raise StudyError where tasks that were offered are others `now`; other texts are refused with the sample."""
+    """Raise StudyError if offered tasks have changed; changed texts are refused with the sample."""
     was = {task.task: task for task in Manifest.of(study).models(TASKS, HumanTask, study.command(COMMAND))}
     files = InstructionFiles.of(study)
     for task in now:
@@ -370,15 +370,15 @@ def refuse_other_tasks(study: Study, now: Sequence[HumanTask]) -> None:
         same = before and (before.settings, before.content_hash) == (task.settings, task.content_hash)
         if not before or not same or reworded(files, subject_of(study).task(task.task), before):
             raise StudyError(
-                f"{study.file}: task {task.task!r} was offered to people, and its settings, instructions or gold are"
-                " others now; undo the change, or give the new study another name"
+                f"{study.file}: task {task.task!r} was offered to people, but its settings, instructions or gold have"
+                " changed; undo the change, or give the new study another name"
             )
 
 
 def rubric_of(study: Study, tasks: Sequence[HumanTask] | None = None) -> dict[str, Any]:
     """Return the questions to raters of a study's tasks, in the form of a rubric's file.
 
-    `tasks` are by default those that were drawn last, or, before that, what would be drawn.
+    `tasks` are by default those last drawn, or, before any drawing, those that would be drawn.
     """
     if tasks is None:
         drawn = (study.folder / TASKS).exists() or Manifest.of(study).notes(TASKS)
@@ -391,13 +391,13 @@ def task_lines(tasks: Iterable[HumanTask]) -> Iterator[str]:
     for task in tasks:
         line = f"{task.task}: {task.task_type} on {task.n_items} items, {task.raters} raters each"
         if task.candidates:
-            sure = "a right one always among them" if task.relevant_in == "always" else "it may be that none is right"
+            sure = "always with a right one" if task.relevant_in == "always" else "perhaps without a right one"
             line += f"; {task.candidates} candidates each, {sure}"
         if task.cut:
-            line += f"; {task.n_cut} texts are shown up to character {task.cut}, and models read them whole"
+            line += f"; {task.n_cut} texts are shown to people up to character {task.cut}; models read them whole"
         out = ", ".join(f"{number} {reason}" for reason, number in task.left_out.items())
         yield line + (f"; left out: {out}" if out else "")
         if task.longest > LONG and not task.cut:
-            yield f"  {task.task}: a text has {task.longest} characters; `cut` shows people a part, and is recorded"
+            yield f"  {task.task}: a text has {task.longest} characters; set `cut` to show people only the beginning"
         if len(task.labels) > MANY:
-            yield f"  {task.task}: {len(task.labels)} labels; Argilla shows all of them, with a field to search in"
+            yield f"  {task.task}: {len(task.labels)} labels; Argilla shows all of them, with a search field"

@@ -1,4 +1,4 @@
-"""The words in which people are asked: `prompts/human/`, a file for each type of task, put together as one rubric."""
+"""The wording of tasks for people: `prompts/human/`, a file for each type of task, combined into one rubric."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ Words = Mapping[str, str]
 class InstructionFiles:
     """The present files of people's instructions: ours, or those that a study's tasks name.
 
-    What reads them raises StudyError where a file is missing, or no mapping.
+    Reading raises StudyError if a file is missing, or is not a mapping.
     """
 
     study_file: Path
-    resolve: Callable[[str], Path]  #: of a path that the study file names
-    languages: tuple[str, ...]  #: further ones (codes) that raters are addressed in
+    resolve: Callable[[str], Path]  #: finds a path that the study file names
+    languages: tuple[str, ...]  #: codes of the raters' further languages
 
     @classmethod
     def of(cls, study: Study) -> InstructionFiles:
@@ -55,7 +55,7 @@ class InstructionFiles:
         return self._read(self.resolve(spec.instructions) if spec.instructions else human_file(f"{task_type}.yaml"))
 
     def hash_of(self, spec: HumanTaskSpec, task_type: str) -> str:
-        """Hash of all that a task's raters are addressed from."""
+        """Return a hash of all instructions to a task's raters."""
         return identity("instructions-v1", self.general, self.of_task(spec, task_type))
 
     def words(self, spec: HumanTaskSpec, task_type: str) -> TaskInstructions:
@@ -72,19 +72,19 @@ class InstructionFiles:
             raise StudyError(str(error)) from None
         if not isinstance(content, dict):
             example = human_file("classification.yaml")
-            raise StudyError(f"{path}: is no mapping of title, asked, question; see {example}")
+            raise StudyError(f"{path}: is not a mapping with title, asked and question; see {example}")
         return content
 
 
 def as_recorded(words: dict[str, Any]) -> dict[str, Any]:
     """Return a file of instructions in the form of records: all keys are texts."""
-    plain: dict[str, Any] = json.loads(json.dumps(words))  # whose keys are text, points of a scale too
+    plain: dict[str, Any] = json.loads(json.dumps(words))  # all keys become text, points of a scale too
     return plain
 
 
 def human_rubric(tasks: Sequence[HumanTask]) -> dict[str, Any]:
     """Return the tasks' rubric in the form of a file. Raises StudyError for incomplete instructions."""
-    every = tasks[0].words.general  # the same of all, which are drawn together
+    every = tasks[0].words.general  # the same for all tasks, because they are drawn together
     pools, questions, shown = {}, list[dict[str, Any]](), dict[str, list[str]]()
     for task in tasks:
         task_words = task.words.own
@@ -167,10 +167,10 @@ def _words(every: Mapping[str, Any], task_words: Mapping[str, Any], task: HumanT
 
 
 def _point(task_words: Mapping[str, Any], task: HumanTask, point: int) -> Words:
-    """Return the words of a scale's point: of all points if they have words, else of the ends alone.
+    """Return the words of a scale's point: of all points if they have words, otherwise only of the ends.
 
-    A button has a number, which is its key. So a point is named by its own number only where that is the same: a scale
-    from 0 has words, or as many dots as points below.
+    A button has a number, which is its key. So a point shows its own number only if both are equal; on a scale from 0,
+    points have words, or a dot for each point below.
     """
     index = task.scale.index(point)
     ends = {str(task.scale[0]): task_words.get("low"), str(task.scale[-1]): task_words.get("high")}
@@ -188,7 +188,7 @@ def _joined(first: Words, second: Words) -> Words:
 
 
 def _filled(words: Words, **numbers: int) -> Words:
-    """Words with numbers in their places, which are `{n}` and `{k}`."""
+    """Put numbers into the places `{n}` and `{k}` of words."""
     filled = dict(words)
     for name, number in numbers.items():
         filled = {code: text.replace(f"{{{name}}}", str(number)) for code, text in filled.items()}

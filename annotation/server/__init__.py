@@ -1,13 +1,13 @@
 """The platform's own Argilla: the real server and its real web pages, with SQLite and nothing else to install.
 
     home = Home()                                  # ./.argilla
-    with running(home) as connection:              # the server that already runs on this home, else one of our own
+    with running(home) as connection:              # the server that already runs on this home, or a new one
         rater = ensure_user(connection, "ada", first_name="Ada")
         client = argilla.Argilla(api_url=connection.url, api_key=connection.api_key)
 
-The server lives in an environment of its own (its pins exclude the platform's versions), made on first use from
-`constraints/argilla-server.txt`. The server itself is in `packages/argilla-embedded`, and what
-Plumbline adds to it in `plugin/`; nothing here imports them.
+The server has its own environment (its pins exclude the platform's versions), created on first use from
+`constraints/argilla-server.txt`. The server itself is in `packages/argilla-embedded`, and Plumbline's additions are in
+`plugin/`; nothing here imports them.
 """
 
 from __future__ import annotations

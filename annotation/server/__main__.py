@@ -1,4 +1,4 @@
-"""`python -m annotation.server`: make the server's own environment, unless it is there."""
+"""`python -m annotation.server`: create the server's own environment, if it is missing."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """Backups of everything that a server has: one file with the database, the accounts and the secret.
 
     backup(home)                      # -> .argilla/backups/argilla-20261120T121500Z-manual.tar.gz
-    restore(home, file)               # the server must be stopped; what was there is kept beside
+    restore(home, file)               # the server must be stopped; the old data are kept beside
 
 A backup is taken while people rate, from one consistent state of the database, and checked after writing. It is a
-tar.gz of `manifest.json` (when, what, how many rows, sums), `argilla.db` (SQLite) or `argilla.dump` (pg_dump's custom
+tar.gz of `manifest.json` (time, kind, numbers of rows, sums), `argilla.db` (SQLite) or `argilla.dump` (pg_dump's custom
 format), `credentials.json`, `secret`, and `languages.json` if there is one; mode 0600.
 """
 
@@ -37,7 +37,7 @@ FORMAT = 1
 SUFFIX = ".tar.gz"
 MANIFEST = "manifest.json"
 DATABASES = {"sqlite": "argilla.db", "postgresql": "argilla.dump"}
-#: What goes along, if it is there: names in a backup, and where they stand in the home. Databases are copied as such.
+#: The other files of a backup, if they exist: their names in it, and their places in the home.
 BESIDE = {
     "credentials.json": "credentials.json",
     "secret": "secret",
@@ -47,7 +47,7 @@ BESIDE = {
     "entries.db": "crowd/entries.db",
 }
 CHUNK = 1 << 20
-_MISFITS = (ValueError, KeyError, TypeError, AttributeError)  # a manifest that is none of ours
+_MISFITS = (ValueError, KeyError, TypeError, AttributeError)  # errors of a manifest that is not ours
 
 
 @dataclass(frozen=True)
@@ -68,11 +68,13 @@ class BackupManifest:
 def backup(home: Home, folder: Path | None = None, reason: Reason = "manual") -> tuple[Path, BackupManifest]:
     """Write a checked backup of `home` into `folder` (default: the home's); return its path and manifest.
 
-    Raises DataError when there is nothing to back up or the database is damaged, ServiceError when it cannot be
+    Raises DataError if there is nothing to back up or the database is damaged, ServiceError if the backup cannot be
     written; then nothing is left behind.
     """
     if not database.has_database(home):
-        raise DataError(f"{home.path}: there is no database to back up; start the server once, or name another --data")
+        raise DataError(
+            f"{home.path}: there is no database to back up; start the server once, or choose another --data"
+        )
     address, folder = database.address_of(home), (folder or home.backups).absolute()
     now = datetime.now(UTC)
     target = folder / f"argilla-{now:%Y%m%dT%H%M%SZ}-{reason}{SUFFIX}"
@@ -97,16 +99,16 @@ def backup(home: Home, folder: Path | None = None, reason: Reason = "manual") ->
             with unpacked(packed, folder):
                 packed.replace(target)
     except OSError as error:
-        raise ServiceError(f"{folder}: no backup can be written there ({error.strerror}); free the disk or choose "
+        raise ServiceError(f"{folder}: no backup can be written there ({error.strerror}); free disk space or choose "
                            "another folder") from error  # fmt: skip
     return target, manifest
 
 
 def restore(home: Home, file: Path) -> tuple[BackupManifest, str]:
-    """Replace the data of `home` by a backup; return its manifest and where the old data are kept.
+    """Replace the data of `home` by a backup; return its manifest and the place of the old data.
 
-    The backup is checked before anything changes and the database once more after. Nothing is ever deleted. Raises
-    ServiceError while a server runs on `home`, DataError for a damaged backup or one of the other kind of database.
+    The backup is checked before anything changes, and the database again afterwards. Nothing is ever deleted. Raises
+    ServiceError while a server runs on `home`, DataError for a damaged backup or another kind of database.
     """
     if not file.is_file():
         raise DataError(f"{file}: there is no such backup; list them with: ls {home.backups}")
@@ -115,8 +117,8 @@ def restore(home: Home, file: Path) -> tuple[BackupManifest, str]:
     with stopped(home), unpacked(file, home.path) as (work, manifest):
         kind = "sqlite" if address is None else "postgresql"
         if manifest.kind != kind:
-            raise DataError(f"{file}: a backup of {manifest.kind}, but {home.path} uses {kind}; restore it where the "
-                            "database is of its kind")  # fmt: skip
+            raise DataError(f"{file}: this backup is of {manifest.kind}, but {home.path} uses {kind}; restore it to a "
+                            f"server that uses {manifest.kind}")  # fmt: skip
         aside = home.path / f"replaced-{datetime.now(UTC):%Y%m%dT%H%M%S%fZ}"
         try:
             aside.mkdir(mode=PRIVATE_FOLDER)
@@ -125,8 +127,8 @@ def restore(home: Home, file: Path) -> tuple[BackupManifest, str]:
                 kept_at += f" and schema {database.load(address, work / DATABASES[kind], manifest.counts)}"
             swap(home, work, aside, [name for name in manifest.files if name != DATABASES["postgresql"]])
         except OSError as error:
-            raise ServiceError(f"{home.path}: cannot be changed ({error.strerror}, {error.filename}); what was there "
-                               f"is in it or in {aside}") from error  # fmt: skip
+            raise ServiceError(f"{home.path}: cannot be changed ({error.strerror}, {error.filename}); its old "
+                               f"files are still there or in {aside}") from error  # fmt: skip
         if address is None:
             database.check_sqlite(home.database, manifest.counts)
     return manifest, kept_at
@@ -148,12 +150,12 @@ def swap(home: Home, work: Path, aside: Path, names: list[str]) -> None:
 
 @contextlib.contextmanager
 def stopped(home: Home) -> Iterator[None]:
-    """Hold the home as a server does, so that none starts. Raises ServiceError when one runs."""
+    """Lock the home as a server does, so that no server starts. Raises ServiceError if one runs."""
     with open(home.lock, "a", opener=private) as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise ServiceError(f"{home.path}: its server is running; stop it (Ctrl-C) and restore then") from error
+            raise ServiceError(f"{home.path}: its server is running; stop it (Ctrl-C), then restore") from error
         yield
 
 
@@ -172,7 +174,7 @@ def pack(target: Path, files: list[Path]) -> None:
 
 @contextlib.contextmanager
 def unpacked(file: Path, near: Path) -> Iterator[tuple[Path, BackupManifest]]:
-    """A temporary folder beside `near` with a backup's files, each checked against its sum. Raises DataError."""
+    """Provide a temporary folder in `near` with a backup's files, each checked by its sum. Raises DataError."""
     with tempfile.TemporaryDirectory(prefix=".unpacked-", dir=near) as scratch:
         work = Path(scratch)
         try:
@@ -180,7 +182,7 @@ def unpacked(file: Path, near: Path) -> Iterator[tuple[Path, BackupManifest]]:
         except (DataError, tarfile.TarError, EOFError, zlib.error, OSError, *_MISFITS) as error:
             if isinstance(error, OSError) and (error.filename or is_full(error)):
                 error.filename = error.filename or str(near)
-                raise  # a folder's trouble, not the file's
+                raise  # the folder is at fault, not the file
             raise DataError(f"{file}: this backup is damaged ({type(error).__name__}: {error}); use another") from error
         if manifest.kind == "sqlite":
             try:
@@ -191,26 +193,26 @@ def unpacked(file: Path, near: Path) -> Iterator[tuple[Path, BackupManifest]]:
 
 
 def unpack(file: Path, work: Path) -> BackupManifest:
-    """Write the files that the manifest names into `work`; ValueError or KeyError where they do not fit it."""
+    """Write the files that the manifest names into `work`; ValueError or KeyError if they do not match it."""
     with tarfile.open(file, mode="r:gz") as archive:
         members = {member.name: member for member in archive.getmembers() if member.isfile()}
         content: Any = parse_json(stream_of(archive, members[MANIFEST]).read(CHUNK))
         if content["format"] != FORMAT:
-            raise ValueError(f"format {content['format']}, this platform reads {FORMAT}")
+            raise ValueError(f"it has format {content['format']}, but this platform reads format {FORMAT}")
         manifest = BackupManifest(**content)
         allowed = {DATABASES[manifest.kind], *BESIDE}
         if not {DATABASES[manifest.kind], "credentials.json", "secret"} <= manifest.files.keys() <= allowed:
-            raise ValueError("it does not hold what a backup holds")
+            raise ValueError("its files are not those of a backup")
         for name, expected in manifest.files.items():
             with open(work / name, "wb", opener=private) as target:
                 shutil.copyfileobj(stream_of(archive, members[name]), target, CHUNK)
             if digest(work / name) != expected:
-                raise ValueError(f"the content of {name} is not what was written")
+                raise ValueError(f"the content of {name} has changed")
     return manifest
 
 
 def stream_of(archive: tarfile.TarFile, member: tarfile.TarInfo) -> Any:
-    """The content of a regular file in an archive."""
+    """Open a regular file in an archive."""
     stream = archive.extractfile(member)
     if stream is None:
         raise ValueError(f"{member.name} is not a file")
@@ -218,13 +220,13 @@ def stream_of(archive: tarfile.TarFile, member: tarfile.TarInfo) -> Any:
 
 
 def digest(file: Path) -> str:
-    """A file's SHA-256, in hexadecimal."""
+    """Return a file's SHA-256, in hexadecimal."""
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 EVERY = timedelta(hours=6)
-KEEP = 28  #: scheduled backups kept whole: a week at six hours; of older ones one for each week
+KEEP = 28  #: the newest scheduled backups kept: a week at six hours; of older ones, one a week is kept
 LOOK_SECONDS = 60.0
 WARN_AGAIN = timedelta(hours=1)
 LEAST_FREE = 500_000_000  #: bytes
@@ -233,7 +235,7 @@ SCHEDULED = re.compile(rf"argilla-(\d{{8}}T\d{{6}}Z)-scheduled{re.escape(SUFFIX)
 
 @dataclass
 class Keeper:
-    """Watches the disk of a home and backs it up while its server runs; call `look` often."""
+    """A watch on a home's disk that also takes backups while the server runs; call `look` often."""
 
     home: Home
     every: timedelta | None = EVERY  #: between scheduled backups; None: none
@@ -244,7 +246,7 @@ class Keeper:
     warned: datetime | None = field(default=None, init=False)
 
     def look(self) -> None:
-        """Warn about a full disk and write the backup that is due, once a minute; print troubles, and raise none."""
+        """Once a minute, warn about a full disk and write a due backup; print troubles, and raise nothing."""
         if time.monotonic() < self.next_look:
             return
         self.next_look = time.monotonic() + LOOK_SECONDS
@@ -264,7 +266,7 @@ class Keeper:
     def due(self, now: datetime, every: timedelta) -> bool:
         """Return whether the last scheduled backup (of an earlier start, too) is older than the schedule allows.
 
-        Times that are yet to come are those of a clock that was wrong: nobody waits for them.
+        Times in the future come from a wrong clock and are ignored.
         """
         times = [taken for taken, _ in scheduled(self.home.backups)] + ([self.tried] if self.tried else [])
         last = max((taken for taken in times if taken <= now), default=None)
@@ -286,12 +288,12 @@ def disk_trouble(home: Home) -> str | None:
         return None
     return (
         f"{home.path}: only {free / 1e6:,.0f} MB are free on this disk and the database has {size / 1e6:,.0f} MB; "
-        f"make room for at least {least / 1e6:,.0f} MB, or answers cannot be stored once it is full"
+        f"make room for at least {least / 1e6:,.0f} MB, because answers cannot be stored on a full disk"
     )
 
 
 def scheduled(folder: Path) -> list[tuple[datetime, Path]]:
-    """The scheduled backups in a folder with their times, newest first."""
+    """Return the scheduled backups in a folder with their times, newest first."""
     if not folder.is_dir():
         return []
     matches = [(match[1], file) for file in folder.iterdir() if (match := SCHEDULED.fullmatch(file.name))]
@@ -299,9 +301,9 @@ def scheduled(folder: Path) -> list[tuple[datetime, Path]]:
 
 
 def thin(folder: Path, keep: int, now: datetime) -> None:
-    """Remove scheduled backups that are not among the `keep` newest nor the newest of a week; others stay.
+    """Remove scheduled backups that are neither among the `keep` newest nor the newest of a week.
 
-    Those of a time that is yet to come (the clock was wrong) stay as well, and take no newer one's place.
+    Other backups stay. Backups with a time in the future (from a wrong clock) stay as well, and do not count.
     """
     newest: dict[tuple[int, int], Path] = {}
     files = [(taken, file) for taken, file in scheduled(folder) if taken <= now]

@@ -1,7 +1,7 @@
-"""A server's database: copied while others write, and put back; SQLite's file, or PostgreSQL through its own programs.
+"""Copying and restoring a server's database while others write: SQLite's file, or PostgreSQL by its own programs.
 
-The address may hold a password, so it is kept in the home with mode 0600 and reaches the programs through their
-environment, which other users cannot read, and never through their arguments, which everyone can.
+The address may hold a password, so it is kept in the home with mode 0600 and passed to the programs in their
+environment, which other users cannot read, and never in their arguments, which everyone can.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from plumbline.errors import DataError, ServiceError, StudyError, is_full
 from .home import PRIVATE_FILE, Home, write_private
 
 URL_VARIABLE = "PLUMBLINE_ARGILLA_DATABASE_URL"
-SQLITE = "sqlite"  #: as an address: back to the home's own file
+SQLITE = "sqlite"  #: an address that means the home's own file again
 SCHEMES = ("postgresql+asyncpg", "postgresql", "postgres")
 EXAMPLE = "postgresql+asyncpg://user@host:5432/database"
 PSQL = ("psql", "--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--field-separator=\t", "--no-password",
         "--set=ON_ERROR_STOP=1")  # fmt: skip
-#: libpq's variables, which none of the user's own may bend.
+#: libpq's variables, for which the user's own values are ignored.
 OWN_VARIABLES = ("PGHOST", "PGHOSTADDR", "PGPORT", "PGDATABASE", "PGUSER", "PGPASSWORD", "PGSERVICE", "PGOPTIONS")
 
 
 def choose(home: Home, argument: str | None = None) -> str | None:
-    """The PostgreSQL address that a server on `home` uses, or None for SQLite in the home.
+    """Return the PostgreSQL address that a server on `home` uses, or None for SQLite in the home.
 
-    `given` comes from the command line and must not hold a password; else it is the variable's, else what the home
-    has kept from before. A new one is kept. Raises StudyError for one that is none.
+    `argument` comes from the command line and must not hold a password; without it, the variable's address counts, or
+    the one that the home has kept. A new address is kept. Raises StudyError for an invalid one.
     """
     address = (argument or os.environ.get(URL_VARIABLE) or "").strip()
     if not address:
@@ -56,7 +56,7 @@ def choose(home: Home, argument: str | None = None) -> str | None:
 
 
 def address_of(home: Home) -> str | None:
-    """The address in the home's file, or None. Raises StudyError when it is none, ServiceError when unreadable."""
+    """Return the address in the home's file, or None. Raises StudyError if invalid, ServiceError if unreadable."""
     try:
         address = home.database_url_file.read_text(encoding="utf-8").strip()
     except FileNotFoundError:
@@ -72,14 +72,14 @@ def has_database(home: Home) -> bool:
 
 
 def checked(address: str, where: str) -> str:
-    """`address` with the server's driver in it. Raises StudyError, which does not repeat it: it may hold a password."""
+    """Return `address` with the server's driver. Raises StudyError without repeating it: it may hold a password."""
     try:
         parts = urlsplit(address)
         right = parts.scheme in SCHEMES and parts.path.strip("/") and (parts.port is None or parts.port > 0)
     except ValueError:
         right = False
     if not right:
-        raise StudyError(f"{where}: not an address of a PostgreSQL database; it looks like {EXAMPLE}")
+        raise StudyError(f"{where}: not an address of a PostgreSQL database; write one such as {EXAMPLE}")
     return f"{SCHEMES[0]}://{address.partition('://')[2]}"
 
 
@@ -90,7 +90,7 @@ def named(address: str) -> str:
 
 
 def variables(address: str) -> dict[str, str]:
-    """The environment variables of libpq for an address."""
+    """Return libpq's environment variables for an address."""
     parts = urlsplit(address)
     query = {name: values[-1] for name, values in parse_qs(parts.query).items()}
     settings = {
@@ -134,15 +134,15 @@ def missing(name: str) -> ServiceError:
 def failed(address: str, name: str, stderr: str) -> ServiceError:
     """Return the error for a program of PostgreSQL's that failed."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
-    return ServiceError(f"{named(address)}: {name} failed ({lines[-1] if lines else 'it said nothing'})")
+    return ServiceError(f"{named(address)}: {name} failed ({lines[-1] if lines else 'no message'})")
 
 
 def query(address: str, sql: str) -> list[list[str]]:
-    """The rows of a statement, as text. `sql` holds nothing that comes from outside. Raises ServiceError."""
+    """Return the rows of a statement as text. `sql` holds no text from outside. Raises ServiceError."""
     return [line.split("\t") for line in program(address, PSQL, sql).splitlines() if line]
 
 
-#: The tables whose rows are counted before and after.
+#: The tables whose rows are counted before and after copying.
 TABLES = ("users", "workspaces", "datasets", "records", "responses")
 BUSY_SECONDS = 30.0
 COUNTS = "".join(f"SELECT '{table}', count(*) FROM {table};\n" for table in TABLES)  # noqa: S608  # our own names
@@ -152,14 +152,14 @@ POSTGRES_LOCK = 8100978942395836782
 
 
 def copy_sqlite(source: Path, target: Path) -> dict[str, int]:
-    """Copy a database that may be in use, in one transaction, and check the copy; its rows by table."""
+    """Copy a database that may be in use, in one transaction, and check the copy; return its rows by table."""
     target.touch(mode=PRIVATE_FILE)
     try:
         with (
             contextlib.closing(reading(source)) as old,
             contextlib.closing(sqlite3.connect(target)) as new,
         ):  # fmt: skip
-            old.backup(new)  # all pages in one step: writers wait for nothing in WAL mode
+            old.backup(new)  # all pages in one step: in WAL mode writers do not wait
             new.execute("PRAGMA journal_mode = DELETE")  # one file, without a log beside it
     except sqlite3.Error as error:
         if is_full(error):  # the source is only read
@@ -169,35 +169,35 @@ def copy_sqlite(source: Path, target: Path) -> dict[str, int]:
 
 
 def reading(file: Path) -> sqlite3.Connection:
-    """Open a database for reading alone; a missing file is not created."""
+    """Open a database read-only; a missing file is not created."""
     return sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_SECONDS)
 
 
 def check_sqlite(file: Path, expected: dict[str, int] | None = None) -> dict[str, int]:
-    """The rows by table of a sound database. Raises DataError when it is damaged, or the rows are not as expected."""
+    """Return a database's rows by table. Raises DataError if it is damaged, or if the rows are not as expected."""
     try:
         with contextlib.closing(reading(file)) as database:
             (verdict,) = database.execute("PRAGMA integrity_check(1)").fetchone()
             counts = {table: database.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in TABLES}  # noqa: S608  # our own names
     except sqlite3.Error as error:
-        raise DataError(f"{file.name}: not a sound Argilla database ({error})") from error
+        raise DataError(f"{file.name}: not an intact Argilla database ({error})") from error
     if verdict != "ok":
-        raise DataError(f"{file.name}: not a sound database ({verdict})")
+        raise DataError(f"{file.name}: not an intact database ({verdict})")
     compare(counts, expected)
     return counts
 
 
 def compare(counts: dict[str, int], expected: dict[str, int] | None) -> None:
-    """Raise DataError where the rows of a table are not as many as expected."""
+    """Raise DataError if a table does not have the expected number of rows."""
     for table, number in (expected or counts).items():
         if counts.get(table) != number:
-            raise DataError(f"{counts.get(table)} {table} where there should be {number}")
+            raise DataError(f"{counts.get(table)} {table} instead of {number}")
 
 
 def dump(address: str, target: Path) -> dict[str, int]:
-    """Dump a PostgreSQL database that may be in use, and count the rows in the dump; they by table.
+    """Dump a PostgreSQL database that may be in use; return its rows by table.
 
-    The rows are read back from the dump and compared with those that the same snapshot of the database has.
+    The rows are counted in the dump and compared with those of the same snapshot of the database.
     """
     target.touch(mode=PRIVATE_FILE)
     with snapshot(address) as (name, counts):
@@ -210,7 +210,7 @@ def dump(address: str, target: Path) -> dict[str, int]:
 
 @contextlib.contextmanager
 def snapshot(address: str) -> Iterator[tuple[str, dict[str, int]]]:
-    """A state of the database that stays readable while inside, by name, and the rows that it has by table."""
+    """Hold a snapshot of the database inside the block; provide its name and its rows by table."""
     statements = ("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;\n"
                   f"SELECT 'snapshot', pg_export_snapshot();\n{COUNTS}\nSELECT 'end', 0;\n")  # fmt: skip
     try:
@@ -221,7 +221,7 @@ def snapshot(address: str) -> Iterator[tuple[str, dict[str, int]]]:
     with session:
         if session.stdin is None or session.stdout is None or session.stderr is None:
             raise ServiceError("psql has no pipes")
-        with contextlib.suppress(BrokenPipeError):  # then it says below why it ended
+        with contextlib.suppress(BrokenPipeError):  # then its error output says why it ended
             session.stdin.write(statements)
             session.stdin.flush()
         values: dict[str, str] = {}
@@ -238,7 +238,7 @@ def snapshot(address: str) -> Iterator[tuple[str, dict[str, int]]]:
 
 
 def rows_of(file: Path) -> dict[str, int]:
-    """The rows of each table in a dump, counted by reading all of it. Raises DataError when it cannot be read."""
+    """Count the rows of each table in a dump by reading all of it. Raises DataError if it cannot be read."""
     counts: Counter[str] = Counter(dict.fromkeys(TABLES, 0))
     table: str | None = None
     with subprocess.Popen(["pg_restore", "--data-only", "--file=-", str(file)],
@@ -260,11 +260,11 @@ def rows_of(file: Path) -> dict[str, int]:
 def load(address: str, file: Path, expected: dict[str, int]) -> str:
     """Replace a database's content by a dump, all or nothing; return the schema that keeps the old content.
 
-    Raises ServiceError when a server uses the database or PostgreSQL refuses, DataError when rows are missing.
+    Raises ServiceError if a server uses the database or PostgreSQL refuses, DataError if rows are missing.
     """
     compare(rows_of(file), expected)
     if query(address, f"SELECT pg_try_advisory_lock({POSTGRES_LOCK});") != [["t"]]:
-        raise ServiceError(f"{named(address)}: a server is running on it; stop it and restore then")
+        raise ServiceError(f"{named(address)}: a server is running on it; stop it, then restore")
     aside = f"replaced_{datetime.now(UTC):%Y%m%d_%H%M%S_%f}"
     query(address, f"BEGIN; ALTER SCHEMA public RENAME TO {aside}; CREATE SCHEMA public; COMMIT;")
     try:

@@ -2,8 +2,8 @@
 
 Only the user who owns the folder can read it.
 
-Nothing in it is ever a default: the owner's password and key and the secret that signs sessions are drawn here,
-before the server has run once, and written with mode 0600 from the first byte on.
+None of its secrets is ever a default: the owner's password and key and the secret that signs sessions are drawn here,
+before the server first runs, and written with mode 0600 from the first byte.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ PRIVATE_FOLDER, PRIVATE_FILE = 0o700, 0o600
 class User:
     """A person (or simulated rater) with an account on the server."""
 
-    username: str  #: what is typed to sign in; unique on a server
+    username: str  #: the name to sign in with; unique on a server
     password: str = field(repr=False)  #: generated; the server knows only its hash
-    api_key: str = field(repr=False)  #: what Argilla's API takes in `X-Argilla-Api-Key`
+    api_key: str = field(repr=False)  #: the value of `X-Argilla-Api-Key` for Argilla's API
 
 
 @dataclass(frozen=True)
 class Credentials:
     """All accounts that this platform created on a home's server."""
 
-    owner: User  #: may do everything; belongs to no workspace, for its admins could read the owner's key
-    annotators: tuple[User, ...] = ()  #: everyone else, in the order in which they were made
+    owner: User  #: may do everything; is in no workspace, because its admins could read the owner's key
+    annotators: tuple[User, ...] = ()  #: everyone else, in the order of creation
 
     def find(self, username: str) -> User | None:
-        """The user of this name, or None."""
+        """Return the user of this name, or None."""
         return next((user for user in (self.owner, *self.annotators) if user.username == username), None)
 
 
@@ -123,7 +123,7 @@ def write_private(path: Path, text: str) -> None:
             raise
     except OSError as error:
         raise ServiceError(
-            f"{path}: cannot be written ({error.strerror}); free the disk or choose another home"
+            f"{path}: cannot be written ({error.strerror}); free disk space or choose another home"
         ) from error
 
 
@@ -145,23 +145,23 @@ def prepare(home: Home) -> bool:
 
 
 def make_folder(home: Home) -> None:
-    """See that the home's folder is there and only its user's. Raises ServiceError."""
+    """Create the home's folder if it is missing, readable only by its user. Raises ServiceError."""
     try:
         home.path.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
         home.path.chmod(PRIVATE_FOLDER)
     except OSError as error:
         raise ServiceError(
-            f"{home.path}: not usable as the server's folder ({error.strerror}); choose another or mend its permissions"
+            f"{home.path}: not usable as the server's folder ({error.strerror}); choose another or fix its permissions"
         ) from error
 
 
 def new_user(username: str, api_key: str | None = None) -> User:
-    """A user with a drawn password (and key, unless the server has drawn one): 16 and 32 bytes of randomness."""
+    """Return a user with a drawn password (and key, unless given): 16 and 32 bytes of randomness."""
     return User(username, secrets.token_urlsafe(16), api_key or secrets.token_urlsafe(32))
 
 
 def credentials(home: Home) -> Credentials:
-    """Return who has an account here, read from the home's file. Raises DataError when it is missing or damaged."""
+    """Read the home's accounts from its file. Raises DataError if it is missing or damaged."""
     path = home.credentials_file
     try:
         content: Any = read_json(path)
@@ -207,14 +207,14 @@ def changing(home: Home) -> Iterator[None]:
     try:
         stream = open(lock, "a", opener=private)  # noqa: SIM115  # Path.open has no opener; closed below
     except OSError as error:
-        raise ServiceError(f"{lock}: cannot be written ({error.strerror}); mend the folder's permissions") from error
+        raise ServiceError(f"{lock}: cannot be written ({error.strerror}); fix the folder's permissions") from error
     with stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
         yield
 
 
 def private(path: str, flags: int) -> int:
-    """An `opener` for `open` whose new files only their owner can read."""
+    """Open a file for `open(opener=...)`; only its owner can read a new one."""
     return os.open(path, flags, PRIVATE_FILE)
 
 
@@ -224,7 +224,7 @@ POLL_SECONDS = 0.1
 
 @dataclass(frozen=True)
 class Connection:
-    """A server that answers, and the key with which to talk to it."""
+    """A server that answers, and the key for it."""
 
     url: str  #: for example http://127.0.0.1:6900, without a slash at the end
     api_key: str = field(repr=False)  #: the owner's
@@ -252,16 +252,14 @@ def is_locked(home: Home) -> bool:
     except BlockingIOError:
         return True
     except OSError as error:
-        raise ServiceError(
-            f"{home.lock}: cannot be opened ({error.strerror}); mend the folder's permissions"
-        ) from error
+        raise ServiceError(f"{home.lock}: cannot be opened ({error.strerror}); fix the folder's permissions") from error
     return False
 
 
 def wait_for(home: Home) -> Connection | None:
-    """Another process's server on `home`, once it answers; None if it ends meanwhile.
+    """Wait until another process's server on `home` answers; return None if it ends.
 
-    Raises ServiceError when it does neither in time.
+    Raises ServiceError if it does neither in time.
     """
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
@@ -270,11 +268,11 @@ def wait_for(home: Home) -> Connection | None:
         if (connection := probe(home)) is not None:
             return connection
         time.sleep(POLL_SECONDS)
-    raise ServiceError(f"{home.path}: in use by a server that does not come up; see {home.log}, or stop that server")
+    raise ServiceError(f"{home.path}: in use by a server that does not answer; see {home.log}, or stop that server")
 
 
 def probe(home: Home) -> Connection | None:
-    """The server that `home`'s state names, if it accepts the owner's key now."""
+    """Return the server that `home`'s state names, if it accepts the owner's key now."""
     try:
         state: Any = read_json(home.state)
         url = str(state["url"])
@@ -298,10 +296,9 @@ Role = Literal["annotator", "admin", "owner"]
 def ensure_user(server: Connection, username: str, first_name: str, role: Role = "annotator") -> User:
     """Return the account `username`, created if missing.
 
-    On our own server the account is kept in the home's credentials file; one that exists there but whose password the
-    file does not know gets a new password. On an Argilla that runs elsewhere an existing account is left as it is and
-    returned with an empty password. Nothing is printed. Raises ServiceError when the server refuses or the account
-    has another role.
+    On our own server the account is kept in the home's credentials file; an existing account whose password the file
+    does not know gets a new password. On an Argilla elsewhere, an existing account is left as it is and returned with
+    an empty password. Nothing is printed. Raises ServiceError if the server refuses or the account has another role.
     """
     home = server.home
     account = next((user for user in call(server, "GET", "users")["items"] if user["username"] == username), None)
@@ -327,12 +324,12 @@ def ensure_user(server: Connection, username: str, first_name: str, role: Role =
 
 
 def call(server: Connection, method: str, path: str, body: dict[str, str] | None = None) -> Any:
-    """One call of Argilla's API, its JSON back. Raises ServiceError, one line, without the body that was sent."""
+    """Call Argilla's API; return its JSON. Raises ServiceError, in one line without the body that was sent."""
     import httpx  # noqa: PLC0415 (a tenth of a second, and most commands ask no server)
 
     ours = server.home is not None
     try:
-        # Our own server is on this machine: no proxy of the user's environment shall stand between.
+        # Our own server is on this machine: no proxy of the user's environment shall be used.
         with httpx.Client(trust_env=not ours, timeout=30.0) as client:
             answer = client.request(
                 method, f"{server.url}/api/v1/{path}", json=body, headers={"X-Argilla-Api-Key": server.api_key}
@@ -340,7 +337,7 @@ def call(server: Connection, method: str, path: str, body: dict[str, str] | None
     except httpx.HTTPError as error:
         raise ServiceError(f"{server.url}: Argilla does not answer ({type(error).__name__}); is it running?") from error
     if answer.is_error:
-        # Not the answer's text: for a body that is not valid it repeats the body, and with it the password.
+        # Not the answer's text: for an invalid body it repeats the body, and with it the password.
         unknown = answer.status_code in (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN)
         advice = "check that the key is an owner's" if unknown else "the server's log says why"
         raise ServiceError(f"{server.url}: Argilla refused {method} {path} ({answer.status_code}); {advice}")

@@ -1,8 +1,8 @@
 """Starting and stopping the server, one for each home and never two, in a Python environment of its own.
 
-The environment is made once, from exact versions with hashes. It is separate because argilla-server 2.8.0 holds
-pydantic, httpx and SQLAlchemy at versions which the platform cannot use. It is made by the interpreter that runs the
-platform, and nothing of the platform's environment leaks in.
+The environment is created once, from exact versions with hashes. It is separate because argilla-server 2.8.0 pins
+pydantic, httpx and SQLAlchemy to versions that the platform cannot use. The platform's interpreter creates it, but
+nothing of the platform's environment leaks in.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ def running(
     workers: int = 1,
     hosts: Sequence[str] = ("127.0.0.1",),
 ) -> Iterator[Connection]:
-    """Provide a ready server on `home`: the one already running, or one that is stopped at exit.
+    """Provide a ready server on `home`: the running one, or a new one that is stopped at exit.
 
     `port` (None: any free one), `database_url`, `workers` and `hosts` (host and addresses, as in `serve`) matter only
     for a new one. "Ready" means: migrated, the owner's key accepted. Raises ServiceError (port taken, folder not
-    writable, no environment, or whatever the server's log says last).
+    writable, no environment, or the last words of the server's log).
     """
     home = home or Home()
     _refuse_taken(home, hosts[0], port or 0)
@@ -71,7 +71,7 @@ def running(
     try:
         child = start(home, python, hosts, port or 0, progress, workers)
     except InUseError:
-        # Another process was quicker between our look and our start; its server is as good as ours.
+        # Another process started a server between our look and our start; its server is as good as ours.
         if (connection := find(home)) is None:
             raise ServiceError(
                 f"{home.path}: another server has just started and ended; run the command again"
@@ -99,11 +99,11 @@ def serve(  # noqa: PLR0913  # a command's options
     """Run the server until Ctrl-C or SIGTERM, which end it cleanly and then raise KeyboardInterrupt.
 
     Prints the address, and on a home's first start the owner's generated password, once; then calls `on_ready`.
-    `database_url` is a PostgreSQL database's (database.choose); `keeper` takes backups and watches the disk meanwhile,
-    and `meanwhile` is called as often, several times a second.
-    With `addresses`, those under which others reach it, requests under any other name but this machine's are refused.
-    `workers` is the number of processes that serve; more than one needs PostgreSQL, else StudyError is raised.
-    Raises ServiceError when a server already runs on this home, when it does not come up, and when it ends by itself.
+    `database_url` is a PostgreSQL database's (database.choose). `keeper` takes backups and watches the disk meanwhile,
+    and `meanwhile` is called as often, several times a second. `addresses` are those under which others reach the
+    server: with them, requests under any other name but this machine's are refused. `workers` is the number of
+    serving processes; more than one needs PostgreSQL, otherwise StudyError is raised. Raises ServiceError if a server
+    already runs on this home, if the new one does not start, and if it ends by itself.
     """
     home = home or Home()
     _refuse_taken(home, host, port)
@@ -132,14 +132,14 @@ def serve(  # noqa: PLR0913  # a command's options
 
 
 def _refuse_taken(home: Home, host: str, port: int) -> None:
-    """Raise ServiceError where another program has the port: before a home is made, whose password is shown once."""
+    """Raise ServiceError if another program has the port, before creating a home, whose password is shown once."""
     if not port or (home.path.is_dir() and is_locked(home)):
-        return  # any free one; or the home's own server runs
+        return  # any free port will do; or the home's own server runs
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as trial:
         trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             trial.bind((host, port))
-        except OSError as error:  # any other trouble is the server's to tell
+        except OSError as error:  # the server reports any other trouble
             if error.errno == errno.EADDRINUSE:
                 raise ServiceError(
                     f"port {port} on {host} is taken by another program; name another (--port)"
@@ -147,7 +147,7 @@ def _refuse_taken(home: Home, host: str, port: int) -> None:
 
 
 def can_share(workers: int, address: str | None) -> None:
-    """Raise StudyError where more processes than one would share a file of SQLite, which has one writer."""
+    """Raise StudyError if several processes would share a SQLite file, which has one writer."""
     if workers > 1 and address is None:
         raise StudyError(
             f"--workers {workers}: SQLite has one writer, so one process serves it; leave --workers out, or use"
@@ -155,10 +155,10 @@ def can_share(workers: int, address: str | None) -> None:
         )
 
 
-def start(  # what a server is told
+def start(  # a server's options
     home: Home, python: Path, hosts: Sequence[str], port: int, progress: Callable[[str], None], workers: int = 1
 ) -> Child:
-    """A ready server on the first of `hosts`, reached under the others. Raises what Child raises.
+    """Start a server on the first of `hosts`, reached under the others. Raises as Child.
 
     A database of an older version is backed up before it is migrated.
     """
@@ -166,13 +166,13 @@ def start(  # what a server is told
         return Child(home, python, hosts, port, workers=workers)
     except MigrationNeededError:
         file, _ = backup(home, reason="upgrade")
-        progress(f"The database is of an older version: backed up to {file}, now migrated")
+        progress(f"The database has an older version: backed up to {file}, now migrating it")
         return Child(home, python, hosts, port, workers=workers, may_migrate=True)
 
 
 def watch(child: Child, keeper: Keeper | None, meanwhile: Callable[[], None] | None = None) -> int:
-    """Let `keeper` do its work, and call `meanwhile`, until the child ends by itself; its exit status."""
-    # Not process.wait(): a signal that comes just before it blocks would be heeded only once the child has ended.
+    """Run `keeper` and call `meanwhile` until the child ends by itself; return its exit status."""
+    # Not process.wait(): a signal just before it blocks would take effect only once the child has ended.
     while (status := child.process.poll()) is None:
         if keeper is not None:
             keeper.look()
@@ -183,7 +183,7 @@ def watch(child: Child, keeper: Keeper | None, meanwhile: Callable[[], None] | N
 
 
 def announce(url: str, home: Home, host: str, first: bool, progress: Callable[[str], None]) -> None:
-    """Print the server's address and how to sign in; the password on a home's first start alone."""
+    """Print the server's address and the sign-in; the password only on a home's first start."""
     progress(f"Argilla runs at {url}   (Ctrl-C stops it)")
     progress(f"Annotators begin at {url}/work")
     if first:
@@ -213,18 +213,18 @@ def terminating() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-#: The server itself, which knows nothing of Plumbline, and what Plumbline adds to it. Both run in the environment and
-#: are not installed there: they are always those of the Plumbline that starts them.
+#: The server itself, which is independent of Plumbline, and Plumbline's additions. Both run in the environment but are
+#: not installed there: they always belong to the Plumbline that starts them.
 PATHS = (resource("packages/argilla-embedded"), Path(__file__).parent / "plugin")
-#: What is asked of the server beside Argilla itself.
+#: The server's options beyond Argilla itself.
 ASKED = ("--hand-out", "--private", "--hardened", "--plugin", "plumbline_argilla.install:install")
 STOP_SECONDS = 15.0
 LOG_BYTES = 5_000_000
-#: What the child's own last word starts with; `argilla_embedded.launch` writes it.
+#: The start of the child's own last message; `argilla_embedded.launch` writes it.
 ERROR_MARK = "argilla-embedded: error: "
-#: The child's exit status when another server holds the home, and when its database has to be migrated first.
+#: The child's exit status if another server holds the home, and if its database must be migrated first.
 IN_USE_EXIT, MIGRATION_EXIT = 3, 4
-#: The only variables of ours that the server gets: settings of Argilla or the hub in a user's shell shall not bend it.
+#: The only variables that the server inherits: a user's settings of Argilla or the hub shall not affect it.
 PASSED_ON = ("PATH", "HOME", "LANG", "LANGUAGE", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR", "HTTPS_PROXY", "NO_PROXY")
 
 
@@ -239,7 +239,7 @@ class MigrationNeededError(Exception):
 class Child:
     """A server of our own: ready once constructed; no process is left behind if that fails."""
 
-    def __init__(  # what a server is told
+    def __init__(  # a server's options
         self, home: Home, python: Path, hosts: Sequence[str], port: int, *, workers: int = 1, may_migrate: bool = False
     ) -> None:
         """Listen on the first of `hosts`; the others are the addresses under which the server is reached."""
@@ -248,7 +248,7 @@ class Child:
             home.log.replace(home.log.with_name(home.log.name + ".1"))
         with open(home.log, "ab", opener=private) as log:
             self.log_start = log.tell()
-            # -P: the working folder is the home, and no module shall ever be read from there.
+            # -P: the working folder is the home, and no module shall be imported from there.
             command = [str(python), "-P", "-m", "argilla_embedded", "serve", "--supervised", *ASKED,
                        "--home", str(home.path.absolute()), "--host", hosts[0],
                        "--port", str(port), "--workers", str(workers),
@@ -257,7 +257,7 @@ class Child:
             passed = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
             environment = clean(passed) | {"PYTHONPATH": os.pathsep.join(map(str, PATHS)), "PYTHONUNBUFFERED": "1"}
             try:
-                # A session of its own: a Ctrl-C in the terminal reaches us, and we end the server in order.
+                # A session of its own: a Ctrl-C in the terminal reaches only us, and we stop the server cleanly.
                 self.process = subprocess.Popen(
                     command, stdin=subprocess.PIPE, stdout=log, stderr=log, env=environment, start_new_session=True
                 )
@@ -272,7 +272,7 @@ class Child:
             raise
 
     def until_ready(self) -> Connection:
-        """Wait for the child to answer; InUseError, MigrationNeededError or ServiceError when it does not."""
+        """Wait for the child to answer; InUseError, MigrationNeededError or ServiceError if it does not."""
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline:
             status = self.process.poll()
@@ -296,15 +296,15 @@ class Child:
         return isinstance(state, dict) and state.get("pid") == self.process.pid
 
     def last_words(self) -> str:
-        """The reason that the child gave in its log, else its log's last line."""
+        """Return the child's reason in its log, or else the log's last line."""
         with self.home.log.open(encoding="utf-8", errors="replace") as log:
             log.seek(self.log_start)
             lines = [line.strip() for line in log if line.strip()]
         reasons = [line.removeprefix(ERROR_MARK) for line in lines if line.startswith(ERROR_MARK)]
-        return (reasons or lines or ["it said nothing"])[-1]
+        return (reasons or lines or ["no message"])[-1]
 
     def stop(self) -> None:
-        """End the child: in order first, by force when it does not heed."""
+        """Stop the child: cleanly at first, then by force."""
         if self.process.stdin is not None:
             with contextlib.suppress(BrokenPipeError):  # it has ended already
                 self.process.stdin.close()
@@ -323,8 +323,8 @@ class Child:
 CONSTRAINTS = resource("constraints/argilla-server.txt")
 WITHOUT_NETWORK = (
     f"pip could not install {CONSTRAINTS}; check the network, or pip's configured index. Without a "
-    "network: on a machine with one and the same Python, `pip download --no-deps --only-binary :all: -d wheels -r "
-    f"{CONSTRAINTS}`, bring the folder, and start with PIP_NO_INDEX=1 PIP_FIND_LINKS=/path/to/wheels"
+    "network: on a machine online with the same Python, run `pip download --no-deps --only-binary :all: -d wheels -r "
+    f"{CONSTRAINTS}`, copy the folder here, and start with PIP_NO_INDEX=1 PIP_FIND_LINKS=/path/to/wheels"
 )
 LOCATION_VARIABLE = "PLUMBLINE_ARGILLA_ENV"
 STAMP = "plumbline-stamp"
@@ -332,10 +332,10 @@ SUPPORTED = ((3, 11), (3, 13))
 
 
 def location() -> Path:
-    """Return where the environment is: PLUMBLINE_ARGILLA_ENV, else `.venv-argilla` in the checkout; homes share it.
+    """Return the environment's folder: PLUMBLINE_ARGILLA_ENV, or `.venv-argilla` in the checkout; homes share it.
 
-    Installed from a wheel it is in the user's cache, and named after what it is made of: two versions of Plumbline
-    on one machine do not replace each other's under a server that runs.
+    For a wheel it is in the user's cache, and named by a hash of its content: two versions of Plumbline on one machine
+    do not replace each other's environment under a running server.
     """
     if folder := os.environ.get(LOCATION_VARIABLE):
         return Path(folder).absolute()
@@ -347,8 +347,8 @@ def location() -> Path:
 def ensure_environment(progress: Callable[[str], None] = print) -> Path:
     """Create the environment if it is missing or the constraints have changed; return its interpreter.
 
-    `progress` gets a line when there is something to wait for. An environment counts only once its stamp is written,
-    so one that an interrupt cut off is made anew. Raises ServiceError, one line, when it cannot be made.
+    `progress` gets a line before a long wait. An environment counts only once its stamp is written, so an interrupted
+    one is created anew. Raises ServiceError, in one line, if it cannot be created.
     """
     folder = location()
     wanted = stamp()
@@ -356,8 +356,8 @@ def ensure_environment(progress: Callable[[str], None] = print) -> Path:
         return folder / "bin" / "python"
     if not SUPPORTED[0] <= sys.version_info[:2] <= SUPPORTED[1]:
         raise ServiceError(
-            f"the Argilla server needs Python 3.11 to 3.13 and this is {sys.version_info[0]}.{sys.version_info[1]}; "
-            "run the platform with one of those, or set ARGILLA_API_URL to an Argilla that runs elsewhere"
+            f"the Argilla server needs Python 3.11 to 3.13, but this is {sys.version_info[0]}.{sys.version_info[1]}; "
+            "run the platform with one of these versions, or set ARGILLA_API_URL to an Argilla that runs elsewhere"
         )
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -367,8 +367,8 @@ def ensure_environment(progress: Callable[[str], None] = print) -> Path:
                 make(folder, wanted, progress)
     except OSError as error:
         raise ServiceError(
-            f"{folder}: the Argilla server's environment cannot be made ({error.strerror}); "
-            f"free the disk or set {LOCATION_VARIABLE} to another folder"
+            f"{folder}: the Argilla server's environment cannot be created ({error.strerror}); "
+            f"free disk space or set {LOCATION_VARIABLE} to another folder"
         ) from error
     return folder / "bin" / "python"
 
@@ -385,13 +385,13 @@ def stamp() -> str:
 
 
 def is_made(folder: Path, wanted: str) -> bool:
-    """Return whether `folder` holds a finished environment of this stamp whose interpreter is still there."""
+    """Return whether `folder` holds a finished environment of this stamp with its interpreter."""
     marker = folder / STAMP
     return marker.is_file() and marker.read_text(encoding="utf-8") == wanted and (folder / "bin" / "python").exists()
 
 
 def make(folder: Path, wanted: str, progress: Callable[[str], None]) -> None:
-    """Make the environment from nothing; the stamp comes last."""
+    """Create the environment from scratch; the stamp comes last."""
     progress(f"Making the Argilla server's own environment in {folder} (once; about a minute) ...")
     if folder.exists():
         if not (folder / "pyvenv.cfg").exists() and any(folder.iterdir()):

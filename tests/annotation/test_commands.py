@@ -197,7 +197,7 @@ def test_a_wrong_url_is_one_line(here: Command) -> None:
             ["serve", "--data", "{new}", "--database-url", "mysql://host/name"],
             "--database-url: not an address",
         ),
-        (["serve", "--data", "{new}", "--database-url", "postgresql+asyncpg://host"], "it looks like postgresql"),
+        (["serve", "--data", "{new}", "--database-url", "postgresql+asyncpg://host"], "write one such as postgresql"),
         (
             ["serve", "--data", "{new}", "--database-url", "postgresql://u:geheim@h/d"],
             "in the process list",
@@ -205,7 +205,7 @@ def test_a_wrong_url_is_one_line(here: Command) -> None:
         (["backup", "--data", "{new}"], "there is no database to back up"),
         (["restore", "{file}", "--data", "{new}"], "this backup is damaged"),
         (["restore", "{new}", "--data", "{new}"], "there is no such backup"),
-        (["users", "list", "--data", "{new}"], "no Argilla has run here, so it has no accounts and no answers"),
+        (["users", "list", "--data", "{new}"], "no Argilla has run in this folder, so it has no accounts or answers"),
         (["collect", "--study", str(DEMO), "--exports", "{new}", "--data", "{new}"], "plumbline sample"),
     ],
 )

@@ -137,10 +137,10 @@ def test_questions_that_files_of_ratings_cannot_tell_apart_are_refused(
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"scale": [*range(101)]}, "question 'similarity' has a scale without points, or of more than 20"),
+        ({"scale": [*range(101)]}, "question 'similarity' has a scale without points, or with more than 20"),
         ({"scale": {"from": -1, "to": 1}}, "question 'similarity' has a scale without points"),
-        ({"comment": {"en": "x" * 501}}, "has 501 characters, it takes 500"),
-        ({"guidelines": {"en": "x" * 10_000}}, r"the guidelines have 10\d+ characters, it takes 10000"),
+        ({"comment": {"en": "x" * 501}}, "has 501 characters; Argilla takes 500"),
+        ({"guidelines": {"en": "x" * 10_000}}, r"the guidelines have 10\d+ characters; Argilla takes 10000"),
     ],
 )
 def test_what_argilla_would_not_take_is_refused_before_the_rules_are_fixed(
@@ -156,7 +156,7 @@ def test_what_argilla_would_not_take_is_refused_before_the_rules_are_fixed(
     own = {"acceptance": {"threshold": 1.0, "min_pairs": 1}, "quality": {"within": 0.5, "apart": 1, "low": 0}}
     study = small(variant, "much", rubric="pteb", transformations=["paraphrasing"], **own)
     monkeypatch.setattr("annotation.campaign_records.load_rubric", lambda study: load_rubric(study, tmp_path))
-    with pytest.raises(StudyError, match=f"too much for Argilla: .*{said}"):
+    with pytest.raises(StudyError, match=f"Argilla cannot show rubric .*{said}"):
         publish(study, cast("Argilla", SimpleNamespace(connection=None)))  # one elsewhere, which nobody asks
     assert not CampaignRecords.open(study).rules
 

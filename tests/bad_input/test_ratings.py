@@ -85,17 +85,17 @@ SITE = (
 ARCHIVES: tuple[tuple[str, str, str], ...] = (
     ("no columns", "a,b\n1,2\n", "line 1: no column 'HITId'"),
     ("a column twice", f"{SITE},HITId\n", "column 'HITId' appears twice"),
-    ("a row too long", f"{SITE}\nH,A,W,Approved,2026-01-01,9,p,3,4,5\n", "line 2: other columns than the header"),
-    ("a row too short", f"{SITE}\nH,A,W,Approved\n", "line 2: other columns than the header; was it cut off?"),
+    ("a row too long", f"{SITE}\nH,A,W,Approved,2026-01-01,9,p,3,4,5\n", "line 2: its columns are not the header's"),
+    ("a row too short", f"{SITE}\nH,A,W,Approved\n", "line 2: its columns are not the header's; was it cut off?"),
     ("a time at the end", f"{SITE}\nH,A,W,Approved,9999-12-31T23:59:59-12:00,9,p,3,4\n",
-     "is not a time as the MTurk site"),
-    ("a time in words", f"{SITE}\nH,A,W,Approved,soon,9,p,3,4\n", "line 2: SubmitTime 'soon' is not a time"),
+     "is not in the MTurk site's format"),
+    ("a time in words", f"{SITE}\nH,A,W,Approved,soon,9,p,3,4\n", "line 2: SubmitTime 'soon' is not in"),
     ("an endless time of work", f"{SITE}\nH,A,W,Approved,2026-01-01,inf,p,3,4\n",
      "WorkTimeInSeconds 'inf' is not a number"),
     ("a negative time of work", f"{SITE}\nH,A,W,Approved,2026-01-01,-9,p,3,4\n", "'-9' is not a number"),
-    ("a state", f"{SITE}\nH,A,W,Paid,2026-01-01,9,p,3,4\n", "line 2: AssignmentStatus 'Paid'; known are"),
-    ("an id", f"{SITE}\nH,A,=W(),Approved,2026-01-01,9,p,3,4\n", "line 2: WorkerId is not an id of MTurk's"),
-    ("a pair", f"{SITE}\nH,A,W,Approved,2026-01-01,9,p,3,4\n", "line 2: pair 'p' is not one of this study's sample"),
+    ("a state", f"{SITE}\nH,A,W,Paid,2026-01-01,9,p,3,4\n", "line 2: AssignmentStatus 'Paid' unknown; known: "),
+    ("an id", f"{SITE}\nH,A,=W(),Approved,2026-01-01,9,p,3,4\n", "line 2: WorkerId is not an MTurk id"),
+    ("a pair", f"{SITE}\nH,A,W,Approved,2026-01-01,9,p,3,4\n", "line 2: pair 'p' is not in this study's sample"),
 )  # fmt: skip
 
 

@@ -1,10 +1,10 @@
 """Crowd campaigns on Mechanical Turk, through boto3 (API of 2017-01-17): a batch is a HIT, a submission an assignment.
 
-The service closed on 30 September 2026. What stays of use is a study that is repeated as its authors did it, against
-whatever speaks the protocol.
+The service closed on 30 September 2026. The adapter still serves to repeat a study as its authors did it, against any
+service that speaks the protocol.
 
 Each HIT carries its token as RequesterAnnotation, by which it is found again: MTurk forgets request tokens after 24
-hours. Where the service says that a token was used, the call had taken effect.
+hours. If the service says that a token was used, the earlier call took effect.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ SITES: dict[Mode, str] = {"sandbox": "https://workersandbox.mturk.com", "live": 
 # MTurk's own qualifications (API reference, QualificationRequirement).
 LOCALE, APPROVAL, APPROVED = "00000000000000000071", "000000000000000000L0", "00000000000000000040"
 MOST_COUNTRIES = 30  # that one requirement may list
-PAST = datetime(2015, 1, 1, tzinfo=UTC)  # expiry of what is closed
+PAST = datetime(2015, 1, 1, tzinfo=UTC)  # the expiry of a closed HIT
 
 
 class MTurk(Platform):
@@ -59,7 +59,7 @@ class MTurk(Platform):
     refills = False
 
     def __init__(self, study: Study, mode: Mode, *, endpoint: str = "", client: Any = None, retries: int = 4) -> None:
-        """`endpoint` is for a service other than the mode's own; keys come from where boto3 looks for them.
+        """`endpoint` is for a service other than the mode's own; boto3 finds the keys.
 
         `retries` are boto3's, after throttling and broken connections. Raises StudyError without boto3, without `crowd`
         in the study, and for the endpoint of the other mode.
@@ -72,7 +72,7 @@ class MTurk(Platform):
     # Offers
 
     def prepare(self) -> None:
-        """See that the study's own qualification is there, which keeps workers out."""
+        """Create the study's own qualification, which keeps workers out, if it is missing."""
         _ = self._qualification
 
     def balance(self) -> int:
@@ -113,7 +113,7 @@ class MTurk(Platform):
             return error.hit_id
         hit_id = self.find_posted(token)
         if hit_id is None:
-            raise UncertainError(f"{error}; its list does not show the HIT yet: run the command again in some minutes")
+            raise UncertainError(f"{error}; its list does not show the HIT yet; run the command again in a few minutes")
         return hit_id
 
     def posted(self, posted_id: str) -> PlatformOffer:
@@ -126,12 +126,12 @@ class MTurk(Platform):
     def extend(self, posted_id: str, *, places: int, token: str) -> bool:
         """Open a HIT for its usual time from now, to so many places in all.
 
-        RefusedError for ten places and more where the HIT has fewer: MTurk's fee is another then, and it allows none.
+        Raises RefusedError for an increase to ten places or more: MTurk's fee changes there, and it does not allow it.
         """
         before = self._hit(posted_id)["MaxAssignments"]
         if before < 10 <= places:
-            raise RefusedError(f"HIT {posted_id} has {before} places, and MTurk lets none below 10 grow to {places};"
-                               " its batch stays short of workers; `crowd close` ends it")  # fmt: skip
+            raise RefusedError(f"HIT {posted_id}: MTurk does not let it grow from {before} to {places} places (10 or"
+                               " more); its batch stays short of workers, and `crowd close` ends it")  # fmt: skip
         if before < places:
             self._requester.once(
                 "create_additional_assignments_for_hit",
@@ -143,7 +143,7 @@ class MTurk(Platform):
         return True
 
     def close(self, posted_id: str) -> None:
-        """Let nobody begin any more; who is at work may finish."""
+        """Let no further worker begin; those at work may finish."""
         if self._hit(posted_id)["Expiration"] > datetime.now(UTC):
             self._expire(posted_id, PAST)
 
@@ -160,7 +160,7 @@ class MTurk(Platform):
         return hit
 
     def _hit_type(self, offer: Offer) -> dict[str, Any]:
-        """Return the properties that HITs of a queue and reward share; MTurk gives equal ones the same id."""
+        """Return the properties that a queue's HITs of one reward share; MTurk gives equal ones the same id."""
         queue = offer.batch.queue
         rubric, pool = self._rubric, self._rubric.pool(queue.pool)
         title, instruction = worded(pool.title, ENGLISH), worded(pool.asked, ENGLISH)
@@ -229,14 +229,14 @@ class MTurk(Platform):
     # Decisions and money
 
     def send_decision(self, submission_id: str, decision: Decision, reason: str) -> None:
-        """Approve, which pays the reward, or reject; the worker reads the reason."""
+        """Approve, which pays the reward, or reject with a reason that the worker reads."""
         if decision == "approved":
             self._requester.call("approve_assignment", AssignmentId=submission_id)
         else:
             self._requester.call("reject_assignment", AssignmentId=submission_id, RequesterFeedback=reason)
 
     def bonus(self, submission: Submission, cents: int, reason: str, token: str) -> None:
-        """Pay a bonus; nothing where the token was used within 24 hours."""
+        """Pay a bonus, unless its token was used within 24 hours."""
         self._requester.once(
             "send_bonus",
             WorkerId=submission.worker,
@@ -254,7 +254,7 @@ class MTurk(Platform):
         rows = self._requester.pages("list_bonus_payments", "BonusPayments", AssignmentId=submission_id)
         return [(cents_of(row["BonusAmount"]), row.get("Reason", "")) for row in rows]
 
-    # Workers who are kept out
+    # Excluded workers
 
     @cached_property
     def _qualification(self) -> str:
@@ -284,7 +284,7 @@ class MTurk(Platform):
         return found_or_made(find, make, f"MTurk has a qualification {name!r}")
 
     def keep_out(self, worker: str) -> None:
-        """Give a worker the qualification that no HIT of this study takes; without a message to them."""
+        """Give a worker the qualification that excludes them from this study's HITs, without a message."""
         self._requester.call(
             "associate_qualification_with_worker",
             QualificationTypeId=self._qualification,
@@ -295,19 +295,19 @@ class MTurk(Platform):
 
 
 def submit_address(site: str) -> str:
-    """Return where a page sends its answers."""
+    """Return the address to which a page sends its answers."""
     return f"{site.rstrip('/')}/mturk/externalSubmit"
 
 
 def countries_of(crowd: CrowdSpec, queue: Queue) -> tuple[str, ...]:
-    """Return where workers are looked for who read both languages: where the rarer one is read.
+    """Return the countries of workers who read both languages: the rarer language's.
 
     Raises StudyError for a language without a list, and for more countries than MTurk takes.
     """
     language = queue.rarer
     countries = crowd.countries_of(language)
     if len(countries) > MOST_COUNTRIES:
-        raise StudyError(f"crowd.countries, {language}: {len(countries)} countries, and MTurk takes {MOST_COUNTRIES}")
+        raise StudyError(f"crowd.countries, {language}: {len(countries)} countries, but MTurk takes {MOST_COUNTRIES}")
     return countries
 
 
@@ -316,12 +316,12 @@ def _seconds(**time: float) -> int:
 
 
 CLOSED = (
-    "MTurk closed on 30 September 2026, so there may be nobody to answer; results that were downloaded from its site"
-    " (CSV) can still be read, and new campaigns run on Prolific (--platform prolific)"
+    "MTurk closed on 30 September 2026; results downloaded from its site (CSV) can still be read, and new campaigns"
+    " can run on Prolific (--platform prolific)"
 )
 KEYS = (
-    "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE with a profile in ~/.aws/credentials; the keys are"
-    " those of the AWS account that is linked to the requester's account"
+    "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE with a profile in ~/.aws/credentials; use the"
+    " keys of the AWS account that is linked to the requester's account"
 )
 _BAD_KEYS = {
     "UnrecognizedClientException", "InvalidClientTokenId", "InvalidSignatureException", "SignatureDoesNotMatch",
@@ -355,7 +355,7 @@ def translated(error: Exception, operation: str) -> ServiceError | None:
         (settings, ServiceError, f"MTurk: the AWS settings cannot be used ({error}); {KEYS}"),
         (boto.ParamValidationError, RefusedError, f"MTurk, {operation}: {error}"),
         (unreached, ServiceError, f"MTurk cannot be reached ({error}); {CLOSED}"),
-        (boto.HTTPClientError, UncertainError, f"MTurk, {operation}: no answer came ({error}); run the command again"),
+        (boto.HTTPClientError, UncertainError, f"MTurk, {operation}: no answer ({error}); run the command again"),
         (boto.BotoCoreError, ServiceError, f"MTurk, {operation}: {error}"),
     )
     return next((kind(line) for errors, kind, line in meanings if isinstance(error, errors)), None)
@@ -369,17 +369,17 @@ def _answered(answer: dict[str, Any], operation: str) -> ServiceError:
         return ServiceError(f"MTurk does not accept the AWS keys ({code}); {KEYS}")
     if "must be linked" in message or code in _DENIED:
         return ServiceError(
-            f"MTurk lets this AWS account do nothing ({message or code}); link it to a requester's account and allow it"
+            f"MTurk refuses this AWS account ({message or code}); link it to a requester's account and allow it"
             f" {operation}. {CLOSED}"
         )
     if code in _SLOWER:
-        return ServiceError(f"MTurk, {operation}: too many calls; run the command again in some minutes")
-    refused = answer.get("TurkErrorCode")  # the service is there, and refuses: a worker's account may be closed, too
+        return ServiceError(f"MTurk, {operation}: too many calls; run the command again in a few minutes")
+    refused = answer.get("TurkErrorCode")  # the service works, and refuses: "closed" may be a worker's account
     if status in (404, 410) or code == "UnknownOperationException" or (not refused and _GONE.search(message)):
-        return ServiceError(f"MTurk is not there any more ({message or code}). {CLOSED}")
+        return ServiceError(f"MTurk is no longer available ({message or code}). {CLOSED}")
     if status >= 500 or code == "ServiceFault":
         return UncertainError(
-            f"MTurk, {operation}: failed on its side ({message or code}); run the command again. {CLOSED}"
+            f"MTurk, {operation}: an error on MTurk's side ({message or code}); run the command again. {CLOSED}"
         )
     return _refused(answer, operation, message or code)
 
@@ -392,17 +392,17 @@ def _refused(answer: dict[str, Any], operation: str, message: str) -> ServiceErr
     if turk == "InvalidAssignmentState":  # it was decided before, perhaps by a first try of this call
         return RefusedError(f"MTurk, {operation}: {message}")
     if answer.get("ResponseMetadata", {}).get("RetryAttempts", 0):
-        # boto3 tried more than once: the refusal is of the last try, and an earlier one may have taken effect.
-        return UncertainError(f"MTurk, {operation}: {message}, at the second try; run the command again")
+        # boto3 tried more than once: the last try was refused, but an earlier one may have taken effect.
+        return UncertainError(f"MTurk, {operation}: {message} (on a repeated try); run the command again")
     if turk == "InsufficientFunds" or "insufficient funds" in message.lower():
         return NoMoneyError(f"MTurk, {operation}: {message}")
     if turk.endswith("DoesNotExist"):
-        return RefusedError(f"MTurk refuses {operation}: {message}; are keys and MTURK_ENDPOINT those of the account"
-                            " that made it?")  # fmt: skip
+        return RefusedError(f"MTurk refuses {operation}: {message}; check that the keys and MTURK_ENDPOINT belong to"
+                            " the account that created it")  # fmt: skip
     return RefusedError(f"MTurk refuses {operation}: {message}")
 
 
-REGION = "us-east-1"  # MTurk has one
+REGION = "us-east-1"  # MTurk has only this region
 ENDPOINTS: dict[Mode, str] = {
     "sandbox": "https://mturk-requester-sandbox.us-east-1.amazonaws.com",
     "live": "https://mturk-requester.us-east-1.amazonaws.com",
@@ -417,7 +417,7 @@ class Requester:
         self._client = client
 
     def call(self, method: str, **arguments: Any) -> dict[str, Any]:
-        """One call of boto3's. Raises ServiceError as `mturk_errors` has it."""
+        """Make a call through boto3. Raises ServiceError as `translated` returns it."""
         try:
             answer: dict[str, Any] = getattr(self._client, method)(**arguments)
         except Exception as error:
@@ -428,7 +428,7 @@ class Requester:
         return answer
 
     def once(self, method: str, **arguments: Any) -> None:
-        """Make a call with a token; if it took effect earlier, that is fine."""
+        """Make a call with a token, unless it took effect earlier."""
         try:
             self.call(method, **arguments)
         except DoneBeforeError:
@@ -455,12 +455,12 @@ class Requester:
         try:
             funds = f"the account has {dollars(self.balance())}"
         except ServiceError:
-            funds = "what the account has cannot be asked now"
+            funds = "its balance cannot be read now"
         return NoMoneyError(f"{error} ({funds}); add money on the requester's site, then run the command again")
 
 
 def connected(endpoint: str, retries: int) -> Any:
-    """A client of boto3's, with keys from where boto3 looks for them.
+    """Return a boto3 client, with the keys that boto3 finds.
 
     Raises StudyError where boto3 is not installed, ServiceError where its settings are wrong.
     """

@@ -1,15 +1,15 @@
-"""The fields that a form of the crowd sends back, and reading them: nothing that comes from a worker is trusted.
+"""The fields that a crowd form sends back, and how they are read: nothing from a worker is trusted.
 
-`study` and `batch` say what was rated, `<pair>.<question>` holds a point of the scale, labels,
-an order of labels or a text, `<pair>.comment` a free text,
-`<pair>.seconds` the time on the pair, and `<pair>.discarded` is `yes` for one that the worker could not judge.
-`<pair>.order` and `<pair>.turn` say in which order the page showed an item's candidates, and the items.
+`study` and `batch` name the work. `<pair>.<question>` holds a point of the scale, labels, an order of labels or a text,
+`<pair>.comment` a free text and `<pair>.seconds` the time on the pair; `<pair>.discarded` is `yes` for a pair that the
+worker could not judge. `<pair>.order` and `<pair>.turn` give the order in which the page showed an item's candidates,
+and the item's place among the items.
 
-Result CSVs of the MTurk site have one row an assignment, with what went in (`Input.*`) and what came out (`Answer.*`).
-Two kinds are read. Those of our own form have its fields: `Answer.<pair>.<question>`. Those of a template of the site
-name a HIT's pairs as `Input.pair_id` or `Input.pair_id_1`, `Input.pair_id_2` and so on, and their answers
-`Answer.quality` or `Answer.quality_1`; as the site's radio buttons write them, `Answer.quality_1.4` is true. Besides
-`comment`, `seconds` and `discarded` are read in the same way.
+Result CSVs of the MTurk site have a row for each assignment, with its input (`Input.*`) and its answers (`Answer.*`).
+Two kinds are read. Results of our own form have its fields: `Answer.<pair>.<question>`. Results of a template of the
+site name a HIT's pairs as `Input.pair_id` or `Input.pair_id_1`, `Input.pair_id_2` and so on, and their answers
+`Answer.quality` or `Answer.quality_1`; the site's radio buttons write `Answer.quality_1.4` as true. `comment`,
+`seconds` and `discarded` are read in the same way.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ class Sheet:
 
     study: str
     rubric: Rubric
-    pools: Mapping[str, str]  #: of each pair that may be answered
+    pools: Mapping[str, str]  #: the pool of each pair that may be answered
     where: str
 
     def answers(self, fields: Mapping[str, str], pair_ids: Sequence[str], submitted_at: str) -> list[Answer]:
         """The answers to these pairs, in their order.
 
-        Raises DataError for pairs that are others, for answers that are missing, and for values off the scale. Comments
-        lose control characters and what goes beyond `COMMENT_LENGTH`; a time that cannot be is NaN.
+        Raises DataError for other pairs, missing answers, and values off the scale. Comments lose control characters
+        and the text beyond `COMMENT_LENGTH`; an impossible time becomes NaN.
         """
         parts = {*self.rubric.question_names(), COMMENT, SECONDS, DISCARDED, ORDER, TURN}
         for name in fields:
@@ -68,8 +68,8 @@ class Sheet:
         """Raise DataError for the answers of another study or batch."""
         for name, wanted in (("study", self.study), ("batch", batch_id)):
             if fields.get(name) != wanted:
-                raise DataError(f"{self.where}: answers of {name} {_short(fields.get(name, ''))}, not of {wanted!r};"
-                                " they are left out")  # fmt: skip
+                raise DataError(f"{self.where}: the answers are for {name} {_short(fields.get(name, ''))}, not for"
+                                f" {wanted!r}; they are left out")  # fmt: skip
 
     def _answer(self, fields: Mapping[str, str], pair_id: str, submitted_at: str) -> Answer:
         discarded = fields.get(f"{pair_id}.{DISCARDED}") == "yes"
@@ -87,7 +87,7 @@ class Sheet:
             seconds=_seconds(fields.get(f"{pair_id}.{SECONDS}", "")),
             order=""
             if ORDER in values
-            else _order(fields.get(f"{pair_id}.{ORDER}", "")),  # a question may be called so
+            else _order(fields.get(f"{pair_id}.{ORDER}", "")),  # a question may have this name
             turn=0 if TURN in values else _turn(fields.get(f"{pair_id}.{TURN}", "")),
         )
 
@@ -112,7 +112,7 @@ class Sheet:
 
 
 def clean_comment(text: str) -> str:
-    """A comment without control characters and lone surrogates, cut at `COMMENT_LENGTH` characters."""
+    """Return a comment without control characters and lone surrogates, cut at `COMMENT_LENGTH` characters."""
     letters = (letter for letter in text if letter in "\n\t" or unicodedata.category(letter) not in ("Cc", "Cs"))
     return "".join(letters).strip()[:COMMENT_LENGTH].rstrip()
 
@@ -125,12 +125,12 @@ def fields_of_xml(xml: str, where: str) -> dict[str, str]:
     """
     size = len(xml.encode("utf-8", "surrogatepass"))
     if size > SIZE:
-        raise DataError(f"{where}: the answers are {size:,} bytes, more than the {SIZE:,} that are read")
+        raise DataError(f"{where}: the answers have {size:,} bytes; at most {SIZE:,} are read")
     reader = _Reader()
     try:
         return _once(reader.read(xml), where)
     except (expat.ExpatError, UnicodeEncodeError) as error:
-        raise DataError(f"{where}: the answers are no well-formed XML ({error})") from None
+        raise DataError(f"{where}: the answers are not well-formed XML ({error})") from None
 
 
 class _Reader:
@@ -166,7 +166,7 @@ class _Reader:
         self._pieces = []
 
     def _refuse(self, *_: object) -> None:
-        raise expat.ExpatError("a document type is not expected")
+        raise expat.ExpatError("a document type is not allowed")
 
 
 def _once(fields: Iterable[tuple[str, str]], where: str) -> dict[str, str]:
@@ -189,7 +189,7 @@ def _seconds(text: str) -> float:
 def _order(text: str) -> str:
     """Return the order that the page reports: numbers from 1, each once, or one place; unknown for anything else.
 
-    Whoever sends another order changes where a candidate is said to have stood, and no answer.
+    A false order changes a candidate's recorded place, but no answer.
     """
     numbers = text.split(" ") if text else []
     right = all(_NUMBER.fullmatch(number) for number in numbers)
@@ -211,7 +211,7 @@ STATES: dict[str, State] = {"Submitted": "submitted", "Approved": "approved", "R
 
 
 def submission_of(assignment: dict[str, Any], bonuses: Sequence[int]) -> Submission:
-    """An assignment as the API gives it, with the cents of bonuses that were paid for it."""
+    """Return the submission of an assignment from the API, with the cents of its paid bonuses."""
     at = assignment.get("SubmitTime")
     seconds = (at - assignment["AcceptTime"]).total_seconds() if at and assignment.get("AcceptTime") else float("nan")
     return Submission(
@@ -236,7 +236,7 @@ def read_archive(path: Path, study_name: str, rubric: Rubric, pools: Mapping[str
     """The submissions of a result file, with their answers, in its order.
 
     `pools` has the pool of each pair of the study's sample and controls. Raises DataError with file and line for a file
-    that is none of the site's, for another study's answers, and for answers that are missing or off the scale.
+    that is not the site's, for another study's answers, and for answers that are missing or off the scale.
     """
     submissions: list[Archived] = []
     seen: set[str] = set()
@@ -262,7 +262,7 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
         refuse_duplicates(names, "column")
         for row in reader:
             if None in row or None in row.values():
-                raise DataError(f"{path}, line {reader.line_num}: other columns than the header; was it cut off?")
+                raise DataError(f"{path}, line {reader.line_num}: its columns are not the header's; was it cut off?")
             yield reader.line_num, row
     except (OSError, ValueError, csv.Error) as error:
         raise DataError(f"{path}: cannot be read as a CSV of the MTurk site ({error})") from None
@@ -271,10 +271,12 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
 def _submission(row: Mapping[str, str], at: datetime, where: str) -> Submission:
     state = STATES.get(row["AssignmentStatus"])
     if state is None:
-        raise DataError(f"{where}: AssignmentStatus {row['AssignmentStatus'][:40]!r}; known are {', '.join(STATES)}")
+        raise DataError(
+            f"{where}: AssignmentStatus {row['AssignmentStatus'][:40]!r} unknown; known: {', '.join(STATES)}"
+        )
     for name in ("HITId", "AssignmentId", "WorkerId"):
         if not re.fullmatch("[A-Z0-9]{1,64}", row[name]):
-            raise DataError(f"{where}: {name} is not an id of MTurk's")
+            raise DataError(f"{where}: {name} is not an MTurk id")
     try:
         seconds = float(row["WorkTimeInSeconds"] or "nan")
         if seconds < 0 or math.isinf(seconds):
@@ -294,7 +296,7 @@ def _time(text: str, where: str) -> datetime:
         at = datetime.fromisoformat(text)
         return at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC)
     except (ValueError, KeyError, OverflowError):
-        raise DataError(f"{where}: SubmitTime {text[:40]!r} is not a time as the MTurk site writes it") from None
+        raise DataError(f"{where}: SubmitTime {text[:40]!r} is not in the MTurk site's format of times") from None
 
 
 def _answers(row: Mapping[str, str], at: datetime, sheet: Sheet) -> list[Answer]:
@@ -309,10 +311,10 @@ def _answers(row: Mapping[str, str], at: datetime, sheet: Sheet) -> list[Answer]
         fields = _site_fields(answers, places, sheet.rubric)
         pair_ids = dict.fromkeys(places.values())
     if not pair_ids:
-        raise DataError(f"{sheet.where}: says of no pair; expected are Input.pair_id, or the answers of our own form")
+        raise DataError(f"{sheet.where}: names no pair; expected: Input.pair_id, or the answers of Plumbline's form")
     strange = [pair_id for pair_id in pair_ids if pair_id not in sheet.pools]
     if strange:
-        raise DataError(f"{sheet.where}: pair {strange[0][:40]!r} is not one of this study's sample")
+        raise DataError(f"{sheet.where}: pair {strange[0][:40]!r} is not in this study's sample")
     return sheet.answers(fields, list(pair_ids), at.isoformat())
 
 

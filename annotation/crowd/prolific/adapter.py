@@ -1,10 +1,10 @@
-"""Prolific: a study there for each batch, its submissions and its money (docs.prolific.com/api-reference).
+"""Prolific: a study on Prolific for each batch, its submissions and its money (docs.prolific.com/api-reference).
 
 Participants work in our own Argilla (`Prolific`), or on Prolific's page (`task_builder`).
 
-Prolific has no sandbox: in that mode studies are made as drafts, which cost nothing and which nobody sees, and are
-never published. A study carries its operation's token as its internal name, which participants do not see, so that one
-made before a crash is found again; of several drafts of one token only one is ever published.
+Prolific has no sandbox: in that mode studies are drafts, which cost nothing, which nobody sees and which are never
+published. A study has its operation's token as its internal name, which participants do not see, so that a study
+created before a crash is found again; of several drafts with one token, only one is ever published.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ CURRENCY = "USD"
 RUNNING = ("SCHEDULED", "PUBLISHING", "PROCESSING", "ACTIVE")
 COUNTRY, FLUENT = "current-country-of-residence", "fluent-languages"
 LEAVE_OUT = "participant_group_blocklist"
-#: What Prolific calls countries otherwise than CLDR does.
+#: Prolific's names of countries where CLDR has other names.
 OTHER_NAMES = {"TR": ("turkey", "turkiye"), "CD": ("congo democratic republic", "democratic republic of the congo"),
                "CI": ("ivory coast",), "CZ": ("czech republic",), "HK": ("hong kong",), "MM": ("myanmar", "burma"),
                "CV": ("cape verde",), "SZ": ("swaziland",), "MK": ("macedonia",)}  # fmt: skip
@@ -77,9 +77,9 @@ class ProlificStudies(Platform):
         token: str | None = None,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
-        """`key` makes pseudonyms; token and address are the environment's where None; `pause` waits for seconds.
+        """`key` makes pseudonyms; None takes token and address from the environment; `pause` waits for seconds.
 
-        Raises ServiceError or StudyError where these, or the study's crowd settings, cannot be used.
+        Raises ServiceError or StudyError if these, or the study's crowd settings, cannot be used.
         """
         super().__init__(study, mode)
         self._key, self.pause = key, pause
@@ -89,7 +89,7 @@ class ProlificStudies(Platform):
         """Close the connections to Prolific."""
         self._api.close()
 
-    # What all offers share
+    # Shared by all offers
 
     def prepare(self) -> None:
         """Check that the account pays in dollars, and create the group of excluded participants."""
@@ -105,8 +105,8 @@ class ProlificStudies(Platform):
         balance = self._api.get(f"workspaces/{self._workspace}/balance/")
         if balance.get("currency_code") != CURRENCY:
             raise ServiceError(
-                f"the Prolific workspace pays in {shortened(balance.get('currency_code'))}, the study plans in dollars;"
-                f" use a workspace in {CURRENCY} and name a project of it in {PROJECT_VARIABLE}"
+                f"the Prolific workspace pays in {shortened(balance.get('currency_code'))}, but the study plans in"
+                f" dollars; use a workspace in {CURRENCY}, and set {PROJECT_VARIABLE} to the id of a project in it"
             )
         return balance
 
@@ -122,8 +122,8 @@ class ProlificStudies(Platform):
         workspaces = [str(item.get("id")) for item in self._api.pages("workspaces/")]
         if len(workspaces) != 1:
             raise ServiceError(
-                f"the Prolific account has {len(workspaces)} workspaces; say which one pays by a project's id in"
-                f" {PROJECT_VARIABLE}"
+                f"the Prolific account has {len(workspaces)} workspaces; set {PROJECT_VARIABLE} to the id of a"
+                " project in the one that pays"
             )
         return workspaces[0]
 
@@ -132,7 +132,7 @@ class ProlificStudies(Platform):
         """The participants who may take no other batch of this study in this mode."""
         name = f"Plumbline {self._study.name} ({self.mode}): no more batches"
 
-        def find() -> str | None:  # a crash can leave two: all runs take the first
+        def find() -> str | None:  # a crash can leave two; all runs take the first
             groups = self._api.pages("participant-groups/", {"workspace_id": self._workspace})
             return min((str(item["id"]) for item in groups if item.get("name") == name), default=None)
 
@@ -163,19 +163,19 @@ class ProlificStudies(Platform):
         answer = self._api.change("POST", "studies/", body)
         posted_id = answer.get("id")
         if not isinstance(posted_id, str):
-            raise UncertainError("Prolific did not say which study it made; run again")
+            raise UncertainError("Prolific did not return the id of the new study; run the command again")
         self._refuse_other_places(answer, offer.places)
         self.admit(offer.batch.batch_id, posted_id, ())  # before anybody can come
         self.publish(posted_id)
         return posted_id
 
     def _refuse_other_places(self, study: Mapping[str, Any], wanted: object) -> None:
-        """Raise RefusedError where a draft is for other than so many participants, and would cost accordingly."""
+        """Raise RefusedError if a draft is not for `wanted` participants, and so would cost another amount."""
         if wanted is not None and study.get("total_available_places") != wanted:
             raise RefusedError(
-                f"Prolific counts {shortened(study.get('total_available_places'))} places in a study that was made for"
-                f" {shortened(wanted)}; it was not published: its way of counting has changed, and this program must"
-                " follow"
+                f"Prolific counts {shortened(study.get('total_available_places'))} places in a study for"
+                f" {shortened(wanted)}; it was not published: Prolific's counting has changed, and this program must be"
+                " adapted"
             )
 
     @cached_property
@@ -190,10 +190,10 @@ class ProlificStudies(Platform):
     def _filters(self, offer: Offer) -> list[dict[str, Any]]:
         """Return the filters for participants.
 
-        They live in the languages' countries, are fluent in all, were approved often, and are not in the
+        They live in the languages' countries, are fluent in all languages, were approved often, and are not in the
         study's group.
 
-        Countries that Prolific does not offer are left out. Raises StudyError where it offers none of them, or not the
+        Countries that Prolific does not offer are left out. Raises StudyError if it offers none of them, or not the
         language.
         """
         crowd, choices, file = self._crowd, self._choices, self._study.file
@@ -202,14 +202,16 @@ class ProlificStudies(Platform):
         names = [name for code in countries for name in _country_names(code)]
         countries_offered = _matching(choices.get(COUNTRY, {}), names)
         if not countries_offered:
-            raise StudyError(f"{file}: Prolific has none of crowd.countries ({', '.join(countries)}); name others")
+            raise StudyError(
+                f"{file}: Prolific offers none of crowd.countries ({', '.join(countries)}); name other countries"
+            )
         wanted: list[dict[str, Any]] = [{"filter_id": COUNTRY, "selected_values": countries_offered}]
         for language in readers:
             fluent = _matching(choices.get(FLUENT, {}), _language_names(language))
             if not fluent:
                 raise StudyError(
-                    f"{file}: Prolific cannot look for readers of {language!r} (it has no such fluent language);"
-                    " use MTurk for it"
+                    f"{file}: Prolific cannot filter for readers of {language!r} (it lists no such fluent"
+                    " language); use --platform link for it"
                 )
             wanted.append({"filter_id": FLUENT, "selected_values": fluent})
         wanted.append({"filter_id": "approval_rate", "selected_range": {"lower": crowd.approval + 1, "upper": 100}})
@@ -242,7 +244,7 @@ class ProlificStudies(Platform):
         batch, rubric, number = offer.batch, self._rubric, len(offer.pairs)
         codes = dict.fromkeys((batch.language, batch.output_language))
         languages = " and ".join(display_name(code) for code in codes)
-        if rubric.fields.shown:  # of another subject than pairs of texts: what its rubric calls the work
+        if rubric.fields.shown:  # the subject is not pairs of texts: its rubric names the work
             pool = rubric.pool(batch.pool)
             name = f"{worded(pool.title, ENGLISH)}: {number} items ({languages})"
             work = f"You will work on {number} items in {languages}. {worded(pool.asked, ENGLISH)}"
@@ -262,7 +264,7 @@ class ProlificStudies(Platform):
         return name, "".join(f"<p>{html.escape(part)}</p>" for part in parts)
 
     def publish(self, posted_id: str) -> None:
-        """Publish a draft, in live mode, unless it is published."""
+        """Publish a draft in live mode, unless it is published already."""
         if self.mode != "live" or self._study_at(posted_id)["status"] != "UNPUBLISHED":
             return
         try:
@@ -276,7 +278,7 @@ class ProlificStudies(Platform):
         studies = [item for item in self._api.pages("studies/") if item.get("internal_name") == token]
         if not studies:
             return None
-        # A published one goes before drafts; of drafts all runs take the first.
+        # A published study goes before drafts; among drafts, all runs take the first.
         posted_id = str(min(studies, key=lambda item: (item.get("status") == "UNPUBLISHED", str(item["id"])))["id"])
         self.publish(posted_id)
         return posted_id
@@ -293,9 +295,9 @@ class ProlificStudies(Platform):
     def extend(self, posted_id: str, *, places: int, token: str) -> bool:
         """Open a study to so many participants in all, and resume it if it was paused.
 
-        A rejected participant's place is free again by itself, and where all others were taken Prolific pauses the
-        study then (its help, "Pausing & stopping a study"): so rejected ones are not counted among the places that
-        Prolific is told. RefusedError for a study that was stopped, which is final there.
+        Prolific frees a rejected participant's place by itself, and pauses the study if all other places were taken
+        (its help, "Pausing & stopping a study"). So the places sent to Prolific do not count rejected participants.
+        Raises RefusedError for a stopped study, which Prolific cannot reopen.
         """
         study = before = self._study_at(posted_id)
         states = [submission.state for submission in self.submissions(posted_id)]
@@ -309,7 +311,7 @@ class ProlificStudies(Platform):
             self._api.change("POST", f"studies/{posted_id}/transition/", {"action": "START"})
         elif study["status"] not in RUNNING and valid < places - rejected:
             raise RefusedError(
-                f"study {posted_id} was stopped on Prolific, which is final there; close the campaign, or leave it so"
+                f"study {posted_id} was stopped on Prolific and cannot be reopened; close the campaign, or leave it so"
             )
         return self._study_at(posted_id) != before
 
@@ -325,7 +327,7 @@ class ProlificStudies(Platform):
     def _study_at(self, posted_id: str) -> dict[str, Any]:
         answer = self._api.get(f"studies/{posted_id}/")
         if not isinstance(answer.get("status"), str) or not isinstance(answer.get("total_available_places"), int):
-            raise ServiceError("Prolific does not say how a study stands; run again later")
+            raise ServiceError("Prolific did not return a study's status; run the command again later")
         return {**answer, "status": plain(answer["status"])}
 
     # Submissions
@@ -343,8 +345,7 @@ class ProlificStudies(Platform):
     def send_decision(self, submission_id: str, decision: Decision, reason: str) -> None:
         """Approve, which pays the reward, or reject: the participant reads the reason, who decided, and how to object.
 
-        Prolific wants a category and a message of at least 100 characters: what is true of each rejection is added, and
-        has as many by itself.
+        Prolific wants a category and a message of at least 100 characters: the added sentences alone are that long.
         """
         body = {"action": "APPROVE"}
         if decision == "rejected":
@@ -358,14 +359,14 @@ class ProlificStudies(Platform):
     def bonus(self, submission: Submission, cents: int, reason: str, token: str) -> None:
         """Pay a bonus, in two steps; Prolific knows neither tokens nor reasons."""
         line = f"{submission.submission_id},{amount(cents)}"
-        # What is set up and never paid costs nothing, so this step may happen twice.
+        # A payment that is set up but not made costs nothing, so this step may happen twice.
         payment = self._api.harmless(
             "submissions/bonus-payments/", {"study_id": submission.posted_id, "csv_bonuses": line}
         )
         if payment.get("amount") != cents or not payment.get("id"):
             raise RefusedError(
                 f"Prolific would pay a bonus of {shortened(payment.get('amount'))} cents instead of {cents}; nothing"
-                " was paid: its way of writing amounts has changed, and this program must follow"
+                " was paid: Prolific's format of amounts has changed, and this program must be adapted"
             )
         self._api.change("POST", f"bulk-bonus-payments/{payment['id']}/pay/")
 
@@ -379,7 +380,7 @@ class ProlificStudies(Platform):
 
 
 def completed(code: str) -> dict[str, Any]:
-    """The completion code of who has done all; a person decides then."""
+    """Return the completion code for participants who have done everything; a person decides then."""
     return {"code": code, "code_type": "COMPLETED", "actions": [{"action": "MANUALLY_REVIEW"}]}
 
 
@@ -387,20 +388,20 @@ class Prolific(ProlificStudies):
     """Prolific's participants in our own Argilla."""
 
     def __init__(self, study: Study, mode: Mode, key: bytes, rooms: Rooms, **access: Any) -> None:
-        """`rooms` are where they work; `access` is that of `ProlificStudies`, and so are the errors."""
+        """`rooms` are their workplaces; `access` and errors are those of `ProlificStudies`."""
         super().__init__(study, mode, key, **access)
         self._rooms, self._crowd = rooms, crowd_with_address(study, mode)
 
     def refuse_unshowable(self, offer: Offer) -> None:
-        """Raise StudyError for questions that are too much for the page."""
+        """Raise StudyError for a rubric that the page cannot show."""
         ours: dict[str, Any] | None = {} if self._study.raters.page == "plumbline" else None
         if what := Words.of(self._rubric, offer.batch.queue, task=ours).too_much():
-            raise StudyError(f"{self._study.file}: rubric {self._rubric.name!r} is too much for its page: {what}")
+            raise StudyError(f"{self._study.file}: the page cannot show rubric {self._rubric.name!r}: {what}")
 
     def workplace(self, offer: Offer) -> dict[str, Any]:
-        """Open the batch's room; its address and codes."""
+        """Open the batch's room; return its address and codes."""
         room = self._rooms.open(offer)
-        return_reason = "You did not consent, or missed a question about the instructions twice."
+        return_reason = "You did not consent, or twice answered a question about the instructions wrong."
         returning = {"action": "REQUEST_RETURN", "return_reason": return_reason}
         return {
             "external_study_url": f"{room.address}?{PARAMETERS}",
@@ -412,7 +413,7 @@ class Prolific(ProlificStudies):
         }
 
     def admit(self, batch_id: str, posted_id: str, pseudonyms: Sequence[str]) -> None:
-        """Tell the batch's room which study its participants come from, and who of them Prolific knows."""
+        """Tell the batch's room which study its participants come from, and which of them Prolific knows."""
         self._rooms.admit(batch_id, posted_id, pseudonyms)
 
     def preview(self, posted_id: str) -> str:
@@ -442,6 +443,6 @@ def _language_names(code: str) -> tuple[str, ...]:
 
 
 def _folded(label: str) -> str:
-    """Without accents, capitals and signs: `Türkiye` is turkiye, `Chinese (Mandarin)` chinese mandarin."""
+    """Remove accents, capitals and signs: `Türkiye` is turkiye, `Chinese (Mandarin)` chinese mandarin."""
     bare = "".join(mark for mark in unicodedata.normalize("NFKD", label) if not unicodedata.combining(mark))
     return " ".join("".join(mark if mark.isalnum() else " " for mark in bare.casefold()).split())

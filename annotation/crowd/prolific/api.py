@@ -1,7 +1,7 @@
 """Calls of Prolific's REST API, with its answers and errors in our terms (docs.prolific.com/api-reference).
 
-Only what changes nothing is tried again by itself. After any other call that broke off, nobody knows whether it took
-effect: the ledger asks before it tries again.
+Only calls that change nothing are retried automatically. Any other call that broke off may have taken effect: the
+ledger asks before it tries again.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from plumbline.errors import ServiceError
 ADDRESS = "https://api.prolific.com"
 TOKEN_VARIABLE, ADDRESS_VARIABLE = "PROLIFIC_TOKEN", "PROLIFIC_ADDRESS"
 TRIES = 4
-LONGEST_PAUSE = 60.0  # seconds that a Retry-After can make us wait
-PAGE = 100  # what a list gives at once
-_PASSING = (httpx.codes.REQUEST_TIMEOUT, httpx.codes.TOO_MANY_REQUESTS)  # say nothing of the call itself
+LONGEST_PAUSE = 60.0  # seconds to wait at most for a Retry-After
+PAGE = 100  # items in a page of a list
+_PASSING = (httpx.codes.REQUEST_TIMEOUT, httpx.codes.TOO_MANY_REQUESTS)  # not about the call itself
 WORDS = 300  # characters of Prolific's own words in an error
 
 
@@ -35,7 +35,7 @@ def token_of(token: str | None = None) -> str:
     """Return the token; without one, the environment's. Raises ServiceError if neither is set."""
     token = (token or os.environ.get(TOKEN_VARIABLE, "")).strip()
     if not token:
-        raise ServiceError(f"{TOKEN_VARIABLE} is not set; make a token in Prolific's settings and set it")
+        raise ServiceError(f"{TOKEN_VARIABLE} is not set; set it to a token from Prolific's settings")
     if not (token.isascii() and token.isprintable()):
         raise ServiceError(f"{TOKEN_VARIABLE} has characters that no token has; copy it again from Prolific's settings")
     return token
@@ -45,7 +45,7 @@ class Api:
     """Prolific's API with one researcher's token."""
 
     def __init__(self, token: str | None, address: str | None, pause: Callable[[float], None] = time.sleep) -> None:
-        """Token and address are the environment's where None. Raises ServiceError where they cannot be used."""
+        """None takes token and address from the environment. Raises ServiceError if they cannot be used."""
         token = token_of(token)
         address = (address or os.environ.get(ADDRESS_VARIABLE) or ADDRESS).rstrip("/")
         try:
@@ -55,7 +55,7 @@ class Api:
         except ValueError as error:
             raise ServiceError(f"{ADDRESS_VARIABLE}: {error}") from None
         if not _is_private(parts.scheme, parts.hostname):
-            raise ServiceError(f"{ADDRESS_VARIABLE} is {address!r}, which is not an https address; leave it out")
+            raise ServiceError(f"{ADDRESS_VARIABLE} is {address!r}, which is not an https address; unset it")
         self._pause = pause
         self._http = httpx.Client(
             base_url=f"{address}/api/v1/", headers={"Authorization": f"Token {token}"}, timeout=30.0
@@ -70,23 +70,25 @@ class Api:
         return self._tried("GET", path, params=dict(params or {}))
 
     def harmless(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """A POST that does no harm when it happens twice. Tried a few times; raises ServiceError."""
+        """Make a POST that may happen twice, with a few tries. Raises ServiceError."""
         return self._tried("POST", path, json=dict(body))
 
     def change(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """A call that changes something, once. Raises UncertainError, or RefusedError where it had no effect."""
+        """Make a call that changes something, once. Raises UncertainError, or RefusedError if it had no effect."""
         try:
             answer = self._http.request(method, path, json=body)
         except httpx.HTTPError as error:
             raise UncertainError(
-                f"Prolific did not answer {_what(method, path)} ({_named(error)}); run again"
+                f"Prolific did not answer {_what(method, path)} ({_named(error)}); run the command again"
             ) from None
         if answer.status_code in _PASSING or answer.is_server_error:
-            raise UncertainError(f"Prolific answered {answer.status_code} to {_what(method, path)}; run again later")
+            raise UncertainError(
+                f"Prolific answered {answer.status_code} to {_what(method, path)}; run the command again later"
+            )
         return _content(answer, method, path)
 
     def upload(self, address: str, content: bytes, content_type: str) -> None:
-        """Put a file at an address that Prolific gave for it, without the token. Tried a few times.
+        """Upload a file, without the token, to an address that Prolific gave, with a few tries.
 
         Raises ServiceError.
         """
@@ -95,7 +97,7 @@ class Api:
         except httpx.InvalidURL:
             parts = httpx.URL("")
         if not _is_private(parts.scheme, parts.host):
-            raise ServiceError("Prolific gave no https address for a file; nothing was sent there, run again later")
+            raise ServiceError("Prolific gave no https address for a file; nothing was sent, run this again later")
         trouble = ""
         for attempt in range(TRIES):
             try:
@@ -107,10 +109,10 @@ class Api:
                 trouble = f"did not answer ({_named(error)})"
             if attempt < TRIES - 1:
                 self._pause(float(2**attempt))
-        raise ServiceError(f"where Prolific takes files {trouble}, {TRIES} times; run again later")
+        raise ServiceError(f"Prolific's file server {trouble}, {TRIES} times; run the command again later")
 
     def pages(self, path: str, params: Mapping[str, str | int] | None = None) -> Iterator[dict[str, Any]]:
-        """All items of a list, every page. Raises ServiceError, also where some came or went meanwhile."""
+        """Yield all items of a list, from every page. Raises ServiceError, also if the list changed meanwhile."""
         query: dict[str, str | int] = {"page_size": PAGE, **(params or {})}
         seen: set[str] = set()
         while True:
@@ -122,11 +124,11 @@ class Api:
             following = ((answer.get("_links") or {}).get("next") or {}).get("href")
             if not following or not new:
                 break
-            # Only what is asked for changes: the token never follows a link to another host.
+            # Only the query changes: the token never follows a link to another host.
             query = dict(parse_qsl(urlsplit(str(following)).query))
         count = (answer.get("meta") or {}).get("count")
         if isinstance(count, int) and len(seen) < count:
-            raise ServiceError(f"Prolific's list of {_shown(path)} changed while it was read; run again")
+            raise ServiceError(f"Prolific's list of {_shown(path)} changed while it was read; run the command again")
 
     def _tried(self, method: str, path: str, **arguments: Any) -> dict[str, Any]:
         trouble = ""
@@ -135,7 +137,7 @@ class Api:
             try:
                 answer = self._http.request(method, path, **arguments)
             except httpx.HTTPError as error:
-                trouble = f"did not answer ({_named(error)})"
+                trouble = f"gave no answer ({_named(error)})"
             else:
                 if answer.status_code not in _PASSING and not answer.is_server_error:
                     return _content(answer, method, path)
@@ -144,17 +146,17 @@ class Api:
                 wait = float(retry_after) if retry_after.isdecimal() else wait
             if attempt < TRIES - 1:
                 self._pause(min(wait, LONGEST_PAUSE))
-        raise ServiceError(f"Prolific {trouble} to {_what(method, path)}, {TRIES} times; run again later")
+        raise ServiceError(f"Prolific {trouble} to {_what(method, path)}, {TRIES} times; run the command again later")
 
 
 def _is_private(scheme: str, host: str | None) -> bool:
-    """Return whether nobody can read the connection on its way."""
+    """Return whether the connection is private: encrypted, or on this machine."""
     return scheme == "https" or (scheme == "http" and server.is_loopback(host or ""))
 
 
 def _content(answer: httpx.Response, method: str, path: str) -> dict[str, Any]:
     if answer.status_code == httpx.codes.UNAUTHORIZED:
-        raise ServiceError(f"Prolific does not accept the token; set {TOKEN_VARIABLE} to one from its settings")
+        raise ServiceError(f"Prolific does not accept the token; set {TOKEN_VARIABLE} to a token from its settings")
     if not answer.is_success:
         raise RefusedError(f"Prolific refused {_what(method, path)} ({answer.status_code}): {_words(answer)}")
     try:
@@ -171,12 +173,12 @@ def _content(answer: httpx.Response, method: str, path: str) -> dict[str, Any]:
 def _items(answer: Mapping[str, Any], path: str) -> list[dict[str, Any]]:
     items = answer.get("results")
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-        raise ServiceError(f"Prolific's list of {_shown(path)} is no list; check {ADDRESS_VARIABLE}")
+        raise ServiceError(f"Prolific did not return a list of {_shown(path)}; check {ADDRESS_VARIABLE}")
     return items
 
 
 def _words(answer: httpx.Response) -> str:
-    """Prolific's own words in one line; ids are left out, for some are people's."""
+    """Return Prolific's own words in one line, without ids, because some are people's."""
     try:
         content = answer.json()
         message = content.get("error", content) if isinstance(content, dict) else content
@@ -219,18 +221,18 @@ STATES: dict[str, State] = {
 
 
 def plain(status: object) -> str:
-    """A state as one place of the API or another writes it, in capitals with spaces."""
+    """Return a state in capitals with spaces, however the API writes it."""
     return str(status).upper().replace("_", " ").replace("-", " ")
 
 
 def submission_of(item: dict[str, Any], posted_id: str) -> Submission:
-    """A submission as a list or the single call gives it. Raises ServiceError for a state that nobody has heard of."""
+    """Return a submission from a list or a single call. Raises ServiceError for an unknown state."""
     state = STATES.get(plain(item.get("status")))
     worker = item.get("participant_id") or item.get("participant")
     if state is None or not worker:
         status = shortened(item.get("status"))
         raise ServiceError(
-            f"Prolific calls a submission {status!r}, which this program does not know; nothing was done"
+            f"Prolific returned a submission with an unknown state ({status}) or no participant; nothing was done"
         )
     begun, ended = _moment(item.get("started_at")), _moment(item.get("completed_at"))
     taken = item.get("time_taken")

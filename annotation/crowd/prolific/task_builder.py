@@ -1,8 +1,8 @@
-"""Prolific's participants on its own page, Task Builder, for whoever has no server that they could reach.
+"""Prolific's participants on its own page, Task Builder, for researchers without a public server.
 
-A batch of ours is a data set and a batch there (`task_pages`), which cost nothing and which nobody sees before a study
-names them. So these are made first, and a half-made one that a crash left is finished or left behind; the study itself
-is made, published and paid as for rooms.
+Our batch becomes a data set and a batch on Prolific (`task_pages`), which cost nothing and which nobody sees before a
+study names them. So they are created first; after a crash, a half-made one is finished or left unused. The study itself
+is created, published and paid as for rooms.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from plumbline.identity import identity
 DATASETS, BATCHES = "data-collection/datasets", "data-collection/batches"
 PEOPLES_PAGES = "https://app.prolific.com/researcher/studies"
 FILE, CONTENT_TYPE = "batch.jsonl", "application/x-ndjson"
-POLL, LOOKS = 3.0, 200  # seconds between two looks whether Prolific is done; after so many it is asked another day
+POLL, LOOKS = 3.0, 200  # seconds between two looks at whether Prolific is done; the most looks
 
 
 class TaskBuilder(ProlificStudies):
@@ -61,7 +61,7 @@ class TaskBuilder(ProlificStudies):
         return {"data_collection_metadata": {"annotators_per_task": places}}
 
     def publish(self, posted_id: str) -> None:
-        """Publish a draft, in live mode. RefusedError where Prolific counts other places than were asked for."""
+        """Publish a draft in live mode. Raises RefusedError if Prolific counts other places than requested."""
         study = self._study_at(posted_id)
         self._refuse_other_places(study, (study.get("data_collection_metadata") or {}).get("annotators_per_task"))
         super().publish(posted_id)
@@ -71,13 +71,13 @@ class TaskBuilder(ProlificStudies):
         return f"{PEOPLES_PAGES}/{posted_id}"
 
     def _ready_batch(self, offer: Offer) -> str:
-        """The id of the batch on Prolific: found by its name, which has a hash of all that it shows, or made."""
+        """Find the batch on Prolific by its name, which has a hash of its content, or create it; return its id."""
         row, pages = row_of(offer.pairs), pages_of(self._rubric, offer)
         details = details_of(self._crowd, self._rubric, offer.batch.queue)
         shown = identity("task-builder-v1", self.mode, json.dumps([row, pages, details], sort_keys=True))
         name = f"Plumbline {self._study.name} {self.mode} {offer.batch.batch_id} {shown[:16]}"
 
-        def find() -> str | None:  # a crash can leave two: all runs take the first
+        def find() -> str | None:  # a crash can leave two; all runs take the first
             batches = self._api.pages(BATCHES, {"workspace_id": self._workspace})
             usable = [item for item in batches if item.get("name") == name and item.get("status") != "ERROR"]
             return min((str(item["id"]) for item in usable), default=None)
@@ -99,8 +99,8 @@ class TaskBuilder(ProlificStudies):
         tasks = self._api.get(f"{BATCHES}/{batch_id}").get("total_task_count")
         if tasks != 1:
             raise RefusedError(
-                f"Prolific made {shortened(tasks)} tasks of batch {offer.batch.batch_id} instead of 1, so that"
-                " participants would be dealt parts of it; nothing was offered"
+                f"Prolific made {shortened(tasks)} tasks of batch {offer.batch.batch_id} instead of 1, so participants"
+                " would get only parts of the batch; nothing was offered"
             )
         return batch_id
 
@@ -109,7 +109,7 @@ class TaskBuilder(ProlificStudies):
         body = {"name": name, "workspace_id": self._workspace, "schema": schema_of(row)}
         dataset_id = self._api.harmless(DATASETS, body).get("id")
         upload = self._api.get(f"{DATASETS}/{dataset_id}/upload-url/{FILE}")
-        # JSON and not CSV: line breaks and quotes in texts come as they are, and nothing reads a text as a formula.
+        # JSON and not CSV: it keeps line breaks and quotes in texts, and nothing reads a text as a formula.
         content = json.dumps(row, ensure_ascii=False).encode() + b"\n"
         self._api.upload(str(upload.get("upload_url")), content, str(upload.get("content_type") or CONTENT_TYPE))
         self._wait(f"{DATASETS}/{dataset_id}/imports/{upload.get('import_id')}", "COMPLETE")
@@ -125,10 +125,11 @@ class TaskBuilder(ProlificStudies):
                 return
             if status in ("ERROR", "FAILED", "PARTIAL"):
                 raise RefusedError(
-                    f"Prolific could not read a batch's texts ({status}); nothing was offered, run again"
+                    f"Prolific could not read a batch's texts ({status}); nothing was offered, run the command again"
                 )
         raise UncertainError(
-            f"Prolific is still busy with a batch's texts ({shortened(status)}); nothing was offered, run again later"
+            f"Prolific is still processing a batch's texts ({shortened(status)}); nothing was offered, run the command"
+            " again later"
         )
 
     def answers(self, submission: Submission, offer: Offer) -> Sequence[Answer]:
@@ -137,16 +138,16 @@ class TaskBuilder(ProlificStudies):
         batch_id = self._study_at(submission.posted_id).get("data_collection_id")
         if not isinstance(batch_id, str):
             raise DataError(
-                f"{where}: its batch was not offered on Task Builder; give crowd.address the address of its launch"
+                f"{where}: its batch was not offered on Task Builder; set crowd.address as it was at the launch"
             )
-        responses = [  # whose they are is said by both ids in Prolific's own client (github.com/prolific-oss/cli)
+        responses = [  # Prolific's own client has both ids (github.com/prolific-oss/cli)
             response
             for response in self._api.pages(f"{BATCHES}/{batch_id}/responses")
             if response.get("participant_id") == submission.worker
             and response.get("submission_id") in (None, "", submission.submission_id)
         ]
         if not responses or submission.submitted_at is None:
-            raise DataError(f"{where}: Prolific has no answers of it")
+            raise DataError(f"{where}: Prolific has no answers for it")
         ids = question_ids(self._rubric, offer, self._api.get(f"{BATCHES}/{batch_id}").get("batch_items"), where)
         fields = fields_of_responses(responses, ids, where)
         pools = {pair.pair_id: pair.pool for pair in offer.pairs}

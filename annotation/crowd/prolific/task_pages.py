@@ -1,8 +1,8 @@
 """A batch as Prolific's Task Builder shows it, and its answers back (docs.prolific.com/api-reference/task-builder).
 
 The whole batch is one row of data: Task Builder makes one task of a row and deals out tasks, so that every participant
-gets this one, with the pages in our order. The first page has the guidelines, each other one a pair and its questions.
-Prolific names each question by an id when the batch is made; an answer names that id, and so its pair.
+gets the same task, with the pages in our order. The first page has the guidelines, each other page a pair and its
+questions. Prolific gives each question an id when the batch is created; an answer names that id, and so its pair.
 """
 
 from __future__ import annotations
@@ -25,33 +25,33 @@ from plumbline.scales import is_fine
 from plumbline.study import Study
 from plumbline.study.crowd import CrowdSpec
 
-UNABLE = "cannot judge"  # no label and no point is called so: it has a space
+UNABLE = "cannot judge"  # the space keeps it apart from labels and points
 _SHOWN = ("dataset_field", "rich_text", "image")  # items of a page that ask nothing
 Json = dict[str, Any]
 
 
 def refuse_unshowable(study: Study, rubric: Rubric, offer: Offer) -> None:
     """Raise StudyError for a batch that Task Builder cannot show."""
-    taken = (COMMENT, SECONDS, DISCARDED, ORDER, TURN)  # what a form's fields are called beside questions
+    taken = (COMMENT, SECONDS, DISCARDED, ORDER, TURN)  # names of a form's fields beside questions
     questions = [question.asked(rubric.scale) for question in rubric.asked_questions(offer.batch.pool)]
     reasons = {
-        "orders that are drawn for each rater": drawing_of(study, offer.pairs) is not None,
-        "the words in which two texts differ (raters.difference)": study.raters.difference,
-        "known pairs that raters learn on (training)": bool(study.training),
+        "an order that is drawn for each rater": drawing_of(study, offer.pairs) is not None,
+        "the differences between two texts (raters.difference)": study.raters.difference,
+        "training pairs (training)": bool(study.training),
         "questions before the first pair (crowd.comprehension)": bool(study.crowd and study.crowd.comprehension),
         **{f"the ranking {question.name!r}": question.kind == "ranking" for question in questions},
         **{f"the slider {question.name!r}": is_fine(question.scale) for question in questions},
-        **{f"a question that is called {question.name!r}": question.name in taken for question in questions},
+        **{f"a question named {question.name!r}": question.name in taken for question in questions},
     }
     if what := next((what for what, holds in reasons.items() if holds), ""):
         raise StudyError(
-            f"{study.file}: Prolific's Task Builder cannot show {what}; take it out, or give crowd.address the https"
-            " address of a server of your own (docs/howto/prolific.md)"
+            f"{study.file}: Prolific's Task Builder cannot show {what}; remove it, or set crowd.address to the https"
+            " address of your own server (docs/howto/prolific.md)"
         )
 
 
 def row_of(pairs: Iterable[Pair]) -> dict[str, str]:
-    """A batch's texts, by the names of the data set's fields."""
+    """Return a batch's texts by the names of the data set's fields."""
     return {
         _name(number, index): field.text
         for number, pair in enumerate(pairs, 1)
@@ -109,7 +109,7 @@ def _title(text: str) -> Json:
 
 
 def _asked(rubric: Rubric, pool: str, question: Question, language: str, cannot: str) -> Json:
-    """A question as Task Builder asks it; each choice can be answered by saying that one cannot judge."""
+    """Return a question in Task Builder's form; each choice also offers "cannot judge"."""
     hint, meanings = rubric.meaning(pool, question, language)
     scaled = question.asked(rubric.scale)
     description = f"{worded(question.title, language)} {hint}".strip()
@@ -129,9 +129,9 @@ def _asked(rubric: Rubric, pool: str, question: Question, language: str, cannot:
 
 
 def fields_of_responses(responses: Iterable[Json], ids: Mapping[str, tuple[str, str]], where: str) -> dict[str, str]:
-    """One participant's responses as the fields of a form (`mturk.form`); `ids` has the pair and question of each id.
+    """Return a participant's responses as fields of a form (`mturk.form`); `ids` has each id's pair and question.
 
-    Raises DataError for an answer to another question, and for a question that is answered twice.
+    Raises DataError for an answer to an unknown question, and for a question that is answered twice.
     """
     fields: dict[str, str] = {}
     answered: set[str] = set()
@@ -156,9 +156,9 @@ def fields_of_responses(responses: Iterable[Json], ids: Mapping[str, tuple[str, 
 
 
 def question_ids(rubric: Rubric, offer: Offer, pages: object, where: str) -> dict[str, tuple[str, str]]:
-    """The pair and the question of each id in a batch's pages as Prolific gives them back.
+    """Return the pair and the question of each id in a batch's pages on Prolific.
 
-    Raises DataError for other pages than the batch's.
+    Raises DataError if the pages are not the batch's.
     """
     questions = rubric.asked_questions(offer.batch.pool)
     try:
@@ -170,13 +170,13 @@ def question_ids(rubric: Rubric, offer: Offer, pages: object, where: str) -> dic
                 for item in column["items"]
                 if item["type"] not in _SHOWN
             ]
-            for page in pages  # type: ignore[attr-defined]  # anything may have come
+            for page in pages  # type: ignore[attr-defined]  # it may have any type
         ]
     except (TypeError, KeyError):
         items = []
     kinds = ["free_text" if question.kind == "text" else "multiple_choice" for question in questions]
     if [[kind for _, kind in page] for page in items] != [[], *(kinds for _ in offer.pairs)]:
-        raise DataError(f"{where}: its batch on Prolific has other pages than this program made; was it changed there?")
+        raise DataError(f"{where}: its batch's pages on Prolific are not those that were made; was it changed there?")
     return {
         question_id: (pair.pair_id, question.name)
         for pair, page in zip(offer.pairs, items[1:], strict=True)

@@ -1,8 +1,8 @@
-"""Rooms: a batch as a dataset of our own Argilla, in a workspace of its own, and what participants answered there.
+"""Rooms: each batch is a dataset of our own Argilla, in a workspace of its own, with the participants' answers.
 
-Participants come from Prolific through the started server's pages (`plumbline_argilla.crowd`), which learn of the rooms
-from a file in the server's home. Rooms are other datasets than the study's queues: `collect` never reads them, so no
-answer counts twice.
+Participants come from Prolific through the started server's pages (`plumbline_argilla.crowd`), which read the rooms
+from a file in the server's home. Rooms are separate from the datasets of the study's queues: `collect` never reads
+them, so no answer counts twice.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ from plumbline.study import Study
 from plumbline.study.crowd import TASK_BUILDER, CrowdSpec, PlatformName
 
 VERSION = 1
-#: Argilla stops showing a pair that has so many answers. Never reached: whoever comes in the place of one who gave up,
-#: ran out of time or was rejected must see every pair, too.
+#: Argilla stops showing a pair with so many answers. It is never reached: a participant who replaces one that gave up,
+#: ran out of time or was rejected must also see every pair.
 ENOUGH = 1000
 DONE = "When you have rated all pairs: get your completion code"
 ADMITTED = "admitted.json"  #: beside the file of rooms
@@ -57,32 +57,32 @@ class Room:
     """The page where a batch is rated."""
 
     room_id: str  #: batch and mode
-    address: str  #: of the page where participants enter
-    code: str  #: what Prolific is told when all is answered
-    return_code: str  #: what it is told when a participant cannot take part
+    address: str  #: the page where participants enter
+    code: str  #: the completion code when everything is answered
+    return_code: str  #: the code for a participant who cannot take part
 
 
 @dataclass(frozen=True)
 class Progress:
     """A participant's progress."""
 
-    answered: int  #: pairs that are submitted or discarded
-    rated: int  #: of these submitted
-    pairs: int  #: of the batch
+    answered: int  #: pairs submitted or discarded
+    rated: int  #: pairs submitted
+    pairs: int  #: pairs of the batch
     last: datetime | None  #: when the last answer changed, UTC
-    consented: datetime | None  #: UTC
+    consented: datetime | None  #: when they consented, UTC
 
     @property
     def done(self) -> bool:
-        """Whether the completion code is earned."""
+        """True if the participant has earned the completion code."""
         return self.pairs > 0 and self.answered >= self.pairs and self.rated >= self.pairs / 2
 
 
 class Rooms(Protocol):
-    """The place where participants work; tests of campaigns use a simpler one."""
+    """The place where participants work; tests of campaigns use a simpler implementation."""
 
     def open(self, offer: Offer) -> Room:
-        """See that a batch can be worked on; may be called at any time."""
+        """Prepare a batch for work; may be called at any time."""
         ...
 
     def answers(self, offer: Offer, pseudonym: str) -> Sequence[Answer]:
@@ -94,7 +94,7 @@ class Rooms(Protocol):
     ) -> None:
         """Note which study of the platform a batch's participants come from, and who has a submission there.
 
-        `limits` are for platforms that keep nobody out themselves: `places` in all, and who is `out`.
+        `limits` are for platforms that cannot exclude workers: `places` in all, and the workers who are `out`.
         """
         ...
 
@@ -106,7 +106,7 @@ class Rooms(Protocol):
 def room_of(study_name: str, address: str, mode: Mode, key: bytes, batch_id: str) -> Room:
     """Return a batch's room, equal at each call; participants enter at `address`.
 
-    The codes are made with the home's key, so that nobody can guess one without having answered.
+    The codes are made with the home's key, so that nobody can guess a code without answering.
     """
     room_id = f"{batch_id}-{mode}"
 
@@ -118,10 +118,10 @@ def room_of(study_name: str, address: str, mode: Mode, key: bytes, batch_id: str
 
 
 def crowd_with_address(study: Study, mode: Mode = "sandbox") -> CrowdSpec:
-    """The study's crowd settings. Raises StudyError where they name no address, or live one that is not https."""
+    """Return the study's crowd settings. Raises StudyError without an address, or in live mode without https."""
     if study.crowd and study.crowd.on_task_builder:
         raise StudyError(
-            f"{study.file}: crowd.address is {TASK_BUILDER}, which only `--platform prolific` has; give the https"
+            f"{study.file}: crowd.address is {TASK_BUILDER}, which only `--platform prolific` offers; give the https"
             " address under which participants reach the started server"
         )
     if study.crowd is None or not study.crowd.address:
@@ -130,7 +130,7 @@ def crowd_with_address(study: Study, mode: Mode = "sandbox") -> CrowdSpec:
             " started server (docs/howto/prolific.md)"
         )
     if mode == "live" and not study.crowd.address.startswith("https://"):
-        raise StudyError(f"{study.file}: crowd.address must be https: participants' answers would be readable")
+        raise StudyError(f"{study.file}: crowd.address must be https, or others could read participants' answers")
     return study.crowd
 
 
@@ -140,10 +140,10 @@ class ArgillaRooms:
     def __init__(
         self, study: Study, mode: Mode, key: bytes, argilla: Argilla, platform: PlatformName = "prolific"
     ) -> None:
-        """Raises StudyError for an Argilla elsewhere: it has no page where participants could enter."""
+        """Raises StudyError for an Argilla elsewhere, which has no page where participants can enter."""
         if argilla.connection is None or argilla.connection.home is None:
             raise StudyError(
-                f"participants of a crowd cannot enter the Argilla at {argilla.url}; start the server of this home"
+                f"crowd participants cannot enter the Argilla at {argilla.url}; start the server of this home"
                 " (plumbline serve) and unset ARGILLA_API_URL"
             )
         self._study, self._mode, self._key, self._crowd = study, mode, key, crowd_with_address(study)
@@ -165,7 +165,7 @@ class ArgillaRooms:
         drawing = drawing_of(self._study, offer.pairs)
         if not present:  # new, or a crash came before it was marked
             give_task(self._argilla, dataset_id, self._task(offer, name), drawing)
-        # In the order of the batch: repeats come late there. Each participant sees a shuffle of their own.
+        # In the order of the batch, where repeats come late. Each participant sees a shuffle of their own.
         missing = [pair for pair in offer.pairs if pair.pair_id not in present]
         beside = Words.of(self._rubric, offer.batch.queue).beside
         send_pairs(self._argilla, dataset_id, name, missing, beside, None, drawing)
@@ -188,13 +188,13 @@ class ArgillaRooms:
             return []
         shown, questions = {pair.pair_id for pair in offer.pairs}, self._rubric.asked(offer.batch.pool)
         tasks = self._study.judging.does_tasks
-        records = list(self._argilla.records(dataset.id))  # before the orders, which are known of whoever has answered
+        records = list(self._argilla.records(dataset.id))  # before the orders: everybody who has answered has one
         answers, orders = [], Orders.of(self._argilla, dataset.id) if tasks else Orders()
         for record in records:
             for response in record.get("responses") or []:
                 if response["user_id"] == user and response["status"] in ("submitted", "discarded"):
                     if record["external_id"] not in shown:
-                        raise DataError(f"{name}: holds an answer to a pair that the batch does not have; which study?")
+                        raise DataError(f"{name}: has an answer to a pair outside its batch; is it another study's?")
                     order = orders.of_answer(user, record["external_id"])
                     answers.append(replace(_answer(record["external_id"], response, questions), **order))
         return timed(answers)
@@ -242,7 +242,7 @@ class ArgillaRooms:
                 write_private(file, json.dumps(content, indent=1) + "\n")
 
     def _name(self, room: Room) -> str:
-        # A queue's workspace ends with languages in capitals: no study's name runs into this one.
+        # A queue's workspace ends with languages in capitals, so it cannot have this name.
         return f"{self._study.name}-crowd-{room.room_id}"
 
     def _dataset(self, offer: Offer, room: Room, name: str) -> str:
@@ -297,7 +297,7 @@ class ArgillaRooms:
 
 
 def shown_first(crowd: CrowdSpec, rubric: Rubric, queue: Queue, pairs: int) -> dict[str, Any]:
-    """Return what participants see before a batch of so many pairs, in the raters' language."""
+    """Return the texts that participants see before a batch of so many pairs, in their language."""
     language = rubric.language_for(queue.language, queue.output_language)
     return {
         "records": pairs,
@@ -330,12 +330,12 @@ def read_rooms(home: server.Home) -> dict[str, dict[str, Any]]:
     except FileNotFoundError:
         return {}
     except (DataError, ValueError, KeyError, TypeError) as error:
-        raise DataError(f"{file}: damaged ({error}); move it away and run launch again, which makes it anew") from None
+        raise DataError(f"{file}: damaged ({error}); move it away and run `launch`, which writes it again") from None
     return rooms
 
 
 def read_consents(home: server.Home, room_id: str) -> dict[str, datetime]:
-    """Return the time of each participant's consent in a room, by pseudonym; none before the server has a book."""
+    """Return the time of each participant's consent in a room, by pseudonym; {} before the server has a book."""
     file = home.path / "crowd" / "entries.db"
     if not file.exists():
         return {}
@@ -351,7 +351,7 @@ def _moment(text: str) -> datetime:
 def read_admitted(file: Path) -> dict[str, dict[str, Any]]:
     """Return the participants that Prolific knows, by room.
 
-    If the file is missing or damaged there are none, and the next call writes it anew.
+    A missing or damaged file gives {}; the next call writes it again.
     """
     try:
         rooms = json.loads(file.read_text(encoding="utf-8"))["rooms"]
@@ -363,7 +363,7 @@ def read_admitted(file: Path) -> dict[str, dict[str, Any]]:
 def timed(answers: Sequence[Answer]) -> list[Answer]:
     """One participant's answers in the order of answering, each with the seconds since the one before.
 
-    The first has none, nor has one after a long pause: the same rule as for all other raters (`ratings.answers`).
+    The first answer has no time, nor has an answer after a long pause, as for all other raters (`ratings.answers`).
     """
     ordered = sorted(answers, key=lambda answer: datetime.fromisoformat(answer.submitted_at))
     for number, (before, now) in enumerate(pairwise(list(ordered)), 1):

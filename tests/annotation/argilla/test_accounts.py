@@ -72,9 +72,9 @@ def test_a_life_of_an_account(argilla: Argilla, home: server.Home, run: Run) -> 
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("simulated-ada", "the platform gives names"),
-        ("rater-7", "the platform gives names"),
-        ("owner", "the platform gives names"),
+        ("simulated-ada", "are reserved for the platform"),
+        ("rater-7", "are reserved for the platform"),
+        ("owner", "are reserved for the platform"),
         ("", "a name has 1 to 64"),
         ("a b", "a name has 1 to 64"),
         ("../x", "a name has 1 to 64"),

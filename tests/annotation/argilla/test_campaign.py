@@ -112,7 +112,7 @@ def test_another_number_of_raters_after_publishing_is_refused(argilla: Argilla, 
     study = small(variant, "morelater", transformations=["paraphrasing"])
     publish(study, argilla)
     later = small(variant, "morelater", transformations=["paraphrasing"], raters={"per_pair": 5})
-    with pytest.raises(StudyError, match="asks 3 answers a pair, raters.per_pair is now 5"):
+    with pytest.raises(StudyError, match="wants 3 answers a pair, but raters.per_pair is now 5"):
         publish(later, argilla)
 
 
@@ -344,7 +344,7 @@ def test_a_corrected_wording_reaches_the_datasets_while_nobody_has_answered(
     dataset_id = dataset(study, argilla)
     words = reworded(study, rubric_name, word=" (mended)")
     (line,) = publish(words, argilla).corrections()
-    assert line.startswith("corrected, where nobody had answered: the question 'quality' ")
+    assert line.startswith("corrected in unanswered datasets: the question 'quality' ")
     assert (
         "meaning? (1 = another " in line and "meaning? (mended) (1 = another " in line and "; the guidelines " in line
     )
@@ -359,7 +359,9 @@ def test_a_corrected_wording_reaches_the_datasets_while_nobody_has_answered(
 
     record = pending(argilla, user, dataset(study, argilla))[0]
     answer(argilla, user, record, "submitted", quality=7, fluency=5)
-    with pytest.raises(StudyError, match=r"asks .*1, 2, 3, 4, 5, 6, 7.* there are answers; give the new study another"):
+    with pytest.raises(
+        StudyError, match=r"asks .*1, 2, 3, 4, 5, 6, 7.* raters have answered; give the new study another"
+    ):
         publish(study, argilla)
     with pytest.raises(
         StudyError,

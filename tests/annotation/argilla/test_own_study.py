@@ -140,7 +140,7 @@ def test_what_nobody_recorded_is_what_was_meant_and_goes_by_what_was_recorded() 
     assert _deserved(own, pair(0), None, [quality, effort]) == {"quality": 5, "effort": 4}
     changed = own.model_copy(update={"meaning": "changed"})
     assert _deserved(changed, pair(0), None, [quality, fluency]) == {"quality": 1, "fluency": 5}
-    with pytest.raises(DataError, match="has no author's rating; only recordings carry one"):
+    with pytest.raises(DataError, match="has no author's rating; only recordings have one"):
         _deserved(EIGHT["paraphrasing"], pair(0), None, asked)
 
 

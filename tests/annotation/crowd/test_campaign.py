@@ -148,7 +148,7 @@ def test_the_limit_is_never_passed(variant: Make, site: MTurkSite) -> None:
     study = drawn(variant, crowd={**campaigns.CROWD, "share": 1.0})
     done = launch(study, site, limit=2 * 2 * UNIT + 1)  # two batches of two workers, and a cent
     assert (done.posted, done.waiting) == (2, 1)
-    assert "the next step costs $2.88, $5.76 are spent or reserved, and the limit is $5.77" in done.stopped
+    assert "the next step costs $2.88, $5.76 is already spent or reserved, and the limit is $5.77" in done.stopped
     assert site.balance - site.available == 2 * 2 * UNIT
     assert launch(study, site, limit=3 * 2 * UNIT).posted == 1
 
@@ -162,7 +162,7 @@ def test_a_rejected_worker_is_unpaid_excluded_and_replaced(variant: Make, site: 
     step(study, site, collect)
     with pytest.raises(StudyError, match="a rejection needs a reason"):
         step(study, site, lambda campaign: judging.reject(campaign, [bad], " "))
-    with pytest.raises(StudyError, match=r"submission 'other' is not of the live mturk campaign of crowd"):
+    with pytest.raises(StudyError, match=r"submission 'other' is not in the live mturk campaign of crowd"):
         step(study, site, lambda campaign: judging.reject(campaign, ["other"], "why"))
     step(study, site, lambda campaign: judging.reject(campaign, [bad], "both controls are wrong"))
     assert site.assignments[bad].feedback == "both controls are wrong"
@@ -292,7 +292,7 @@ def test_a_rehearsal_is_marked_and_goes_when_live_ratings_come(variant: Make, si
         work(study, live, hit, "somebody")
         step(study, live, collect)
         assert set(CampaignRecords.open(study).all_ratings["source"]) == {"mturk"}
-        with pytest.raises(StudyError, match="has ratings by people, and a rehearsal's would stand among them"):
+        with pytest.raises(StudyError, match="has ratings by people, which must not be mixed with a rehearsal's"):
             step(study, site, collect, "sandbox")
     modes = [(told.mode, told.states) for told in read_summaries(study)]
     assert modes == [("live", {"submitted": 1}), ("sandbox", {"submitted": 1})]

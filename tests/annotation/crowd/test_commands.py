@@ -107,7 +107,7 @@ def test_closing_says_what_is_still_owed(variant: Make, crowd: Crowd, site: MTur
     crowd(study, "collect", "--live")
     crowd(study, "approve", "--live", "--all")
     assert "0 bonuses paid" in crowd(study, "bonus", *LIVE)[1]  # a second worker may come
-    assert crowd(study, "close", "--live")[1].splitlines()[-1] == "[live mturk] 1 bonus is owed; `crowd bonus` pays"
+    assert crowd(study, "close", "--live")[1].splitlines()[-1] == "[live mturk] 1 bonus is owed; pay with `crowd bonus`"
     assert "1 bonus paid" in crowd(study, "bonus", *LIVE)[1]
     assert "owed" not in crowd(study, "close", "--live")[1]
 
@@ -119,7 +119,7 @@ def _refuse_another_machine(study: Study, crowd: Crowd, site: MTurkSite) -> None
     on_mturk = ("--platform", "mturk", "--live")
     for words in (("launch", *LIVE), ("plan", *on_mturk), ("collect", *on_mturk), ("close", "--live"), ("status",)):
         code, _, complaint = crowd(study, *words)
-        assert code == 2 and "by this one the same work would be paid again" in complaint, (words, complaint)
+        assert code == 2 and "with this one the same work would be paid again" in complaint, (words, complaint)
     assert len(site.calls) == calls
     away.replace(ledger)
 
@@ -140,7 +140,7 @@ def _refuse_ids_outside_the_ledger(study: Study) -> None:
         (["--platform", "mturk", "--live"], "--live spends money and needs a limit; add --max-cost DOLLARS"),
         (
             ["--platform", "mturk", "--live", "--max-cost", "5"],
-            "--live asks before it spends, and nobody can answer here",
+            "--live asks for confirmation before it spends, but there is no terminal here",
         ),
         (["--platform", "mturk", "--pilot", "13"], "--pilot 13: no transformation has more than 12 pairs left"),
         (
@@ -170,9 +170,7 @@ def test_no_keys_is_one_line_that_says_what_to_set(variant: Make, crowd: Crowd) 
 def test_every_line_and_every_error_says_platform_and_mode(variant: Make, crowd: Crowd, site: MTurkSite) -> None:
     study = drawn(variant)
     code, _, complaint = crowd(study, "collect", "--live", "--platform", "mturk")
-    assert (
-        code == 2 and "error: [live mturk] crowd has offered nothing here yet; begin with `crowd launch`" in complaint
-    )
+    assert code == 2 and "error: [live mturk] crowd has no batches here yet; begin with `crowd launch`" in complaint
     told = [crowd(study, "plan", "--platform", "mturk", "--live")[1], crowd(study, "launch", *LIVE)[1]]
     work = site.work(next(iter(site.hits)), "AWORKER1")
     told += [crowd(study, name, *words, "--live")[1] for name, *words in (
@@ -182,33 +180,33 @@ def test_every_line_and_every_error_says_platform_and_mode(variant: Make, crowd:
     for text in told:
         assert text and all(line.startswith("[live mturk]") for line in text.splitlines()), text
     code, _, complaint = crowd(study, "collect")
-    assert code == 2 and "crowd has no sandbox campaign yet, but a live one; add --live for that" in complaint
+    assert code == 2 and "crowd has no sandbox campaign yet, but a live one; add --live to use it" in complaint
 
 
 def test_a_submission_of_another_study_and_a_ledger_of_another_version(variant: Make, crowd: Crowd) -> None:
     study = drawn(variant)
     assert crowd(study, "launch", "--platform", "mturk")[0] == 0
     code, _, complaint = crowd(study, "approve", "3OTHERSTUDYSASSIGNMENT")
-    assert code == 2 and "is not of the sandbox mturk campaign of crowd" in complaint
+    assert code == 2 and "is not in the sandbox mturk campaign of crowd" in complaint
     database = sqlite3.connect(study.folder / "crowd.sqlite")
     database.execute("PRAGMA user_version = 9")
     database.close()
     code, _, complaint = crowd(study, "status")
-    assert code == 2 and "a ledger of version 9" in complaint
+    assert code == 2 and "the ledger has version 9" in complaint
 
 
 def test_a_study_without_a_crowd_says_what_to_add(variant: Make, crowd: Crowd) -> None:
     study = drawn(variant, crowd=None)
     code, _, complaint = crowd(study, "plan", "--platform", "mturk")
-    assert code == 2 and "asks no crowd; add `crowd: {}`" in complaint
+    assert code == 2 and "has no `crowd`; add `crowd: {}`" in complaint
 
 
 def test_all_that_a_crowd_needs_is_named_at_once(variant: Make, crowd: Crowd) -> None:
     """English is in none of PTEB's lists; a plan needs no server and no token, but one that is refused names them."""
     wanted = {
-        "mturk": ["asks no crowd", "crowd.countries says nothing of 'en'"],
+        "mturk": ["has no `crowd`", "crowd.countries says nothing of 'en'"],
         "prolific": [
-            *("asks no crowd", "crowd.countries says nothing of 'en'", "crowd.prolific_fee is missing"),
+            *("has no `crowd`", "crowd.countries says nothing of 'en'", "crowd.prolific_fee is missing"),
             *("crowd.address is missing", "PROLIFIC_TOKEN is not set"),
         ],
     }
@@ -219,7 +217,7 @@ def test_all_that_a_crowd_needs_is_named_at_once(variant: Make, crowd: Crowd) ->
             *lines, last = complaint.splitlines()
             assert code == 2 and not said and len(lines) == len(missing)
             assert all(what in line for what, line in zip(missing, lines, strict=True))
-            assert f"{len(missing)} things are missing" in last and f"docs/howto/{platform}.md" in last
+            assert f"{len(missing)} settings are missing" in last and f"docs/howto/{platform}.md" in last
     nearly = drawn(variant, crowd=CROWD)
     code, said, _ = crowd(nearly, "plan", "--platform", "prolific", PROLIFIC_TOKEN="")
     address, token = said.splitlines()[-2:]

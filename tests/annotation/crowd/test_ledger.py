@@ -116,11 +116,13 @@ def test_the_file_is_for_its_owner_alone(tmp_path: Path) -> None:
 def test_another_version_another_study_and_a_damaged_file_are_refused(tmp_path: Path) -> None:
     with opened(tmp_path):
         pass
-    with pytest.raises(DataError, match="the ledger of study 'demo', not of 'other'"):
+    with pytest.raises(DataError, match="the ledger belongs to study 'demo', not to 'other'"):
         Ledger(tmp_path / "crowd.sqlite", "other", "mturk", "live")
     with sqlite3.connect(tmp_path / "crowd.sqlite") as database:
         database.execute("PRAGMA user_version = 9")
-    with pytest.raises(DataError, match="a ledger of version 9, this program reads 1; use the program that wrote it"):
+    with pytest.raises(
+        DataError, match="the ledger has version 9, but this program reads version 1; use the program that wrote it"
+    ):
         opened(tmp_path)
     broken = tmp_path / "broken.sqlite"
     broken.write_bytes(b"no database at all, but long enough to look like one" * 20)

@@ -240,7 +240,7 @@ def test_who_gives_up_is_returned_and_their_place_is_free(site: Site, home: serv
     [
         ("", "is empty"),
         ("ada1\nada2\n", "has no column 'participantId' or 'participant'"),
-        ("Participant\n=cmd()\n", "line 2: '=cmd()' in column 'Participant' is no participant's id"),
+        ("Participant\n=cmd()\n", "line 2: '=cmd()' in column 'Participant' is not a participant's id"),
         ('participantid\n"a', "cannot be read as a CSV"),
     ],
 )

@@ -40,7 +40,7 @@ def test_fees_are_twenty_percent_and_forty_from_the_tenth_worker() -> None:
     assert platform.cost("mturk", 1000, 10, crowd) == 10 * 1400
     assert platform.fee("mturk", 1, 3, crowd) == 1  # a fifth of a cent: the least fee is a cent
     assert platform.fee("prolific", 1000, 3, crowd) == 333
-    with pytest.raises(StudyError, match=r"crowd.prolific_fee is missing: add the share"):
+    with pytest.raises(StudyError, match=r"crowd.prolific_fee is missing: add Prolific's share"):
         platform.fee("prolific", 1000, 3, CrowdSpec())
 
 

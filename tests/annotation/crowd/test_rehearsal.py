@@ -112,7 +112,7 @@ def test_the_limit_is_practised_and_live_is_refused(variant: Make, crowd: Crowd)
     code, _, complaint = crowd(study, "launch", *PLAY, "--live")
     assert code == 2 and "a rehearsal is never live" in complaint
     code, out, complaint = crowd(study, "launch", "--platform", "rehearsal", "--max-cost", "6.01", "--yes")
-    assert "2 batches offered now" in out and "$6.00 are spent or reserved, and the limit is $6.01" in complaint
+    assert "2 batches offered now" in out and "$6.00 is already spent or reserved, and the limit is $6.01" in complaint
 
 
 def test_a_rehearsal_never_stands_beside_people(variant: Make, crowd: Crowd, site: MTurkSite) -> None:  # noqa: F811
@@ -122,9 +122,11 @@ def test_a_rehearsal_never_stands_beside_people(variant: Make, crowd: Crowd, sit
     code, _, complaint = crowd(study, "launch", "--platform", "mturk", "--live", "--max-cost", "50", "--yes")
     assert code == 2 and "--platform rehearsal --forget" in complaint and not site.hits
     code, _, complaint = crowd(study, "plan", "--platform", "mturk", "--live")
-    assert code == 2 and "its ratings are a rehearsal's; first take it out: `plumbline crowd close" in complaint
+    assert (
+        code == 2 and "its ratings are a rehearsal's; remove the rehearsal first: `plumbline crowd close" in complaint
+    )
     code, out, _ = crowd(study, "close", "--platform", "rehearsal", "--forget")
-    assert code == 0 and "taken out with all else of the rehearsal" in out
+    assert code == 0 and "and everything else of the rehearsal removed" in out
     assert not len(CampaignRecords.open(study).all_ratings) and not (study.scratch / "rehearsal.json").exists()
     assert crowd(study, "launch", "--platform", "mturk", "--live", "--max-cost", "50", "--yes")[0] == 0
     (hit,) = site.hits
@@ -218,5 +220,5 @@ def test_a_study_that_people_rated_takes_no_rehearsal(variant: Make) -> None:
     platform = MadeUpCrowd(study)
     with Ledger(study.scratch / LEDGER, study.name, "rehearsal", "sandbox") as ledger:
         campaign = CrowdCampaign(study, platform, ledger, campaigns.KEY, 10**6)
-        with pytest.raises(StudyError, match="has no submission|not of the REHEARSAL campaign"):
+        with pytest.raises(StudyError, match="has no submission|not in the REHEARSAL campaign"):
             judging.approve(campaign, ["REHEARSAL-00001"])

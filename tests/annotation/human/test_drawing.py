@@ -88,7 +88,7 @@ def test_every_type_is_drawn_and_worded(tmp_path: Path) -> None:
         task = tasks[one.task]
         assert list(one.candidates) == sorted(one.shown) and len(one.candidates) == task.candidates
         assert bool(one.pair_id) != bool(one.records) and len(one.records) in (0, task.candidates)
-    assert any("12 candidates each, a right one always" in line for line in task_lines(read_tasks(study)))
+    assert any("12 candidates each, always with a right one" in line for line in task_lines(read_tasks(study)))
 
 
 def test_a_balanced_draw_has_as_many_of_each_label_and_follows_its_seed(tmp_path: Path) -> None:
@@ -214,25 +214,25 @@ BAD: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
         "bare numbers",
         {"data": "classes"},
         {"classes": [{**one, "label": i % 2} for i, one in enumerate(CLASSES)]},
-        "the label '0' is a number, which says nothing to people",
+        "the label '0' is a number, which tells people nothing",
     ),
     (
         "words for no label",
         {"data": "classes", "labels": {"coffee": "Coffee"}},
         {},
-        "no label 'coffee'; its labels are bee, oak, sea, tea",
+        "no label 'coffee'; the labels are bee, oak, sea, tea",
     ),
     (
         "gold off the scale",
         {"data": "alike", "scale": [1, 4]},
         {},
-        "gold goes from 0 to 5, and people are asked from 1 to 4",
+        "gold scores go from 0 to 5, but people answer from 1 to 4",
     ),
     ("a scale of no points", {"data": "summaries", "scale": [1, 12]}, {}, "11 points at most"),
-    ("a key of another type", {"data": "alike", "labels": {"1": "one"}}, {}, "labels says nothing of sts, only of"),
-    ("candidates of texts", {"data": "classes", "candidates": 7}, {}, "candidates says nothing of classification"),
+    ("a key of another type", {"data": "alike", "labels": {"1": "one"}}, {}, "labels has no effect on sts, only on"),
+    ("candidates of texts", {"data": "classes", "candidates": 7}, {}, "candidates has no effect on classification"),
     ("nothing to balance", {"data": "alike", "balance": "label"}, {}, "sts has no labels to balance"),
-    ("no such language", {"data": "alike", "languages": ["fra"]}, {}, "no item in fr; it has en"),
+    ("no such language", {"data": "alike", "languages": ["fra"]}, {}, "no item in fr; its languages are en"),
     ("no relevant one", {"data": "search"}, {"search": [{**row, "positive": [" "]} for row in SEARCH]}, "positive"),
     ("no instructions", {"data": "alike", "instructions": "gone.yaml"}, {}, "gone.yaml; correct `instructions`"),
     (
@@ -286,7 +286,7 @@ def test_tasks_that_the_study_says_otherwise_by_now_are_refused(tmp_path: Path) 
     other = [{**row, "score": 5 - int(str(row["score"]))} for row in PAIRS]
     for changed, data in (({**task, "raters": 2}, None), (task, {"alike": other})):
         with pytest.raises(
-            StudyError, match="task 'alike' was offered to people, and its settings, instructions or gold"
+            StudyError, match="task 'alike' was offered to people, but its settings, instructions or gold"
         ):
             draw_sample(study_of(tmp_path, changed, data=data))
     with pytest.raises(StudyError, match="other settings; people were asked already: undo the change, or"):

@@ -148,7 +148,7 @@ def test_half_answered_tasks_count_as_far_as_they_go_and_are_told() -> None:
     ]  # fmt: skip
     (line,) = lines_of([task], found.answers, {"t": Counter({"drafts": 1, "discarded": 1})})
     assert line == (
-        "t (x): 1 of 3 items by 2 raters or more, 2 by any; 2 raters; cannot tell: 1 of 3 answers; not counted:"
+        "t (x): 1 of 3 items have 2 raters or more, 2 have some; 2 raters; cannot tell: 1 of 3 answers; not counted:"
         " drafts 1, discarded 1"
     )
 
@@ -157,7 +157,7 @@ def test_a_task_that_nobody_has_begun_is_told_and_stops_nobody() -> None:
     task, nothing = task_of("label"), ratings([])
     found = answered([task], [item_of("1")], {"t": counting_ratings(nothing, task.raters)})
     assert found.answers == [] and lines_of([task], [], {"t": Counter()}) == [
-        "t (x): 0 of 3 items by 2 raters or more, 0 by any; 0 raters; cannot tell: 0 of 0 answers"
+        "t (x): 0 of 3 items have 2 raters or more, 0 have some; 0 raters; cannot tell: 0 of 0 answers"
     ]
 
 

@@ -37,8 +37,8 @@ LIMITS: list[tuple[str, dict[str, Any], list[Any], str]] = [
         ALIKE,
         "raters cannot tell the label 'Bee' and the label 'bee' apart; write other words",
     ),
-    ("alike", {}, [{**row, "score": 2} for row in PAIRS], "all 6 drawn items have the gold 2"),
-    ("alike", {}, [{**row, "score": -1} for row in PAIRS], "none of its 12 items has gold (-1, or nothing)"),
+    ("alike", {}, [{**row, "score": 2} for row in PAIRS], "all 6 drawn items have the same gold score (2)"),
+    ("alike", {}, [{**row, "score": -1} for row in PAIRS], "none of its 12 items has gold (all are -1 or empty)"),
     (
         "classes",
         {},
@@ -68,9 +68,14 @@ LIMITS: list[tuple[str, dict[str, Any], list[Any], str]] = [
         "classes",
         {},
         [{**row, "label": f"{row['label']} " * 150} for row in CLASSES],
-        "characters, and a button takes 500",
+        "characters, but a button takes 500",
     ),
-    ("summaries", {}, [{**row, "relevance": [3, 3, 3]} for row in SUMMARIES], "all 6 drawn items have the gold 3"),
+    (
+        "summaries",
+        {},
+        [{**row, "relevance": [3, 3, 3]} for row in SUMMARIES],
+        "all 6 drawn items have the same gold score (3)",
+    ),
 ]
 
 
@@ -157,10 +162,10 @@ def test_people_are_asked_on_another_scale_than_gold_where_the_data_set_says_its
     """Ranks do not care. A simulated rater who never errs says gold on people's scale: .25 of 0 to 1 is 2 of 1 to 5."""
     rows = [{**row, "score": k % 5 / 4} for k, row in enumerate(PAIRS)]
     task = {"data": "alike", "items": 12, "scale": [1, 5]}
-    with pytest.raises(StudyError, match=r"people are asked from 1 to 5; write .* `gold_scale` of 'alike' under"):
+    with pytest.raises(StudyError, match=r"people answer from 1 to 5; write .* `gold_scale` of 'alike' under"):
         draw_sample(study_of(tmp_path, task, data={"alike": rows}))
     hundreds = [{**row, "score": 25 * k} for k, row in enumerate(PAIRS)]
-    with pytest.raises(StudyError, match=r"from 1 to 5; say what gold's scale is"):  # no scale has 276 points
+    with pytest.raises(StudyError, match=r"from 1 to 5; give gold's own scale"):  # no scale has 276 points
         draw_sample(study_of(tmp_path, task, data={"alike": hundreds}))
     study = study_of(tmp_path, task, data={"alike": rows})
     content = yaml.safe_load(study.file.read_text())
@@ -176,5 +181,5 @@ def test_people_are_asked_on_another_scale_than_gold_where_the_data_set_says_its
     assert [value - 1 for value in answers["value"]] == [4 * rows[int(item)]["score"] for item in answers["item"]]
     content["datasets"][0]["gold_scale"] = [0, 0.5]
     study.file.write_text(yaml.safe_dump(content))
-    with pytest.raises(StudyError, match="gold_scale is 0 to 0.5; correct it"):
+    with pytest.raises(StudyError, match="gold_scale is 0 to 0.5; correct gold_scale"):
         draw_sample(load_study(study.file, study.folder.parent))

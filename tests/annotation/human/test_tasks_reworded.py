@@ -71,7 +71,7 @@ def test_a_newer_versions_instructions_change_nothing_for_people_or_models(tmp_p
     status = read_status(Evidence.open(study), datetime.now(UTC))
     assert (status.warnings, status.rules_changed) == ((), False)
     (line,) = [one for one in status.notes if "prompts/human/" in one]
-    assert "other instructions by now for alike, search, classes; people and models" in line
+    assert "have changed for alike, search, classes; people and models" in line
     assert line.endswith("that the tasks were drawn with")
 
 
@@ -82,7 +82,7 @@ def test_tasks_that_were_offered_stay_and_others_are_drawn_with_the_newer_instru
     draw_sample(study)
     reword(prompts / "sts.yaml")
     (line,) = reworded_lines(study)
-    assert line.endswith(f"; to take the others, run `{study.command('annotation sample')}` again")
+    assert line.endswith(f"; to use the new ones, run `{study.command('annotation sample')}` again")
     assert load_rubric(study).questions[0].title["en"] == "How close are the two texts in meaning?"
     pairs = draw_sample(study)
     assert load_rubric(study).questions[0].title["en"] == "New How close are the two texts in meaning?"
@@ -90,7 +90,7 @@ def test_tasks_that_were_offered_stay_and_others_are_drawn_with_the_newer_instru
     reword(prompts / "sts.yaml")
     assert draw_sample(study) == pairs
     assert load_rubric(study).questions[0].title["en"] == "New How close are the two texts in meaning?"
-    with pytest.raises(StudyError, match="change of their file or of `wordings`.*; people were asked already"):
+    with pytest.raises(StudyError, match="in their file, by `wordings`.*; people were asked already"):
         read_tasks(study_of(tmp_path, TASK, wordings=["de"]))
 
 
@@ -102,13 +102,13 @@ def test_a_studys_own_instructions_and_languages_stay(tmp_path: Path, prompts: P
     study = made(wordings=["de"])
     draw_sample(study)
     begin_offering(CampaignRecords.open(study), ARGILLA, rubric := load_rubric(study))
-    with pytest.raises(StudyError, match="change of their file or of `wordings`.*; people were asked already"):
+    with pytest.raises(StudyError, match="in their file, by `wordings`.*; people were asked already"):
         read_tasks(made())
     newer_version(prompts)
     assert load_rubric(made(wordings=["de"])) == rubric
     reword(own)
     for ask in (read_tasks, load_rubric):
-        with pytest.raises(StudyError, match="change of their file or of `wordings`.*; people were asked already"):
+        with pytest.raises(StudyError, match="in their file, by `wordings`.*; people were asked already"):
             ask(study)
 
 
@@ -119,7 +119,7 @@ def test_offered_tasks_are_not_drawn_again_with_other_instructions_of_the_study(
     draw_sample(study)
     begin_offering(CampaignRecords.open(study), ARGILLA, load_rubric(study))
     reword(own)
-    with pytest.raises(StudyError, match="offered to people, and its settings, instructions or gold are others now"):
+    with pytest.raises(StudyError, match="offered to people, but its settings, instructions or gold have changed"):
         draw_sample(study)
 
 
@@ -131,5 +131,5 @@ def test_records_that_kept_a_hash_alone_go_on_with_the_same_instructions(tmp_pat
     assert load_rubric(study) == rubric and read_tasks(study) == tasks
     reword(prompts / "sts.yaml")
     assert reworded_lines(study) == []
-    with pytest.raises(StudyError, match="by another version of Plumbline where an early one drew it; run"):
+    with pytest.raises(StudyError, match="or with Plumbline.s version if an early one drew the task; run"):
         load_rubric(study)

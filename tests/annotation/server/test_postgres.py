@@ -138,7 +138,7 @@ def test_a_backup_while_people_rate_is_restored_and_what_was_there_is_kept(site:
         again.raters[0].rate(campaign, "p1", 2)
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "argilla.db").touch()
-    with pytest.raises(DataError, match="a backup of postgresql, but .* uses sqlite"):
+    with pytest.raises(DataError, match="this backup is of postgresql, but .* uses sqlite"):
         restore(Home(tmp_path / "home"), file)
 
 

@@ -1,10 +1,10 @@
-"""What Plumbline adds to `argilla_embedded`, the Argilla server that runs in an environment of its own.
+"""Plumbline's additions to `argilla_embedded`, the Argilla server that runs in an environment of its own.
 
-    install    what the server calls at its start
-    crowd      where crowd participants enter and get their completion code; crowd_pages, crowd_html, crowd_book
+    install    the function that the server calls at its start
+    crowd      pages where crowd participants enter and get their completion code; crowd_pages, crowd_html, crowd_book
     rate       the rating page as text (rate.html, rate.js, rate.css)
     work_page  an annotator's own page over all datasets (work.html, work.js)
-    entries    each annotator's own order of an item's candidates; owners learn which
+    entries    each annotator's own order of an item's candidates, which owners can read
 
 It imports argilla_embedded and argilla_server, never the platform.
 """

@@ -1,12 +1,12 @@
-"""Where participants of a crowd platform enter, and where they get their completion code.
+"""Pages where participants of a crowd platform enter and get their completion code.
 
-    GET  /crowd/enter/<room>?PROLIFIC_PID=..&STUDY_ID=..&SESSION_ID=..   consent, questions; or what is left to do
+    GET  /crowd/enter/<room>?PROLIFIC_PID=..&STUDY_ID=..&SESSION_ID=..   consent, questions; or the remaining work
     POST /crowd/enter/<room>                                             an account, made once, and Argilla's session
     GET  /crowd/done/<room>                                              the code, once every pair is answered
 
-Rooms are made by the platform (`annotation.crowd.rooms`), which leaves them in the home's `crowd/rooms.json`. A
-participant's id becomes a pseudonym at once and is never written. The form has a signed ticket, which works once.
-Where people come by a link, ticket and cookie carry their id in their own browser, since the link at the end needs it.
+The platform makes the rooms (`annotation.crowd.prolific.workspaces`) and writes them to the home's `crowd/rooms.json`.
+A participant's id becomes a pseudonym at once and is never written. The form has a signed ticket, which works once. If
+people come by a link, ticket and cookie carry their id in their own browser, because the link at the end needs it.
 Passwords are drawn and never told to anyone.
 """
 
@@ -59,13 +59,13 @@ LEAST_RATED = 0.5
 MOST_BYTES, MOST_FIELDS = 8192, 20
 COOKIE, COOKIE_SECONDS = "plumbline_crowd", 2 * 86400
 USED = (
-    "This page has been used already, or is too old. Please open the study from Prolific once more: nothing of what you"
-    " have answered is lost."
+    "This page has been used already, or is too old. Please open the study from Prolific again: your answers are not"
+    " lost."
 )
 
 
-UNLIKE_PROLIFIC = "Please open this page from Prolific: the link lacks what Prolific adds to it."
-UNLIKE_LINK = "Please open this page by the link that you were given: it lacks who you are, or was changed."
+UNLIKE_PROLIFIC = "Please open this page from Prolific: this link lacks the ids that Prolific adds to it."
+UNLIKE_LINK = "Please open this page by the link that you were given: this one lacks your id, or was changed."
 
 
 SHARED = "This link has been used by somebody else. Please open the study from Prolific."
@@ -81,7 +81,7 @@ class RefusedError(Exception):
 
 
 def pseudonym(key: bytes, study: str, platform: str, worker: str) -> str:
-    """The same as the platform's `annotation.names.worker_pseudonym`."""
+    """Return the same pseudonym as the platform's `annotation.names.worker_pseudonym`."""
     digest = hmac.new(key, "\0".join((study, platform, worker)).encode(), hashlib.sha256)
     return f"worker-{digest.hexdigest()[:12]}"
 
@@ -97,7 +97,7 @@ def mount(app: FastAPI, secret: str, recent: Recent) -> None:
 
 
 def answered(handler: Callable[[Request], Awaitable[HTMLResponse]]) -> Callable[[Request], Awaitable[HTMLResponse]]:
-    """The handler, with a page for what it refuses."""
+    """Wrap a handler so that a refusal becomes a page."""
 
     async def handle(request: Request) -> HTMLResponse:
         try:
@@ -118,7 +118,7 @@ class Entrance:
         self._rooms, self._admitted = Rooms(folder / "rooms.json"), Rooms(folder / "admitted.json")
 
     async def show(self, request: Request) -> HTMLResponse:
-        """What a participant who comes from Prolific sees."""
+        """Show the next page to a participant who comes from the crowd platform."""
         room_id, room = self._room(request)
         names = room.get("parameters", PARAMETERS)
         pid, *others = (request.query_params.get(name, "") if name else "" for name in names)
@@ -131,9 +131,9 @@ class Entrance:
         return await self._next_page(room_id, room, worker, session, pid if linked(room) else "")
 
     def _session(self, room_id: str, room: dict[str, Any], key: bytes, pid: str, study: str, session: str) -> str:
-        """What stands for the platform's session. Raises RefusedError for a live room that this study does not have.
+        """Return a stand-in for the platform's session. Raises RefusedError for a live room of another study.
 
-        A platform without sessions has one for each participant. A link of a mailing list is signed for its person.
+        Without sessions of the platform, each participant has one. A mailing list's link is signed for its person.
         """
         if not room_id.endswith("-live"):
             return ""  # a rehearsal is tried out with made-up ids
@@ -148,7 +148,7 @@ class Entrance:
         return hmac.new(key, f"session\0{session}".encode(), hashlib.sha256).hexdigest()
 
     async def let_in(self, request: Request) -> HTMLResponse:
-        """Note the consent, judge the answers, make the account where it is missing, and sign the browser in."""
+        """Record the consent, check the answers, create the account if missing, and sign the browser in."""
         room_id, room = self._room(request)
         if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
             raise RefusedError(403, "This form was sent from another site.")
@@ -177,11 +177,11 @@ class Entrance:
         return pages.sign_in(room, accounts.generate_user_token(user), expires, pages.pairs_page(room), headers)
 
     def _admit(self, room_id: str, room: dict[str, Any], worker: str, session: str) -> None:
-        """Give a new participant a place. Raises RefusedError where there is none for who Prolific does not know yet.
+        """Give a new participant a place. Raises RefusedError if none is left for people unknown to Prolific.
 
-        An id can be made up. So a session is one participant's; an address brings few newcomers in an hour; and who is
-        not among the submissions at Prolific when these are looked at holds a place for some hours only. Who is there
-        gets one in any case.
+        An id can be made up. So a session belongs to one participant, an address may bring few newcomers an hour, and
+        a participant who is not among Prolific's submissions holds a place only for some hours. Participants with a
+        submission always get a place.
         """
         if session and not self._entries.owns(session, room_id, worker):
             raise RefusedError(403, said(room, SHARED))
@@ -193,7 +193,7 @@ class Entrance:
             raise RefusedError(503, said(room, FULL))
 
     def _refuse_beyond(self, room_id: str, room: dict[str, Any], worker: str, known: frozenset[str]) -> None:
-        """Raise RefusedError for who is kept out, or more than there are places, where no platform sees to that."""
+        """Raise RefusedError for excluded participants or too many, if the platform itself does not limit them."""
         limits = self._limits(room_id)
         if worker in known or "places" not in limits:
             return
@@ -203,25 +203,25 @@ class Entrance:
             raise RefusedError(503, said(room, FULL))
 
     async def done(self, request: Request) -> HTMLResponse:
-        """The completion code, or how much is left."""
+        """Show the completion code, or the number of pairs left."""
         _, room = self._room(request)
         known = self._seal.open("worker", request.cookies.get(COOKIE, ""))
         if known is None or known[2][:2] != [room["study"], room["platform"]]:
             raise RefusedError(
-                403, said(room, "Please open the study from Prolific once more in this browser, and then this page.")
+                403, said(room, "Please open the study from Prolific again in this browser, and then this page.")
             )
         left, rated = await self._answered(room, known[2][2])
         return pages.unfinished(room, left) if left else self._end(room, rated, (*known[2], "")[3])
 
     def _end(self, room: dict[str, Any], rated: int, person: str) -> HTMLResponse:
-        """The completion code, for who has rated enough of what was answered."""
+        """Show the completion code to participants who have rated enough pairs."""
         least = math.ceil(int(room["records"]) * LEAST_RATED)
         return pages.finished(room, person) if rated >= least else pages.too_few_rated(room, rated, least)
 
     async def _next_page(
         self, room_id: str, room: dict[str, Any], worker: str, session: str, person: str
     ) -> HTMLResponse:
-        """The page that suits how a participant stands; `person` is the id where the end of a link wants it."""
+        """Return the page for a participant's state; `person` is the id if the link at the end needs it."""
         entry: Entry = self._entries.entry(room_id, worker)
         if entry.state == "out":
             return pages.sent_back(room)
@@ -233,7 +233,7 @@ class Entrance:
         return pages.entrance(room_id, room, questions, ticket, again=any(entry.missed))
 
     async def _answered(self, room: dict[str, Any], worker: str) -> tuple[int, int]:
-        """How many pairs of the room a participant has neither submitted nor discarded, and how many are submitted."""
+        """Count the room's pairs that a participant has neither submitted nor discarded, and the submitted ones."""
         counted = (
             select(Response.status, func.count(Response.id))
             .join(Record, Response.record_id == Record.id)
@@ -247,7 +247,7 @@ class Entrance:
         return max(0, int(room["records"]) - rated - discarded), rated
 
     async def _account(self, room: dict[str, Any], worker: str) -> User:
-        """The participant's account, a member of the room's workspace; made where it is missing."""
+        """Return the participant's account, a member of the room's workspace; create it if missing."""
         try:
             return await self._account_made(room, worker)
         except IntegrityError:  # another process has just made it
@@ -286,7 +286,7 @@ class Entrance:
             raise RefusedError(503, "This study cannot be opened at the moment. Please try again later.") from None
 
     def _known(self, room_id: str) -> tuple[str, frozenset[str]]:
-        """The study of Prolific that a room belongs to, where that is known, and who has a submission there."""
+        """Return a room's study on Prolific, if known, and the participants with a submission there."""
         try:
             found = self._admitted.all().get(room_id, {})
             return str(found.get("study", "")), frozenset(found.get("workers", ()))
@@ -295,7 +295,7 @@ class Entrance:
             return "", frozenset()
 
     def _limits(self, room_id: str) -> dict[str, Any]:
-        """How many may come into a room, and who may not; nothing where a platform sees to that."""
+        """Return a room's places and excluded participants; {} if the platform limits them itself."""
         try:
             return dict(self._admitted.all().get(room_id, {}))
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
@@ -303,24 +303,24 @@ class Entrance:
 
 
 def linked(room: Mapping[str, Any]) -> bool:
-    """Whether people come by a link, and not from Prolific's API."""
+    """Return whether people come by a link, and not from Prolific's API."""
     return bool(room["platform"] == "link")
 
 
 def signature(key: bytes, room_id: str, person: str) -> str:
-    """What a personal link is signed with; the same as `annotation.crowd.link.signature`."""
+    """Return the signature of a personal link, the same as `annotation.crowd.link.signature`."""
     return hmac.new(key, "\0".join(("link-v1", room_id, person)).encode(), hashlib.sha256).hexdigest()[:32]
 
 
 async def made(session: AsyncSession, worker: str) -> User:
-    """A new annotator whose password nobody knows."""
+    """Create an annotator whose password nobody knows."""
     drawn = await run_in_threadpool(accounts.hash_password, secrets.token_urlsafe(32))
     user = User(first_name="Participant", username=worker, role=UserRole.annotator, password_hash=drawn)
     return await user.save(session)
 
 
 async def small_form(request: Request) -> dict[str, str]:
-    """The fields of a form; each once. RefusedError where it is larger than any of ours."""
+    """Read the fields of a form, each once. Raises RefusedError if it is larger than any of ours."""
     body = b""
     async for part in request.stream():
         body += part
@@ -334,5 +334,5 @@ async def small_form(request: Request) -> dict[str, str]:
 
 
 def chosen(value: str) -> int | None:
-    """The number of an option, None for what is none."""
+    """Parse the number of an option; None for anything else."""
     return int(value) if re.fullmatch("[0-9]{1,3}", value) else None

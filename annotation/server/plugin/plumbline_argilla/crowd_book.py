@@ -1,6 +1,6 @@
-"""What the server remembers of participants: who consented when, which questions they missed, which tickets are used.
+"""The server's records of participants: times of consent, wrong answers to questions, and used tickets.
 
-`crowd/entries.db` in the home. Participants stand there by pseudonym alone: no id of a platform is ever kept.
+They are in `crowd/entries.db` in the home, by pseudonym only: no id of a platform is ever kept.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-ATTEMPTS = 2  #: at each question; Prolific wants that many
+ATTEMPTS = 2  #: at each question; Prolific requires that many
 TICKET_SECONDS = 2 * 3600
-#: So long who consented holds a place in the room without the platform's word that they take part.
+#: Seconds that a participant who consented holds a place before the platform confirms that they take part.
 HELD_SECONDS = 6 * 3600
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS entries (
@@ -34,14 +34,14 @@ CREATE TABLE IF NOT EXISTS used (nonce TEXT PRIMARY KEY, expires REAL NOT NULL);
 
 @dataclass(frozen=True)
 class Entry:
-    """How one participant stands in one room."""
+    """A participant's state in a room."""
 
-    state: str = "new"  #: new; in: may work; out: missed a question too often
-    missed: tuple[int, ...] = ()  #: times, by question
-    right: tuple[bool, ...] = ()  #: by question
+    state: str = "new"  #: new; in: may work; out: answered a question wrong too often
+    missed: tuple[int, ...] = ()  #: wrong answers, by question
+    right: tuple[bool, ...] = ()  #: whether it was answered right, by question
 
     def open_questions(self, number: int) -> list[int]:
-        """The questions that are still to be answered, of so many."""
+        """Return the questions that are still open, of so many."""
         return [place for place in range(number) if not (place < len(self.right) and self.right[place])]
 
 
@@ -56,7 +56,7 @@ class Book:
 
     @contextlib.contextmanager
     def changing(self) -> Iterator[None]:
-        """No other process writes between what is read and what is written inside; what was written stays."""
+        """Keep other processes from writing inside the block; writes before an error stay."""
         self._database.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -65,7 +65,7 @@ class Book:
                 self._database.execute("COMMIT")
 
     def entry(self, room: str, worker: str) -> Entry:
-        """How a participant stands."""
+        """Return a participant's state."""
         row = self._database.execute(
             "SELECT state, questions FROM entries WHERE room = ? AND worker = ?", (room, worker)
         ).fetchone()
@@ -75,7 +75,7 @@ class Book:
         return Entry(row[0], tuple(missed), tuple(right))
 
     def judge(self, room: str, worker: str, right: Sequence[int], given: Sequence[int | None]) -> Entry:
-        """Note a consent with answers to the questions that were open; how the participant stands then."""
+        """Record a consent with answers to the open questions; return the participant's new state."""
         before = self.entry(room, worker)
         if before.state != "new":
             return before
@@ -93,38 +93,38 @@ class Book:
         return Entry(state, tuple(missed), tuple(known))
 
     def strangers(self, room: str, known: Collection[str]) -> int:
-        """How many consented of late of whom the platform has not said that they take part."""
+        """Count the people who consented lately and whom the platform has not confirmed."""
         since = (datetime.now(UTC) - timedelta(seconds=HELD_SECONDS)).isoformat(timespec="seconds")
         rows = self._database.execute("SELECT worker FROM entries WHERE room = ? AND consented_at > ?", (room, since))
         return sum(worker not in known for (worker,) in rows)
 
     def owns(self, session: str, room: str, worker: str) -> bool:
-        """Whether a session is this participant's; it is from now on where nobody has come with it."""
+        """Return whether a session is this participant's; an unused session becomes theirs."""
         self._database.execute("INSERT OR IGNORE INTO sessions VALUES (?, ?, ?)", (session, room, worker))
         found = self._database.execute("SELECT room, worker FROM sessions WHERE session = ?", (session,)).fetchone()
         return tuple(found) == (room, worker)
 
     def use(self, nonce: str, expires: float) -> bool:
-        """Whether a ticket is used for the first time; it is used from now on."""
+        """Return whether a ticket is used for the first time, and mark it as used."""
         self._database.execute("DELETE FROM used WHERE expires < ?", (time.time(),))
         done = self._database.execute("INSERT OR IGNORE INTO used VALUES (?, ?)", (nonce, expires))
         return done.rowcount == 1
 
 
 class Seal:
-    """Values that only this server can have written: tickets in forms, and the cookie of who is at work."""
+    """Values that only this server can have written: tickets in forms, and the cookie of a participant at work."""
 
     def __init__(self, secret: str) -> None:
         self._key = hmac.new(secret.encode(), b"plumbline-crowd-v1", hashlib.sha256).digest()
 
     def close(self, kind: str, *values: str, seconds: float) -> str:
-        """Sealed values of a kind, good for so long; each has a number of its own."""
+        """Seal values of a kind, valid for so many seconds, with a number of their own."""
         content = json.dumps([kind, time.time() + seconds, secrets.token_hex(8), *values])
         body = base64.urlsafe_b64encode(content.encode()).decode("ascii")
         return f"{body}.{self._sign(body)}"
 
     def open(self, kind: str, sealed: str) -> tuple[float, str, list[str]] | None:
-        """Until when it is good, its number, its values; None where it is not ours, of another kind, or too old."""
+        """Return the expiry, number and values; None if the seal is not ours, of another kind, or too old."""
         body, _, signature = sealed.partition(".")
         if not hmac.compare_digest(self._sign(body).encode(), signature.encode()):
             return None

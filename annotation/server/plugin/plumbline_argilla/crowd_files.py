@@ -1,4 +1,4 @@
-"""What the platform's side leaves for the crowd's pages: files of JSON, read again where they have changed."""
+"""The platform's JSON files for the crowd's pages, read again after changes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ VERSION = 1
 
 
 class Rooms:
-    """The `rooms` of a file: settings of each room, or whom the platform knows in it."""
+    """The `rooms` of a file: each room's settings, or the participants whom the platform knows."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -21,7 +21,7 @@ class Rooms:
         self._read: tuple[int, int] | None = None  # time and size of the file as it was read
 
     def all(self) -> dict[str, dict[str, Any]]:
-        """By the room's id; none where there is no file. Raises OSError, ValueError, KeyError or TypeError."""
+        """Return the rooms by id; {} without a file. Raises OSError, ValueError, KeyError or TypeError."""
         try:
             now = self._file.stat()
         except FileNotFoundError:
@@ -35,7 +35,7 @@ class Rooms:
 
 
 def addresses(rooms: Rooms) -> frozenset[str]:
-    """The names of hosts in the rooms' addresses; none where the file cannot be read."""
+    """Return the host names in the rooms' addresses; none if the file cannot be read."""
     try:
         return frozenset(named(room.get("address", "")) for room in rooms.all().values()) - {""}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
@@ -43,7 +43,7 @@ def addresses(rooms: Rooms) -> frozenset[str]:
 
 
 class Newcomers:
-    """How many people came from an address of late, to all processes together; this machine's own is not counted."""
+    """Counts of the recent newcomers from each address, over all processes; this machine's own is not counted."""
 
     SECONDS, MOST = 3600.0, 10
     HERE = frozenset({"", "127.0.0.1", "::1"})
@@ -52,9 +52,9 @@ class Newcomers:
         self._recent = recent
 
     def take(self, address: str) -> bool:
-        """Whether one more may come from there; it is counted then."""
+        """Return whether one more may come from an address, and count them if so."""
         if address in self.HERE:
-            return True  # behind a proxy that does not say who asks, everybody has it
+            return True  # behind a proxy that does not forward addresses, everybody has this one
         places = [("newcomer", address, str(place)) for place in range(self.MOST)]
         with self._recent.changing():
             free = next((place for place in places if not self._recent.number(place, self.SECONDS)), None)

@@ -1,4 +1,4 @@
-"""Participants' pages as text, which previews show without a server: plain HTML, all that is not ours escaped."""
+"""Participants' pages as text, which previews show without a server: plain HTML, with all foreign text escaped."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from . import rate
 from .crowd_words import place, said, shown
 
 COMPLETE = "https://app.prolific.com/submissions/complete?cc="
-#: The colours are the rating page's, which its raters come to from here.
+#: The colours are those of the rating page, which follows these pages.
 STYLE = (
     rate.source("rate.css").partition("*, ")[0]
     + """
@@ -48,7 +48,7 @@ MARKDOWN = MarkdownIt("commonmark", {"html": False})
 
 
 def document(title: str, body: str, room: Mapping[str, Any], *, script: str = "", nonce: str = "") -> str:
-    """A whole page, in the language of a room; style and script have the `nonce` of the policy that it is sent with."""
+    """Return a whole page in the language of a room; style and script have the `nonce` of its policy."""
     language, direction = place(room)
     run = f'<script nonce="{nonce}">{script}</script>' if script else ""
     return (
@@ -60,7 +60,7 @@ def document(title: str, body: str, room: Mapping[str, Any], *, script: str = ""
 
 
 def entrance_body(room_id: str, room: Mapping[str, Any], questions: Sequence[int], ticket: str, *, again: bool) -> str:
-    """The first page: instructions, consent, and the questions that are still open; `again` after a wrong answer."""
+    """Return the first page: instructions, consent, and the open questions; `again` after a wrong answer."""
     wrong = f"<p role='alert'>{shown(room, 'wrong')}</p>"
     asked = "".join(_question(number, room["questions"][number]) for number in questions)
     return (
@@ -87,12 +87,12 @@ def _question(number: int, question: Mapping[str, Any]) -> str:
 
 
 def back(room: Mapping[str, Any], words: str, style: str = "") -> str:
-    """Back without having taken part; a platform that sends people by a link has no address for it."""
+    """Return a link back without taking part; just the words if people come by a link, which has no address for it."""
     return escape(words) if "complete" in room else _link(COMPLETE + room["return_code"], words, style)
 
 
 def complete(room: Mapping[str, Any], person: str, words: str) -> str:
-    """On to the platform, with what it wants to know; nothing where it has no address for it."""
+    """Return a link on to the platform, with the code and id that it wants; empty if it has no address."""
     address = str(room.get("complete", COMPLETE + "{code}"))
     for name, value in (("code", room["code"]), ("participant", person)):
         address = address.replace(f"{{{name}}}", quote(value, safe=""))
@@ -105,6 +105,6 @@ def _link(address: str, words: str, style: str) -> str:
 
 
 def contact(room: Mapping[str, Any]) -> str:
-    """Whom to ask; empty where the study does not say."""
+    """Return a line with the study's contact; empty without one."""
     line = f"<p>{shown(room, 'questions')} <bdi>{escape(room['contact'])}</bdi></p>"
     return line if room.get("contact") else ""

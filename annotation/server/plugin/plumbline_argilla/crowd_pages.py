@@ -1,4 +1,4 @@
-"""The pages that participants see before and after Argilla's own: plain HTML, all that is not ours escaped."""
+"""The pages that participants see before and after Argilla's own: plain HTML, with all foreign text escaped."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def page(
     script: str = "",
     headers: Mapping[str, str] | None = None,
 ) -> HTMLResponse:
-    """A whole page, in the language of a room: never kept, never framed, with nothing from elsewhere.
+    """Return a whole page in the language of a room: never cached, never framed, and without foreign content.
 
-    Its script, where it has one, may ask this server's API.
+    Its script, if any, may call this server's API.
     """
     nonce = secrets.token_urlsafe(16)
     text = document(title, body, room or {}, script=script, nonce=nonce)
@@ -40,7 +40,7 @@ def page(
 def guarded(
     text: str, nonce: str, status: int = 200, *, asks: bool, headers: Mapping[str, str] | None = None
 ) -> HTMLResponse:
-    """A page of which only scripts and styles with this nonce count; `asks` where these may ask this server's API."""
+    """Return a page that runs only scripts and styles with this nonce; `asks` lets them call this server's API."""
     own_api = " connect-src 'self';" if asks else ""
     policy = (
         f"default-src 'none'; style-src 'nonce-{nonce}'; script-src 'nonce-{nonce}'; form-action 'self';"
@@ -58,13 +58,13 @@ def guarded(
 def entrance(
     room_id: str, room: Mapping[str, Any], questions: Sequence[int], ticket: str, *, again: bool
 ) -> HTMLResponse:
-    """The instructions, consent, and the questions that are still open; `again` after a wrong answer."""
+    """Return the page with instructions, consent, and the open questions; `again` after a wrong answer."""
     body = entrance_body(room_id, room, questions, ticket, again=again)
     return page(said(room, "title"), body, 422 if again else 200, room=room, script=ONCE)
 
 
 def resume(room_id: str, room: Mapping[str, Any], left: int, ticket: str) -> HTMLResponse:
-    """For who has begun before: on to the rest."""
+    """Return the page for participants who have begun before, with the way to the rest."""
     body = (
         f"<p>{_left(room, left)}</p>{contact(room)}"
         f'<form method="post" action="/crowd/enter/{escape(room_id)}">'
@@ -93,7 +93,7 @@ def sign_in(
 
 
 def finished(room: Mapping[str, Any], person: str) -> HTMLResponse:
-    """All is answered: the completion code."""
+    """Return the page with the completion code, when everything is answered."""
     code = str(room["code"])
     body = (
         f"<p>{shown(room, 'answered')}</p><p class='code'>{escape(code)}</p>"
@@ -103,7 +103,7 @@ def finished(room: Mapping[str, Any], person: str) -> HTMLResponse:
 
 
 def unfinished(room: Mapping[str, Any], left: int) -> HTMLResponse:
-    """Some is not answered yet."""
+    """Return the page with the number of unanswered pairs."""
     target = pairs_page(room)
     go_on = shown(room, "go_on")
     body = f'<p>{_left(room, left)}</p><p><a class="button" href="{escape(target)}">{go_on}</a></p>{contact(room)}'
@@ -111,7 +111,7 @@ def unfinished(room: Mapping[str, Any], left: int) -> HTMLResponse:
 
 
 def too_few_rated(room: Mapping[str, Any], rated: int, least: int) -> HTMLResponse:
-    """Everything is answered, but most of it was discarded."""
+    """Return the page for participants who answered everything but discarded too much."""
     target = pairs_page(room)
     body = (
         f"<p>{shown(room, 'too_few', rated=rated, all=int(room['records']), least=least)}</p>"
@@ -123,13 +123,13 @@ def too_few_rated(room: Mapping[str, Any], rated: int, least: int) -> HTMLRespon
 
 
 def sent_back(room: Mapping[str, Any]) -> HTMLResponse:
-    """For who missed a question twice: a kind word, and the way to return the place."""
+    """Return the page for participants who missed a question twice, with the way to return the place."""
     body = f"<p>{shown(room, 'sent_back')}</p><p>{back(room, said(room, 'back'), 'button')}</p>{contact(room)}"
     return page(said(room, "cannot_title"), body, room=room)
 
 
 def refusal(status: int, words: str) -> HTMLResponse:
-    """Why nothing can be shown."""
+    """Return a page with the reason for a refusal."""
     return page("This page cannot be opened", f"<p>{escape(words)}</p>", status)
 
 
@@ -138,11 +138,11 @@ def _left(room: Mapping[str, Any], left: int) -> str:
 
 
 def pairs_page(room: Mapping[str, Any]) -> str:
-    """Where the pairs of a room are rated; rooms of earlier versions have Argilla's own page."""
+    """Return the path of a room's rating page; rooms of earlier versions have Argilla's own page."""
     dataset = quote(str(room["dataset_id"]), safe="")
     return f"/rate/{dataset}" if room.get("rated_on") == "plumbline" else f"/dataset/{dataset}/annotation-mode"
 
 
 def literal(value: object) -> str:
-    """A JavaScript literal that cannot end its script."""
+    """Return a JavaScript literal that cannot end its script."""
     return json.dumps(value).replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")

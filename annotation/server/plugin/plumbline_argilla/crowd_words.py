@@ -1,4 +1,4 @@
-"""What the pages of crowd workers say in English; other languages come with the room (`annotation/crowd/words`)."""
+"""The English words of the crowd workers' pages; other languages come with the room (`annotation/crowd/words`)."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ WORDS = {
 
 
 def on_platform(room: Mapping[str, Any], text: str) -> str:
-    """A wording with the name of the platform that participants come from."""
+    """Put the name of the participants' platform into a wording."""
     return text.replace("Prolific", str(room.get("title", "Prolific")))
 
 
 def said(room: Mapping[str, Any], name: str, **numbers: int) -> str:
-    """A room's wording, in its language where it has one, with numbers put in; not escaped."""
+    """Return a wording in the room's language if it has one, with its numbers; not escaped."""
     text = on_platform(room, str((room.get("words") or {}).get(name) or WORDS[name]))
     for key, number in numbers.items():
         text = text.replace(f"{{{key}}}", str(number))
@@ -55,11 +55,11 @@ def said(room: Mapping[str, Any], name: str, **numbers: int) -> str:
 
 
 def shown(room: Mapping[str, Any], name: str, **numbers: int) -> str:
-    """The same for a page of HTML."""
+    """Return a wording as `said` does, escaped for HTML."""
     return escape(said(room, name, **numbers))
 
 
 def place(room: Mapping[str, Any]) -> tuple[str, str]:
-    """The language and direction of a room's pages: English from left to right where it does not say."""
+    """Return the language and direction of a room's pages, by default English from left to right."""
     worded = bool(room.get("words"))
     return (str(room["language"]), str(room.get("direction", "ltr"))) if worded else ("en", "ltr")

@@ -1,8 +1,8 @@
-"""In which order an annotator reads the entries of an item's list, and comes to the records: drawn for each annotator.
+"""The order of a list's entries, and of the records, that is drawn for each annotator.
 
-A dataset says by its metadata that this is to be done, with a seed, and so does each of its records. The records keep
-one order; for each annotator the entries, and the questions or labels about them, change places on the way out. What is
-answered names the entry and never its place, so that it means the same to whoever reads it, and where nobody draws.
+The metadata of a dataset and of each of its records ask for it, with a seed. The records keep one order; for each
+annotator the entries, and the questions or labels about them, change places on the way out. An answer names the entry
+and never its place, so it means the same to every reader, and on servers that draw no orders.
 """
 
 from __future__ import annotations
@@ -30,43 +30,43 @@ from argilla_embedded.privacy import own_user_id
 from argilla_embedded.setup import GroupName, Setup
 
 PATH = "/datasets/{dataset_id}"
-#: Where the metadata say what is drawn for each user: of a dataset {seed, number, questions, options, groups}, of a
-#: record {seed, field, lengths} and {group}, the records that come one after another.
+#: The drawing's key in metadata: for a dataset {seed, number, questions, options, groups}, for a record {seed, field,
+#: lengths} and {group}, which names records shown together.
 MARK = "drawn"
 
 
 def apply(setup: Setup) -> None:
-    """Have annotators read orders of their own, and owners which they are. Call it once."""
+    """Give each annotator their own orders, and let owners read them. Call it once."""
     event.listen(Record, "load", in_own_order)
     event.listen(Record, "refresh", in_own_order)
     setup.grouping = grouping
     api = setup.api
     [replaced] = [route for route in api.router.routes if getattr(route, "name", "") == "list_dataset_questions"]
-    api.router.routes.remove(replaced)  # it must be there: else Argilla's own would answer before ours
+    api.router.routes.remove(replaced)  # must be removed, or Argilla's own route would answer before ours
     api.add_api_route(f"{PATH}/questions", questions, response_model=Questions)
     api.add_api_route(f"{PATH}/orders", orders)
 
 
 def grouping(metadata: Mapping[str, Any]) -> GroupName | None:
-    """How the groups of a dataset's records are named, by the dataset's metadata; None where there are none."""
+    """Return the function that names a record's group, by the dataset's metadata; None without groups."""
     return group_of if metadata.get(MARK, {}).get("groups") else None
 
 
 def group_of(record_id: str, metadata: Mapping[str, Any] | None) -> str:
-    """The name of a record's group, 32 hexadecimal digits; its own id where it comes alone."""
+    """Return the name of a record's group, 32 hexadecimal digits; its own id if it has no group."""
     return str((metadata or {}).get(MARK, {}).get("group") or record_id)
 
 
 def order_of(seed: str, user_id: UUID, number: int) -> list[int]:
-    """Which of so many entries stands at each place for a user, both from 0; every order is as likely as any other."""
+    """Return the entry at each place for a user, both from 0; all orders are equally likely."""
     keys = [hashlib.sha256(f"{seed}\0{user_id}\0{entry}".encode()).digest() for entry in range(number)]
     return sorted(range(number), key=keys.__getitem__)
 
 
 def in_own_order(record: Record, _: object, loaded: Collection[str] | None = None) -> None:
-    """Let an annotator's copy of a record have its entries in the annotator's order; it is never written back.
+    """Put the entries of an annotator's copy of a record into the annotator's order; it is never written back.
 
-    `loaded` are the attributes that a refresh brought, None for all: fields that stay have their order already.
+    `loaded` are the attributes that a refresh read, None for all: other fields have their order already.
     """
     if loaded is not None and "fields" not in loaded:
         return
@@ -81,19 +81,19 @@ def in_own_order(record: Record, _: object, loaded: Collection[str] | None = Non
 
 
 def entries_of(text: str, lengths: Sequence[int]) -> list[str]:
-    """The entries of a numbered list, by their lengths: what is in them may look like a number, too."""
+    """Split a numbered list by its entries' lengths, because their text may look like a number, too."""
     found, start = list[str](), 0
     for number, length in enumerate(lengths, 1):
         start += len(f"{number}. ")
         found.append(text[start : start + length])
         start += length + len("\n\n")
     if numbered(found) != text:
-        raise ValueError("a record's list is another than its metadata say")
+        raise ValueError("a record's list does not match its metadata")
     return found
 
 
 def numbered(entries: Sequence[str]) -> str:
-    """Entries as raters read them; as `plumbline.fields.plain` writes them."""
+    """Number the entries, as `plumbline.fields.plain` writes them."""
     return "\n\n".join(f"{number}. {entry}" for number, entry in enumerate(entries, 1))
 
 
@@ -102,7 +102,7 @@ async def questions(
     dataset_id: UUID,
     current_user: Annotated[User, Security(auth.get_current_user)],
 ) -> Any:
-    """The questions as Argilla lists them; to an annotator those about entries in the annotator's order."""
+    """Return Argilla's list of questions; for an annotator, those about entries are in the annotator's order."""
     found = await list_dataset_questions(db=db, dataset_id=dataset_id, current_user=current_user)
     dataset = await Dataset.get(db, dataset_id)
     mark = (dataset.metadata_ or {}).get(MARK, {})
@@ -112,9 +112,9 @@ async def questions(
 
 
 def rearranged(items: Sequence[Any], mark: Mapping[str, Any], order: Sequence[int]) -> list[Any]:
-    """Questions with those that are about an entry each in an order, and so the labels that name one.
+    """Put the questions and labels about single entries into an order.
 
-    The words of a place, such as "passage 2", stay at the place: only what they are the words of changes.
+    The words of a place, such as "passage 2", stay at the place: only the entry behind them changes.
     """
     found = [relabelled(one, mark["options"], order) for one in items]
     places = {one.name: place for place, one in enumerate(found)}
@@ -129,7 +129,7 @@ def rearranged(items: Sequence[Any], mark: Mapping[str, Any], order: Sequence[in
 
 
 def relabelled(question: Any, options: Sequence[str], order: Sequence[int]) -> Any:
-    """A question whose labels name the entries, in an order; any other as it is."""
+    """Put the labels of a question that name the entries into an order; return other questions as they are."""
     there = {one.value: at for at, one in enumerate(getattr(question.settings, "options", None) or [])}
     if not options or not set(options) <= set(there):
         return question
@@ -145,9 +145,9 @@ async def orders(
     dataset_id: UUID,
     current_user: Annotated[User, Security(auth.get_current_user)],
 ) -> dict[str, Any]:
-    """What each annotator who answered was shown: the entries in order, and of each record that was answered its turn.
+    """Return the orders of each annotator who answered: the entries in order, and each answered record's turn.
 
-    Of a record in a group its place there, too. All from 1; nothing of a dataset whose orders are not drawn.
+    A record in a group also has its place there. All numbers are from 1; a dataset without drawn orders has none.
     """
     dataset = await Dataset.get_or_raise(db, dataset_id)
     await authorize(current_user, DatasetPolicy.list_records_with_all_responses(dataset))
@@ -170,7 +170,7 @@ async def orders(
         stood = {one: (met.update([groups[one]]), met[groups[one]])[1] for one in queue}
         places[str(user_id)] = {names[one]: place for one, place in stood.items() if one in own}
     drawn = {
-        str(user_id): [*range(1, number + 1)]  # owners and admins see what the records keep
+        str(user_id): [*range(1, number + 1)]  # owners and admins see the records' own order
         if user_id in others
         else [entry + 1 for entry in order_of(mark["seed"], user_id, number)]
         for user_id in answered

@@ -1,4 +1,4 @@
-"""What Plumbline adds to the server, as `argilla-embedded serve --plugin plumbline_argilla.install:install`."""
+"""Plumbline's additions to the server: `argilla-embedded serve --plugin plumbline_argilla.install:install`."""
 
 from __future__ import annotations
 

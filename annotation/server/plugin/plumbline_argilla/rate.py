@@ -1,6 +1,6 @@
 """The rating page as text, the same for every pool of raters: `rate.html` with its script, style and English words.
 
-Who serves it adds its script and style with a policy of its own; `rate.js` says what a task, an item and a store are.
+Each server adds the script and style with its own policy; `rate.js` describes a task, an item and a store.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from html import escape
 from pathlib import Path
 
 HERE = Path(__file__).parent
-#: What the page says in English; other languages stand in `annotation/crowd/words`.
+#: The page's English words; other languages are in `annotation/crowd/words`.
 WORDS = {
     "no_script": "This task needs JavaScript. Please switch it on, or return the task.",
     "preview": "This is a preview. Accept the task to begin.",
@@ -49,12 +49,12 @@ WORDS = {
 
 
 def document(title: str, language: str, direction: str, no_script: str, *, head: str, foot: str) -> str:
-    """The page with HTML of its host's own: `head` (policy, style) before its title, `foot` (scripts) at its end."""
+    """Return the page with its host's HTML: `head` (policy, style) before its title, `foot` (scripts) at its end."""
     texts = {"title": title, "language": language, "direction": direction, "no_script": no_script}
     parts = {name: escape(text) for name, text in texts.items()} | {"head": head, "foot": foot}
     return re.sub(r"%(\w+)%", lambda match: parts[match[1]], source("rate.html"))
 
 
 def source(name: str) -> str:
-    """One of the page's files."""
+    """Read one of the page's files."""
     return (HERE / name).read_text(encoding="utf-8")

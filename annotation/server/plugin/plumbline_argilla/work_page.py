@@ -1,8 +1,8 @@
-"""An annotator's own pages: `/work`, where to sign in and see what is done and left, and `/rate/<dataset>`, for rating.
+"""An annotator's own pages: `/work`, for signing in and seeing one's progress, and `/rate/<dataset>`, for rating.
 
-Argilla's home page shows how far a dataset is, not how far its reader is, and a study has a dataset for each queue.
-A bar on Argilla's own pages says the same there (`beside.js`). All numbers come from Argilla's API, asked with the
-reader's own session: the pages know nothing that their reader may not see.
+Argilla's home page shows the progress of a dataset, not of its reader, and a study has a dataset for each queue. A bar
+on Argilla's own pages says the same there (`beside.js`). All numbers come from Argilla's API with the reader's own
+session: the pages know nothing that their reader may not see.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SCRIPT, STYLE = f"{PAGE}/beside.js", f"{PAGE}/beside.css"
 
 
 def mount(setup: Setup) -> None:
-    """Add the page to the application, before its own static ones, and the bar to this start's copy of these.
+    """Add the pages to the application, before its static ones, and the bar to the static pages of this start.
 
     Call it once.
     """
@@ -44,7 +44,7 @@ def mount(setup: Setup) -> None:
 
 
 async def work(request: Request) -> HTMLResponse:
-    """The page, in the first language of the browser's that there are words in; else in English."""
+    """Return the page in the browser's first language that has words, or in English."""
     room = _room(request)
     words = room["words"]
     body = re.sub(r"%(\w+)%", lambda found: escape(words[found[1]]), _text("work.html"))
@@ -52,7 +52,7 @@ async def work(request: Request) -> HTMLResponse:
 
 
 async def rating(request: Request) -> HTMLResponse:
-    """The rating page, which asks Argilla's API itself for a dataset's task and items with its reader's session."""
+    """Return the rating page, which reads a dataset's task and items from Argilla's API in its reader's session."""
     room, nonce = _room(request), secrets.token_urlsafe(16)
     script = _script(room, "rate.js", "rate_argilla.js")
     text = rate.document(
@@ -67,13 +67,13 @@ async def rating(request: Request) -> HTMLResponse:
 
 
 async def beside(request: Request) -> Response:
-    """The script of the bar, in the same language."""
+    """Return the bar's script, in the same language."""
     headers = {"Cache-Control": "no-store"}
     return Response(_script(_room(request), "beside.js"), media_type="text/javascript", headers=headers)
 
 
 async def style(_: Request) -> Response:
-    """How the bar looks."""
+    """Return the bar's style."""
     return FileResponse(HERE / "beside.css", media_type="text/css")
 
 
@@ -84,7 +84,7 @@ def _room(request: Request) -> dict[str, Any]:
 
 
 def _script(room: dict[str, Any], *names: str) -> str:
-    """Scripts of ours that nothing else on a page can see into, with the words of a language."""
+    """Return our scripts, closed to everything else on a page, with the words of a language."""
     named = {"WORDS": room["words"], "LANGUAGE": room["language"], "DIRECTION": room["direction"]}
     words = "".join(f"const {name} = {literal(value)};\n" for name, value in named.items())
     texts = "".join(_text(name) for name in ("work_shared.js", *names))
@@ -96,7 +96,7 @@ def _text(name: str) -> str:
 
 
 def language_of(accepted: str) -> str:
-    """The first language of an `Accept-Language` header that there are words in, by its weights."""
+    """Return the preferred language of an `Accept-Language` header that has words."""
     found = []
     for place, part in enumerate(accepted.split(",")[:50]):
         match = re.fullmatch(r"\s*([a-zA-Z]{2,3})(?:-[\w-]{1,40})?\s*(?:;\s*q=([01](?:\.\d{0,3})?))?\s*", part)

@@ -232,7 +232,7 @@ def test_decisions_may_be_repeated_but_not_turned_round(study: Study, site: MTur
         platform.approve(bad)
     with pytest.raises(RefusedError, match="is approved on MTurk"):
         platform.reject(good, "why")
-    with pytest.raises(RefusedError, match="1025 characters, and MTurk sends 1024"):
+    with pytest.raises(RefusedError, match="1025 characters; MTurk sends only 1024"):
         platform.reject(platform.submission(site.work(hit, "W3")), "x" * 1025)
     assert [one.state for one in platform.submissions(hit)] == ["approved", "rejected", "submitted"]
 
@@ -249,7 +249,7 @@ def test_a_refusal_at_the_second_try_is_uncertain(study: Study, site: MTurkSite)
         return "drop"
 
     site.fault = fault
-    with pytest.raises(UncertainError, match="at the second try"):
+    with pytest.raises(UncertainError, match="on a repeated try"):
         platform.bonus(one, 35, "longer", "b")
     with pytest.raises(RefusedError, match="not allowed"):
         platform.bonus(one, 35, "longer", "b")
@@ -280,7 +280,7 @@ def test_extending_and_closing(study: Study, site: MTurkSite) -> None:
     assert platform.posted(hit).open  # W1 is still at work
     site.submit(busy, site.fields(hit))
     assert not platform.posted(hit).open
-    with pytest.raises(RefusedError, match="none below 10 grow to 10"):
+    with pytest.raises(RefusedError, match="does not let it grow from . to 10 places"):
         platform.extend(hit, places=10, token="ten")
 
 
@@ -300,14 +300,14 @@ def test_an_extension_that_was_lost_is_not_made_twice(study: Study, site: MTurkS
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        ({"study": "other"}, "answers of study 'other', not of 'turks'"),
-        ({"batch": "other"}, "answers of batch 'other', not of 'batch2'"),
+        ({"study": "other"}, "answers are for study 'other', not for 'turks'"),
+        ({"batch": "other"}, "answers are for batch 'other', not for 'batch2'"),
         ({"p0.quality": ""}, "pair p0 has no answer to 'quality'"),
         ({"p0.quality": "6"}, "'6' is not on the scale 1 to 5"),
         ({"p0.quality": "4.0"}, "'4.0' is not on the scale"),
         ({"p9.quality": "4"}, "answers 'p9.quality', which was not asked"),
         ({"p0.mood": "4"}, "answers 'p0.mood', which was not asked"),
-        ({"p0.comment": "x" * 1_000_000}, "more than the 1,000,000 that are read"),
+        ({"p0.comment": "x" * 1_000_000}, "at most 1,000,000 are read"),
     ],
 )
 def test_answers_that_cannot_be_read(study: Study, site: MTurkSite, change: dict[str, str], complaint: str) -> None:
@@ -323,8 +323,8 @@ def test_answers_that_cannot_be_read(study: Study, site: MTurkSite, change: dict
 @pytest.mark.parametrize(
     ("xml", "complaint"),
     [
-        ("<a><b></a>", "no well-formed XML"),
-        ('<!DOCTYPE a [<!ENTITY x "y">]><a>&x;</a>', "a document type is not expected"),
+        ("<a><b></a>", "not well-formed XML"),
+        ('<!DOCTYPE a [<!ENTITY x "y">]><a>&x;</a>', "a document type is not allowed"),
         (
             "<a>" + "<Answer><QuestionIdentifier>q</QuestionIdentifier><FreeText>1</FreeText></Answer>" * 2 + "</a>",
             "twice",
@@ -385,9 +385,9 @@ def test_no_keys(study: Study, site: MTurkSite, monkeypatch: pytest.MonkeyPatch,
         (
             "RequestError",
             "Your AWS account must be linked to your Amazon Mechanical Turk Account",
-            "lets this AWS account",
+            "refuses this AWS account",
         ),
-        ("AccessDeniedException", "not authorized to perform: mturk:GetAccountBalance", "lets this AWS account"),
+        ("AccessDeniedException", "not authorized to perform: mturk:GetAccountBalance", "refuses this AWS account"),
         ("RequestError", "This service is no longer available.", "closed on 30 September 2026"),
         ("UnknownOperationException", "", "closed on 30 September 2026"),
         ("ThrottlingException", "Rate exceeded", "too many calls"),
@@ -423,7 +423,7 @@ def test_what_cannot_be_offered_is_refused_before_any_call(variant: Variant, sit
     with pytest.raises(RefusedError, match="crowd.countries says nothing of 'en'"):
         platform.post(make_offer(), "t")
     many = make_offer([(random.Random(5).randbytes(40_000).hex(), "y")])
-    with pytest.raises(RefusedError, match="MTurk takes 65,535; make sample.batch smaller"):
+    with pytest.raises(RefusedError, match="MTurk takes 65,535; set sample.batch below"):
         platform.post(many, "t")
     assert "CreateHITWithHITType" not in site.calls
 
@@ -452,7 +452,7 @@ def test_without_boto3(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_study_without_crowd(variant: Variant) -> None:
-    with pytest.raises(StudyError, match="asks no crowd"):
+    with pytest.raises(StudyError, match="has no `crowd`"):
         MTurk(variant(name="none"), "sandbox")
 
 

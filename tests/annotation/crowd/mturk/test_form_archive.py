@@ -92,15 +92,15 @@ def test_one_pair_a_hit(study: Study, write: Callable[..., Path]) -> None:
     [
         ({"Answer.p0.quality": "6"}, "line 3: pair p0, quality: '6' is not on the scale 1 to 5"),
         ({"Answer.p0.quality": ""}, "line 3: pair p0 has no answer to 'quality'"),
-        ({"Answer.study": "new"}, "line 3: answers of study 'new', not of 'old'"),
-        ({"Answer.p7.quality": "3"}, "line 3: pair 'p7' is not one of this study's sample"),
+        ({"Answer.study": "new"}, "line 3: the answers are for study 'new', not for 'old'"),
+        ({"Answer.p7.quality": "3"}, "line 3: pair 'p7' is not in this study's sample"),
         ({"Answer.p0.mood": "3"}, "line 3: answers 'p0.mood', which was not asked"),
-        ({"Answer.batch": ""}, "line 3: says of no pair"),
+        ({"Answer.batch": ""}, "line 3: names no pair"),
         ({"AssignmentStatus": "Lost"}, "line 3: AssignmentStatus 'Lost'"),
-        ({"SubmitTime": "yesterday"}, "line 3: SubmitTime 'yesterday' is not a time"),
-        ({"SubmitTime": "Mon Jan 12 14:21:29 XYZ 2015"}, "is not a time as the MTurk site writes it"),
+        ({"SubmitTime": "yesterday"}, "line 3: SubmitTime 'yesterday' is not in the MTurk site's format"),
+        ({"SubmitTime": "Mon Jan 12 14:21:29 XYZ 2015"}, "is not in the MTurk site's format of times"),
         ({"WorkTimeInSeconds": "long"}, "line 3: WorkTimeInSeconds 'long' is not a number"),
-        ({"WorkerId": "=HYPERLINK()"}, "line 3: WorkerId is not an id of MTurk's"),
+        ({"WorkerId": "=HYPERLINK()"}, "line 3: WorkerId is not an MTurk id"),
     ],
 )  # line 3: the comment's line break makes the first row two lines long
 def test_bad_rows(study: Study, write: Callable[..., Path], change: dict[str, str], complaint: str) -> None:

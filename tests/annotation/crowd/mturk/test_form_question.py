@@ -49,7 +49,7 @@ def test_a_question_called_like_another_field_of_the_form_is_refused(
         name: rubric.model_copy(update={"questions": (first.model_copy(update={"name": name}), *others)})
         for name in ("seconds", "order")
     }
-    with pytest.raises(StudyError, match="question 'seconds': MTurk's page sends something else back by this name"):
+    with pytest.raises(StudyError, match="question 'seconds': MTurk's page uses this name for another field"):
         question_xml(study, called["seconds"], offer, SUBMIT)
     assert "order" in question_xml(study, called["order"], offer, SUBMIT)  # of pairs the page sends no order
     monkeypatch.setattr("annotation.crowd.page.drawing_of", lambda *_: OrderDrawing("seed"))
@@ -160,7 +160,7 @@ def test_the_limit(study: Study) -> None:
     rubric, letters = load_rubric(study), random.Random(5)
     text = "".join(letters.choices(ascii_letters, k=LIMIT))
     assert len(question_xml(study, rubric, make_offer([("x" * LIMIT, "b")]), SUBMIT).encode()) < LIMIT
-    with pytest.raises(StudyError, match=r"is [\d,]+ bytes and MTurk takes 65,535; make sample.batch smaller than"):
+    with pytest.raises(StudyError, match=r"has [\d,]+ bytes, but MTurk takes 65,535; set sample.batch below"):
         question_xml(study, rubric, make_offer([(text, "b")]), SUBMIT)
 
 

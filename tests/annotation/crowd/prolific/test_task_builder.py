@@ -137,11 +137,13 @@ def test_a_failed_import_or_set_up_offers_nothing_and_is_left_behind(live: TaskB
     for name, bad in (("imports_end", "failed"), ("imports_end", "partial"), ("set_up_ends", "ERROR")):
         good = getattr(site, name)
         setattr(site, name, bad)
-        with pytest.raises(RefusedError, match="could not read a batch's texts .*; nothing was offered, run again"):
+        with pytest.raises(
+            RefusedError, match="could not read a batch's texts .*; nothing was offered, run the command again"
+        ):
             live.post(texts_in(), TOKEN)
         setattr(site, name, good)
     site.busy = LOOKS + 1
-    with pytest.raises(UncertainError, match="is still busy with a batch's texts"):
+    with pytest.raises(UncertainError, match="is still processing a batch's texts"):
         live.post(texts_in(), TOKEN)
     assert not site.studies
     site.busy = 1
@@ -155,7 +157,7 @@ def test_a_batch_that_prolific_would_deal_out_in_parts_or_count_otherwise_is_not
     usual = site.counted
     monkeypatch.setattr(site, "counted", lambda body: {"total_available_places": 30})
     for _ in range(2):
-        with pytest.raises(RefusedError, match="counts 30 places in a study that was made for 3; it was not published"):
+        with pytest.raises(RefusedError, match="counts 30 places in a study for 3; it was not published"):
             live.post(texts_in(), TOKEN)
     with pytest.raises(RefusedError, match="counts 30 places"):
         live.find_posted(TOKEN)
@@ -173,7 +175,7 @@ def test_texts_are_sent_to_no_address_that_others_could_read(
 ) -> None:
     for address in ("http://files.example.org/a", "ftp://a", "http://[", "None"):
         monkeypatch.setattr(site, "upload_url", lambda *_, given=address: {"upload_url": given, "import_id": "a"})
-        with pytest.raises(ServiceError, match="gave no https address for a file; nothing was sent there"):
+        with pytest.raises(ServiceError, match="gave no https address for a file; nothing was sent"):
             live.post(texts_in(), TOKEN)
     assert "put_file" not in site.calls
 
@@ -214,7 +216,7 @@ def test_answers_are_those_of_the_submission_and_anything_else_is_said(live: Tas
         site.responses[:] = [{**one, "response": dict(one["response"])} for one in kept]
 
     site.responses[:] = kept[8:]
-    says("has no answers of it")
+    says("has no answers for it")
     del site.responses[0]
     says("pair pair0 has no answer to 'quality'")
     site.responses.append({**kept[0], "id": "again"})
@@ -225,9 +227,9 @@ def test_answers_are_those_of_the_submission_and_anything_else_is_said(live: Tas
     says("pair pair0, quality: '9' is not on the scale 1 to 5")
     (batch,) = site.batches.values()
     batch["batch_items"].reverse()
-    says("has other pages than this program made; was it changed there?")
+    says("pages on Prolific are not those that were made; was it changed there?")
     batch["batch_items"] = None
-    says("has other pages than this program made")
+    says("pages on Prolific are not those that were made")
     del site.studies[posted_id]["data_collection_id"]
     says("was not offered on Task Builder")
 
@@ -235,7 +237,7 @@ def test_answers_are_those_of_the_submission_and_anything_else_is_said(live: Tas
 @pytest.mark.parametrize(
     ("changes", "what"),
     [
-        ({"raters": {"difference": True}}, r"the words in which two texts differ \(raters.difference\)"),
+        ({"raters": {"difference": True}}, r"the differences between two texts \(raters.difference\)"),
         ({"crowd": {**CROWD, "comprehension": [{"text": "So?", "options": ["a", "b"], "right": 0}]}}, "comprehension"),
     ],
 )
@@ -323,6 +325,6 @@ def test_the_commands_need_no_server_and_links_need_one(
     assert {one["status"] for one in site.studies.values()} == {"UNPUBLISHED"}
     changed = campaigns.drawn(variant, name="marked", crowd=CROWD, raters={"difference": True})
     status, said = crowd("plan", "--platform", "prolific", study=changed)
-    assert status == 2 and "Task Builder cannot show the words in which two texts differ" in said
+    assert status == 2 and "Task Builder cannot show the differences between two texts" in said
     status, said = crowd("launch", "--platform", "link")
-    assert status == 2 and "crowd.address is task_builder, which only `--platform prolific` has" in said
+    assert status == 2 and "crowd.address is task_builder, which only `--platform prolific` offers" in said

@@ -124,7 +124,7 @@ def test_answers_are_one_participants_and_count_nowhere_else(
     assert rooms.answers(offer, "worker-nobody") == []
     assert collect(study, argilla).empty
 
-    with pytest.raises(DataError, match="holds an answer to a pair that the batch does not have"):
+    with pytest.raises(DataError, match="has an answer to a pair outside its batch"):
         rooms.answers(replace(offer, pairs=offer.pairs[1:]), users[0].username)
 
 
@@ -151,5 +151,5 @@ def test_a_damaged_file_of_rooms_is_said_in_one_line(tmp_path: Path) -> None:
     rooms_file(home).parent.mkdir()
     for content in ("{", "[]", '{"version": 2, "rooms": {}}', '{"version": 1, "rooms": []}'):
         rooms_file(home).write_text(content, encoding="utf-8")
-        with pytest.raises(DataError, match=r"rooms.json: damaged .*; move it away and run launch again"):
+        with pytest.raises(DataError, match=r"rooms.json: damaged .*; move it away and run `launch`"):
             read_rooms(home)
