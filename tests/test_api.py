@@ -76,9 +76,9 @@ BAD: dict[str, tuple[Any, str]] = {
     "no rater": (answers(rater_id=None), "ratings lack the column 'rater_id'; needed are "),
     "off the scale": (
         answers(value=[1, 2, 3, 3, 5, 6]),
-        "6 in column 'value' is no point of the scale 1, 2, 3, 4, 5 (1 of 6 are none)",
+        "6 in column 'value' is not on the scale 1, 2, 3, 4, 5 (1 of 6 values are not)",
     ),
-    "between points": (answers(value=[1, 2, 3, 3.5, 5, 4]), "3.5 in column 'value' is no point"),
+    "between points": (answers(value=[1, 2, 3, 3.5, 5, 4]), "3.5 in column 'value' is not on the scale"),
     "no number": (answers(value=["1", "2", "3", "good", "5", "4"]), "'good' in column 'value' is not a number"),
     "a rater twice": (answers(rater_id=["a", "a"] * 3), "appears more than once"),
     "a column twice": (
@@ -109,7 +109,7 @@ def test_missing_values_are_no_points() -> None:
     for function in STATISTICS:
         with pytest.raises(ValueError, match="'value' is missing in 1 rows"):
             function(answers(value=[1, 2, 3, np.nan, 5, 4]))
-    with pytest.raises(ValueError, match="nan in column 'value' is no point"):
+    with pytest.raises(ValueError, match="nan in column 'value' is not on the scale"):
         judge(answers(value=[1, 2, 3, np.nan, 5, 4]), design=Design(("quality",)))
 
 
@@ -149,7 +149,7 @@ def test_what_cannot_be_told_of_a_frame_has_a_reason() -> None:
     for function in STATISTICS:
         found = function(answers().iloc[:0])
         assert np.isnan(found.value) and found.reason
-    with pytest.raises(ValueError, match="over is 'pairs' or 'pairs_and_raters', not 'raters'"):
+    with pytest.raises(ValueError, match="over must be 'pairs' or 'pairs_and_raters', not 'raters'"):
         mean_interval(answers(), over="raters")  # type: ignore[arg-type]
 
 
@@ -157,16 +157,22 @@ def test_what_cannot_be_told_of_a_frame_has_a_reason() -> None:
     ("columns", "line"),
     [
         ({"transformation": None}, "ratings lack the column 'transformation'"),
-        ({"question": ["quality", "clarity"] * 3}, "ratings answer 'clarity'; the design asks quality"),
+        (
+            {"question": ["quality", "clarity"] * 3},
+            "ratings answer the question 'clarity', but the design asks quality",
+        ),
         (
             {"transformation": ["translation", "paraphrasing"] * 3},
-            "ratings: pair 1 stands there with more than one transformation",
+            "ratings: pair 1 has more than one transformation",
         ),
         ({"status": "submited"}, "ratings: unknown status 'submited'; did you mean 'submitted'?"),
         ({"status": [*["submitted"] * 5, None]}, "ratings: unknown status "),
         ({"excluded": False}, "or be empty where it counts; False is neither"),
         ({"simulated": "no"}, "column 'simulated' holds something other than true and false"),
-        ({"submitted_at": "2/1/2026"}, "'2/1/2026' in column 'submitted_at' is no time such as 2026-01-31T12:00:00Z"),
+        (
+            {"submitted_at": "2/1/2026"},
+            "'2/1/2026' in column 'submitted_at' is not a time such as 2026-01-31T12:00:00Z",
+        ),
         ({"submitted_at": [*["2026-01-01"] * 5, None]}, "'submitted_at' is missing in 1 rows (the first: row 5)"),
     ],
 )
@@ -189,11 +195,11 @@ def test_ratings_read_from_csv_are_judged_as_those_written() -> None:
 @pytest.mark.parametrize(
     ("said", "line"),
     [
-        ({"questions": "quality"}, "a design's questions are different names, such as ('quality',), not 'quality'"),
-        ({"questions": ()}, "a design's questions are different names"),
-        ({"per_pair": 0}, "per_pair is a whole number of raters, at least 1, not 0"),
-        ({"per_pair": "3"}, "per_pair is a whole number of raters, at least 1, not '3'"),
-        ({"rule": {"threshold": 3}}, "a design's rule is an AcceptanceSpec, not a dict"),
+        ({"questions": "quality"}, "a design's questions must be different names, such as ('quality',), not 'quality'"),
+        ({"questions": ()}, "a design's questions must be different names"),
+        ({"per_pair": 0}, "per_pair must be a whole number of raters, at least 1, not 0"),
+        ({"per_pair": "3"}, "per_pair must be a whole number of raters, at least 1, not '3'"),
+        ({"rule": {"threshold": 3}}, "a design's rule must be an AcceptanceSpec, not a dict"),
     ],
 )
 def test_designs_that_cannot_be_are_one_line(said: dict[str, Any], line: str) -> None:

@@ -1,7 +1,7 @@
-"""The report's figures: frame in, chart out, and what a chart shows in words.
+"""The report's figures: charts of frames, and their descriptions in words.
 
 Colours of axes are those of `exhibits.charts`; those of ratings are ColorBrewer's PuOr, which all eyes tell apart.
-A decision has a shape and a word, so that nothing hangs on a colour.
+A decision has a shape and a word, so that nothing depends on colour.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _INK = "#1f2430"
 def rating_shares(shares: pd.DataFrame, scale: Sequence[float]) -> alt.LayerChart:
     """Chart the shares of each point of the scale for one question.
 
-    A bar is a transformation, from the lowest point to the highest.
+    Each bar is a transformation, from the lowest point to the highest.
 
     `shares` has the columns transformation, value, share (0 to 1) and total (ratings), a row for each transformation
     and point (or fifth of a scale with many), in the order in which they are shown.
@@ -76,7 +76,7 @@ def shares_in_words(shares: pd.DataFrame) -> str:
 
 
 def mean_intervals(means: pd.DataFrame, scale: Sequence[float]) -> alt.LayerChart:
-    """Means of one question with their intervals against the threshold: a row a verdict, with its decision.
+    """Chart one question's means with their intervals against the threshold: a row for each verdict, with its decision.
 
     `means` has the columns transformation, language, task_type, axis, decision, mean, low, high and threshold, in the
     order in which they are shown. A mean without an interval is a point alone; t intervals may leave the scale.
@@ -122,7 +122,7 @@ def means_in_words(means: pd.DataFrame) -> str:
 
 
 def looks_panels(looks: pd.DataFrame, scale: Sequence[float]) -> alt.ConcatChart:
-    """The path of each verdict's mean on one question, a panel a verdict; `looks` are rows of `looks_frame`."""
+    """Chart the path of each verdict's mean on one question, a panel each; `looks` are rows of `looks_frame`."""
     ends = (float(scale[0]), float(scale[-1])) if len(scale) else (0.0, 1.0)
     return panels(looks, "verdict", lambda path: path_of_looks(path, "mean", ends))
 
@@ -141,7 +141,7 @@ def looks_in_words(looks: pd.DataFrame) -> str:
 
 def _finished(layers: list[alt.Chart], names: pd.Series[str]) -> alt.LayerChart:
     """Return the layers as one chart in its size and font; `names` are its rows' names."""
-    # Browsers have wider letters than those that the drawing is laid out with.
+    # Browsers' letters are wider than those that the layout assumes.
     padding = {"left": 8 + 1.2 * names.str.len().max(), "right": 16, "top": 5, "bottom": 5}
     config = alt.Config(
         font="sans-serif",
@@ -162,13 +162,13 @@ def _by_transformation(shares: pd.DataFrame) -> list[pd.DataFrame]:
 
 
 def _verdict_names(means: pd.DataFrame) -> list[str]:
-    """`Paraphrasing (en): accepted`."""
+    """Return the names of verdicts: `Paraphrasing (en): accepted`."""
     places = zip(means["transformation"], means["language"], means["task_type"], means["decision"], strict=True)
     return [f"{scoped(name, language, task)}: {decision}" for name, language, task, decision in places]
 
 
 def _point_colours(number_of_points: int) -> list[tuple[int, int, int]]:
-    """PuOr for as many points as the scale has, between its five stops where these are others."""
+    """Return PuOr's colours for the scale's number of points, interpolated between its five stops."""
     at = np.linspace(0, len(_PUOR) - 1, number_of_points)
     channels = [np.interp(at, range(len(_PUOR)), channel).round().astype(int) for channel in zip(*_PUOR, strict=True)]
     return [(int(red), int(green), int(blue)) for red, green, blue in zip(*channels, strict=True)]

@@ -1,4 +1,4 @@
-"""The report's tables: each with all its digits for a CSV file, and as printed. Nothing is computed but counts."""
+"""The report's tables, each with all digits for a CSV file and as printed. Only counts are computed here."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def verdicts_exhibit(material: CampaignMaterial) -> Exhibit:
         for summary in rated(verdict.questions):
             mean = Estimate(value=summary.mean, low=summary.low, high=summary.high)
             row[f"{summary.question.capitalize()} [95%]"] = with_interval(mean)
-        for summary in () if tasks else verdict.questions:  # what people answer in tasks is another table's
+        for summary in () if tasks else verdict.questions:  # another table has the answers to tasks
             first = ", first" if summary.ranks else ""
             row |= {
                 f"{summary.question.capitalize()}: {label.label}{first}": with_interval(label.share)
@@ -88,7 +88,7 @@ def verdicts_exhibit(material: CampaignMaterial) -> Exhibit:
 
 
 def table_two_exhibit(material: CampaignMaterial) -> Exhibit:
-    """HTEB's Table 2: a row an axis, pool and language, and all."""
+    """Return HTEB's Table 2: a row for each axis, pool and language, and one for all."""
     rows = []
     for group in material.groups:
         row = {"Of": group.level, "Name": group_name(group)}
@@ -103,7 +103,7 @@ def table_two_exhibit(material: CampaignMaterial) -> Exhibit:
 
 
 def agreement_exhibit(material: CampaignMaterial) -> Exhibit:
-    """Every coefficient of agreement with its interval, and why one is missing."""
+    """Return every coefficient of agreement with its interval, or the reason why it is missing."""
     full, printed = [], []
     for group in material.groups:
         for summary in rated(group.questions):
@@ -134,7 +134,7 @@ def labels_exhibit(material: CampaignMaterial) -> Exhibit:
             "Number": row["number"],
             "Value [95%]": with_interval(Estimate(value=row["value"], low=row["low"], high=row["high"])),
             "n": f"{row['n_ratings']:,}",
-            "Why none": row["reason"],
+            "Why missing": row["reason"],
         }
         for row in full.to_dict("records")
     )
@@ -144,7 +144,7 @@ def labels_exhibit(material: CampaignMaterial) -> Exhibit:
 
 
 def _answers_exhibit(full: pd.DataFrame) -> Exhibit:
-    """A row a task and answer, of all languages and, where a task has several, of each."""
+    """Return a row for each task and answer, over all languages and, if a task has several, for each."""
     several = (full["level"] == "language").any()
     printed = pd.DataFrame(
         {
@@ -162,7 +162,7 @@ def _answers_exhibit(full: pd.DataFrame) -> Exhibit:
 
 
 def missing_agreement(groups: Sequence[Group]) -> list[str]:
-    """Return why coefficients or their intervals are missing: a line for each reason, question and groups."""
+    """Return the reasons why coefficients or intervals are missing: a line for each reason, question and groups."""
     where: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
     for group in groups:
         for summary in rated(group.questions):
@@ -179,9 +179,9 @@ def missing_agreement(groups: Sequence[Group]) -> list[str]:
 
 
 def shares_frame(material: CampaignMaterial) -> pd.DataFrame:
-    """Return how often each point was given: a row a question, transformation and point, of the ratings that count.
+    """Return the share of each point among the counting ratings: a row for each question, transformation and point.
 
-    Of a scale with many points, or none, it is how often each fifth was.
+    For a scale with many points, or a continuous one, it is the share of each fifth of the scale.
     """
     counting = material.counting
     rated_values = counting[counting["value"].notna()]
@@ -200,7 +200,7 @@ def shares_frame(material: CampaignMaterial) -> pd.DataFrame:
 
 
 def means_frame(verdicts: Sequence[Verdict]) -> pd.DataFrame:
-    """The means that were judged: a row a verdict and question."""
+    """Return the means that were judged: a row for each verdict and question."""
     of_verdict = ["transformation", "language", "task_type", "axis", "decision", "threshold"]
     of_question = ["question", "mean", "low", "high", "interval", "interval_reason"]
     rows = [
@@ -257,7 +257,7 @@ def _limit(verdict: Verdict, question: str) -> float:
 
 
 def raters_exhibit(material: CampaignMaterial) -> Exhibit:
-    """A row a rater, by pseudonym: single ratings and how many count, signs, the last decision."""
+    """Return a row for each rater, by pseudonym: single ratings, how many count, signs, the last decision."""
     ratings = material.ratings
     every = pd.concat([ratings, material.control_ratings])
     made_up = every.groupby("rater_id")["simulated"].any()
@@ -300,16 +300,16 @@ def raters_exhibit(material: CampaignMaterial) -> Exhibit:
 
 
 def training_exhibit(material: CampaignMaterial) -> Exhibit:
-    """A row a rater: how many known pairs were answered, and how many answers to them are right."""
+    """Return a row for each rater: the number of known pairs answered, and of right answers to them."""
     frame = by_trained(material.trained)
-    titles = ["Rater", "Who", "Known pairs", "Answered", "Answers with a right one", "Right"]
+    titles = ["Rater", "Who", "Known pairs", "Answered", "Checked answers", "Right"]
     who = frame["simulated"].map({True: "simulated", False: "person"})
     printed = frame.assign(simulated=who).set_axis(titles, axis=1)
-    return Exhibit("training", "Raters' training on known pairs, which never count", frame, printed)
+    return Exhibit("training", "Raters' training on known pairs (these answers never count)", frame, printed)
 
 
 def signs_exhibit(material: CampaignMaterial) -> Exhibit:
-    """A row a sign, with its evidence."""
+    """Return a row for each sign, with its evidence."""
     rows = [(sign.rater_id, sign.rule, sign.n, sign.evidence) for sign in material.signs]
     frame = pd.DataFrame(rows, columns=["rater_id", "rule", "n", "evidence"])
     printed = frame.drop(columns="n").set_axis(["Rater", "Rule", "Evidence"], axis=1)
@@ -317,7 +317,7 @@ def signs_exhibit(material: CampaignMaterial) -> Exhibit:
 
 
 def decisions_exhibit(material: CampaignMaterial) -> Exhibit:
-    """A row a decision about a rater or a pair, the oldest first."""
+    """Return a row for each decision about a rater or a pair, the oldest first."""
     first = material.looks[0].at if material.looks else None
     decisions = sorted([*material.decisions, *material.withdrawals], key=lambda decision: decision.decided_at)
     seen = ["yes" if first and decision.decided_at > first else "no" for decision in decisions]
@@ -337,14 +337,16 @@ def decisions_exhibit(material: CampaignMaterial) -> Exhibit:
     frame = pd.DataFrame(rows, columns=names)
     ids = [decision.pair_id[:12] for decision in decisions]
     printed = frame.assign(decided_at=[stamp(decision.decided_at) for decision in decisions], pair_id=ids)
-    printed = printed.set_axis(["When", "Results seen", "Rater", "Pair", "Decision", "Reason", "Signs then"], axis=1)
+    printed = printed.set_axis(
+        ["When", "Results seen", "Rater", "Pair", "Decision", "Reason", "Signs at the time"], axis=1
+    )
     if not material.withdrawals:
         return Exhibit("decisions", "Decisions about raters", frame, printed.drop(columns="Pair"))
     return Exhibit("decisions", "Decisions about raters and pairs", frame, printed)
 
 
 def exclusions_exhibit(material: CampaignMaterial) -> Exhibit:
-    """Return how many single ratings count, and how many do not, by reason; together all that were collected."""
+    """Return the numbers of single ratings that count and that do not, by reason; they add up to all collected."""
     status, excluded = material.ratings["status"], material.excluded.groupby("excluded", sort=True)
     withdrawn, item = material.withdrawn.groupby("withdrawn", sort=True), material.study.called.item
     parts = [
@@ -364,12 +366,12 @@ def exclusions_exhibit(material: CampaignMaterial) -> Exhibit:
 
 
 def stamp(at: datetime) -> str:
-    """A time as people read it."""
+    """Format a time for people."""
     return f"{at:%Y-%m-%d %H:%M} UTC"
 
 
 def group_name(group: Group) -> str:
-    """A row of Table 2 by its name."""
+    """Return the name of a row of Table 2."""
     return language_name(group.name) if group.level == "language" else display(group.name)
 
 
@@ -393,7 +395,7 @@ def rules_exhibit(material: CampaignMaterial) -> Exhibit:
             meaning = fields[name].description if name in fields else ""
             rows.append((f"{part}.{name}", _worded(name, value), meaning or ""))
     frame = pd.DataFrame(rows, columns=["rule", "value", "meaning"])
-    return Exhibit("rules", "Rules as they are fixed", frame, frame.set_axis(["Rule", "Value", "Meaning"], axis=1))
+    return Exhibit("rules", "Rules as fixed", frame, frame.set_axis(["Rule", "Value", "Meaning"], axis=1))
 
 
 def _worded(name: str, value: Any) -> str:
@@ -408,7 +410,7 @@ def usual_rules_exhibit(material: CampaignMaterial) -> Exhibit:
     design = design_under(material.rules, material.first, Design.of(material.study, material.rubric))
     out = {pair.pair_id for pair in material.pairs} - {pair.pair_id for pair in material.staying}
     frame = by_usual_rules(material.pairs, material.ratings, design, material.verdicts, out)
-    return Exhibit("usual_rules", "The usual rules on the same ratings", frame, printed_rules(frame))
+    return Exhibit("usual_rules", "Decisions of the usual rules on the same ratings", frame, printed_rules(frame))
 
 
 def wording_exhibit(material: CampaignMaterial) -> Exhibit:
@@ -432,7 +434,7 @@ def wording_exhibit(material: CampaignMaterial) -> Exhibit:
 
 
 def amendments_exhibit(material: CampaignMaterial) -> Exhibit:
-    """A row a change of the rules after the first rating."""
+    """Return a row for each change of the rules after the first rating."""
     rows = [
         (rule_set.fixed_at, rule_set.reason, "; ".join(what))
         for rule_set, what in amendments(material.rules, material.first)
@@ -453,8 +455,8 @@ def stages_exhibit(material: CampaignMaterial) -> Exhibit:
     printed = frame.assign(
         finished_at=frame["finished_at"].str.replace("T", " ").str.replace("+00:00", " UTC"),
         study_sha256=frame["study_sha256"].str[:_DIGITS],
-        study_unchanged=["the same now" if same else "another now" for same in frame["study_unchanged"]],
-    ).set_axis(["Stage", "Ended", "Study file", "It is"], axis=1)
+        study_unchanged=["unchanged" if same else "changed" for same in frame["study_unchanged"]],
+    ).set_axis(["Stage", "Ended", "Study file", "Since then"], axis=1)
     return Exhibit("stages", "Stages, each with the hash of the study file that it read", frame, printed)
 
 
@@ -474,11 +476,11 @@ def hashes_exhibit(material: CampaignMaterial) -> Exhibit:
         if verdict.prompt_hash
     ]
     for name, entry in _stages(material).items():
-        for part, verb in (("inputs", "took"), ("outputs", "left")):
+        for part, verb in (("inputs", "read"), ("outputs", "wrote")):
             rows += [(f"{name} {verb}", path, digest) for path, digest in entry.get(part, {}).items()]
     frame = pd.DataFrame(list(dict.fromkeys(rows)), columns=["by", "what", "hash"])
     printed = frame.assign(hash=frame["hash"].str[:_DIGITS]).set_axis(["By", "What", "Hash"], axis=1)
-    return Exhibit("hashes", f"Hashes, the first {_DIGITS} digits", frame, printed)
+    return Exhibit("hashes", f"Hashes (first {_DIGITS} digits)", frame, printed)
 
 
 def _maker(verdict: Verdict) -> str:
@@ -487,12 +489,12 @@ def _maker(verdict: Verdict) -> str:
 
 
 def versions_exhibit(material: CampaignMaterial) -> Exhibit:
-    """A row a package, as of the last stage that ran."""
+    """Return a row for each package, as of the last stage that ran."""
     frame = pd.DataFrame(list(material.manifest.get("versions", {}).items()), columns=["package", "version"])
     printed = frame.set_axis(["Package", "Version"], axis=1)
-    return Exhibit("versions", "Versions of the last stage that ran", frame, printed)
+    return Exhibit("versions", "Package versions at the last stage that ran", frame, printed)
 
 
 def _stages(material: CampaignMaterial) -> dict[str, dict[str, Any]]:
-    """The manifest's stages without the report's own."""
+    """Return the manifest's stages without the report's own."""
     return {name: entry for name, entry in material.manifest.get("stages", {}).items() if name != "report"}

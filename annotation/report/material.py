@@ -1,4 +1,4 @@
-"""All that a report on a campaign rests on, read once; what contradicts itself is refused."""
+"""The material of a report on a campaign, read once; contradictory records are refused."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class CampaignMaterial:
     controls: Sequence[Pair]
     supply: Sequence[Supply]
     ratings: pd.DataFrame  #: of the sample, drafts and all
-    counting: pd.DataFrame  #: those among them that count
+    counting: pd.DataFrame  #: those of them that count
     control_ratings: pd.DataFrame
     verdicts: Sequence[Verdict]
     groups: Sequence[Group]
@@ -54,12 +54,12 @@ class CampaignMaterial:
     read_at: datetime
     doubts: Sequence[str] = ()  #: what is doubtful about the verdicts
     withdrawals: Sequence[Decision] = ()  #: decisions about pairs
-    trained: Sequence[TrainingResult] = ()  #: how raters did on known pairs, which never count
-    beside: JudgedOutcome | None = None  #: what LLM judges would make of the verdicts; None without them
-    judges_left_out: str = ""  #: why nothing stands beside the verdicts though judges were asked
-    unlooked: Sequence[str] = ()  #: by which rules some raters could not be looked at
-    adjusted: AdjustedMeans | None = None  #: means for who rated what; None before there are verdicts
-    late: int = 0  #: pairs that were withdrawn when ratings of them had come in
+    trained: Sequence[TrainingResult] = ()  #: results of raters on known pairs, which never count
+    beside: JudgedOutcome | None = None  #: the verdicts with LLM judges; None without judges
+    judges_left_out: str = ""  #: why judges are left out though they were asked
+    unlooked: Sequence[str] = ()  #: the rules by which some raters could not be checked
+    adjusted: AdjustedMeans | None = None  #: means adjusted for severity; None before there are verdicts
+    late: int = 0  #: pairs that were withdrawn after they had been rated
     right: Mapping[str, Mapping[str, object]] = field(default_factory=dict)  #: right answers by item and question
     imported: bool = False  #: whether the items came with their ratings, so that nothing was drawn
 
@@ -96,7 +96,7 @@ class CampaignMaterial:
 
     @property
     def surplus(self) -> pd.DataFrame:
-        """The surplus ratings, which came when their pair had enough.
+        """The surplus ratings, which came after their pair had enough.
 
         They follow from the ratings that count, since the mark dates from collecting.
         """
@@ -131,7 +131,7 @@ class CampaignMaterial:
 
 
 def read_material(evidence: Evidence, read_at: datetime | None = None) -> CampaignMaterial:
-    """Read it. Raises DataError before there are verdicts, and where they no longer follow from what is on disk."""
+    """Read the material. Raises DataError before there are verdicts, or if they no longer follow from the files."""
     verdicts = evidence.verdicts
     refuse_stale(evidence, verdicts)
     evidence.read_whole()
@@ -185,7 +185,7 @@ def campaign_material(evidence: Evidence, read_at: datetime | None = None) -> Ca
 
 
 def _right_answers(evidence: Evidence, controls: Sequence[Pair]) -> dict[str, Mapping[str, object]]:
-    """Of controls as the sample has them, and of imported items as their file has them."""
+    """Return the right answers of controls, from the sample, and of imported items, from their file."""
     file, right = evidence.study.folder / TRUTH, dict[str, Mapping[str, object]]()
     if file.exists():
         truth = pd.read_csv(io.BytesIO(file.read_bytes()), dtype=str, keep_default_na=False)

@@ -37,13 +37,13 @@ from plumbline.study.campaign import AcceptanceSpec, QualitySpec
 
 
 def controls_told(material: CampaignMaterial) -> str:
-    """Return which stood beside the sample, and how many were answered wrongly."""
+    """Return sentences on the controls and repeats, and on how many answers to them were wrong."""
     counts = Counter[str](pair.control for pair in material.controls)
     kinds = {
         "positive": ("positive control", "almost identical texts"),
         "negative": ("negative control", "unrelated texts"),
-        "known": ("known item", "whose right answers its file names"),
-        "suggested": (f"{material.study.called.item} with judges' scores in sight", "the other half of an experiment"),
+        "known": ("known item", "with right answers from a file"),
+        "suggested": (material.study.called.item, "shown with judges' scores, the other half of an experiment"),
         "repeat": ("repeat", f"{material.study.called.item}s of the sample, shown a second time"),
     }
     checks = _checks(material)
@@ -51,27 +51,27 @@ def controls_told(material: CampaignMaterial) -> str:
     if not parts:
         return f"There were no {checks} and no repeats."
     number = int((material.control_ratings["status"] == "submitted").sum())
-    beside = f"Beside the sample stood {listed(parts)}; {many(number, 'rating')} of these came in and"
+    beside = f"Besides the sample there were {listed(parts)}; {many(number, 'rating')} of these came in and"
     text = f"{beside} {'counts' if number == 1 else 'count'} in no result."
     controls = pd.DataFrame([pair.model_dump() for pair in material.controls])
     off, answered = controls_missed(
         material.control_ratings, controls, material.study.quality, material.rubric.expected
     )
     how = wrong(material.study.quality.within, {question.kind for question in material.rubric.asked()})
-    missed = f" Of {many(answered, 'rating')} of {checks} {off:,} {'was' if off == 1 else 'were'} {how}."
+    missed = f" {off:,} of the {many(answered, 'rating')} of {checks} {'was' if off == 1 else 'were'} {how}."
     return text + (missed if answered else "")
 
 
 def careless_told(material: CampaignMaterial) -> list[str]:
-    """Return which answers to controls and repeats are signs."""
+    """Return the answers to controls and repeats that are signs of carelessness."""
     within, kinds_asked = material.study.quality.within, {question.kind for question in material.rubric.asked()}
     kinds = {pair.control for pair in material.controls}
     checks = [_checks(material)] if kinds & set(CHECKS) else []
     repeats = ["repeats"] if "repeat" in kinds else []
     off = wrong(within, kinds_asked)
-    if off.startswith("wrong"):  # of a repeat no answer is the right one
+    if off.startswith("wrong"):  # a repeat has no right answer
         labels = [f"answers to {check} that are {off}" for check in checks]
-        return labels + [f"answers to {repeat} that are not those of the first time" for repeat in repeats]
+        return labels + [f"answers to {repeat} that differ from the first time" for repeat in repeats]
     return [f"answers to {' or '.join([*checks, *repeats])} that are {off}"] if checks or repeats else []
 
 
@@ -81,14 +81,14 @@ def _checks(material: CampaignMaterial) -> str:
 
 
 def looked_at(verdicts: Sequence[Verdict], rules: QualitySpec) -> str:
-    """Return a sentence on verdicts that waited for a look at their raters, or that none did."""
+    """Return a sentence on verdicts that waited for a review of their raters, or that raters were not checked."""
     if note := unchecked(verdicts):
         return note
     return (
-        f"A verdict was left undecided, until a person had looked at its raters, where more than {rules.failing:.0%} of"
-        f" its ratings were of raters who missed more controls than {rules.attentive:.0%}, or all together did so"
-        " (one-sided binomial tests at 5%), or where on no question whose ratings vary raters told one"
-        " item from another better than chance (F tests at 5%)."
+        f"A verdict stayed undecided until a person had reviewed its raters if more than {rules.failing:.0%} of its"
+        f" ratings came from raters who missed more than {rules.attentive:.0%} of the controls, or if all its raters"
+        " together did (one-sided binomial tests at 5%), or if raters told items apart no better than chance on every"
+        " question whose ratings vary (F tests at 5%)."
     )
 
 
@@ -106,14 +106,14 @@ def items_sampled(material: CampaignMaterial) -> list[str]:
     )
     available = sum(supply.ok for supply in material.supply)
     languages = listed(sorted({language_name(code) for codes in material.texts for code in codes}))
-    blind = [f"Raters were not told of which group a {what} is."] if texts and names[1:] else []
-    beside = f"what stands beside the {what}" if texts else "language of the second text"
+    blind = [f"Raters were not told to which group a {what} belongs."] if texts and names[1:] else []
+    beside = f"what is shown beside the {what}" if texts else "language of the second text"
     return [
-        f"The sample is {many(len(material.pairs), what)}, drawn at random (seed {material.study.sample.seed}) of"
+        f"The sample has {many(len(material.pairs), what)}, drawn at random (seed {material.study.sample.seed}) from"
         f" {available:,}: {spread}, in {languages}.",
         *blind,
-        f"Strata were, one within another, language, {beside} and thirds by length; each gives equally many as far as"
-        " it reaches.",
+        f"Strata are nested: language, {beside}, and thirds by length; each stratum gives equally many {what}s, or all"
+        " that it has.",
         _near_duplicates(material, f"No two {what}s of one group are near-duplicates"),
     ]
 
@@ -121,46 +121,46 @@ def items_sampled(material: CampaignMaterial) -> list[str]:
 def _near_duplicates(material: CampaignMaterial, none: str) -> str:
     judging = material.study.judging
     if judging.takes_all:
-        return f"{none}: of those that differ in {judging.spec.near:g} of their characters or less one is kept."
-    beside = ", but where something else stands beside them" if judging.beside else ""
+        return f"{none}: of those that differ in at most {judging.spec.near:g} of their characters, one is kept."
+    beside = ", unless different texts are shown beside them" if judging.beside else ""
     return f"{none} (Jaccard index of their words of at least {NEAR}){beside}."
 
 
-ALIKE = "where most have one mean, at least as far as Clopper and Pearson's of what was not seen"
-# What the means' intervals are, by `Summary.interval`.
+ALIKE = "if most pairs have the same mean, they reach at least as far as Clopper and Pearson's bound on unseen pairs"
+# The kinds of intervals of means, by `Summary.interval`.
 INTERVALS = {
-    "pairs": "t intervals over pairs with the raters as they are (ratio estimator: Cochran, Sampling Techniques,"
+    "pairs": "t intervals over pairs, with raters taken as fixed (ratio estimator: Cochran, Sampling Techniques,"
     " 3rd ed., section 6.4)",
     "pairs_and_raters": "t intervals with both pairs and raters as samples (Cochran and Cox 1957, Experimental Designs,"
     " 2nd ed., section 4.14)",
-    "anytime": "confidence sequences over the pairs in a random order that the sample fixed, up to the first that"
+    "anytime": "confidence sequences over the pairs in a random order fixed with the sample, up to the first pair that"
     " still waited for ratings (hedged capital: Waudby-Smith and Ramdas 2024, J. R. Stat. Soc. B 86, 1-27), which hold"
-    " however often one looks",
+    " at any number of looks",
     "blocks": "repeated intervals over the pairs of complete blocks, which hold at all looks together: Student's t"
     " after Hall's transformation (Hall 1992, J. R. Stat. Soc. B 54, 221-228), at levels by alpha spending"
     " (Lan and DeMets 1983, Biometrika 70, 659-663)",
 }
 _SCOPES = {
     "transformation": "on the ratings of all languages together",
-    "language": "for each language of the originals apart",
-    "task": "for each language of the originals and each task apart",
+    "language": "separately for each language of the originals",
+    "task": "separately for each language of the originals and each task",
 }
 
 
 def methods(material: CampaignMaterial) -> list[str]:
-    """The methods section, a string a paragraph."""
+    """Return the methods section, one string for each paragraph."""
     parts = (sample_words, _raters, quality_words, acceptance_words, agreement_words, made_by)
     paragraphs = (" ".join(filter(None, part(material))) for part in parts)
     return [paragraph for paragraph in paragraphs if paragraph]
 
 
 def _items_imported(material: CampaignMaterial) -> list[str]:
-    """Return which items came in with their ratings: nobody knows how they were chosen."""
+    """Return sentences on items that were imported with their ratings: nobody knows how they were chosen."""
     names = list(dict.fromkeys(display(pair.transformation, pooled=False) for pair in material.pairs))
     of_groups = f" of {len(names)} {material.study.judging.groups}" if names[1:] else ""
     return [
-        f"The {many(len(material.pairs), material.study.called.item)}{of_groups} came in with their ratings; how they"
-        " were chosen is not known. Intervals and P take them for a random sample.",
+        f"The {many(len(material.pairs), material.study.called.item)}{of_groups} were imported with their ratings;"
+        " how they were chosen is not known. Intervals and P treat them as a random sample.",
         _languages(material) if material.study.judging.transforms else "",
     ]
 
@@ -179,10 +179,10 @@ def sample_words(material: CampaignMaterial) -> list[str]:
     each = f"{low:,}" if low == high else f"{low:,} to {high:,}"
     spread = f"{each} for each of {len(names)} transformations ({listed(names)})" if names[1:] else f"all by {names[0]}"
     return [
-        f"The sample is {many(len(material.pairs), 'pair')} of an original and its transformed text, drawn at random"
+        f"The sample has {many(len(material.pairs), 'pair')} of an original and its transformed text, drawn at random"
         f" (seed {material.study.sample.seed}): {spread}.",
-        "Strata were, one within another, language, task type, data set, language of the output, and thirds of the"
-        " originals by length; each gives equally many pairs as far as it reaches.",
+        "Strata are nested: language, task type, data set, language of the output, and thirds of the originals by"
+        " length; each stratum gives equally many pairs, or all that it has.",
         f"No two originals of a transformation are near-duplicates (Jaccard index of their words of at least {NEAR}).",
         _waves(material),
         _supply(material),
@@ -194,7 +194,7 @@ def sample_words(material: CampaignMaterial) -> list[str]:
 def _waves(material: CampaignMaterial) -> str:
     item = material.study.called.item
     extensions = [f"{many(wave.pairs, item)} on {wave.at:%Y-%m-%d} ({wave.reason})" for wave in material.waves]
-    extended = f"It was extended after raters had been asked, and earlier {item}s stayed as they were"
+    extended = f"It was extended after raters had been asked, and earlier {item}s were kept"
     return f"{extended}: {listed(extensions)}." if extensions else ""
 
 
@@ -203,16 +203,17 @@ def _supply(material: CampaignMaterial) -> str:
         return ""
     ok, failed = sum(supply.ok for supply in material.supply), sum(supply.failed for supply in material.supply)
     waiting = sum(supply.unanswered for supply in material.supply)
-    later = f"; {verb(waiting, 'output', 'was', 'were')} still to come" if waiting else ""
+    later = f"; {verb(waiting, 'output', 'was', 'were')} still missing" if waiting else ""
     out = sum(out_of.kept_out for out_of in material.supply)
     every = ok + failed + out
     names = listed(sorted({flag for supply in material.supply for flag in supply.without}))
-    omitted = f" Nor could {out:,} ({out / every:.1%}) flagged {names}: the verdicts do not cover these." if out else ""
+    kept_out = (
+        f" {out:,} ({out / every:.1%}) flagged {names} were kept out: the verdicts do not cover them." if out else ""
+    )
     if not failed:
-        first = f"None of the {many(every, 'output')} that there were had failed{later}."
-        return first + omitted.replace(" Nor could", " Kept out were")
+        return f"None of the {many(every, 'output')} failed{later}.{kept_out}"
     share = f"{failed:,} of {many(every, 'output')} ({failed / every:.1%})"
-    return f"Outputs that failed could not be drawn: {share}{later}.{omitted}"
+    return f"Failed outputs could not be drawn: {share}{later}.{kept_out}"
 
 
 def _languages(material: CampaignMaterial) -> str:
@@ -252,15 +253,15 @@ def _raters(material: CampaignMaterial) -> list[str]:
     return [
         about,
         f"{verb(len(rated), 'rating', 'counts', 'count')} (a rating is one rater's answer to one question about one"
-        f" {item}). They are those of {rated_by(material)}, collected from {collected_from(material)} and {dated}.",
-        f"Of each {item} the ratings of {first} by time of submission{allowed} count{late}; {full:,} of"
+        f" {item}). They were given by {rated_by(material)}, collected from {collected_from(material)} and {dated}.",
+        f"For each {item}, the ratings of {first} to submit{allowed} count{late}; {full:,} of"
         f" {many(len(material.staying), item)}{stay} {'has' if len(material.staying) == 1 else 'have'} ratings"
-        " from that many.",
+        " from that many raters.",
     ]
 
 
 def rated_by(material: CampaignMaterial) -> str:
-    """Return the number of raters, people and simulated ones apart."""
+    """Return the numbers of people and of simulated raters, in words."""
     made_up = material.counting.groupby("rater_id")["simulated"].any()
     simulated = int(made_up.sum())
     people = len(made_up) - simulated
@@ -269,7 +270,7 @@ def rated_by(material: CampaignMaterial) -> str:
 
 
 def collected_from(material: CampaignMaterial) -> str:
-    """Return where ratings were given; files are not named, since their names may be a rater's."""
+    """Return the places where ratings were given; files are not named, since their names may be a rater's."""
     sources = {_source(source) for source in material.counting["source"].unique()}
     names = [name for source, name in SOURCE_NAMES.items() if source in sources]
     files = len(sources - {*SOURCE_NAMES})
@@ -284,7 +285,7 @@ def rated_here(material: CampaignMaterial) -> bool:
 
 
 def _source(source: str) -> str:
-    """A source as SOURCE_NAMES has it, or a file's name."""
+    """Return a source as named in SOURCE_NAMES, or a file's name."""
     plain = source.removesuffix(SANDBOX)
     return plain.lower() if plain == REHEARSAL else plain
 
@@ -294,22 +295,22 @@ def quality_words(material: CampaignMaterial) -> list[str]:
     rules, item = material.study.quality, material.study.called.item
     same = f"the same answer on at least {rules.same_answer:.0%} of {item}s"
     apart = (
-        f"a mean at least {rules.apart:g} away from the other raters', or a rank correlation with theirs below"
+        f"a mean at least {rules.apart:g} away from the other raters' mean, or a rank correlation with it below"
         f" {rules.least_rho:g}"
     )
     signs = [
         *careless_told(material),
-        *([same] if material.questions else []),  # of what is rated alone
+        *([same] if material.questions else []),  # only for questions with a scale
         f"more than {rules.too_fast:.0%} of {item}s answered faster than {rules.words_a_second:g} words a second",
         *([apart] if material.questions else []),
-        "and, as hints alone, dashes, stock phrases and long comments",
+        "and, only as hints, dashes, stock phrases and long comments",
     ]
     raters = len({sign.rater_id for sign in material.signs})
     where = f" in the answers of {many(raters, 'rater')}" if raters else ""
     number_of_signs = f"{verb(len(material.signs), 'sign', 'was', 'were')} found{where}."
     return [
         f"Answers were searched for signs of carelessness: {'; '.join(signs)}"
-        f" (habits of raters with at least {rules.least_answers} {item}s).",
+        f" (habits count as signs only for raters with at least {rules.least_answers} {item}s).",
         f"{number_of_signs} A sign excludes nobody; people decide.",
         _exclusions(material),
         *_withdrawals(material),
@@ -328,11 +329,11 @@ def _exclusions(material: CampaignMaterial) -> str:
 
 
 def _withdrawals(material: CampaignMaterial) -> list[str]:
-    """Return sentences on the pairs that people withdrew; none without any."""
+    """Return sentences on the pairs that people withdrew; none if none was withdrawn."""
     out = len(material.pairs) - len(material.staying)
     if not out:
         return []
-    late = f", {material.late:,} of them when ratings of them had come in" if material.late else ""
+    late = f", {material.late:,} of them after they had been rated" if material.late else ""
     others = [verdict for verdict in material.verdicts if verdict.decision_with_withdrawn not in (None, verdict.alone)]
     share = f"{len(others)} of {many(len(material.verdicts), 'verdict')}" if others else "no verdict"
     ratings = many(len(material.withdrawn), "rating")
@@ -349,23 +350,23 @@ def acceptance_words(material: CampaignMaterial) -> list[str]:
     if rule.rules:
         decides = several_rules(rule)
     elif rule.rule == "mean":
-        decides = f"accepted where its mean rating {reach}, and rejected where it does not"
+        decides = f"accepted if its mean rating {reach}, and rejected otherwise"
     else:
         decides = (
-            f"accepted where the lower end of the 95% interval of its mean rating {reach}, rejected where the upper end"
+            f"accepted if the lower end of the 95% interval of its mean rating {reach}, rejected if the upper end"
             f" is below {rule.threshold:g}{some}, and undecided otherwise"
         )
     pooled = {pair.transformation for pair in material.pairs if pair.pool == "translation"}
-    shared = " Translation and cross-translation are judged on their ratings together." if len(pooled) > 1 else ""
+    shared = " Translation and cross-translation are judged on their pooled ratings." if len(pooled) > 1 else ""
     looks = {
-        "fixed": "The rule is for one look, when the ratings are in.",
-        "anytime": "The rule allows to look after every rating and to stop when it has decided.",
+        "fixed": "The rule allows one look, when all ratings are in.",
+        "anytime": "The rule allows a look after every rating, and a stop as soon as it has decided.",
         "blocks": _blocks(material),
     }
     judged, item = material.study.called
     scope = _SCOPES[rule.scope].replace("originals", "originals" if material.study.judging.transforms else f"{item}s")
     by_interval = rule.rule == "lower_bound" or any(criterion.by == "interval" for criterion in rule.rules)
-    shown = "" if by_interval else " They are shown and decide nothing."
+    shown = "" if by_interval else " They are shown but decide nothing."
     return [
         f"A {judged} is judged {scope}: it is {decides}.{shared}",
         _minimums(material),
@@ -391,10 +392,10 @@ def _blocks(material: CampaignMaterial) -> str:
         return ""
     item, ends = study.called.item, ", ".join(map(str, study.raters.blocks))
     text = (
-        f"Raters got the {item}s of each verdict in blocks, in a random order that the sample fixed; the rule was to"
-        f" look after {ends} {item}s (or after the last, where there are fewer), each time that all of them were dealt"
-        f" with, and no further {item} was offered once it had decided. The error of 2.5% on each side is spent over"
-        f" the looks by {_SPENDING[study.acceptance.spending]}, with t the share of the {item}s."
+        f"Raters got the {item}s of each verdict in blocks, in a random order fixed with the sample. The rule planned a"
+        f" look after {ends} {item}s (or after the last, if there are fewer), as soon as all of them were completed; no"
+        f" further {item} was offered once a look had decided. The error of 2.5% on each side is spent over the looks"
+        f" by {_SPENDING[study.acceptance.spending]}, where t is the share of the {item}s."
     )
     if len(unbiased_frame(material.verdicts)):
         text += f" {WHY_UNBIASED} (Tsiatis, Rosner and Mehta 1984, Biometrics 40, 797-803)."
@@ -411,48 +412,52 @@ def _intervals(rule: AcceptanceSpec, shown: str, item: str) -> str:
     if statistics != {"share"}:
         parts.append(f"Intervals of the means that are judged are {INTERVALS[rule.interval]}; {ALIKE}.")
     if "share" in statistics:
-        over = f"{item}s with the raters as they are" if rule.interval == "pairs" else f"both {item}s and raters"
+        over = f"{item}s, with raters taken as fixed" if rule.interval == "pairs" else f"both {item}s and raters"
         parts.append(f"Intervals of the shares that are judged are Wilson's, with their variance over {over}.")
     return " ".join(parts) + shown
 
 
 def _looks(material: CampaignMaterial) -> str:
-    """Return how often verdicts were reached on other ratings or by other rules than the time before."""
+    """Return the number of times that verdicts were reached, each on other ratings or by other rules."""
     if len(material.looks) < 2:
         return ""
     first, last = material.looks[0], material.looks[-1]
     text = (
-        f"Verdicts were reached {len(material.looks)} times, on ratings or by rules that had changed: first on"
+        f"Verdicts were reached {len(material.looks)} times, on different ratings or by different rules: first on"
         f" {many(first.n_ratings, 'rating')} ({first.at:%Y-%m-%d}), last on {last.n_ratings:,} ({last.at:%Y-%m-%d})."
     )
     several = material.study.acceptance.stop != "fixed"
-    return text if several else f"{text} The error rates of a rule for one look do not hold for several."
+    return text if several else f"{text} The error rates of a rule for one look do not hold for several looks."
 
 
 def _minimums(material: CampaignMaterial) -> str:
     rule = material.study.acceptance
     on_any = " on any question" if len(material.questions) > 1 else ""
     item = material.study.called.item
-    few = [f"fewer than {many(rule.min_pairs, item)} with at least {many(rule.min_raters, 'rater')}"]
+    few = [f"fewer than {many(rule.min_pairs, item)} rated by at least {many(rule.min_raters, 'rater')}"]
     if rule.min_ac2 is not None:
         rated = set(material.questions)
         judged = {criterion.question for criterion in rule.rules} or rated
         names = [*(["AC2"] if judged & rated else []), *(["AC1"] if judged - rated else [])]
         few.append(f"an {' or '.join(names)} below {rule.min_ac2:g}{on_any}")
-    left_out = f" {item.capitalize()}s with fewer raters enter no number." if rule.min_raters > 1 else ""
-    return f"What has {' or '.join(few)} is undecided.{left_out}"
+    left_out = f" {item.capitalize()}s with fewer raters do not count." if rule.min_raters > 1 else ""
+    return f"A verdict with {' or '.join(few)} is undecided.{left_out}"
 
 
 def _fixed(material: CampaignMaterial) -> str:
     if not material.rules:
         return ""
     number = len(amendments(material.rules, material.first))
-    amended = f" They were amended {'once' if number == 1 else f'{number} times'} after it." if number else ""
+    amended = (
+        f" The rules were amended {'once' if number == 1 else f'{number} times'} after the first rating."
+        if number
+        else ""
+    )
     return fixed_text(material.rules, material.first) + amended
 
 
 def agreement_words(material: CampaignMaterial) -> list[str]:
-    """Return sentences on how agreement was measured; none without ratings."""
+    """Return sentences on the measures of agreement; none without ratings."""
     if not material.groups or material.study.judging.does_tasks:
         return [OF_TASKS] if material.groups else []
     kinds = {summary.kind for group in material.groups for summary in group.questions if summary.coefficients}
@@ -463,7 +468,7 @@ def agreement_words(material: CampaignMaterial) -> list[str]:
         *labels,
         "Agreement is reported as Gwet's AC2 with ordinal weights (Gwet 2008, Br. J. Math. Stat. Psychol. 61,"
         " 29-48), Krippendorff's alpha with the ordinal metric (Krippendorff 2019, Content Analysis, 4th ed.,"
-        " chapter 12), the mean of Cohen's kappas of all two raters with squared weights (Light 1971, Psychological"
+        " chapter 12), the mean of Cohen's kappas of every two raters with squared weights (Light 1971, Psychological"
         " Bulletin 76, 365-377), and the share of equal ratings.",
         "95% intervals are over pairs: Gwet's (2014) for AC2, a jackknife for kappa, and BCa bootstraps with"
         f" {RESAMPLES:,} resamples for the other two.",

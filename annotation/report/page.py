@@ -49,7 +49,7 @@ NAME = "anchoring"
 
 
 def anchoring_exhibits(material: CampaignMaterial) -> list[Exhibit]:
-    """The table; none where the study makes no such experiment, or nobody has rated yet."""
+    """Return the table; none if the study has no such experiment, or nobody has rated yet."""
     if material.study.raters.suggestions == "none":
         return []
     frame = read_anchoring(CampaignRecords.open(material.study)).assign(simulated=material.simulated)
@@ -58,7 +58,7 @@ def anchoring_exhibits(material: CampaignMaterial) -> list[Exhibit]:
     printed = pd.DataFrame(
         {
             "Question": frame["question"],
-            "Of a pair": frame["measure"],
+            "Measure": frame["measure"],
             "Scores in sight": frame["shown"].map(number),
             "Not in sight": frame["hidden"].map(number),
             "Difference [95%]": [
@@ -71,12 +71,17 @@ def anchoring_exhibits(material: CampaignMaterial) -> list[Exhibit]:
         }
     )
     return [
-        Exhibit(NAME, "Ratings with and without judges' scores in sight, which no verdict rests on", frame, printed)
+        Exhibit(
+            NAME,
+            "Ratings of pairs with and without judges' scores in sight; verdicts rest only on those without",
+            frame,
+            printed,
+        )
     ]
 
 
 def anchoring_section(material: CampaignMaterial, tables: Sequence[Exhibit]) -> list[Section]:
-    """The section; none without the experiment."""
+    """Return the section; none without the experiment."""
     if not tables:
         return []
     made_up = [SIMULATED] if material.simulated else []
@@ -95,8 +100,8 @@ _COLUMNS = ["why", "pair_id", "transformation", "language", "question", "mean", 
 def examples_exhibit(material: CampaignMaterial) -> Exhibit:
     """Return the pairs with the highest and lowest means and with the largest differences, a row each.
 
-    By the first question that is rated on a scale, of pairs with as many ratings as `acceptance.min_raters`; of equal
-    ones the first by id. A pair stands under one heading alone.
+    They are chosen by the first question with a scale, among pairs with at least `acceptance.min_raters` ratings; among
+    equal pairs the first by id. A pair appears under one heading only.
     """
     caption = f"Examples: the best, the worst and the most disputed {material.study.called.item}s"
     frame = examples(material)
@@ -118,7 +123,7 @@ def examples_exhibit(material: CampaignMaterial) -> Exhibit:
 def examples(material: CampaignMaterial) -> pd.DataFrame:
     """Return the examples with whole texts: why, pair_id, transformation, language, question, mean, sd, ...
 
-    `sd` is the sample standard deviation of the pair's ratings; `texts` what raters read, field by field.
+    `sd` is the sample standard deviation of the pair's ratings; `texts` is what raters read, field by field.
     """
     if not material.questions:
         return pd.DataFrame(columns=_COLUMNS)
@@ -154,17 +159,19 @@ def _cut(text: str) -> str:
 
 
 FOLDER = "report"
-_P_BY = "Of a mean it is by its t distribution, of a share by the score test of the effective number of answers."
+_P_BY = (
+    "P of a mean comes from its t distribution, P of a share from the score test for the effective number of answers."
+)
 _EXAMPLES = (
-    "What the means mean, to see for oneself; by the first question, of pairs with enough raters. SD is that of the"
-    " pair's own ratings. Long texts are cut; the CSV file has them whole."
+    "Examples show what the means stand for: pairs with enough raters, by the first question. SD is that of the pair's"
+    " own ratings. Long texts are cut; the CSV file has them in full."
 )
 _ANSWERS = (
-    "Candidates are taken together, because their numbers are places that were drawn, and so are groups, whose numbers"
-    " are each rater's own. Where an item has its candidates beside it, a verdict's rule on cannot_tell is about the"
-    " first of them. How far raters agree is in the report on people and models (plumbline human-report)."
+    "Answers about candidates are combined, because a candidate's number is only its drawn place; so are answers about"
+    " groups, which each rater numbers anew. For items with candidates, a verdict's rule on cannot_tell is about the"
+    " first candidate. Raters' agreement is in the report on people and models (plumbline human-report)."
 )
-SHARES, MEANS = "ratings_by_point", "means"  # files of what the figures show
+SHARES, MEANS = "ratings_by_point", "means"  # files with the numbers of the figures
 _MAKERS = (
     exhibits.verdicts_exhibit,
     examples_exhibit,
@@ -213,11 +220,11 @@ def write_report(study: Study, now: datetime | None = None) -> Path:
 
 
 def all_tables(material: CampaignMaterial) -> dict[str, Exhibit]:
-    """The tables by name, in the page's order; some may be empty."""
+    """Return the tables by name, in the page's order; some may be empty."""
     training = (exhibits.training_exhibit,) if material.trained else ()
     makers = (*_MAKERS, *training, *(_CROWD_MAKERS if material.crowd else ()))
     tables = {table.name: table for table in (make(material) for make in makers)}
-    # Where every question has a scale there are no labels; where none has one, nothing of those that have.
+    # Leave out tables of labels if all questions have scales, and tables of ratings if none has.
     some = (
         "looks_after_blocks",
         "unbiased_means",
@@ -272,15 +279,15 @@ def sections(
 def _about(material: CampaignMaterial) -> Section:
     parts = [
         material.study.description,
-        f"Made on {stamp(material.read_at)} by Plumbline. Each table is a CSV file beside this"
-        " page, with all its digits.",
+        f"Made on {stamp(material.read_at)} by Plumbline. Each table is also a CSV file beside"
+        " this page, with all digits.",
         "Raters appear under pseudonyms. Their comments are left out of this report, because they may contain names.",
     ]
     return Section("This report", [part for part in parts if part])
 
 
 def _doubtful(material: CampaignMaterial) -> Section:
-    """Before the verdicts, so that no rater reads these without it."""
+    """Return the section on doubts, which comes before the verdicts so that nobody reads these without it."""
     parts = (
         ["\n".join(f"– {line}." for line in material.doubts)]
         if material.doubts
@@ -303,10 +310,12 @@ def _decided(material: CampaignMaterial, tables: Mapping[str, Exhibit], drawn: M
         )
     if any(verdict.n_excluded for verdict in material.verdicts):
         parts.append(
-            "“With excluded” is the decision had excluded ratings counted, and how many of them are among its ratings."
+            "“With excluded” is the decision if excluded ratings had counted, with the number of these in brackets."
         )
     if any(verdict.n_withdrawn for verdict in material.verdicts):
-        parts.append("“With withdrawn” is the decision had withdrawn pairs stayed, and how many pairs these are.")
+        parts.append(
+            "“With withdrawn” is the decision if withdrawn pairs had stayed, with the number of these in brackets."
+        )
     parts += _no_chances(material)
     parts.append(
         f"{P_IS} {_P_BY} Failed is the share of {material.study.judging.failed} and were not rated."
@@ -344,7 +353,7 @@ def _table_two(material: CampaignMaterial, tables: Mapping[str, Exhibit], drawn:
 
 
 def _looks(material: CampaignMaterial, tables: Mapping[str, Exhibit]) -> list[Section]:
-    """The looks of a rule by blocks; nothing without any."""
+    """Return the section on looks after blocks; none without looks."""
     if "looks_after_blocks" not in tables:
         return []
     looks = looks_frame(material.verdicts)
@@ -352,7 +361,7 @@ def _looks(material: CampaignMaterial, tables: Mapping[str, Exhibit]) -> list[Se
         Figure(
             looks_panels(group, material.rubric.scale_of(question)),
             f"{question.capitalize()}: mean after each block, with the interval that holds at all looks together; a"
-            " look decides where its interval leaves the dashed limit out (looks_after_blocks.csv).",
+            " look decides if its interval excludes the dashed limit (looks_after_blocks.csv).",
             f"{question.capitalize()}. {looks_in_words(group)}",
         )
         for question in material.questions
@@ -365,7 +374,7 @@ def _looks(material: CampaignMaterial, tables: Mapping[str, Exhibit]) -> list[Se
 
 
 def _share_figures(material: CampaignMaterial, shares: pd.DataFrame) -> list[Figure]:
-    """Return how often each point was given: a figure a question."""
+    """Return a figure for each question: the share of each point."""
     scales = {question: material.rubric.scale_of(question) for question in material.questions}
     return [
         Figure(
@@ -381,11 +390,11 @@ def _share_figures(material: CampaignMaterial, shares: pd.DataFrame) -> list[Fig
 
 
 def _mean_figures(material: CampaignMaterial, means: pd.DataFrame) -> list[Figure]:
-    """Means against the threshold: a figure a question."""
+    """Return a figure for each question: means against the threshold."""
     return [
         Figure(
             mean_intervals(group, material.rubric.scale_of(question)),
-            f"{question.capitalize()}: mean rating of what each verdict rests on, with its 95% interval; the dashed"
+            f"{question.capitalize()}: mean of the ratings under each verdict, with its 95% interval; the dashed"
             f" line is the threshold. Intervals are {INTERVALS[group['interval'].iloc[0]]} ({MEANS}.csv).",
             f"{question.capitalize()}. {means_in_words(group)}",
         )
@@ -395,7 +404,7 @@ def _mean_figures(material: CampaignMaterial, means: pd.DataFrame) -> list[Figur
 
 
 def _raters(material: CampaignMaterial, tables: Mapping[str, Exhibit]) -> Section:
-    signs = [tables["signs"].table() if material.signs else "There is no sign in any rater's answers."]
+    signs = [tables["signs"].table() if material.signs else "No rater's answers show a sign of carelessness."]
     over = f"{material.study.called.item}s"
     about = f"Seconds are the time since the rater's previous answer, where known; the median is over {over}."
     training = [tables["training"].table()] if material.trained else []
@@ -407,14 +416,14 @@ def _raters(material: CampaignMaterial, tables: Mapping[str, Exhibit]) -> Sectio
 def _exclusions(material: CampaignMaterial, tables: Mapping[str, Exhibit]) -> Section:
     about = "“Results seen” says whether verdicts had been reached before a decision was made."
     some = material.decisions or material.withdrawals
-    decided = [about, tables["decisions"].table()] if some else ["Nothing was decided about any rater."]
+    decided = [about, tables["decisions"].table()] if some else ["No decision about a rater or a pair is on record."]
     return Section("Decisions and exclusions", [*decided, tables["exclusions"].table()])
 
 
 def _crowd(material: CampaignMaterial, tables: Mapping[str, Exhibit]) -> list[Section]:
     if not material.crowd:
         return []
-    about = "A rejection is by a rule fixed before the first rating where controls were failed; any other came later."
+    about = "Rejections for failed controls follow a rule fixed before the first rating; all others were decided later."
     return [Section("Crowd work", [about, tables["crowd_campaigns"].table(), tables["crowd_decisions"].table()])]
 
 
@@ -425,5 +434,5 @@ def _rules(material: CampaignMaterial, tables: Mapping[str, Exhibit]) -> Section
     if material.holds.reason:
         parts.append(f"The rules that hold now were fixed on {stamp(material.holds.fixed_at)}.")
     changed = amendments(material.rules, material.first)
-    changes = [tables["amendments"].table()] if changed else ["They were not changed after the first rating."]
+    changes = [tables["amendments"].table()] if changed else ["The rules were not changed after the first rating."]
     return Section("Rules", [*parts, *changes, tables["rules"].table(), tables["wording"].table()], folded=True)

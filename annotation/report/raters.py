@@ -1,6 +1,6 @@
-"""The report's sections on who rated: how reliable people's ratings are, crowd workers and their pay, and LLM judges.
+"""The report's sections on raters: the reliability of people's ratings, crowd workers and their pay, and LLM judges.
 
-Judges stand after people's verdicts, beside them, and with what each row rests on.
+The section on judges comes after people's verdicts, compares with them, and says what each row rests on.
 """
 
 from __future__ import annotations
@@ -37,35 +37,35 @@ MOST_DRAWN = 60  # raters in a figure: the strictest and the most lenient
 SEVERITY = "severity"
 _ABOUT = (
     "ICC(1) is the reliability of a single rating, ICC(1, k) that of the mean of a pair's k ratings. ICC(2) treats the"
-    " raters as a sample and ICC(3) as all there are; both need every rater to have rated every pair. A z-score is a"
+    " raters as a sample and ICC(3) as fixed; both need every rater to have rated every pair. A z-score is a"
     " rating's distance from its rater's mean, in the rater's standard deviations. Split-half reliability compares"
     " random halves of each pair's ratings and is stepped up to all of them; its interval is over splits."
 )
 SEVERITY_IS = (
-    "A rating is taken for the mean of what its verdict judges, plus the pair, plus the rater, plus an error. The"
-    " adjusted mean is as if everybody had rated everything, with a 95% interval over pairs and raters; severity is how"
-    " far a rater departs from all (below 0: strict). Where everybody rated everything, the two means are equal."
-    " Verdicts are by the plain mean."
+    "The model of a rating is the mean of its verdict's ratings, plus effects of the pair and the rater, plus an error."
+    " The adjusted mean is the mean if every rater had rated every pair, with a 95% interval over pairs and raters;"
+    " severity is a rater's distance from the average rater (below 0: strict). If every rater rated every pair,"
+    " the two means are equal. Verdicts rest on the plain mean."
 )
 _TRUTH = (
-    "Of items whose right label is known: how often the majority of raters names it, and how often Dawid and Skene's"
-    " model does, which learns from all answers whom to believe."
+    "For items with a known right label: how often the majority of raters names it, and how often Dawid and Skene's"
+    " model does, which estimates each rater's reliability from all answers."
 )
 
 
 def reliability_exhibit(material: CampaignMaterial) -> Exhibit:
-    """A row a question and statistic of reliability."""
+    """Return a row for each question and statistic of reliability."""
     frame = reliability_table(material.counting, material.questions, material.study.sample.seed)
     return _printed("reliability", "Reliability of ratings, with 95% intervals", frame, ["question", "statistic"])
 
 
 def truth_exhibit(material: CampaignMaterial) -> Exhibit:
-    """A row a question, method and number; empty where the right label of no item is known."""
+    """Return a row for each question, method and number; empty if no item has a known right label."""
     controls = material.control_ratings
     stay = (controls["status"] == "submitted") & (controls["excluded"] == "") & (controls["withdrawn"] == "")
     answers = pd.concat([material.counting, controls[stay]])
     frame = truth_table(answers, material.rubric.asked(), material.right)
-    caption = "Labels that are known to be right, with 95% intervals"
+    caption = "Accuracy on items with a known right label, with 95% intervals"
     return _printed("truth", caption, frame, ["question", "method", "statistic"])
 
 
@@ -75,7 +75,7 @@ def _printed(name: str, caption: str, frame: pd.DataFrame, columns: list[str]) -
         with_interval(Estimate(value=row["value"], low=row["low"], high=row["high"]))
         for row in frame.to_dict("records")
     ]
-    return Exhibit(name, caption, frame, printed.assign(**{"n": frame["n"].map(str), "Why none": frame["reason"]}))
+    return Exhibit(name, caption, frame, printed.assign(**{"n": frame["n"].map(str), "Why missing": frame["reason"]}))
 
 
 def adjusted_exhibit(material: CampaignMaterial) -> Exhibit:
@@ -96,21 +96,21 @@ def adjusted_exhibit(material: CampaignMaterial) -> Exhibit:
             ],
             "Rule": frame["decision"],
             "Rule, adjusted": frame["adjusted_decision"],
-            "Why none": frame["reason"],
+            "Why missing": frame["reason"],
         }
     )
-    return Exhibit("adjusted_means", "Means as if everybody had rated everything", frame, printed)
+    return Exhibit("adjusted_means", "Means adjusted for raters' severity", frame, printed)
 
 
 def severity_exhibit(material: CampaignMaterial) -> Exhibit:
-    """A row a question and rater, the strictest first."""
+    """Return a row for each question and rater, the strictest first."""
     frame = _raters(material)
     intervals = [
         with_interval(Estimate(value=row["severity"], low=row["low"], high=row["high"]))
         for row in frame.to_dict("records")
     ]
     printed = pd.DataFrame({"Question": frame["question"], "Rater": frame["rater_id"], "Severity [95%]": intervals})
-    printed = printed.assign(**{"Ratings": frame["ratings"].map(str), "Why none": frame["reason"]})
+    printed = printed.assign(**{"Ratings": frame["ratings"].map(str), "Why missing": frame["reason"]})
     return Exhibit(SEVERITY, "Raters' severity in points, with 95% intervals (below 0: strict)", frame, printed)
 
 
@@ -131,7 +131,11 @@ def severity_figures(raters: pd.DataFrame) -> list[Figure]:
             f"{row['rater_id']} {with_interval(Estimate(value=row['severity'], low=row['low'], high=row['high']))}"
             for row in shown.to_dict("records")
         )
-        which = "" if len(shown) == len(of_question) else f"; the {len(shown)} at the ends of {len(of_question)} raters"
+        which = (
+            ""
+            if len(shown) == len(of_question)
+            else f"; the {len(shown)} strictest and most lenient of {len(of_question)} raters"
+        )
         caption = (
             f"{str(question).capitalize()}: raters' severity in points, with 95% intervals{which} ({SEVERITY}.csv)."
         )
@@ -145,7 +149,7 @@ def _ends(raters: pd.DataFrame) -> pd.DataFrame:
 
 
 def severity_chart(raters: pd.DataFrame) -> alt.LayerChart:
-    """A row a rater: severity on the line of its interval, and a broken line at 0."""
+    """Chart a row for each rater: severity on the line of its interval, with a broken line at 0."""
     across = alt.X("severity:Q", title="Severity (points; below 0: strict)")
     hover = tips("rater_id:N::Rater", "severity:Q:.2f:Severity", "ratings:Q::Ratings")
     row = rows("rater_id", raters["rater_id"], limit=160)
@@ -155,7 +159,7 @@ def severity_chart(raters: pd.DataFrame) -> alt.LayerChart:
 
 
 def reliability_sections(material: CampaignMaterial, tables: Mapping[str, Exhibit]) -> list[Section]:
-    """Return the report's sections on reliability, those with content alone."""
+    """Return the report's sections on reliability, without empty ones."""
     parts: list[Section] = []
     if "reliability" in tables:
         parts.append(Section("Reliability", [_ABOUT, tables["reliability"].table()]))
@@ -163,17 +167,17 @@ def reliability_sections(material: CampaignMaterial, tables: Mapping[str, Exhibi
         table, raters = tables["adjusted_means"].table(), tables[SEVERITY].table(cut=True)
         parts.append(Section("Severity", [SEVERITY_IS, table, *severity_figures(_raters(material)), raters]))
     if "truth" in tables:
-        parts.append(Section("Labels that are known", [_TRUTH, tables["truth"].table()]))
+        parts.append(Section("Known labels", [_TRUTH, tables["truth"].table()]))
     return parts
 
 
 def _platform(campaign: CrowdSummary) -> str:
-    """Return the platform as tables name it: a row that is rehearsed says so by itself."""
+    """Return the platform's name in tables, which marks rehearsals."""
     return REHEARSAL if campaign.platform == "rehearsal" else campaign.platform
 
 
 def campaigns_exhibit(material: CampaignMaterial) -> Exhibit:
-    """A row a campaign: batches, submissions, money and pay; dollars."""
+    """Return a row for each campaign: batches, submissions, money and pay, in dollars."""
     rows = [
         {
             "platform": _platform(campaign),
@@ -207,16 +211,16 @@ def campaigns_exhibit(material: CampaignMaterial) -> Exhibit:
             "Bonuses": pay.dollars(campaign.bonuses),
             "Spent or reserved": pay.dollars(campaign.spent),
             "Median minutes": _number(campaign.minutes, "{:.0f}"),
-            "Median an hour": _number(campaign.hourly, "${:.2f}"),
+            "Median hourly pay": _number(campaign.hourly, "${:.2f}"),
         }
         for campaign in material.crowd
     ]
-    caption = "Crowd campaigns; planned, and spent or reserved, are with the platform's fees"
+    caption = "Crowd campaigns; sums planned, and spent or reserved, include the platform's fees"
     return Exhibit("crowd_campaigns", caption, pd.DataFrame(rows), pd.DataFrame(printed))
 
 
 def crowd_decisions_exhibit(material: CampaignMaterial) -> Exhibit:
-    """A row a decision about a submission: by a rule that was fixed beforehand or not, with results seen or not."""
+    """Return a row for each decision about a submission: whether a fixed rule made it, whether results were seen."""
     first = material.looks[0].at if material.looks else None
     columns = ["platform", "mode", "decided_at", "by_rule", "results_seen", "rater_id", "batch", "decision", "reason",
                "signs"]  # fmt: skip
@@ -228,12 +232,12 @@ def crowd_decisions_exhibit(material: CampaignMaterial) -> Exhibit:
             rows.append((_platform(campaign), campaign.mode, decision.decided_at, rule, seen, decision.rater_id,
                          decision.batch_id, decision.decision, decision.reason, "; ".join(decision.signs)))  # fmt: skip
     frame = pd.DataFrame(rows, columns=columns)
-    # Approvals without a sign are the rule and many: the page lists what is not, the file has all.
+    # Approvals without a sign are the rule and many: the page lists all other decisions, the file has all.
     listed = frame[(frame["decision"] != "approve") | (frame["signs"] != "")]
     titles = ["Platform", "When", "By a rule fixed before", "Results seen", "Worker", "Batch", "Decision", "Reason",
-              "Signs then"]  # fmt: skip
+              "Signs at the time"]  # fmt: skip
     printed = listed.drop(columns="mode").assign(decided_at=listed["decided_at"].str[:16].str.replace("T", " "))
-    caption = "Decisions about crowd work, but approvals without a sign"
+    caption = "Decisions about crowd work, except approvals without a sign"
     return Exhibit("crowd_decisions", caption, frame, printed.set_axis(titles, axis=1))
 
 
@@ -245,7 +249,7 @@ def paragraphs(material: CampaignMaterial) -> list[str]:
 def _paragraph(material: CampaignMaterial, campaign: CrowdSummary) -> str:
     crowd = material.study.crowd
     if campaign.platform == "rehearsal":
-        return "REHEARSAL: a made-up crowd answered, nobody was asked and nobody was paid."
+        return "REHEARSAL: a made-up crowd answered; nobody was asked or paid."
     if campaign.mode == "sandbox":
         return (
             f"A rehearsal ran on {SOURCE_NAMES[campaign.platform]}'s {campaign.mode}; its ratings count as simulated."
@@ -257,8 +261,7 @@ def _paragraph(material: CampaignMaterial, campaign: CrowdSummary) -> str:
     ]
     if campaign.platform == "prolific" and crowd and crowd.on_task_builder:
         parts.append(
-            "They read and answered on Prolific's own page (Task Builder) and not on this study's rating page, so what"
-            " they saw looked otherwise."
+            "They rated on Prolific's own page (Task Builder), which looks different from this study's rating page."
         )
     if not math.isnan(campaign.hourly):
         pay = f"${campaign.hourly:.2f} an hour, bonuses included"
@@ -272,7 +275,7 @@ def _paragraph(material: CampaignMaterial, campaign: CrowdSummary) -> str:
             parts.append(f"This is less than ${FAIR_WAGE:g} an hour; the reason given is: {crowd.pay.below_fair}.")
     later = sum(not decided.by_rule for decided in campaign.decisions)
     if later:
-        parts.append(f"{later} of the rejections followed from no rule that was fixed beforehand.")
+        parts.append(f"{later} of the rejections followed no rule fixed beforehand.")
     return " ".join(parts)
 
 
@@ -281,14 +284,14 @@ def _number(value: float, form: str) -> str:
 
 
 _ABOUT_JUDGES = (
-    "Judges rated the pairs that people rated, and more. “People + judges” is what the same rule says of both"
-    " (prediction-powered inference; a judge that is wrong by any constant changes nothing), so that a reader sees how"
-    " much hangs on them. Worth is how many rated pairs would be as sure by themselves."
+    "Judges rated the pairs that people rated, and more. “People + judges” is the same rule's decision on both"
+    " (prediction-powered inference: a judge's constant error changes nothing), which shows how much depends on the"
+    " judges. Worth is the number of rated pairs that would be as precise without judges."
 )
 
 
 def judge_exhibits(material: CampaignMaterial) -> list[Exhibit]:
-    """Return the tables on judges; none if no judge stands beside the verdicts."""
+    """Return the tables on judges; none if no judges are compared with the verdicts."""
     if material.beside is None:
         return []
     outcome = material.beside
@@ -297,7 +300,7 @@ def judge_exhibits(material: CampaignMaterial) -> list[Exhibit]:
 
 
 def judges_section(material: CampaignMaterial, tables: Sequence[Exhibit]) -> list[Section]:
-    """The section; none without judges, and a line where their records cannot be read."""
+    """Return the section; none without judges, and only a line if their records cannot be read."""
     outcome = material.beside
     if outcome is None:
         why = material.judges_left_out
@@ -316,7 +319,7 @@ def judges_section(material: CampaignMaterial, tables: Sequence[Exhibit]) -> lis
 
 
 def made_up(outcome: JudgedOutcome) -> list[str]:
-    """Return lines on the judges, and on judgements and ratings that come from no model and no person."""
+    """Return lines on the judges, on recorded scores, on judges' own outputs, and on simulated ratings."""
     models = outcome.judging.judgements.drop_duplicates("judge").sort_values("judge")
     named = [f"{model['judge']} ({model['model']})" for model in models.to_dict("records")]
     recorded = f" Recorded, nobody was asked: {', '.join(outcome.recorded)}." if outcome.recorded else ""
@@ -326,7 +329,7 @@ def made_up(outcome: JudgedOutcome) -> list[str]:
         for model in models.to_dict("records")
     }
     related = "; ".join(f"{judge} of {', '.join(names)}" for judge, names in kin.items() if names)
-    doubtful = [f"Judges of their own outputs, or by name of a relative's, which they may favour: {related}."]
+    doubtful = [f"Judges of outputs by the same model, or by name a related one, which they may favour: {related}."]
     return [f"Judges: {', '.join(named)}.{recorded}", *(doubtful if related else []), *_simulated(outcome)]
 
 
@@ -354,12 +357,12 @@ def decisions_exhibit(material: CampaignMaterial, outcome: JudgedOutcome) -> Exh
         judges=", ".join(outcome.judging.judges), recorded=", ".join(outcome.recorded), simulated=outcome.simulated
     )
     frame = frame.assign(reasons=["; ".join(reasons) for reasons in frame["reasons"]])
-    caption = "Decisions of people, and beside them what the rule says of people and judges"
+    caption = "Decisions by people, and by people and judges together"
     return Exhibit("judges_decisions", caption, frame, pd.DataFrame(rows))
 
 
 def agreement_exhibit(material: CampaignMaterial, outcome: JudgedOutcome) -> Exhibit:
-    """A row for each judge, question and transformation: how far its scores are from people's ratings."""
+    """Return a row for each judge, question and transformation: the distance of its scores from people's ratings."""
     design = Design.of(material.study, material.rubric)
     scaled = material.counting[material.counting["question"].isin(material.questions)]
     frame = pd.concat(
@@ -386,12 +389,12 @@ def agreement_exhibit(material: CampaignMaterial, outcome: JudgedOutcome) -> Exh
             "Gap [95%]": _intervals(frame, "gap"),
         }
     )
-    caption = "Judges beside the mean rating of each pair; gap: judge minus people"
+    caption = "Judges compared with the mean rating of each pair; gap: judge minus people"
     return Exhibit("judges_agreement", caption, frame, printed)
 
 
 def order_exhibit(material: CampaignMaterial, outcome: JudgedOutcome) -> Exhibit:
-    """A row for each judge and question: how far scores move with the order in which the scale was read."""
+    """Return a row for each judge and question: the effect of the order in which the scale was read."""
     judgements = outcome.judging.judgements
     parts = [
         order_effects(scores, "up", "down")
@@ -415,7 +418,7 @@ def order_exhibit(material: CampaignMaterial, outcome: JudgedOutcome) -> Exhibit
 
 
 def length_exhibit(material: CampaignMaterial, outcome: JudgedOutcome) -> Exhibit:
-    """A row for each judge and question: how the gap to people rises with the length of the output."""
+    """Return a row for each judge and question: the slope of the gap to people over the output's length."""
     scores = over_orders(outcome.judging.judgements)
     scaled = material.counting[material.counting["question"].isin(material.questions)]
     parts = [
@@ -430,7 +433,7 @@ def length_exhibit(material: CampaignMaterial, outcome: JudgedOutcome) -> Exhibi
     printed = pd.DataFrame(
         {"Judge": frame["judge"], "Question": frame["question"], "Slope [95%]": _intervals(frame, "slope")}
     )
-    caption = "How the gap (judge minus people) rises with length: points for each factor of e in words"
+    caption = "How the gap (judge minus people) rises with length: points for each factor e in the number of words"
     return Exhibit("judges_length", caption, frame, printed)
 
 

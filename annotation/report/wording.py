@@ -16,7 +16,7 @@ from generation.jobs import generator_hash
 from plumbline.study.campaign import AcceptanceSpec
 from plumbline.study.transformations import EIGHT
 
-# How texts are told of that no generator made.
+# Sentences on texts that no generator made.
 _FILE = "The outputs of {lower} come from the file {model} ({digest})."
 _MADE_BY = {
     "function": "{name} was made by the function {model} (its hash begins with {digest}).",
@@ -25,7 +25,7 @@ _MADE_BY = {
     "items": "The items of {lower} are those of the data set, whose hash begins with {digest}.",
 }
 
-# Where ratings are given, by the source that they have in records.
+# The places where ratings are given, by their source in records.
 SOURCE_NAMES = {
     "argilla": "Argilla",
     "mturk": "Amazon Mechanical Turk",
@@ -37,7 +37,7 @@ SOURCE_NAMES = {
 
 
 def listed(things: Sequence[str]) -> str:
-    """`a, b and c`."""
+    """Join names as `a, b and c`."""
     return " and ".join(filter(None, [", ".join(things[:-1]), *things[-1:]]))
 
 
@@ -51,11 +51,11 @@ def made_by(material: CampaignMaterial) -> list[str]:
     hashes = listed([f"{name} {digest}" for name, digest in prompts.items()])
     spec = material.study.generator
     generator = listed(sorted(model for model, _ in makers))
-    if makers == {(spec.model, generator_hash(spec))}:  # else the study names another one by now
+    if makers == {(spec.model, generator_hash(spec))}:  # else the study now names another generator
         sampling = spec.sampling
         how = f" (temperature {sampling.temperature:g}, top_p {sampling.top_p:g}, up to {sampling.max_tokens:,} tokens)"
-        if spec.kind == "recorded":  # how these were sampled the study does not know
-            how = "; its outputs were recorded before"
+        if spec.kind == "recorded":  # the study does not know how these were sampled
+            how = "; its outputs were recorded earlier"
         generator += (f", revision {spec.revision}" if spec.revision else "") + how
     return [f"The generator was {generator}.", f"The hashes of the prompts begin with: {hashes}.", *_others(material)]
 
@@ -77,7 +77,7 @@ def _others(material: CampaignMaterial) -> list[str]:
     new = [name for name in names if name in kinds and name not in EIGHT]
     if new:
         axes = [f"{display(name, pooled=False).lower()} (axis {kinds[name].axis})" for name in new]
-        sentences.append(f"Not HTEB's but this study's own {'is' if len(new) == 1 else 'are'} {listed(axes)}.")
+        sentences.append(f"This study adds {listed(axes)} to HTEB's transformations.")
     changed = [display(name, pooled=False) for name in new if kinds[name].meaning == "changed"]
     if changed:
         sentences.append(f"{listed(changed)} {'is' if len(changed) == 1 else 'are'} meant to change the meaning.")
@@ -85,17 +85,17 @@ def _others(material: CampaignMaterial) -> list[str]:
 
 
 _SHARES = (
-    "intervals of labels' shares are Wilson's, of the effective number of answers (Franco et al. 2019, J. Survey Stat."
+    "intervals of labels' shares are Wilson's, for the effective number of answers (Franco et al. 2019, J. Survey Stat."
     " Methodol. 7, 334-364)."
 )
 LABELS = (
     "Agreement on labels is Gwet's AC1 (Gwet 2008, Br. J. Math. Stat. Psychol. 61, 29-48), Fleiss' kappa (Fleiss 1971,"
-    " Psychological Bulletin 76, 378-382) and Krippendorff's alpha with the nominal metric, on several labels alpha"
-    f" with MASI's distance (Passonneau 2006, LREC); {_SHARES}"
+    " Psychological Bulletin 76, 378-382) and Krippendorff's alpha with the nominal metric; for several labels,"
+    f" alpha with MASI's distance (Passonneau 2006, LREC); {_SHARES}"
 )
 OF_TASKS = (
-    "How far raters agree on tasks, and how right they are, is in the report on people and models (plumbline"
-    f" human-report); {_SHARES}"
+    "Raters' agreement and accuracy on tasks are in the report on people and models (plumbline human-report);"
+    f" {_SHARES}"
 )
 
 RANKINGS = (
@@ -107,12 +107,12 @@ RANKINGS = (
 
 
 def many(number: int, thing: str) -> str:
-    """`1 rating`, `2 ratings`, `1,000 ratings`."""
+    """Return a number with its noun: `1 rating`, `2 ratings`, `1,000 ratings`."""
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
 def verb(number: int, thing: str, single: str, several: str) -> str:
-    """`1 rater was`, `2 raters were`."""
+    """Return a number with its noun and verb: `1 rater was`, `2 raters were`."""
     return f"{many(number, thing)} {single if number == 1 else several}"
 
 
@@ -127,8 +127,8 @@ def other_questions(rubric: Rubric, plain: Collection[str], tasks: Sequence[Huma
         kinds = {"label": "one of", "multi_label": "any of", "ranking": "the order of"}
         what = f"{kinds[scale.kind]} {', '.join(scale.labels)}" if scale.labels else "a text"
         what = f"{scale.scale[0]} to {scale.scale[-1]}" if scale.kind == "rating" else what
-        where = f", of {listed([display(pool) for pool in scale.pools])} alone" if scale.pools else ""
-        need = "" if scale.required else ", which need not be given"
+        where = f", only for {listed([display(pool) for pool in scale.pools])}" if scale.pools else ""
+        need = "" if scale.required else " (optional)"
         sentences.append(f"{scale.name} (“{question.title['en']}”) asked for {what}{where}{need}.")
     return sentences
 
@@ -138,13 +138,13 @@ def _asked(task: HumanTask, rubric: Rubric) -> str:
     title = next(question.title["en"] for question in rubric.questions if question.name == task.task)
     *names, last = answers_of(task)
     more = ", several of which may be chosen" if task.asked == "labels" else ""
-    more = ", of each candidate" if task.asked in ("graded", "binary") else more
+    more = ", for each candidate" if task.asked in ("graded", "binary") else more
     more = f", and for an order of {many(task.candidates, 'candidate')}" if task.asked == "ranked" else more
     return f"{task.task} (“{title}”) asked for {', '.join(names)} or {last}{more}."
 
 
 def several_rules(rule: AcceptanceSpec) -> str:
-    """Rules of their own, in words."""
+    """Return a study's own rules in words."""
     parts = []
     for criterion in rule.rules:
         end = (
@@ -156,12 +156,13 @@ def several_rules(rule: AcceptanceSpec) -> str:
         what = f"{end if criterion.by == 'interval' else ''}{criterion.statistic}{of_label}"
         where = f" ({listed([display(pool) for pool in criterion.pools])})" if criterion.pools else ""
         if instead := [] if criterion.pools else _judged_otherwise(criterion.question, rule):
-            where = f" (but of {listed([display(pool) for pool in instead])})"
+            where = f" (except for {listed([display(pool) for pool in instead])})"
         limit = f"at {'least' if criterion.at_least is not None else 'most'} {criterion.limit:g}"
         parts.append(f"{what} of {criterion.question} {limit}{where}")
-    rest = "rejected where one has even the other end beyond, and undecided otherwise"
+    some = "one of them fails" if rule.combine == "all" else "all of them fail"
+    rest = f"rejected if {some} even at the other end of the interval, and undecided otherwise"
     last = rest if any(criterion.by == "interval" for criterion in rule.rules) else "rejected otherwise"
-    return f"accepted where {'all' if rule.combine == 'all' else 'any'} of these hold: {'; '.join(parts)}; {last}"
+    return f"accepted if {'all' if rule.combine == 'all' else 'any'} of these hold: {'; '.join(parts)}; {last}"
 
 
 def _judged_otherwise(question: str, rule: AcceptanceSpec) -> list[str]:
@@ -176,4 +177,4 @@ def dated_words(rated: pd.DataFrame) -> str:
         return "of unknown time"
     days = [f"{rated.loc[~unknown, 'submitted_at'].agg(end):%Y-%m-%d}" for end in ("min", "max")]
     dated = f"dated {days[0]}" if days[0] == days[1] else f"dated {days[0]} to {days[1]}"
-    return f"{dated} (those of files without times aside)" if unknown.any() else dated
+    return f"{dated} (without those of files without times)" if unknown.any() else dated

@@ -1,8 +1,8 @@
-"""Sheets as Markdown: HEDS to be read, ARR's checklist on human annotators, and a datasheet, each with what is open.
+"""Sheets as Markdown: HEDS for readers, ARR's checklist on human annotators, and a datasheet, with open questions.
 
 Sources of the questions: ARR's Responsible NLP checklist, section D, in the words of acl-org/responsibleNLPresearch;
-Gebru et al. (2021), Datasheets for Datasets, Communications of the ACL 64 (12), 86-92, those that a set of ratings has
-an answer to, shortened.
+Gebru et al. (2021), Datasheets for Datasets, Communications of the ACL 64 (12), 86-92, shortened and limited to those
+that apply to a set of ratings.
 """
 
 from __future__ import annotations
@@ -38,16 +38,14 @@ Entries = Sequence[tuple[str, SheetAnswer]]
 
 
 def checklist_answers(material: CampaignMaterial, facts: Mapping[str, SheetAnswer]) -> dict[str, SheetAnswer]:
-    """ARR's questions D1 to D5, each with words for its justification."""
+    """Return answers to ARR's questions D1 to D5, each with a justification."""
     both = [facts["recruitment"], facts["payment"]]
     if unanswered := [answer for answer in both if answer.by == "open"]:
         recruited = missing(" ".join(answer.text for answer in both), unanswered[0].question)
     else:
         recruited = SheetAnswer(" ".join(dict.fromkeys(answer.text for answer in both)), both[0].by)
     read = facts["instructions"]
-    instructions = (
-        replace(read, text=f"All that raters read stands here.\n\n{read.text}") if read.by != "open" else read
-    )
+    instructions = replace(read, text=f"This is all that raters read.\n\n{read.text}") if read.by != "open" else read
     return {
         "D1": SheetAnswer(NOBODY) if all_simulated(material) else instructions,
         "D2": recruited,
@@ -60,7 +58,7 @@ def checklist_answers(material: CampaignMaterial, facts: Mapping[str, SheetAnswe
 def datasheet_answers(
     material: CampaignMaterial, facts: Mapping[str, SheetAnswer]
 ) -> dict[str, dict[str, SheetAnswer]]:
-    """The datasheet's questions and answers, by section."""
+    """Return the datasheet's questions and answers, by section."""
     bundle, people = material.study.bundle, "Raters appear under pseudonyms."
     published = SheetAnswer(f"{bundle.reference} {bundle.published}".strip()) if bundle.reference else missing()
     return {
@@ -85,7 +83,7 @@ def datasheet_answers(
                 " ".join([facts["assurance"].text, *made_by(material)])
             ),
             "Is the raw data saved?": SheetAnswer(
-                f"Yes: every answer stands in the study's records, counted or not. {people}"
+                f"Yes: the study's records have every answer, counted or not. {people}"
             ),
             "Is the software available?": SheetAnswer(f"Yes: {_software(material)}."),
         },
@@ -97,7 +95,7 @@ def datasheet_answers(
         },
         "Distribution": {"Under what licence?": facts["rights"], "Where and when was it published?": published},
         "Maintenance": {
-            "Whom can one write to?": _stated(bundle.contact),
+            "Who can be contacted?": _stated(bundle.contact),
             "Which edition is it?": SheetAnswer(bundle.edition),
         },
     }
@@ -124,7 +122,7 @@ def _composition(material: CampaignMaterial, facts: Mapping[str, SheetAnswer]) -
             f"Yes: each answer names its {item} and its rater (a pseudonym), each {item} its data set and text."
         ),
         "Does it identify subpopulations?": SheetAnswer(
-            "No: of raters it has pseudonyms, answers, their times and comments, and nothing else."
+            "No: about raters it has only pseudonyms, answers, times and comments."
         ),
         "Is it self-contained?": SheetAnswer(f"The texts are those of {listed(_licensed(material.study))}."),
         "Does it hold personal data?": facts["personal_data"],
@@ -133,25 +131,25 @@ def _composition(material: CampaignMaterial, facts: Mapping[str, SheetAnswer]) -
 
 
 def _stated(text: str) -> SheetAnswer:
-    """Return the study file's words as an answer; open without any."""
+    """Return text of the study file as an answer; open if it is empty."""
     return SheetAnswer(text) if text else missing()
 
 
 def _misuse(material: CampaignMaterial) -> str:
     refused = [scoped(v.transformation, v.language, v.task_type) for v in material.verdicts if v.decision != "accepted"]
-    what = f"For evaluations on what was not accepted: {listed(refused)}." if refused else ""
     judged = material.study.called.judged
+    what = f"For evaluations on {judged}s that were not accepted: {listed(refused)}." if refused else ""
     return " ".join(filter(None, [warning(material), what, f"For any {judged} or language without a verdict."]))
 
 
 def _licensed(study: Study) -> list[str]:
-    """Data sets with their licences."""
+    """Return the data sets with their licences."""
     rights = {name: spec.licence for name, spec in study.bundle.datasets.items()}
     return [f"{spec.name} ({rights.get(spec.name) or 'licence not on record'})" for spec in study.datasets]
 
 
 def _gaps(material: CampaignMaterial) -> str:
-    """Items without as many raters as were wanted."""
+    """Return a sentence on the items that have ratings from all the raters wanted."""
     per_pair = material.study.raters.per_pair
     raters = material.counting.groupby("pair_id")["rater_id"].nunique()
     full = int((raters >= per_pair).sum())
@@ -164,7 +162,7 @@ def _software(material: CampaignMaterial) -> str:
 
 
 def heds_text(study: Study, above: str, answers: Mapping[str, Sequence[FieldAnswer]]) -> str:
-    """HEDS as Markdown."""
+    """Return HEDS as Markdown."""
     fields, rows = form()[0], list[tuple[str, SheetAnswer]]()
     for number, entries in answers.items():
         for entry in entries:
@@ -178,13 +176,13 @@ def heds_text(study: Study, above: str, answers: Mapping[str, Sequence[FieldAnsw
 
 
 def checklist_text(study: Study, above: str, answers: Mapping[str, SheetAnswer]) -> str:
-    """ARR's section D as Markdown."""
+    """Return ARR's section D as Markdown."""
     rows = [(f"{number} {_CHECKLIST[number]}", answer) for number, answer in answers.items()]
     return _document(f"Responsible NLP checklist, D (human annotators): study {study.name}", above, {"": rows})
 
 
 def datasheet_text(study: Study, above: str, answers: Mapping[str, Mapping[str, SheetAnswer]]) -> str:
-    """The datasheet as Markdown."""
+    """Return the datasheet as Markdown."""
     sections = {name: list(rows.items()) for name, rows in answers.items()}
     return _document(f"Datasheet: study {study.name}", above, sections)
 

@@ -1,6 +1,6 @@
 """The facts of an evaluation by people, from records and the study file: one answer for each question of the sheets.
 
-An answer is of records, of people (`ethics` in the study file), or open. What is open says what is on record so far.
+An answer comes from records, from people (`ethics` in the study file), or is open, with the facts on record so far.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ _CAMPAIGNS = 1000
 class SheetAnswer:
     """An answer in a sheet."""
 
-    text: str = ""  #: the answer, or words to a choice; of an open one what is on record
+    text: str = ""  #: the answer, or an explanation of a choice; for an open one the facts on record
     by: By = "records"
-    question: str = ""  #: key of `ethics` that answers it, or would
+    question: str = ""  #: key of `ethics` that answers it or could
 
     @property
     def yes_or_no(self) -> str:
@@ -100,7 +100,7 @@ def warning(material: CampaignMaterial) -> str:
     return (
         SIMULATED
         if all_simulated(material)
-        else f"SOME RATINGS ARE SIMULATED; those that count are of {rated_by(material)}."
+        else f"SOME RATINGS ARE SIMULATED; those that count come from {rated_by(material)}."
     )
 
 
@@ -130,7 +130,7 @@ def repeated(material: CampaignMaterial) -> pd.DataFrame:
 
 
 def self_agreement(material: CampaignMaterial, question: str) -> SheetAnswer:
-    """Return how often raters gave the same answer twice, or that no pair was shown twice."""
+    """Return the share of answers that raters gave twice, or a note that no pair was shown twice."""
     both = repeated(material)
     both = both[both["question"] == question]
     if both.empty:
@@ -138,7 +138,7 @@ def self_agreement(material: CampaignMaterial, question: str) -> SheetAnswer:
     scale = next(scale for scale in material.asked.asked() if scale.name == question)
     if scale.kind != "rating":
         same = int((both["answer"].astype(str) == both["answer_first"].astype(str)).sum())
-        return SheetAnswer(f"{same} of {len(both)} answers equal those of the first time ({same / len(both):.0%})")
+        return SheetAnswer(f"{same} of {len(both)} answers are the same as the first time ({same / len(both):.0%})")
     both = both[both["value"].notna() & both["value_first"].notna()]
     answers = Answers.of_table(both[["value_first", "value"]].to_numpy(np.float64), scale.scale)
     share = raw_agreement(answers, stream(material.study.sample.seed, "repeats", question))
@@ -165,7 +165,7 @@ def _crowd_facts(material: CampaignMaterial) -> Mapping[str, SheetAnswer]:
         "recruitment": missing(f"By {collected_from(material)}.")
         if "link" in platforms
         else _recruited(material, crowd),
-        "consent": SheetAnswer(f"Before the first pair workers agreed to this text: {consent_of(crowd, ENGLISH)}"),
+        "consent": SheetAnswer(f"Before the first pair, workers agreed to this text: {consent_of(crowd, ENGLISH)}"),
         "conditions": SheetAnswer("own place: workers open the page wherever they are."),
     }
 
@@ -175,8 +175,8 @@ def _recruited(material: CampaignMaterial, crowd: CrowdSpec) -> SheetAnswer:
     countries = {code: crowd.countries.get(code) or PTEB_COUNTRIES.get(code) for code in sorted(_readers(material))}
     lists = [f"{language_name(code)}: {', '.join(named)}" for code, named in countries.items() if named]
     return SheetAnswer(
-        f"By {collected_from(material)}, of workers with more than {crowd.approval}% of their tasks approved, and at"
-        f" least {crowd.approved:,} tasks. Countries where readers of a language were looked for: {'; '.join(lists)}."
+        f"By {collected_from(material)}, among workers with more than {crowd.approval}% of their tasks approved and at"
+        f" least {crowd.approved:,} tasks. Countries of recruitment by language: {'; '.join(lists)}."
     )
 
 
@@ -197,7 +197,7 @@ def _experiment(material: CampaignMaterial) -> str:
 
 
 def _texts(material: CampaignMaterial, *, outputs: bool = False) -> str:
-    """Describe the originals or outputs; of another subject, the items that raters read."""
+    """Describe the originals or outputs, or for other subjects the items that raters read."""
     data = listed(sorted({pair.dataset for pair in material.pairs}))
     if not material.study.judging.transforms:
         names = listed(list(material.study.judging.fields))
@@ -221,7 +221,7 @@ def _sizes(material: CampaignMaterial) -> str:
 
 
 def _instructions(material: CampaignMaterial) -> str:
-    """All that raters read, in their languages."""
+    """Return all that raters read, in their languages."""
     rows = wording_exhibit(material).frame.to_dict("records")
     return "\n\n".join(f"{row['pool']}, {row['language']}, {row['part']}: {row['words']}" for row in rows)
 
@@ -240,14 +240,14 @@ def _on_task_builder(material: CampaignMaterial) -> bool:
 
 def _interface(material: CampaignMaterial) -> SheetAnswer:
     if not shows_our_page(material):
-        return missing("Raters used Argilla's or Prolific's own page, of which there is no file.")
-    return SheetAnswer(f"The file {PREVIEW} beside this sheet, which is the page as raters see it")
+        return missing("Raters used Argilla's or Prolific's own page; there is no file of it.")
+    return SheetAnswer(f"The file {PREVIEW} beside this sheet shows the page as raters see it")
 
 
 def _shown(material: CampaignMaterial) -> SheetAnswer:
     raters, item = material.study.raters, material.study.called.item
     marked = " The words in which two texts of one language differ are marked." if raters.difference else ""
-    scores = " Half of the items have judges' scores in sight." if raters.suggestions != "none" else ""
+    scores = " Half of the items show judges' scores." if raters.suggestions != "none" else ""
     comment = "" if _on_task_builder(material) else " a field for a comment,"
     return SheetAnswer(
         f"The guidelines, the texts of one {item}, all questions with what each answer means,{comment}"
@@ -262,7 +262,7 @@ def _medium(material: CampaignMaterial) -> SheetAnswer:
 
 def _training(material: CampaignMaterial) -> SheetAnswer:
     crowd, results = material.study.crowd, material.trained
-    parts = ["The guidelines stand on the rating page."]
+    parts = ["The guidelines are on the rating page."]
     if crowd and crowd.comprehension:
         number = many(len(crowd.comprehension), "question")
         parts.append(f"Crowd workers answered {number} about them first, with two attempts.")
@@ -270,8 +270,8 @@ def _training(material: CampaignMaterial) -> SheetAnswer:
         return SheetAnswer(" ".join([*parts, "There were no training items."]))
     items = len({result.item_id for result in results})
     parts.append(
-        f"Raters learned on known pairs{f' ({items})' if items else ''}: after each the right answers and the reasons"
-        " are shown. Answers to them count nowhere."
+        f"Raters practised on known pairs{f' ({items})' if items else ''}: after each, the page shows the right answers"
+        " and the reasons. Answers to known pairs never count."
     )
     if judged := sum(result.judged for result in results):
         parts.append(f"{sum(result.right for result in results)} of {judged} answers to them were right.")
@@ -284,29 +284,27 @@ def _freedom(material: CampaignMaterial) -> SheetAnswer:
         return SheetAnswer(
             f"A batch must be done within {crowd.hours:g} hours, and is offered for {crowd.days:g} days."
         )
-    return SheetAnswer(
-        "The rating page sets no time: answers and drafts are kept one by one, and raters may come back."
-    )
+    return SheetAnswer("The rating page sets no time limit: it saves each answer and draft, and raters may come back.")
 
 
 def _feedback(material: CampaignMaterial) -> SheetAnswer:
     crowd, contact = material.study.crowd, material.study.raters.contact
     contact = (crowd.contact if crowd and material.crowd else "") or contact
-    comment = f"Beside each {material.study.called.item} raters can write a comment."
+    comment = f"Raters can write a comment on each {material.study.called.item}."
     if _on_task_builder(material):
-        comment = "Raters can write to the researchers by Prolific's messages."
+        comment = "Raters can write to the researchers through Prolific's messages."
     return SheetAnswer(f"{comment} The page names whom to ask." if contact else comment)
 
 
 def _power(material: CampaignMaterial) -> SheetAnswer:
-    """Chance of acceptance at a true mean above the limit, by campaigns simulated with these ratings' variation."""
+    """Return the chance of acceptance at a true mean above the limit, simulated with these ratings' variation."""
     if material.imported:
         return missing("How the number of items was chosen is not on record.")
     if material.counting.empty or not material.questions:
         return SheetAnswer("N/A")
     try:
         lines = list(_prospects(material))
-    except (StudyError, ValueError):  # rules of which no plan is made, and ratings that do not vary
+    except (StudyError, ValueError):  # rules that cannot be planned, or ratings that do not vary
         return SheetAnswer("N/A")
     return SheetAnswer("; ".join(lines) or "N/A")
 
@@ -327,7 +325,7 @@ def _prospects(material: CampaignMaterial) -> Iterator[str]:
             prospect = outlook(alone, assumed, (pairs, raters), mean, _CAMPAIGNS, generator)
             yield (
                 f"{question}: {prospect.accepted:.3f} at a true mean of {mean:g} (limit {rule.limit:g};"
-                f" {pairs} {study.called.item}s of the smallest verdict, {raters} raters of each;"
+                f" {pairs} {study.called.item}s as in the smallest verdict, {raters} raters for each;"
                 f" {_CAMPAIGNS:,} simulated campaigns; standard deviations of items {assumed.spread:.2f},"
                 f" raters {assumed.bias:.2f}, noise {assumed.noise:.2f})"
             )
@@ -338,10 +336,10 @@ def _variation(ratings: pd.DataFrame) -> RatingVariation:
     columns = ["pair_id", "rater_id", "value", "transformation"]
     parts = severity(ratings.loc[ratings["value"].notna(), columns], "transformation")
     if not parts.error_sd > 0:
-        raise ValueError("ratings that do not vary have no power to compute")
+        raise ValueError("power is undefined for ratings that do not vary")
     return RatingVariation(parts.item_sd, parts.rater_sd, parts.error_sd)
 
 
 def open_questions(answers: Sequence[SheetAnswer]) -> list[str]:
-    """Return the keys of `ethics` that would answer open questions, each once."""
+    """Return the keys of `ethics` that could answer open questions, each once."""
     return list(dict.fromkeys(answer.question for answer in answers if answer.by == "open" and answer.question))

@@ -1,8 +1,8 @@
 """HEDS 3.0, filled from facts: an answer for each of its questions, and the JSON that its form imports.
 
 The form (nlp-heds.github.io) keeps each element under its id: `data` has a value by quality criterion (an empty name
-outside section 4), a chosen option also its words as `text`; the element that lists criteria has them as `control`.
-Fields that are open are left out, and the form counts them as blank. Source: Belz and Thomson (2024), arXiv:2412.07940.
+outside section 4), a chosen option also has its words as `text`; the element that lists criteria has `control`.
+Open fields are left out, and the form counts them as blank. Source: Belz and Thomson (2024), arXiv:2412.07940.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from plumbline.languages import language_name
 from plumbline.reading import parse_yaml
 from plumbline.scales import Continuous, is_fine
 
-NO_CRITERION = ""  # what the form calls the criterion outside section 4
-# What our own questions ask, by their English wording: type of quality, aspect, frame of reference (options of 4.1).
+NO_CRITERION = ""  # the form's name for the criterion outside section 4
+# Classes of our own questions, by their English wording: type of quality, aspect, frame of reference (options of 4.1).
 _CLASSIFIED = {
     "Transformation quality: does the new text do what was asked and keep the meaning?": (1, 3, 2),
     "Fluency: does the new text read as well-formed?": (2, 1, 1),
@@ -44,7 +44,7 @@ _TASKS = {
     "summarisation": 16,
 }
 _OTHER_TASK = 20
-# What no record says of ratings that came in files: how the scale was shown; with items and all, what was asked.
+# Fields unknown for imported ratings: how the scale was shown (_SHOWN) and, if items were imported too, the questions.
 _SHOWN = frozenset({"4.3.5"})
 _UNSEEN = _SHOWN | {
     *(f"4.{part}.{number}" for part in (1, 2) for number in (1, 2, 3)),
@@ -59,7 +59,7 @@ class FormField:
     number: str
     id: str
     title: str
-    options: Sequence[str]  #: values in order; empty where words are asked for
+    options: Sequence[str]  #: values in order; empty if the answer is text
     explain: frozenset[int]  #: options, from 1, that ask for words
 
     @property
@@ -70,7 +70,7 @@ class FormField:
 
 @dataclass(frozen=True)
 class FieldAnswer:
-    """A field's answer: words, options (from 1) with words that explain them, or nothing yet."""
+    """A field's answer: text, options (from 1) with an explanation, or nothing yet."""
 
     answer: SheetAnswer
     chosen: tuple[int, ...] = ()
@@ -86,7 +86,7 @@ def _content() -> dict[str, Any]:
 
 @functools.cache
 def form() -> tuple[Mapping[str, FormField], str]:
-    """The questions by number, in order, and the id of the element that lists criteria."""
+    """Return the questions by number, in order, and the id of the element that lists criteria."""
     content, fields = _content(), dict[str, FormField]()
     names = [f"{number}. {name}" for number, name in enumerate(content["languages"].values(), 1)]
     languages = [content["no_language"], *names, content["other_language"]]
@@ -128,7 +128,7 @@ def heds_json(answers: Mapping[str, Sequence[FieldAnswer]]) -> dict[str, Any]:
 
 
 def _elements(field: FormField, entry: FieldAnswer) -> Iterator[tuple[str, str | bool, str]]:
-    """(element, value, words of a chosen option) of an answer."""
+    """Yield (element, value, words of a chosen option) of an answer."""
     if not field.options:
         yield field.id, entry.answer.text, ""
         return
@@ -150,7 +150,7 @@ def _words(answer: SheetAnswer) -> FieldAnswer:
 
 
 def _choice(answer: SheetAnswer, *options: int) -> FieldAnswer:
-    """Options with an answer's words; open where the answer is, or where no option is chosen."""
+    """Return options with an answer's words; open if the answer is open or no option is chosen."""
     if options and answer.by != "open":
         return FieldAnswer(answer, options)
     return FieldAnswer(missing(answer.text, answer.question))
@@ -196,7 +196,9 @@ def _tasks(material: CampaignMaterial) -> FieldAnswer:
 
 
 def _languages(codes: Sequence[str]) -> FieldAnswer:
-    options = {code: number for number, code in enumerate(_content()["languages"], 2)}  # the first is none of them
+    options = {
+        code: number for number, code in enumerate(_content()["languages"], 2)
+    }  # the first option is no language
     others = [language_name(code) for code in codes if code not in options]
     chosen = sorted({options.get(code, len(options) + 2) for code in codes})
     return _choice(SheetAnswer(", ".join(others)), *chosen)
@@ -221,8 +223,8 @@ def _design(material: CampaignMaterial, facts: Mapping[str, SheetAnswer]) -> dic
     power, conditions = facts["power"], facts["conditions"]
     method = (
         "N/A: no power analysis from before the campaign is on record. Computed afterwards: the chance that the study's"
-        " rule accepts at a true mean half a point on the good side of its limit, by simulated campaigns with the"
-        " variation that the ratings have (restricted maximum likelihood)"
+        " rule accepts at a true mean half a point better than its limit, in simulated campaigns with the variation of"
+        " these ratings (restricted maximum likelihood)"
     )
     selection = 6 if material.study.judging.takes_all else 2
     computed = power.by != "open" and power.text != "N/A"
@@ -263,7 +265,7 @@ def _ethics(facts: Mapping[str, SheetAnswer]) -> dict[str, FieldAnswer]:
 
 
 def _criterion(material: CampaignMaterial, question: Question, scale: QuestionScale) -> dict[str, FieldAnswer]:
-    """Section 4 for one question that raters answer."""
+    """Return the answers of section 4 for one question that raters answer."""
     title = worded(question.title, ENGLISH)
     classes = _CLASSIFIED.get(title)
     classified = [_choice(SheetAnswer(), option) for option in classes] if classes else [_words(missing())] * 3
@@ -287,7 +289,7 @@ def _criterion(material: CampaignMaterial, question: Question, scale: QuestionSc
         "4.3.11.2": _words(SheetAnswer(score)),
         "4.3.12.1": _words(
             SheetAnswer(
-                "Answers of a rater to an item that was shown a second time, among others" if twice else again.text
+                "A rater's two answers to an item that was shown again among other items" if twice else again.text
             )
         ),
         "4.3.12.2": _words(again),
@@ -302,7 +304,7 @@ def _criterion(material: CampaignMaterial, question: Question, scale: QuestionSc
 
 
 def _named(title: str) -> SheetAnswer:
-    """Return a question's name of its criterion: in ours the words before the colon."""
+    """Return a question's name for its criterion: in our questions the words before the colon."""
     name, colon, _ = title.partition(":")
     if colon and title not in _CLASSIFIED:
         return missing(title)
@@ -352,12 +354,12 @@ def _aggregation(material: CampaignMaterial, scale: QuestionScale) -> str:
         return "results were not processed or aggregated before being reported"
     item, per_pair = material.study.called.item, material.study.raters.per_pair
     what = {
-        "rating": "the mean over single ratings of what is judged",
+        "rating": "the mean of the single ratings under each verdict",
         "label": "the share of answers with each label",
         "multi_label": "the share of answers with each label",
         "ranking": "each label's mean rank, and how often it is first",
     }[scale.kind]
-    return f"Of each {item} the first {per_pair} raters by time count; reported is {what}."
+    return f"For each {item}, the first {per_pair} raters by time count; the reported result is {what}."
 
 
 def _agreement(material: CampaignMaterial, scale: QuestionScale) -> tuple[str, str]:

@@ -14,7 +14,7 @@ _ABOVE = "% needs \\usepackage{natbib}, and methods.bib as a bibliography"
 
 @functools.cache
 def citations() -> Mapping[str, Mapping[str, str]]:
-    """Works by key: how the methods section names them (`phrase`), how LaTeX cites them (`cited`), and their entry."""
+    """Return works by key: their name in the methods section (`phrase`), LaTeX citation (`cited`), and BibTeX entry."""
     content: dict[str, dict[str, str]] = parse_yaml(
         files("annotation.sheets").joinpath("citations.yaml").read_text(encoding="utf-8")
     )
@@ -22,14 +22,14 @@ def citations() -> Mapping[str, Mapping[str, str]]:
 
 
 def methods_latex(paragraphs: Sequence[str], above: str = "") -> tuple[str, str]:
-    r"""The section and its bibliography: works are cited where a paragraph names them, and listed where one does.
+    r"""Return the section and its bibliography: works are cited where a paragraph names them, and listed if any does.
 
     Args:
         paragraphs: plain text.
-        above: what stands before all else, such as that ratings are simulated; nothing where empty.
+        above: a note before all else, such as that ratings are simulated; none if empty.
 
     Returns:
-        (LaTeX, BibTeX). All but the citations is text, whatever a study calls its parts.
+        (LaTeX, BibTeX). Everything but the citations is escaped as text, including a study's own names.
 
     >>> methods_latex(["Agreement is AC2 (Gwet 2008, Br. J. Math. Stat. Psychol. 61, 29-48)."])[0].splitlines()[-1]
     'Agreement is AC2 \\citep{gwet2008}.'

@@ -27,15 +27,13 @@ FOLDER = "sheet"
 
 
 def write_sheets(study: Study) -> list[str]:
-    """Write the files of `sheet/`; return lines on the folder, the share answered of each, and the open keys.
+    """Write the files of `sheet/`; return lines on the folder, the share answered in each sheet, and the open keys.
 
     Raises DataError before there are verdicts, and for verdicts that no longer follow from what is on disk; StudyError
-    for a study whose people do models' tasks, of which `plumbline human-report` tells.
+    for a study whose people do models' tasks, which `plumbline human-report` reports.
     """
     if study.judging.does_tasks:
-        raise StudyError(
-            f"{study.file}: sheets are about ratings; on tasks that people do, run `plumbline human-report`"
-        )
+        raise StudyError(f"{study.file}: sheets describe ratings; for people's tasks run `plumbline human-report`")
     records = Evidence.open(study)
     material = read_material(records)
     content, lines = sheet_files(material)
@@ -46,7 +44,7 @@ def write_sheets(study: Study) -> list[str]:
 
 
 def sheet_files(material: CampaignMaterial) -> tuple[dict[str, bytes], list[str]]:
-    """The files by name, and lines on how much of each is answered."""
+    """Return the files by name, and lines on the share answered in each sheet."""
     study, above, facts = material.study, warning(material), facts_of(material)
     heds, checklist = heds_answers(material, facts), checklist_answers(material, facts)
     datasheet = datasheet_answers(material, facts)
@@ -65,6 +63,6 @@ def sheet_files(material: CampaignMaterial) -> tuple[dict[str, bytes], list[str]
     }
     lines = [f"  {name}: {counted(entries)}" for name, entries in answers.items()]
     if keys := open_questions([answer for entries in answers.values() for answer in entries]):
-        lines.append(f"  ethics in {study.file} would answer more: {', '.join(keys)}")
+        lines.append(f"  keys of ethics in {study.file} that would answer more: {', '.join(keys)}")
     content = {name: text.encode() for name, text in texts.items()} | {"heds.json": json_bytes(heds_json(heds))}
     return content, lines

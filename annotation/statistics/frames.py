@@ -1,11 +1,11 @@
-"""Agreement and means of ratings that somebody brings in a frame: checked, then computed as a study's are.
+"""Agreement and means of ratings in a data frame, checked and then computed like a study's.
 
 A frame has one question's ratings, a row each: pair_id, rater_id (any names or numbers) and value (a point of the
-scale), or the columns that `pair`, `rater` and `value` name (`rater="worker"`). Of what a study's `ratings.parquet` has
-beside them, `status`, `excluded`, `withdrawn` and `surplus` say which ratings count (`plumbline.frames.that_count`), as
-for the commands, which also leave out pairs with fewer ratings than `acceptance.min_raters`; other columns do not
-matter. Every function returns an `Estimate`: value, low and high (its 95% interval) and reason,
-which says why something is NaN. A frame that is none of this is a ValueError in one line.
+scale), or the columns that `pair`, `rater` and `value` name (`rater="worker"`). Of the other
+columns of a study's `ratings.parquet`, `status`, `excluded`, `withdrawn` and `surplus` decide which ratings count
+(`plumbline.frames.that_count`), as for the commands, which also leave out pairs with fewer ratings than
+`acceptance.min_raters`; further columns do not matter. Every function returns an `Estimate`: value, low and high (its
+95% interval) and reason, which says why something is NaN. An invalid frame raises a ValueError in one line.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Literal
 
 import numpy as np
 import pandas as pd
-import scipy  # noqa: F401 (its parts are imported where they are used; who lacks it is told at once)
+import scipy  # noqa: F401 (its parts are imported where used; here so that a missing scipy is reported at once)
 
 from annotation.statistics.summaries import HTEB_SCALE, mean_of
 from plumbline import scales
@@ -35,7 +35,7 @@ def ac2(
 ) -> Estimate:
     """Gwet's AC2 with ordinal weights, and its interval over pairs; at most 1.
 
-    `scale` has all points that raters could choose, in order: those that nobody chose count in weights and in chance
+    `scale` has all points that raters could choose, in order; points that nobody chose count in weights and in chance
     agreement. Raters may have rated different pairs, and pairs may have different numbers of ratings.
 
     Source: Gwet (2014), Handbook of Inter-Rater Reliability, 4th ed., chapters 3 and 5; HTEB, section 2.4; the formulas
@@ -93,10 +93,10 @@ def kappa(
     rater: str = "rater_id",
     value: str = "value",
 ) -> Estimate:
-    """The mean of Cohen's kappas of all two raters, with squared weights; jackknife interval over pairs, at most 1.
+    """The mean of Cohen's kappas of every two raters, with squared weights; jackknife interval over pairs, at most 1.
 
-    Each counts in proportion to the pairs that the two share; those who share fewer than 5 are left out, and those who
-    both gave one and the same point throughout.
+    Each kappa counts in proportion to the pairs that the two raters share; raters who share fewer than 5 are left out,
+    as are two who both always gave the same point.
 
     Source: Cohen (1968), Psychological Bulletin 70, 213-220; the mean: Light (1971), Psychological Bulletin 76,
     365-377. Of the example by hand: the squared differences sum to 2, and to 28 by chance (all ratings of the one
@@ -125,9 +125,9 @@ def mean_interval(
 ) -> Estimate:
     """The mean of single ratings, in points of the scale, with its 95% t interval.
 
-    `over` says of what the ratings are a sample: of pairs, with the raters as they are; or of pairs and of people who
-    could have rated, which is wide with few raters. Where most pairs have the same mean it reaches as far as that of a
-    bounded mean (`plumbline.statistics.intervals.bounded`). One pair has no interval (the reason says so).
+    `over` says what is a sample: the pairs, with the raters taken as fixed; or the pairs and the raters, which is
+    wide with few raters. If most pairs have the same mean it reaches as far as that of a bounded mean
+    (`plumbline.statistics.intervals.bounded`). One pair has no interval (the reason says so).
 
     Source: a ratio of sums over pairs: Cochran, Sampling Techniques, 3rd ed., section 6.4; with raters: the t quantiles
     weighted as by Cochran and Cox, Experimental Designs, 2nd ed., section 4.14. The example's pairs have means 2, 3
@@ -143,7 +143,7 @@ def mean_interval(
     'one pair has no spread'
     """
     if over not in ("pairs", "pairs_and_raters"):
-        raise ValueError(f"over is 'pairs' or 'pairs_and_raters', not {over!r}")
+        raise ValueError(f"over must be 'pairs' or 'pairs_and_raters', not {over!r}")
     answers = _answers(ratings, scale, pair, rater, value)
     if not answers.pairs:
         return Estimate.undefined("no ratings")
@@ -152,7 +152,7 @@ def mean_interval(
 
 
 def _answers(ratings: pd.DataFrame, scale: Sequence[float], pair: str, rater: str, value: str) -> Answers:
-    """The frame's ratings that count, as numbers. Raises ValueError for a frame or a scale that is none."""
+    """Return the frame's ratings that count, as numbers. Raises ValueError for an invalid frame or scale."""
     points = points_of(scale)
     counting = that_count(with_names(ratings, "ratings", pair_id=pair, rater_id=rater, value=value))
     filled(counting, ("pair_id", "rater_id", "value"), "ratings")
@@ -162,9 +162,9 @@ def _answers(ratings: pd.DataFrame, scale: Sequence[float], pair: str, rater: st
 
 
 def on_scale(ratings: pd.DataFrame, scale: Sequence[float]) -> None:
-    """Raise ValueError for values that are no points of the scale."""
+    """Raise ValueError for values off the scale."""
     values = numbers(ratings["value"], "ratings")
     if (off := ~scales.on_scale(values, scale)).any():
         points = f"from {scale[0]} to {scale[-1]}" if isinstance(scale, Continuous) else ", ".join(map(str, scale))
-        what = f"{values[off.argmax()]:g} in column 'value' is no point of the scale {points}"
-        raise ValueError(f"ratings: {what} ({off.sum()} of {len(off)} are none)")
+        what = f"{values[off.argmax()]:g} in column 'value' is not on the scale {points}"
+        raise ValueError(f"ratings: {what} ({off.sum()} of {len(off)} values are not)")

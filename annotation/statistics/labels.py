@@ -34,9 +34,9 @@ LEFT_OUT = Estimate.undefined("not computed: no decision rests on it")
 
 
 def answers_to(question: QuestionScale, ratings: pd.DataFrame) -> Answers:
-    """The answers to a question with labels, of a frame with pair_id, rater_id and answer; points are labels' places.
+    """Return the answers to a question with labels, from a frame with pair_id, rater_id and answer; points are places.
 
-    Of several labels each set that was given is a point, and of rankings each one, in the order of its text.
+    For several labels each given set is a point, for rankings each given ranking, in the order of its text.
     """
     texts = ratings["answer"].astype(str)
     points = question.labels if question.kind == "label" else sorted(set(texts))
@@ -53,7 +53,7 @@ def with_label(question: QuestionScale, ratings: pd.DataFrame, label: str) -> An
 
 
 def coefficients(question: QuestionScale, ratings: pd.DataFrame, seed: int | None) -> tuple[Coefficient, ...]:
-    """Return the agreement on one question's answers, by its kind; without a seed nothing that needs resampling."""
+    """Return the agreement on one question's answers, by its kind; without a seed no resampled coefficient."""
     if question.kind not in ("label", "multi_label") or ratings.empty:
         return ()
     answers = answers_to(question, ratings)
@@ -85,7 +85,7 @@ def shares(
 ) -> tuple[Share, ...]:
     """Return each label's share, or share of first ranks, with the rule's interval; none of texts.
 
-    `level` is the one-sided level of a look after a block. `within_bounds`: shares over raters that do not vary have
+    `level` is the one-sided level of a look after a block. `within_bounds`: shares over raters that do not vary get
     the interval of a bounded mean (`intervals.bounded`).
     """
     rule = (interval, anytime, level, within_bounds)
@@ -142,7 +142,7 @@ class Rankings:
 
     @classmethod
     def of(cls, question: QuestionScale, ratings: pd.DataFrame) -> Rankings:
-        """From a frame with the columns pair_id, rater_id and answer, whose answers are whole rankings."""
+        """Build them from a frame with the columns pair_id, rater_id and answer, whose answers are whole rankings."""
         from scipy import stats  # noqa: PLC0415 (half a second; who only reads verdicts goes without)
 
         pair, rater = (pd.factorize(ratings[name])[0].astype(np.int64) for name in ("pair_id", "rater_id"))
@@ -152,13 +152,13 @@ class Rankings:
         return cls(pair, rater, ranks[which])
 
     def by_pair(self, values: Floats) -> Floats:
-        """Sums of the answers' values by pair: a row a pair."""
+        """Sum the answers' values by pair, a row for each pair."""
         sums: Floats = np.stack([np.bincount(self.pair, weights=column) for column in values.T], axis=1)
         return sums
 
 
 def ranking_coefficients(question: QuestionScale, ratings: pd.DataFrame) -> tuple[Coefficient, ...]:
-    """Agreement on one question's rankings; nothing where nobody ranked."""
+    """Return the agreement on one question's rankings; nothing if nobody ranked."""
     if ratings.empty:
         return ()
     rankings = Rankings.of(question, ratings)
@@ -167,10 +167,10 @@ def ranking_coefficients(question: QuestionScale, ratings: pd.DataFrame) -> tupl
 
 
 def kendall_tau(rankings: Rankings) -> Estimate:
-    """The mean over pairs of Kendall's tau-b of every two raters of a pair, and its t interval over pairs.
+    """Return the mean over pairs of Kendall's tau-b of every two raters of a pair, with its t interval over pairs.
 
     Kendall (1945), Biometrika 33, 239-251; the mean over every two raters: Ehrenberg (1952), Biometrika 39, 82-87. Its
-    value by chance is 0 however many raters a pair has, so that pairs with missing raters count like others. With s the
+    value by chance is 0 for any number of raters, so pairs with missing raters count like others. With s the
     signs of the differences of a ranking's labels, two by two, tau-b of two rankings is the cosine of their s. A
     ranking in which all are equal has no tau-b and is left out.
     """
@@ -189,7 +189,7 @@ def kendall_tau(rankings: Rankings) -> Estimate:
 
 
 def kendall_w(rankings: Rankings) -> Estimate:
-    """The mean over pairs of Kendall's coefficient of concordance W, corrected for ties, and its t interval over pairs.
+    """Return the mean over pairs of Kendall's concordance W, corrected for ties, with its t interval over pairs.
 
     Kendall and Babington Smith (1939), Annals of Mathematical Statistics 10, 275-287; ties: Kendall, Rank Correlation
     Methods, chapter 6. Of m raters of k labels, R_j the sum of label j's ranks, and t how many are equal in each group
@@ -197,7 +197,7 @@ def kendall_w(rankings: Rankings) -> Estimate:
 
         W = (12 sum_j R_j^2 - 3 m^2 k (k + 1)^2) / (m^2 k (k^2 - 1) - m sum (t^3 - t))
 
-    By chance it is 1 / m and not 0. A pair whose raters all hold all for equal has none.
+    By chance it is 1 / m and not 0. A pair whose raters all rank all labels equal has no W.
     """
     ranks, k = rankings.ranks, rankings.ranks.shape[1]
     m = np.bincount(rankings.pair).astype(np.float64)
@@ -214,7 +214,7 @@ def kendall_w(rankings: Rankings) -> Estimate:
 
 
 def _mean_over_pairs(values: Floats, least: float) -> Estimate:
-    """The mean of the pairs' values, with its t interval, from the least that the coefficient can be to 1."""
+    """Return the mean of the pairs' values, with its t interval cut at the coefficient's least value and 1."""
     mean = over_pairs(values, np.ones(len(values)))
     if math.isnan(mean.low):
         why = "one pair has no spread" if len(values) < 2 else SAME

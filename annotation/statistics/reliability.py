@@ -1,6 +1,6 @@
 """Reliability of raters and ratings: attention, intraclass correlation, and the truth of labels.
 
-Simulated error rates of what tells whether raters read stand in docs/method/verdicts.md
+Simulated error rates of the tests of attention are in docs/method/verdicts.md
 (`tests/annotation/verdicts/test_held.py`).
 """
 
@@ -22,15 +22,15 @@ from plumbline.statistics.reliability import Form, icc, split_half_reliability, 
 from plumbline.statistics.truth import Truth, dawid_skene, majority
 
 LEVEL = 0.05  # of each test
-VARIED = 0.2  # of all twos of ratings: how many must be half of the scale apart for agreement to be looked at
-_NOTHING = 1e-9  # a sum of squares below is one of rounding
+VARIED = 0.2  # share of all twos of ratings that must be half of the scale apart for agreement to be checked
+_NOTHING = 1e-9  # a smaller sum of squares is due to rounding
 
 
 def misses_too_many(controls: Mapping[str, tuple[int, int]], attentive: float) -> bool:
-    """Return whether controls are missed more often than an attentive rater misses them, by kind: (missed, asked).
+    """Return whether controls, by kind (missed, asked), are missed more often than an attentive rater misses them.
 
-    One-sided binomial tests against the rate `attentive`, all kinds together at 5%, and each of several at 5% over
-    their number: whoever always gives the best point misses one kind alone.
+    One-sided binomial tests against the rate `attentive`: all kinds together at 5%, and each of several at 5% divided
+    by their number, since a rater who always gives the best point misses only one kind.
     """
     offered = [kind for kind in controls.values() if kind[1]]
     whole = sum(missed for missed, _ in offered), sum(shown for _, shown in offered)
@@ -41,14 +41,14 @@ def misses_too_many(controls: Mapping[str, tuple[int, int]], attentive: float) -
 
 
 def _probability(missed: int, n: int, rate: float) -> float:
-    """P of so many misses or more at a rate."""
+    """Return the probability of at least this number of misses at a rate."""
     from scipy.special import bdtrc  # noqa: PLC0415 (takes a while)
 
     return float(bdtrc(missed - 1, n, rate)) if missed else 1.0
 
 
 def vary(answers: Answers) -> bool:
-    """Return whether ratings vary so much that agreement can show: of all twos 20% are half of the scale apart."""
+    """Return whether ratings vary enough to check agreement: 20% of all twos are half of the scale apart."""
     values = np.sort(answers.value)
     half = (answers.scale[-1] - answers.scale[0]) / 2
     apart = 2 * int(np.searchsorted(values, values - half, side="right").sum())
@@ -58,12 +58,12 @@ def vary(answers: Answers) -> bool:
 def telling_apart(answers: Answers) -> float:
     """Return P that raters who tell no pairs apart would differ as little about each pair (F test); NaN if undefined.
 
-    Each rating counts from its rater's mean, so that neither severity nor whose turn a pair was plays a part. With n
+    Each rating is taken relative to its rater's mean, so that severity and the assignment of pairs play no part. With n
     pairs of two ratings or more, N ratings of R raters, and C groups of raters who share no pair,
 
         F = (between pairs / (n - C)) / (within pairs / (N - n - R + C)).
 
-    It asks what alpha above 0 asks, without resampling.
+    It tests whether alpha is above 0, without resampling.
     """
     from scipy.special import fdtrc  # noqa: PLC0415 (takes a while)
 
@@ -89,7 +89,7 @@ def _means(values: Floats, by: NDArray[np.int64]) -> Floats:
 
 
 def _groups(pair: NDArray[np.int64], rater: NDArray[np.int64], pairs: int, raters: int) -> int:
-    """Return how many groups of raters share no pair with each other."""
+    """Return the number of groups of raters that share no pair with each other."""
     from scipy.sparse import coo_array  # noqa: PLC0415 (takes a while)
     from scipy.sparse.csgraph import connected_components  # noqa: PLC0415
 
@@ -97,7 +97,7 @@ def _groups(pair: NDArray[np.int64], rater: NDArray[np.int64], pairs: int, rater
     return int(connected_components(coo_array((np.ones(len(pair)), (pair, rater + pairs)), (size, size)), False)[0])
 
 
-_SHUFFLED = 10**7  # ratings that splits into halves shuffle in all: of very many ratings there are fewer splits
+_SHUFFLED = 10**7  # ratings that all splits into halves shuffle together: more ratings, fewer splits
 _SPLITS = (20, 1000)
 _METHODS: Mapping[str, Callable[[pd.DataFrame], Truth]] = {"majority": majority, "Dawid-Skene": dawid_skene}
 
@@ -138,12 +138,12 @@ def _title(form: str) -> str:
 def truth_table(
     answers: pd.DataFrame, questions: Collection[QuestionScale], right: Mapping[str, Mapping[str, object]]
 ) -> pd.DataFrame:
-    """Return a row for each question, method and number: how often majority and Dawid-Skene name the right label.
+    """Return a row for each question, method and number: the accuracy of majority and Dawid-Skene.
 
-    `answers` are those that count, of items whose truth is known and others, from which Dawid-Skene learns too;
+    `answers` are those that count, of items with and without a known truth: Dawid-Skene learns from all of them;
     `right` has the right answers by item and question. An item without a majority counts as wrong. Columns: question,
     method, statistic (accuracy, or F1 of a label of two), value, low, high (Wilson's, of accuracy), n (items whose
-    truth is known), reason. Empty where no label is known.
+    truth is known), reason. Empty if no label is known.
     """
     rows = []
     for question in questions:
@@ -165,7 +165,7 @@ def _numbers(estimate: Estimate) -> tuple[float, float, float]:
 
 
 def _correctness(labels: pd.Series, true: pd.Series, classes: Sequence[str]) -> dict[str, Estimate]:
-    """Accuracy, and of two classes F1 of each."""
+    """Return accuracy, and for two classes F1 of each."""
     hits = np.asarray(labels == true, np.float64)
     low, high = wilson(over_pairs(hits, np.ones(len(hits))), len(hits))
     reason = "one item has no spread" if len(hits) == 1 else ""
@@ -175,6 +175,6 @@ def _correctness(labels: pd.Series, true: pd.Series, classes: Sequence[str]) -> 
         estimates[f"F1 of {label}"] = (
             Estimate.alone(float(2 * both / either), "F1 has no interval here")
             if either
-            else Estimate.undefined("no item has it, nor is said to")
+            else Estimate.undefined("no item has this label or is given it")
         )
     return estimates

@@ -1,7 +1,7 @@
 """Means, spread and agreement of ratings: pure functions from a frame of ratings to records.
 
-A frame of ratings is `ratings.parquet`: one row a pair, rater and question. Which ratings count is decided
-once, by `annotation.ratings.ratings.counting_ratings`; everything else takes what it returns.
+A frame of ratings is `ratings.parquet`: one row for each pair, rater and question.
+`annotation.ratings.ratings.counting_ratings` alone decides which ratings count; everything else takes its result.
 """
 
 from __future__ import annotations
@@ -52,37 +52,39 @@ class Design:
     """A study's questions, numbers of raters and rule; HTEB's (section 2.4) by default."""
 
     questions: tuple[str, ...] = ("quality", "fluency")
-    scale: tuple[float, ...] = HTEB_SCALE  #: of ratings that have none of their own; empty where there is no such
+    scale: tuple[float, ...] = HTEB_SCALE  #: of questions without their own; empty if there are none
     per_pair: int = 3  #: raters of a pair that count, the first by time
     rule: AcceptanceSpec = field(default_factory=AcceptanceSpec)
-    seed: int = 1337  #: the sample's: of the order in which an anytime rule takes the pairs
+    seed: int = 1337  #: the sample's, which fixes the order in which an anytime rule takes the pairs
     others: Mapping[str, QuestionScale] = field(
         default_factory=dict
-    )  #: questions that are no required ratings on `scale`
+    )  #: questions other than required ratings on `scale`
     pools: Mapping[str, str] = field(default_factory=dict)  #: of transformations beside HTEB's eight
-    blocks: tuple[int, ...] = ()  #: pairs of a verdict after which a rule by blocks looks
+    blocks: tuple[int, ...] = ()  #: numbers of pairs after which a rule by blocks looks
     taken: Sequence[TakenLook] = ()  #: looks after blocks that were taken before
-    bounded: bool = True  #: means that hardly vary have a bounded interval; rules of earlier versions know none
+    bounded: bool = True  #: means that hardly vary have a bounded interval; not in earlier versions' rules
 
     def __post_init__(self) -> None:
-        """Check the design. Raises ValueError for one that no campaign can have."""
+        """Check the design. Raises ValueError for an impossible one."""
         none = isinstance(self.scale, tuple) and not self.scale
         if not none or any(
             question.kind == "rating" and not question.scale for question in map(self.asked, self.questions)
         ):
             points_of(self.scale)
         if isinstance(self.questions, str) or not self.questions or len(set(self.questions)) < len(self.questions):
-            raise ValueError(f"a design's questions are different names, such as ('quality',), not {self.questions!r}")
+            raise ValueError(
+                f"a design's questions must be different names, such as ('quality',), not {self.questions!r}"
+            )
         if not isinstance(self.per_pair, int) or self.per_pair < 1:
-            raise ValueError(f"per_pair is a whole number of raters, at least 1, not {self.per_pair!r}")
+            raise ValueError(f"per_pair must be a whole number of raters, at least 1, not {self.per_pair!r}")
         if not isinstance(self.rule, AcceptanceSpec):
-            raise ValueError(f"a design's rule is an AcceptanceSpec, not a {type(self.rule).__name__}")
+            raise ValueError(f"a design's rule must be an AcceptanceSpec, not a {type(self.rule).__name__}")
         if self.rule.stop == "blocks" and not self.blocks:
             raise ValueError("a rule that stops by blocks needs a design's blocks, such as (20, 40, 60, 80, 100)")
 
     @classmethod
     def of(cls, study: Study, rubric: Rubric) -> Design:
-        """The study's, with its rubric's questions and scale."""
+        """Return the study's design, with its rubric's questions and scale."""
         questions, per_pair = rubric.asked(), study.raters.per_pair
         names = tuple(question.name for question in questions)
         others = {
@@ -104,19 +106,19 @@ class Design:
         return self.pools.get(transformation, kind.pool if kind else transformation)
 
     def needed(self, pool: str) -> tuple[str, ...]:
-        """The questions that must be answered about the pairs of a pool: a pair counts with enough answers to each."""
+        """Return the questions that need answers about a pool's pairs; a pair counts with enough answers to each."""
         return tuple(name for name in self.questions if self.asked(name).required and self.asked(name).asked_in(pool))
 
 
 def coded(ratings: pd.DataFrame) -> pd.DataFrame:
-    """The ratings with every column of words as categories, in their order: equal words are compared as numbers."""
+    """Return the ratings with columns of words as categories in their order, so that words compare as numbers."""
     return ratings.astype({name: "category" for name in ratings if is_string_dtype(ratings[name].dtype)})
 
 
 def compact(ratings: pd.DataFrame) -> pd.DataFrame:
     """Return the columns that statistics need: ids as ordered numbers, other words as categories.
 
-    A tenth of the memory, and quick to take apart, as is done for each group.
+    It takes a tenth of the memory and is quick to split into groups.
     """
     words = [name for name in ("transformation", "language", "question", "pool", "task_type") if name in ratings]
     ids = {name: pd.factorize(ratings[name], sort=True)[0] for name in ("pair_id", "rater_id")}
@@ -139,9 +141,9 @@ def summarise(
 
     The mean's interval is the rule's, or with `anytime` a confidence sequence over the pairs in the order of the column
     `turn` (`verdicts.counted`), widened to hold the mean; with `level`, the one-sided level of a look after a block, a
-    repeated interval over these pairs (`plumbline.statistics.group_sequential`). All numbers are of the same ratings:
-    those given. `seed` is that of resampling pairs: equal ratings, equal intervals; None leaves out what no decision
-    rests on.
+    repeated interval over these pairs (`plumbline.statistics.group_sequential`). All numbers are of these
+    ratings. `seed` is that of resampling pairs, so that equal ratings have equal intervals; None leaves out numbers on
+    which no decision rests.
     """
     scale, rows = design.asked(question), (ratings["question"] == question).to_numpy(np.bool_)
     if scale.kind != "rating":
@@ -179,12 +181,12 @@ def _interval(design: Design, *, anytime: bool, level: float | None) -> str:
 
 
 def _limit(design: Design) -> float:
-    """The threshold that a mean's P is about; NaN where rules of their own have others."""
+    """Return the threshold of a mean's P; NaN if the study has its own rules."""
     return math.nan if design.rule.rules else design.rule.threshold
 
 
 def _median(question: str, answers: Answers, design: Design) -> Estimate | None:
-    """The median of the pairs' means, where a rule asks for it."""
+    """Return the median of the pairs' means if a rule asks for it."""
     if not any(rule.question == question and rule.statistic == "median" for rule in design.rule.rules):
         return None
     if not answers.pairs:
@@ -204,7 +206,7 @@ def _of_labels(
     anytime: bool,
     level: float | None,
 ) -> Summary:
-    """Summarise answers that are no points of a scale: labels, and rankings of labels.
+    """Summarise answers without a scale: labels, and rankings of labels.
 
     Texts are only counted.
     """
@@ -235,7 +237,7 @@ def _of_labels(
 
 
 def _coefficients(answers: Answers, seed: int | None) -> dict[str, Estimate]:
-    """Every coefficient of agreement; without a seed AC2 alone, which a rule may ask for and no resampling makes."""
+    """Return all coefficients of agreement; without a seed only AC2, which a rule may need and is not resampled."""
     if seed is None:
         return {"ac2": gwet_ac2(answers), "alpha": _LEFT_OUT, "kappa": _LEFT_OUT, "raw": _LEFT_OUT}
     return {
@@ -267,7 +269,7 @@ def _mean(
 
 
 def mean_of(answers: Answers, interval: str, *, within_bounds: bool = True) -> tuple[Mean, str]:
-    """Return the mean of at least one rating with the rule's `interval`, and why there is none (empty if there is one).
+    """Return the mean of at least one rating with the rule's `interval`, and why this is missing (empty if it is not).
 
     `within_bounds`: means that hardly vary have the interval of a bounded mean (`intervals.bounded`).
     """
@@ -297,11 +299,11 @@ def in_threads(compute: Callable[[_Part], _Numbers], parts: Iterable[_Part]) -> 
 def table_two(
     ratings: pd.DataFrame, design: Design, seed: int | None, places: Mapping[str, tuple[str, str]] | None = None
 ) -> list[Group]:
-    """Compute HTEB's Table 2: each axis with its pools below it, then languages if there are several, then all.
+    """Compute HTEB's Table 2: each axis with its pools below it, then languages if there are several, then the total.
 
-    `places` are axis and pool of each transformation (default: HTEB's); axes are HTEB's first, then as they come there.
+    `places` are axis and pool of each transformation (default: HTEB's); HTEB's axes come first, then others in order.
 
-    Single ratings are pooled, not means. `ratings` are those that count, of pairs with `min_raters` of them
+    Single ratings are pooled, not means. `ratings` are those that count, of pairs with at least `min_raters`
     (`annotation.verdicts.counted.with_enough`). Groups without ratings are left out.
     """
     ratings = compact(ratings)

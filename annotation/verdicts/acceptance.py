@@ -1,4 +1,4 @@
-"""`plumbline accept`: reads what verdicts rest on, reaches them, and writes them with what was seen."""
+"""`plumbline accept`: reads the evidence, computes the verdicts, and writes them with the look that was taken."""
 
 from __future__ import annotations
 
@@ -59,15 +59,15 @@ class Acceptance:
     verdicts: Sequence[Verdict]
     amendments: Sequence[str]  #: a line for each change of the rules after the first rating
     doubts: Sequence[str]  #: a line for each thing that is doubtful
-    evidence: Evidence = field(repr=False)  #: what they rest on, with the rules and looks that were written
+    evidence: Evidence = field(repr=False)  #: the verdicts' evidence, with the rules and looks that were written
 
 
 def accept(study: Study, amend: str | None = None, judged: Judged | None = None) -> Acceptance:
     """Compute Table 2, verdicts and pairs' means from the collected ratings, and write them.
 
-    Writes `agreement.json`, `verdicts.json` and `pair_means.parquet`. `judged` tells what people and judges say
-    together, for rules that let them decide (`annotation.judges.decisions`). Raises StudyError where the study's rules
-    changed after the first rating and `amend` does not say why, DataError where nobody has answered yet.
+    Writes `agreement.json`, `verdicts.json` and `pair_means.parquet`. `judged` returns the means of people
+    and judges, for rules that let both decide (`annotation.judges.decisions`). Raises StudyError if the study's rules
+    changed after the first rating and `amend` gives no reason, DataError if nobody has answered yet.
     """
     evidence = _evidence(study)
     _check(evidence)
@@ -86,7 +86,7 @@ def accept(study: Study, amend: str | None = None, judged: Judged | None = None)
     verdicts = with_rules_fixed(verdicts, evidence.changed(rules=rules).rules_fixed[0])
     if study.acceptance.judges == "decide":
         if judged is None:
-            raise RuntimeError("people and judges decide, and nobody told what judges say")  # a bug of the caller
+            raise RuntimeError("people and judges decide, but no judged means were passed")  # a bug of the caller
         verdicts = with_judged(verdicts, judged(evidence, verdicts), design.rule)
     verdicts = with_checks(verdicts, evidence)
     counting, dealt = counting_ratings(ratings, design.per_pair), dealt_with(ratings, withdrawn)
@@ -116,7 +116,7 @@ def _evidence(study: Study) -> Evidence:
 
 
 def _check(evidence: Evidence) -> None:
-    """Refuse ratings that cannot be judged: none at all, of other pairs, or off the scale."""
+    """Refuse ratings that cannot be judged: none submitted, of other pairs, or off the scale."""
     study, ratings = evidence.study, evidence.collected.sample_ratings
     strange = set(ratings["pair_id"].unique()) - {pair.pair_id for pair in evidence.collected.sample_pairs}
     if strange:
@@ -134,11 +134,11 @@ def _check(evidence: Evidence) -> None:
                 raise DataError(f"{RATINGS.name}, {question.name}: {wrong}")
         elif not on_scale(answers["value"].to_numpy(np.float64, na_value=np.nan), question.scale).all():
             raise DataError(
-                f"{RATINGS.name} holds submitted values off the scale {question.scale[0]} to {question.scale[-1]}"
+                f"{RATINGS.name} has submitted values off the scale {question.scale[0]} to {question.scale[-1]}"
             )
     if submitted.empty:
         raise DataError(
-            f"{evidence.path(RATINGS)}: no rating in it was submitted, so there is nothing to judge; run"
+            f"{evidence.path(RATINGS)} has no submitted rating, so there is nothing to judge; run"
             f" `{study.command('annotation collect')}` when raters have answered"
         )
 
@@ -149,7 +149,7 @@ def _look(
     """Return the looks with this one, unless its results are the last one's."""
     counts = dict(Counter(verdict.decision for verdict in verdicts))
     look = Look.model_validate({"at": datetime.now(UTC), "n_ratings": n_ratings, "decisions": counts, **rests_on})
-    if looks:  # what an earlier version did not note is taken for the same
+    if looks:  # fields that an earlier version did not note count as equal
         last = {name: value for name, value in looks[-1].model_dump(exclude={"at"}).items() if value != ""}
         if last == look.model_dump(include=set(last)):
             return list(looks)
@@ -201,13 +201,13 @@ def flagged(tasks: Sequence[HumanTask], groups: Sequence[Group]) -> Iterator[str
     summaries = {summary.question: summary for group in groups if group.level == "pool" for summary in group.questions}
     for task in tasks:
         if task.asked == "cluster":
-            yield f"{task.task}: each rater numbers clusters anew, so that kappa and AC1 of the numbers say nothing"
+            yield f"{task.task}: each rater numbers clusters anew, so kappa and AC1 of the numbers mean nothing"
         for coefficient in (
             summaries[task.task].coefficients if task.asked in _NOMINAL and task.task in summaries else ()
         ):
             value = coefficient.estimate.value
             if coefficient.name == "Fleiss' kappa" and value < FLAGGED:
                 yield (
-                    f"{task.task}: Fleiss' kappa {value:.2f} is below {FLAGGED}, HUME's bound: where people do not"
+                    f"{task.task}: Fleiss' kappa {value:.2f} is below {FLAGGED}, HUME's bound: if people do not"
                     " agree, a score against the labels says little"
                 )

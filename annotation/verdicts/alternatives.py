@@ -1,4 +1,4 @@
-"""Decisions of imported ratings by each of the usual rules, since their study's rules were fixed after the ratings."""
+"""Decisions on imported ratings by each of the usual rules, since their study's rules were fixed after the ratings."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from plumbline.study.campaign import AcceptanceSpec
 
 USUAL = {"mean": "Mean (HTEB)", "lower_bound": "Interval", "pairs_and_raters": "Interval, raters too"}
 ABOUT = (
-    "These rules were fixed when the ratings were there. What the usual rules decide of the same ratings stands side by"
-    " side: HTEB's, by the mean alone; `lower_bound`, by the mean's 95% interval; and the same by an interval that"
-    " takes raters for a sample too."
+    "The study's rules were fixed after the ratings were given. For comparison, these are the decisions of the usual"
+    " rules on the same ratings: HTEB's, by the mean alone; `lower_bound`, by the mean's 95% interval; and the same by"
+    " an interval that also treats raters as a sample."
 )
 _UNIT = ["transformation", "language", "task_type", "probability"]
 
 
 def usual_rules(rule: AcceptanceSpec) -> Mapping[str, AcceptanceSpec]:
-    """The acceptance by each of the usual rules: the limits, and how many pairs and raters are needed, stay."""
+    """Return the acceptance by each of the usual rules, with the study's limits and numbers of pairs and raters."""
     specs = {}
     for name in USUAL:
         interval = "pairs_and_raters" if name == "pairs_and_raters" else "pairs"
@@ -45,10 +45,10 @@ def by_usual_rules(
     verdicts: Sequence[Verdict],
     withdrawn: Collection[str] = (),
 ) -> pd.DataFrame:
-    """A row for each verdict: transformation, language, task_type, probability, and the decision by each usual rule.
+    """Return a row for each verdict: transformation, language, task_type, probability, decision by each usual rule.
 
-    No row where nothing was imported, where the rules were fixed before the first rating, and where a median decides,
-    which has no interval over raters.
+    No rows if nothing was imported, if the rules were fixed before the first rating, or if a median decides, which has
+    no interval over raters.
     """
     by_median = any(rule.statistic == "median" for rule in design.rule.rules)
     late = any(verdict.rules_fixed for verdict in verdicts)

@@ -1,7 +1,7 @@
-"""Answers to people's tasks as tables tell them: a row a task, labels by their names, candidates taken together.
+"""Answers to people's tasks for tables: a row for each task, labels by their names, candidates combined.
 
-A candidate's number is where it was drawn to stand, and a cluster's number is each rater's own: across items neither
-means anything. How far raters agree is told by the evaluation, of whole answers and of those that could tell.
+A candidate's number is its drawn place, and a cluster's number is each rater's own: neither means anything across
+items. The evaluation reports raters' agreement, of whole answers and of those other than cannot_tell.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def groups_by_task(tasks: Sequence[HumanTask], groups: Sequence[Group]) -> Seque
         summaries = _taken_together(tasks, group.questions)
         if group.level == "pool":
             whole |= {summary.question: summary.n_ratings for summary in summaries}
-        else:  # a task in one language alone stands there already
+        else:  # a task in one language is listed already
             summaries = tuple(summary for summary in summaries if summary.n_ratings < whole[summary.question])
         rows.append(group.model_copy(update={"questions": summaries}))
     return rows
@@ -37,7 +37,7 @@ def verdicts_by_task(tasks: Sequence[HumanTask], verdicts: Sequence[Verdict]) ->
 
 
 def answers_of(task: HumanTask) -> list[str]:
-    """Return the answers that a task's first question offers, by name."""
+    """Return the names of the answers that a task's first question offers."""
     return list(dict.fromkeys(_name(task, label) for label in questions_of(task)[0].labels))
 
 
@@ -72,7 +72,7 @@ def _shares(task: HumanTask, summaries: Sequence[Summary]) -> Iterator[Share]:
             yield Share(label=name, share=shares[0][1])
             continue
         value = sum(n * share.value for n, share in shares if n) / total
-        why = f"{'groups' if task.asked == 'cluster' else 'candidates'} are taken together"
+        why = f"{'groups' if task.asked == 'cluster' else 'candidates'} are combined, so no interval is computed"
         yield Share(label=name, share=Estimate.alone(value, why))
 
 

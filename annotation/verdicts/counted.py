@@ -1,9 +1,9 @@
 """The pairs that a verdict rests on: all its numbers (means, intervals, agreement, P, counts) are of these.
 
 With `stop: fixed` a pair counts with `min_raters` ratings on every question. With `stop: anytime` the pairs also stand
-in a random order that the sample fixes, and only those count before which nothing is missing: which pairs raters
-happened to finish first then plays no part (decisions/0005-verdicts.md). With `stop: blocks` those of the first blocks
-of that order count, up to the look that decided (`verdicts.looks`).
+in a random order that the sample fixes, and a pair counts only if no pair before it misses an answer, so that it does
+not matter which pairs raters happened to finish first (decisions/0005-verdicts.md). With `stop: blocks` the pairs of
+the first blocks of that order count, up to the look that decided (`verdicts.looks`).
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ Place = tuple[str, ...]  # the key of one group that is judged apart
 class SequenceProgress:
     """The progress of an anytime rule's sequence in one group with a verdict."""
 
-    complete: int  #: pairs that have all their ratings, wherever they stand in the order
-    counted: int  #: pairs of the sequence: before each of them nothing is missing
-    passed: int  #: pairs before its end that are dealt with and have too few ratings
-    waits: str  #: the first pair that is not dealt with; empty where none is left
+    complete: int  #: pairs that have all their ratings, anywhere in the order
+    counted: int  #: pairs of the sequence, before each of which no answer is missing
+    passed: int  #: pairs before its end that are completed but have too few ratings
+    waits: str  #: the first pair that is not completed; empty if none is left
     missing: int  #: answers that it waits for
     withdrawn: int = 0  #: pairs of the whole order that people withdrew; it passes them over
 
     def lines(self, name: str, min_raters: int) -> tuple[str, ...]:
-        """Return remarks on the sequence; `name` is that of the pair that holds the others up."""
+        """Return remarks on the sequence; `name` is that of the pair that it waits for."""
         lines = []
         if self.passed:
             lines.append(
@@ -70,10 +70,10 @@ class Basis:
 
 
 def basis(sample: pd.DataFrame, ratings: pd.DataFrame, design: Design, dealt: Dealt | None = None) -> Basis:
-    """The ratings of the pairs that verdicts rest on.
+    """Return the ratings of the pairs that verdicts rest on.
 
-    `sample` has a row a pair (pair_id, pool, language, task_type, wave), `ratings` are those that count, `dealt` says
-    what need not be waited for (`annotation.ratings.ratings.dealt_with`); no rating of a withdrawn pair is among them.
+    `sample` has a row for each pair (pair_id, pool, language, task_type, wave), `ratings` are those that count, `dealt`
+    says which pairs need not be waited for (`annotation.ratings.ratings.dealt_with`); no rating is of a withdrawn pair.
     """
     answered = answers(ratings, design)
     if design.rule.stop == "fixed":
@@ -105,8 +105,8 @@ def sequence(
     """Return the progress of a sequence and its counting pairs, for pairs in their `order`.
 
     `answered` are the ratings of each pair that count, on its question with the fewest. Up to the first pair that still
-    wants some, a pair counts with `min_raters`; one that enough raters have dealt with, and fewer rated, is passed
-    over. `dealt` counts who submitted or discarded. Nothing here knows what the ratings say.
+    needs answers, a pair counts with `min_raters`; a completed pair with fewer is passed over. `dealt` counts the
+    raters who submitted or discarded a pair. The values of the ratings play no part.
     """
 
     def heard(pair_id: str) -> int:
@@ -142,7 +142,7 @@ def answers(ratings: pd.DataFrame, design: Design) -> pd.Series:
 
 
 def _asked(ratings: pd.DataFrame, pair_ids: pd.Index, scale: QuestionScale, design: Design) -> NDArray[np.bool_]:
-    """Of which pairs a question is asked."""
+    """Return a mask of the pairs about which a question is asked."""
     if not scale.pools:
         return np.ones(len(pair_ids), np.bool_)
     first = ratings.drop_duplicates("pair_id").set_index("pair_id")["transformation"].astype(str)
@@ -171,18 +171,18 @@ class Ahead:
     key: Place
     names: tuple[str, ...]  #: as people read them, with language and task
     units: tuple[tuple[str, str], ...]  #: the transformations and languages of its pairs
-    pairs: int  #: that count, or still could
+    pairs: int  #: pairs that count, or still could
     open: int  #: answers that raters are still asked for
-    anew: int = 0  #: that could be asked for again, since their raters are excluded
+    anew: int = 0  #: answers that could be asked for again, since their raters are excluded
 
     def lacks(self, rule: AcceptanceSpec) -> str:
-        """Return the number of pairs that it can reach and needs, if it can never be decided; empty if it may."""
-        least = max(rule.min_pairs, FEWEST if rule.stop == "blocks" else 0)  # a look at fewer decides nothing
+        """Return the reachable and the needed number of pairs if the group can never be decided; else empty."""
+        least = max(rule.min_pairs, FEWEST if rule.stop == "blocks" else 0)  # a look at fewer cannot decide
         return f"{self.pairs} of {least}" if self.pairs < least else ""
 
 
 def ahead(pairs: pd.DataFrame, rule: AcceptanceSpec) -> list[Ahead]:
-    """Return the largest numbers that each group can reach; `pairs` has a row a pair of the sample.
+    """Return the largest numbers that each group can reach; `pairs` has a row per pair of the sample.
 
     Its columns: transformation, pool, language, task_type, `counting` (answers), `open` (that raters are still asked
     for), `could` (whether enough count, or still could) and `most` (how many count, or could).
@@ -232,9 +232,9 @@ def never_lines(study: Study, groups: Sequence[Ahead], *, offered: bool) -> list
     draw = study.command(COMMAND) + ' --extend "reason"' * offered
     lower = study.command("annotation accept") + ' --amend "reason"' if offered else study.command(COMMAND)
     return [
-        f"no answers can decide {'; '.join(named[:_NAMED] if more else named)}{more}: so many {item}s can count, of"
-        f" those that a verdict needs (acceptance.min_pairs). Add texts, data sets or seeds{again} and"
-        f" draw more with `{draw}`, or lower the number in the study, then `{lower}`"
+        f"too few {item}s can ever count for a verdict (acceptance.min_pairs):"
+        f" {'; '.join(named[:_NAMED] if more else named)}{more}. Add texts, data sets or seeds{again} and draw more"
+        f" with `{draw}`, or lower the number in the study, then run `{lower}`"
     ]
 
 

@@ -1,7 +1,7 @@
 """Doubts about a study's verdicts, printed wherever the verdicts are.
 
 Nothing here decides anything. A verdict may follow from its rule to the letter and rest on raters who failed every
-control: who reads only the verdict would not know.
+control, which the verdict itself does not show.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from plumbline.study.subjects import Subject
 
 FEW_PAIRS = 20  # below, an accepted transformation is called thin (HTEB rates 100; `min_pairs` is 20 by default)
 CLOSE = 0.95  # a mean on its side of the threshold with less probability than this is close
-LOW_ALPHA, FAIR_AC2 = 0.2, 0.4  # bands of agreement (annotation.verdicts.tables): "poor" beside at least "moderate"
-MANY_FAILED = 0.05  # of the outputs: more leave the sample one of what went well
+LOW_ALPHA, FAIR_AC2 = 0.2, 0.4  # bands of agreement: "poor" alpha beside at least "moderate" AC2
+MANY_FAILED = 0.05  # of the outputs; with more, the sample is biased towards outputs that went well
 LOOKED_FOR = (
-    "Looked at: when rules were fixed, signs, controls, exclusions, withdrawals, open answers, thin samples, close"
+    "Checked: when rules were fixed, signs, controls, exclusions, withdrawals, open answers, thin samples, close"
     " means, agreement, outputs."
 )
 LOOKED_FOR_IN_ITEMS = LOOKED_FOR.replace("means", "means and shares").replace("outputs", "rows without a text")
-_LOOKED_FOR_SO_FAR = "Looked at: signs and controls; the rest once there are verdicts."
+_LOOKED_FOR_SO_FAR = "Checked: signs and controls; the rest is checked once there are verdicts."
 _NAMED = 5  # verdicts or raters that a line names
 
 
@@ -64,7 +64,7 @@ def looked_for(judging: Subject) -> str:
 
 
 def doubts_text(doubts: Sequence[str], judging: Subject, *, judged: bool) -> str:
-    """Return the doubts for a terminal, a line each; `judged` tells whether there are verdicts."""
+    """Return the doubts for a terminal, one per line; `judged` is whether there are verdicts."""
     if not doubts:
         return f"Doubtful: nothing. {looked_for(judging)}" if judged else f"Doubtful: nothing yet. {_LOOKED_FOR_SO_FAR}"
     return "\n".join(["Doubtful:", *(f"- {line}" for line in doubts)])
@@ -85,7 +85,7 @@ def _signs(evidence: Evidence, signs: Sequence[Sign]) -> Iterator[str]:
     decided = {decision.rater_id for decision in evidence.decisions} & set(raters)
     undecided = len(raters) - len(decided)
     unsettled = (
-        f"; about {undecided} of them nobody decided (`{evidence.study.command('annotation review')}`)"
+        f"; nobody has decided about {undecided} of them (`{evidence.study.command('annotation review')}`)"
         if undecided
         else ""
     )
@@ -125,7 +125,7 @@ def withdrawn_lines(evidence: Evidence) -> list[str]:
 
 
 def after_ratings(evidence: Evidence) -> list[Decision]:
-    """The decisions about pairs that hold and were made when ratings of these pairs had come in already."""
+    """Return the decisions about pairs that hold and were made after ratings of these pairs had come in."""
     last = {decision.pair_id: decision for decision in evidence.withdrawals}
     ratings = evidence.collected.of_sample
     submitted = ratings[(ratings["status"] == "submitted") & ratings["pair_id"].isin(list(last))]
@@ -138,7 +138,7 @@ def after_ratings(evidence: Evidence) -> list[Decision]:
 
 
 def _withdrawals(evidence: Evidence, verdicts: Sequence[Verdict]) -> Iterator[str]:
-    """Yield lines on pairs that people withdrew, or took back, after ratings of them could be known."""
+    """Yield lines on pairs that people withdrew, or took back, after these had been rated."""
     late, item = after_ratings(evidence) if evidence.withdrawals else [], evidence.study.called.item
     for withdrawn, done in ((True, "withdrawn"), (False, "taken back")):
         decisions = [decision for decision in late if decision.exclude is withdrawn]
@@ -149,19 +149,19 @@ def _withdrawals(evidence: Evidence, verdicts: Sequence[Verdict]) -> Iterator[st
         were = "was" if len(decisions) == 1 else "were"
         line = f"{count(len(decisions), item)} {were} {done} after ratings had come in{seen}"
         if not withdrawn:
-            yield f"{line}: who chooses {item}s by their ratings chooses the verdict"
+            yield f"{line}: choosing {item}s by their ratings can steer the verdict"
             continue
         turned = [
             f"{_name(verdict)}: {verdict.alone}, with them {verdict.decision_with_withdrawn}"
             for verdict in verdicts
             if verdict.decision_with_withdrawn not in (None, verdict.alone)
         ]
-        outcome = _some(turned) if turned else "no verdict would be another" if verdicts else "no verdict yet"
-        yield f"{line}; had the withdrawn {item}s stayed: {outcome}"
+        outcome = _some(turned) if turned else "no verdict would change" if verdicts else "no verdict yet"
+        yield f"{line}; if the withdrawn {item}s had stayed: {outcome}"
 
 
 def _open(evidence: Evidence, verdicts: Sequence[Verdict]) -> Iterator[str]:
-    """Answers that verdicts did not wait for; none are open where all ratings were given elsewhere."""
+    """Yield a line on answers that verdicts did not wait for; none if all ratings were given elsewhere."""
     if not verdicts or not evidence.offered:
         return
     collected = evidence.collected
@@ -196,7 +196,7 @@ def _thin(evidence: Evidence, verdicts: Sequence[Verdict]) -> Iterator[str]:
 
 
 def _close(item: str, verdicts: Sequence[Verdict]) -> Iterator[str]:
-    """Decided by a mean or share that other pairs might well have put on the other side."""
+    """Yield a line on verdicts whose mean or share could easily be on the other side with other pairs."""
     near = []
     for verdict in verdicts:
         probability = _probability(verdict)
@@ -204,11 +204,11 @@ def _close(item: str, verdicts: Sequence[Verdict]) -> Iterator[str]:
         if verdict.decision != "undecided" and sure < CLOSE:
             near.append(f"{_name(verdict)} ({verdict.decision}, P {number(probability)})")
     if near:
-        yield f"other {item}s might well have turned {count(len(near), 'verdict')}: {_some(near)}"
+        yield f"other {item}s could easily have changed {count(len(near), 'verdict')}: {_some(near)}"
 
 
 def _probability(verdict: Verdict) -> float:
-    """Return the verdict's P; if a rule has none, that of the other rules, if any one of them alone would turn it."""
+    """Return the verdict's P; if a rule has none, that of the others, if one of these alone can turn the verdict."""
     probabilities = [chance.probability for chance in verdict.probabilities if not math.isnan(chance.probability)]
     if probabilities and math.isnan(verdict.probability):
         if (verdict.decision, verdict.combine) == ("accepted", "all"):
@@ -219,34 +219,34 @@ def _probability(verdict: Verdict) -> float:
 
 
 def _agreement(verdicts: Sequence[Verdict]) -> Iterator[str]:
-    """Yield a warning where AC2 looks fair and alpha does not.
+    """Yield a warning if AC2 looks fair and alpha does not.
 
-    Then raters agree on the frequent answer, and hardly tell pairs apart.
+    Then raters agree on the frequent answer, but hardly distinguish pairs.
     """
     places: dict[str, None] = {}
     for verdict in verdicts:
         for summary in rated(verdict.questions):
             if summary.alpha.value < LOW_ALPHA and summary.ac2.value >= FAIR_AC2:
                 label = f"{display(verdict.pool)} ({verdict.language}) {summary.question}"
-                places[f"{label} {number(summary.alpha.value)} beside {number(summary.ac2.value)}"] = None
+                places[f"{label} alpha {number(summary.alpha.value)}, AC2 {number(summary.ac2.value)}"] = None
     if places:
-        yield f"alpha is below {LOW_ALPHA:g} where AC2 is {FAIR_AC2:g} or more: {_some(list(places))}"
+        yield f"alpha is below {LOW_ALPHA:g} although AC2 is {FAIR_AC2:g} or more: {_some(list(places))}"
 
 
 def _judged(verdicts: Sequence[Verdict]) -> Iterator[str]:
-    """Verdicts that people's ratings alone would not have reached."""
+    """Yield lines on verdicts that people's ratings alone would not have reached."""
     turned = [
         f"{_name(verdict)}: {verdict.by_rule}, people alone {verdict.alone}"
         for verdict in verdicts
         if verdict.by_rule != verdict.alone
     ]
     if turned:
-        yield f"people and judges decide otherwise than people alone: {_some(turned)}"
+        yield f"people and judges decide differently from people alone: {_some(turned)}"
     yield from late_judgements(verdicts)
 
 
 def _supply(evidence: Evidence, verdicts: Sequence[Verdict]) -> Iterator[str]:
-    """Outputs that nobody rated, or that are not in the language that was asked for."""
+    """Yield a line on outputs that failed and that nobody rated."""
     judged = {(verdict.transformation, verdict.language) for verdict in verdicts if verdict.decision != "undecided"}
     failed = [
         f"{scoped(unit.transformation, unit.language)} {unit.failed_share:.0%}"
@@ -258,9 +258,9 @@ def _supply(evidence: Evidence, verdicts: Sequence[Verdict]) -> Iterator[str]:
 
 
 def _extended(evidence: Evidence) -> Iterator[str]:
-    """Extensions of the sample that the rule does not allow for.
+    """Yield lines on extensions of the sample that the rule does not allow for.
 
-    A rule for one look at the end allows for none after a look; an anytime rule for those that bring more of the same.
+    A rule for one look at the end allows none after a look; an anytime rule allows those with more of the same kind.
     """
     judged, item = evidence.study.called
     for wave in evidence.waves:
@@ -268,18 +268,18 @@ def _extended(evidence: Evidence) -> Iterator[str]:
         if looks and evidence.study.acceptance.stop == "fixed":
             yield (
                 f"wave {wave.number} of the sample ({count(wave.pairs, item)}, {wave.at:%Y-%m-%d}: {wave.reason}) was"
-                f" added after {count(looks, 'look')} at verdicts, and acceptance.stop is fixed: who adds {item}s until"
-                " a verdict pleases accepts wrongly more often than the rule says"
+                f" added after {count(looks, 'look')} at verdicts, and acceptance.stop is fixed: adding {item}s until"
+                " a verdict pleases makes wrong acceptances more frequent than the rule says"
             )
         elif evidence.study.acceptance.stop == "anytime" and (others := _of_another_mix(evidence, wave.number)):
             yield (
                 f"wave {wave.number} of the sample brings data sets, {judged}s or languages that were not in it"
-                f" before ({_some(others)}): the anytime interval is one for {item}s of one kind throughout"
+                f" before ({_some(others)}): the anytime interval assumes {item}s of one kind throughout"
             )
 
 
 def _of_another_mix(evidence: Evidence, wave: int) -> list[str]:
-    """The groups judged apart whose pairs of a wave come from where none came from before."""
+    """Return the separately judged groups whose pairs of a wave come from new strata."""
     groups = []
     for names, pairs in evidence.collected.sample.groupby(SCOPES[evidence.study.acceptance.scope], observed=True):
         strata = pairs[["transformation", "language", "output_language", "dataset"]].agg(tuple, axis=1)
@@ -302,7 +302,7 @@ def _some(parts: Sequence[str]) -> str:
 def _adjudicators(evidence: Evidence) -> Iterator[str]:
     """Yield lines on raters who had seen judges' scores, even of other pairs."""
     if evidence.study.raters.suggestions == "half":
-        yield "raters saw judges' scores on the other half of the pairs, which may have moved what they say of this one"
+        yield "raters saw judges' scores on the other half of the pairs, which may have influenced these ratings too"
     late = saw_scores(evidence.reviews, evidence.collected.of_sample)
     if late:
-        yield f"{count(len(late), 'rater')} rated after having seen judges' scores as adjudicators: {_some(late)}"
+        yield f"{count(len(late), 'rater')} rated after seeing judges' scores as adjudicators: {_some(late)}"

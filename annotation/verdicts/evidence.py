@@ -1,4 +1,4 @@
-"""All that verdicts rest on: a campaign's records, and what follows from them without any verdict."""
+"""The evidence of verdicts: a campaign's records, and the facts that follow from them without any verdict."""
 
 from __future__ import annotations
 
@@ -88,14 +88,14 @@ class Evidence(CampaignRecords):
     def signs(self) -> Sequence[Sign]:
         """The signs of careless answers in the ratings so far, controls and repeats included."""
         labelled = [question.name for question in self.rubric.asked() if question.labels]
-        data = self.collected  # what is wrong with a withdrawn pair tells nothing about its raters
+        data = self.collected  # a withdrawn pair's faults say nothing about its raters
         return find_signs(
             data.ratings[stays(data.ratings)], data.pairs, self.study.quality, self.rubric.expected, labelled
         )
 
     @functools.cached_property
     def unlooked(self) -> Sequence[str]:
-        """The rules by which raters could not be checked, a line each (`not_looked_at`)."""
+        """The rules by which some raters could not be checked, a line each (`not_looked_at`)."""
         staying = self.collected.ratings[stays(self.collected.ratings)]
         if staying.empty:
             return ()
@@ -112,7 +112,7 @@ class Evidence(CampaignRecords):
 
     @property
     def looks_due(self) -> list[TakenLook]:
-        """The looks after blocks that are complete now and not on record as they came out."""
+        """The looks after blocks that are complete now and not on record with these results."""
         last, now = {(look.group, look.look): look for look in self.block_looks}, datetime.now(UTC)
         return [
             look
@@ -125,14 +125,14 @@ class Evidence(CampaignRecords):
     def unopened(self, ahead: Mapping[Place, int] | None = None) -> frozenset[str]:
         """Return pairs, controls and repeats of blocks that are not open to raters; none for a rule without blocks.
 
-        `ahead` says how many blocks of undecided groups are open at least.
+        `ahead` gives the minimum number of open blocks of undecided groups.
         """
         least, groups = ahead or {}, self.blocks.items()
         opened = {
             key: max(group.opened, least.get(key, 0)) if group.decision == "undecided" else group.opened
             for key, group in groups
         }
-        early = set(self.all_ratings["pair_id"]) - self.spared if opened else set()  # of a block that was opened early
+        early = set(self.all_ratings["pair_id"]) - self.spared if opened else set()  # in blocks that were opened early
         return self._beyond(opened) - early
 
     @property
@@ -147,7 +147,7 @@ class Evidence(CampaignRecords):
         return block_numbers(self.study, self.pairs, self.controls)
 
     def _beyond(self, opened: Mapping[Place, int]) -> frozenset[str]:
-        """Return the pairs beyond so many blocks of each of these groups, and beyond their last block."""
+        """Return the pairs beyond the given number of blocks of each group, and those beyond its last block."""
         if not opened:
             return frozenset()
         numbers, names = self.block_numbers, SCOPES[self.study.acceptance.scope]
@@ -164,7 +164,7 @@ class Evidence(CampaignRecords):
 
 
 def write_looks(evidence: Evidence) -> None:
-    """Write the looks after blocks that are due, before anybody acts on them."""
+    """Write the looks after blocks that are due, before anybody acts on their results."""
     if due := evidence.looks_due:
         evidence.noted.write_models(BLOCK_LOOKS.name, [*evidence.models(BLOCK_LOOKS), *due])
         evidence.block_looks = [*evidence.block_looks, *due]

@@ -1,4 +1,4 @@
-"""Verdicts of ratings that somebody brings in a frame: checked, then judged as a study's are, without files."""
+"""Verdicts on ratings in a data frame, checked and then judged like a study's, without files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from plumbline.frames import filled, marked, need, numbers, once, with_names
 from plumbline.records import Pair
 from plumbline.transformations import TRANSFORMATIONS
 
-UNKNOWN = "und"  # BCP 47's word for a language that nobody said
+UNKNOWN = "und"  # BCP 47's word for an undetermined language
 _KEY = ("pair_id", "rater_id", "question")
 _MAKER = ("model", "generator_hash", "prompt_hash", "generator_kind")
 _OF_PAIRS = ("transformation", "axis", "pool", "language", "output_language", "task_type", *_MAKER)
@@ -33,24 +33,24 @@ def judge(  # noqa: PLR0913 (four are names of columns)
     question: str = "question",
     value: str = "value",
 ) -> list[Verdict]:
-    """A verdict for each transformation and language: accepted, rejected or undecided, and why.
+    """Return a verdict for each transformation and language: accepted, rejected or undecided, with reasons.
 
     `ratings` have a row for each answer: pair_id, rater_id, question, value (a point of the design's scale; `pair`,
-    `rater`, `question` and `value` name these columns where they are called otherwise, also in `pairs`), and
-    transformation where `pairs` do not say it; `language` and `output_language` (BCP 47) and task_type may stand there
-    too. `pairs` (pair_id, transformation, the same others) name those that nobody rated yet, too. Of what a study's
-    `ratings.parquet` has beside that, `status`, `excluded`, `withdrawn`, `submitted_at` and `simulated` are heeded, and
-    `surplus` where no `submitted_at` says who came first.
-    `design` says questions, scale, how many raters of a pair count and the rule (default: HTEB's, mean at least 3 for
-    quality and fluency, from 20 pairs on). `seed` is that of resampling pairs for the intervals of alpha and raw
-    agreement; None leaves out all agreement but AC2. A record's `questions` hold means, intervals and agreement of each
-    question.
+    `rater`, `question` and `value` name these columns if they have other names, also in `pairs`), and
+    transformation if `pairs` do not have it; `language`, `output_language` (BCP 47) and task_type are optional.
+    `pairs` (pair_id, transformation, the same optional columns) may include pairs that nobody rated yet. Of the other
+    columns of a study's `ratings.parquet`, `status`, `excluded`, `withdrawn`, `submitted_at` and `simulated` are used,
+    and `surplus` if no `submitted_at` says who came first.
+    `design` gives questions, scale, number of raters of a pair that count, and rule (default: HTEB's, mean at least 3
+    for quality and fluency, from 20 pairs on). `seed` is that of resampling pairs for the intervals of alpha and raw
+    agreement; None leaves out all agreement but AC2. A verdict's `questions` have means, intervals and agreement of
+    each question.
 
-    Nobody looks at raters here, as by `acceptance.protocol: paper`: a study's verdicts may wait for that (`checked`).
+    Raters are not checked here, as with `acceptance.protocol: paper`: a study's verdicts may wait for that (`checked`).
 
     Source: HTEB, section 2.4; the rules are `annotation.verdicts.rules`. Raises ValueError for a frame that lacks a
-    column, values off the scale, questions that the design does not ask, a rater twice on a pair and question, a status
-    or mark that is none, and more raters of a pair than the design counts where no `submitted_at` says who came first.
+    column, values off the scale, questions that the design does not ask, a rater twice on a pair and question, an
+    unknown status or mark, and more raters of a pair than the design counts if no `submitted_at` says who came first.
 
     >>> import pandas as pd
     >>> from annotation import AcceptanceSpec, Design, judge
@@ -68,9 +68,11 @@ def judge(  # noqa: PLR0913 (four are names of columns)
     if not isinstance(design, Design):
         raise ValueError(f"an annotation.Design is needed, not a {type(design).__name__}")
     if design.rule.judges == "decide":
-        raise ValueError("judge takes people's ratings alone, and by the design's rule judges decide with them")
+        raise ValueError("judge takes people's ratings only, but the design's rule lets judges decide with people")
     if labelled := [name for name in design.questions if design.asked(name).kind != "rating"]:
-        raise ValueError(f"judge takes ratings alone, and the design asks {labelled[0]!r}, which has no scale")
+        raise ValueError(
+            f"judge takes ratings on a scale only, but the design asks {labelled[0]!r}, which has no scale"
+        )
     ratings = with_names(ratings, "ratings", pair_id=pair, rater_id=rater, question=question, value=value)
     pairs = None if pairs is None else with_names(pairs, "pairs", pair_id=pair)
     filled(ratings, ("pair_id", "rater_id", "question"), "ratings")
@@ -78,7 +80,9 @@ def judge(  # noqa: PLR0913 (four are names of columns)
     rated = _heeded(rated)
     once(rated, _KEY, "ratings")
     if strange := sorted(set(map(str, rated["question"])) - set(design.questions)):
-        raise ValueError(f"ratings answer {strange[0]!r}; the design asks {', '.join(design.questions)}")
+        raise ValueError(
+            f"ratings answer the question {strange[0]!r}, but the design asks {', '.join(design.questions)}"
+        )
     sample = _sample(rated if pairs is None else pairs, "ratings" if pairs is None else "pairs")
     rated = _completed(rated, sample)
     on_scale(rated[rated["status"] == "submitted"], design.scale)
@@ -98,9 +102,9 @@ def judge(  # noqa: PLR0913 (four are names of columns)
 def _heeded(rated: pd.DataFrame) -> pd.DataFrame:
     """Return the ratings with the columns that decide whether they count.
 
-    Raises ValueError for a cell that leaves it open.
+    Raises ValueError for a cell that leaves this open.
 
-    Files of CSV have nothing where nobody excluded, and times as text.
+    CSV files have empty cells where nothing was excluded, and times as text.
     """
     rated = marked(rated)
     if "simulated" in rated and not rated["simulated"].isin([True, False]).all():
@@ -118,7 +122,7 @@ def _times(column: pd.Series) -> pd.Series:
     times = pd.to_datetime(column.astype(str), utc=True, format="ISO8601", errors="coerce")
     if (strange := times.isna().to_numpy(bool)).any():
         text = column.iloc[int(strange.argmax())]
-        raise ValueError(f"ratings: {text!r} in column 'submitted_at' is no time such as 2026-01-31T12:00:00Z")
+        raise ValueError(f"ratings: {text!r} in column 'submitted_at' is not a time such as 2026-01-31T12:00:00Z")
     return times
 
 
@@ -130,7 +134,7 @@ def _sample(frame: pd.DataFrame, what: str) -> list[Pair]:
     rows = frame[["pair_id", *names]].astype(str).drop_duplicates()
     if (twice := rows["pair_id"].duplicated().to_numpy(bool)).any():
         pair = rows["pair_id"].iloc[int(twice.argmax())]
-        raise ValueError(f"{what}: pair {pair} stands there with more than one {' or '.join(names)}")
+        raise ValueError(f"{what}: pair {pair} has more than one {' or '.join(names)}")
     return [_pair({str(name): value for name, value in row.items()}) for row in rows.to_dict("records")]
 
 

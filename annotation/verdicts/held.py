@@ -1,7 +1,7 @@
-"""Verdicts that wait for a look at their raters: those who miss controls, or do not tell pairs apart beyond chance.
+"""Verdicts that wait for a review of their raters, who miss controls or tell pairs apart no better than chance.
 
 By `acceptance.protocol: checked` (the default) such a verdict is undecided until a person has excluded or kept these
-raters (`annotation review`). By `paper` nobody looks, as in HTEB and PTEB, whose rules are of means alone.
+raters (`annotation review`). By `paper` nobody reviews them, as in HTEB and PTEB, whose rules are about means alone.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from plumbline.records import Pair
 from plumbline.statistics.agreement import Answers
 from plumbline.study.campaign import QualitySpec
 
-LOOK = "raters to look at: "  # with which a reason begins
+LOOK = "raters to look at: "  # the beginning of a reason
 _NAMED = 6  # raters whom a command names
 Missed = Mapping[str, Mapping[str, tuple[int, int]]]  # by rater, by kind of control: (missed, asked)
 
@@ -42,7 +42,7 @@ class Checks:
 
     @classmethod
     def of(cls, evidence: Evidence) -> Checks:
-        """The study's."""
+        """Return the study's checks."""
         collected, rules = evidence.collected, evidence.study.quality
         missed = controls_by_kind(collected.known, collected.pairs, rules, evidence.rubric.expected)
         return cls(missed, kept_raters(evidence.decisions, collected.ratings), rules)
@@ -62,7 +62,7 @@ def checks_raters(evidence: Evidence) -> bool:
 def kept_raters(decisions: Sequence[Decision], ratings: pd.DataFrame) -> frozenset[str]:
     """Return the raters whom people keep and who have not answered more since; `ratings` are all ratings.
 
-    Decisions of an earlier version know of no answers but how many they were.
+    Decisions of an earlier version record only the number of answers.
     """
     last, answers = {decision.rater_id: decision for decision in decisions}, answered(ratings)
     looked_at = {
@@ -148,7 +148,7 @@ def reasons_to_look(ratings: pd.DataFrame, design: Design, checks: Checks) -> It
 
 
 def _together(raters: Collection[str], missed: Missed) -> dict[str, tuple[int, int]]:
-    """The controls of several raters, by kind."""
+    """Return the controls of several raters, by kind."""
     totals: dict[str, tuple[int, int]] = {}
     for rater in raters:
         for kind, (number, shown) in missed.get(rater, {}).items():
@@ -165,7 +165,7 @@ def _of(raters: Collection[str], missed: Missed) -> str:
 def _told_apart_by_nobody(ratings: pd.DataFrame, design: Design) -> str:
     """Return the varying questions if raters tell pairs apart on none of them; else nothing.
 
-    Of several at 5% over their number.
+    The level is 5% divided by the number of questions.
     """
     p_values = dict[str, float]()
     for name in design.questions:
@@ -182,7 +182,7 @@ def _told_apart_by_nobody(ratings: pd.DataFrame, design: Design) -> str:
 
 
 def look_lines(command: Callable[[str], str], verdicts: Sequence[Verdict]) -> Iterator[str]:
-    """The verdicts that wait for a look at their raters, and the commands that end it; nothing where none waits.
+    """Yield a line on the verdicts that wait for a review of their raters, with the commands for it, if there are any.
 
     `command` is `Study.command`.
     """
@@ -196,13 +196,13 @@ def look_lines(command: Callable[[str], str], verdicts: Sequence[Verdict]) -> It
     more = f"; and {len(why) - 1} more" if len(why) > 1 else ""
     raters = " ".join(raters_named([rater for verdict in waiting for rater in verdict.to_look_at]))
     yield (
-        f"raters to look at before {count(len(waiting), 'verdict')} can be decided ({', '.join(names)}):"
+        f"review raters before {count(len(waiting), 'verdict')} can be decided ({', '.join(names)}):"
         f" {next(iter(why))}{more}; read `{command('annotation review')}`, then run it with `--exclude` or"
         f" `--keep {raters} --reason WHY`"
     )
 
 
 def raters_named(raters: Sequence[str]) -> list[str]:
-    """Raters for a command line; of many a word in their place."""
+    """Return raters for a command line; RATERS in place of many."""
     unique = list(dict.fromkeys(raters))
     return unique if len(unique) <= _NAMED else ["RATERS"]

@@ -1,7 +1,7 @@
 """Joint decisions of people and judges, where the rules allow them (`acceptance.judges: {use: decide}`).
 
-The rule is the study's own on means and intervals of people and judges. What they would accept or reject stands only
-where people's ratings alone lean the same way; judges that are refused decide nothing, and neither do people then.
+The rule is the study's own, on means and intervals of people and judges. Their decision stands only if people's ratings
+alone lean the same way; if judges are refused, nothing is decided, by people neither.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ def worth_in_words(n_rated: int, n_judged: int, worth: float) -> str:
 
 
 def deciders(verdicts: Sequence[Verdict]) -> tuple[str, str]:
-    """Return who decided, and what readers of the verdicts' numbers must know."""
+    """Return the deciders in words, and a note for readers of the verdicts' numbers."""
     note = unchecked(verdicts)
     if not any(verdict.decision_people for verdict in verdicts):
         return "people", note
-    of_people = "means, intervals, AC2 and P are of people's ratings alone, and “People alone” is what these decide"
-    return "people and judges together", f"Decisions are of people and judges together; {of_people}. {note}".rstrip()
+    of_people = "means, intervals, AC2 and P are of people's ratings alone, and “People alone” is the decision by these"
+    return "people and judges together", f"Decisions are by people and judges together; {of_people}. {note}".rstrip()
 
 
 def late_judgements(verdicts: Sequence[Verdict]) -> list[str]:
-    """A line where verdicts of people and judges rest on judgements that were given after the first rating."""
+    """Return a line if verdicts of people and judges rest on judgements given after the first rating."""
     late = [(verdict, sum(mean.late for mean in verdict.judged)) for verdict in verdicts if verdict.judged]
     names = [
         f"{scoped(verdict.transformation, verdict.language, verdict.task_type)} {number:,}"
@@ -49,15 +49,15 @@ def late_judgements(verdicts: Sequence[Verdict]) -> list[str]:
     if not names:
         return []
     return [
-        f"judges gave judgements after the first rating, or gave them again ({'; '.join(names)}): who asks them when"
-        " ratings are known can ask until a verdict pleases"
+        f"judges gave or repeated judgements after the first rating ({'; '.join(names)}): once ratings are known,"
+        " judges can be asked until a verdict pleases"
     ]
 
 
 def with_judged(
     verdicts: Sequence[Verdict], judged: Mapping[Unit, Sequence[JudgedMean]], rule: AcceptanceSpec
 ) -> list[Verdict]:
-    """Verdicts that people's ratings alone reached, as people and judges decide them."""
+    """Return the verdicts of people's ratings alone, as people and judges decide them."""
     return [_with(verdict, tuple(judged.get(unit_of(verdict), ())), rule) for verdict in verdicts]
 
 
@@ -84,11 +84,11 @@ def _with(verdict: Verdict, judged: tuple[JudgedMean, ...], rule: AcceptanceSpec
 def together(verdict: Verdict, judged: Sequence[JudgedMean], rule: AcceptanceSpec) -> tuple[Outcome, tuple[str, ...]]:
     """Return the decision and reasons of people and judges, from a verdict on people's ratings alone.
 
-    The rule decides by the means and intervals of both; questions without judges keep people's own. By a number alone,
-    people's must keep to the limit as well, so that nothing is accepted that they would not accept. By an interval,
-    people's own must with 80% (one-sided): by itself too little to decide by, and enough that a judge who moves the
-    mean by chance is not believed against them. What only one of the two says is undecided, and so is all where the
-    mean of both lies beyond people's own interval: then what judges rated is hardly what people rated.
+    The rule decides by the means and intervals of both; questions without judges keep people's own. If a value decides,
+    people's own must meet the limit too, so that nothing is accepted that people would not accept. If an interval
+    decides, people's own must meet the limit with 80% (one-sided): too little to decide alone, but enough to overrule
+    a judge who moves the mean by chance. If the two differ the verdict is undecided, as it is if the mean of both lies
+    beyond people's own interval: then judges hardly rated the same as people.
     """
     helped, leaning = (
         [_numbers(summary, judged, lean=lean) for summary in verdict.questions] for lean in (False, True)
@@ -106,7 +106,7 @@ def together(verdict: Verdict, judged: Sequence[JudgedMean], rule: AcceptanceSpe
 
 
 def _beyond(verdict: Verdict, judged: Sequence[JudgedMean]) -> Iterator[str]:
-    """The questions on which people and judges have a mean beyond the interval of people's own."""
+    """Yield the questions on which the mean of people and judges is beyond the interval of people's ratings."""
     for summary in verdict.questions:
         both = next((mean for mean in judged if mean.question == summary.question), None)
         if both is not None and (both.mean < summary.low or both.mean > summary.high):

@@ -1,6 +1,6 @@
-"""Looks after blocks of pairs (`acceptance.stop: blocks`): what each said, and which pairs raters are to get next.
+"""Looks after blocks of pairs (`acceptance.stop: blocks`): their results, and the pairs that raters get next.
 
-A look takes all pairs of the blocks up to it, once each of them is dealt with. The first look that decides ends the
+A look takes all pairs of the blocks up to it, once each of them is completed. The first look that decides ends the
 verdict: later ratings play no part. Its interval holds at all looks together, by alpha spending.
 """
 
@@ -26,10 +26,10 @@ from plumbline.statistics.estimates import Estimate, Floats
 from plumbline.statistics.group_sequential import FEWEST, BlockData, Blocks, Criterion, Looks, Path, Side, take_looks
 from plumbline.study.campaign import RuleSpec
 
-#: Why a mean that stopped early is reported twice.
+#: The reason why a mean that stopped early is reported twice.
 WHY_UNBIASED = (
-    "A campaign stops early where its mean happens to lie far from the limit, so the plain mean lies too far from it on"
-    " average; the median-unbiased mean, in the stage-wise order of results, is as often too high as too low"
+    "A campaign stops early if its mean happens to lie far from the limit, so the plain mean lies too far from it on"
+    " average; the median-unbiased mean (by the stage-wise order of results) is as often too high as too low"
 )
 
 
@@ -37,13 +37,13 @@ WHY_UNBIASED = (
 class BlockProgress:
     """The progress of the blocks of one group with a verdict."""
 
-    ends: tuple[int, ...]  #: pairs after each block, withdrawn ones among them
-    counting: tuple[str, ...]  #: pairs that count: of the blocks up to the last look, in their order
-    complete: int  #: blocks in which all pairs are dealt with
-    opened: int  #: blocks that raters get, or got: up to the look that decided, or else with the next one
-    looks: tuple[BlockLook, ...]  #: what each look saw, of each rule
+    ends: tuple[int, ...]  #: pairs after each block, including withdrawn ones
+    counting: tuple[str, ...]  #: pairs that count in the blocks up to the last look, in their order
+    complete: int  #: blocks in which all pairs are completed
+    opened: int  #: blocks that raters get or got: up to the look that decided, or else including the next one
+    looks: tuple[BlockLook, ...]  #: results of each look for each rule
     level: float  #: one-sided level of the last look; NaN before the first
-    decision: Outcome  #: what the last look says
+    decision: Outcome  #: decision of the last look
     missing: int  #: answers that the open block waits for
     #: Means and shares without the bias of stopping, by question and label, once it has stopped.
     unbiased: Mapping[tuple[str, str], Estimate]
@@ -92,10 +92,10 @@ def block_progress(
 
     Args:
         order: all pairs of the group, in the order of the blocks.
-        ratings: those of its pairs that count (excluded, surplus and withdrawn ones are no more among them).
+        ratings: those of its pairs that count (without excluded, surplus and withdrawn ones).
         answered: ratings of each pair that count, on its question with the fewest.
         settled: how many raters are done with each pair, and the pairs that people withdrew: blocks pass them over.
-        design: what is asked, and by which rule it is judged.
+        design: the questions and the rule.
         group: pool, language and task, as far as the rule's scope goes.
     """
     ends, gone, rule = ends_of(design.blocks, len(order)), set(settled.withdrawn), design.rule
@@ -142,7 +142,7 @@ _OUTCOMES: dict[str, Outcome] = {"accepted": "accepted", "rejected": "rejected",
 
 
 def _specs(pool: str, design: Design) -> Sequence[RuleSpec]:
-    """The rules that judge a pool."""
+    """Return the rules that judge a pool."""
     if design.rule.rules:
         return rules_for(pool, design.rule)
     scales = [design.asked(name) for name in design.questions]
@@ -169,7 +169,7 @@ def _pair_means(ratings: pd.DataFrame, spec: RuleSpec, design: Design, n_pairs: 
 
 
 def _may_decide(ratings: pd.DataFrame, pair_ids: Sequence[str], design: Design, pool: str) -> bool:
-    """Return whether a look at these pairs meets the rule's needs other than its numbers."""
+    """Return whether a look at these pairs meets the rule's needs other than its limits."""
     if len(pair_ids) < design.rule.min_pairs or design.rule.min_ac2 is None:
         return len(pair_ids) >= design.rule.min_pairs
     of_look = compact(ratings[ratings["pair_id"].isin(pair_ids)])
@@ -185,13 +185,13 @@ def _taken(design: Design, group: tuple[str, ...], specs: Sequence[RuleSpec]) ->
 
 
 def _path(taken: Sequence[TakenLook], number: int) -> Path:
-    """The looks at one rule that were taken."""
+    """Return the path of the looks taken at one rule."""
     values = [look.values[number] for look in taken]
     columns = (np.array([getattr(value, name) for value in values]) for name in _NUMBERS)
     return Path(np.array([value.pairs for value in values], dtype=np.int64), *columns)
 
 
-_NUMBERS = ("mean", "low", "high", "level", "above", "below")  # as a path has them after its pairs
+_NUMBERS = ("mean", "low", "high", "level", "above", "below")  # a path's fields after its pairs
 
 
 def _seen(looks: Looks, specs: Sequence[RuleSpec]) -> Iterator[BlockLook]:
@@ -206,6 +206,6 @@ def _seen(looks: Looks, specs: Sequence[RuleSpec]) -> Iterator[BlockLook]:
 
 
 def _unbiased(looks: Looks, specs: Sequence[RuleSpec]) -> dict[tuple[str, str], Estimate]:
-    """The means and shares that rules are about, without the bias of having stopped at the last look."""
+    """Return the judged means and shares, corrected for the bias of stopping at the last look."""
     estimates = zip(specs, looks.unbiased.values(), strict=True)
     return {(spec.question, spec.label): estimate for spec, estimate in reversed(list(estimates))}

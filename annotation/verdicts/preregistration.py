@@ -1,8 +1,8 @@
-"""The rules that ratings are judged by are fixed before the first rating (PTEB, appendix B), and this is the proof.
+"""Rules fixed before the first rating (PTEB, appendix B), and the proof that they were.
 
 `rules.json` has each set of rules with the time when it was fixed: publishing fixes them. A change after the first
-rating needs a reason, which every report shows; what was fixed when can be held against the ratings' own times. What
-raters are asked is among the rules, word for word (`changes` tells what differs between two sets).
+rating needs a reason, which every report shows; the times can be compared with those of the ratings. The rules include
+the words of what raters are asked (`changes` returns the differences between two sets).
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from plumbline.study.campaign import AcceptanceSpec, QualitySpec
 from plumbline.study.engines import JudgeSpec
 
 _LONGEST = 80  # characters of a wording that are quoted
-_BEFORE = 20  # of them, those before the first that differs
+_BEFORE = 20  # of these, the characters before the first that differs
 _SPECS: dict[str, type[StudyPart]] = {"acceptance": AcceptanceSpec, "quality": QualitySpec}
 
 
 def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     """Return the differences between rules: `acceptance.threshold 3.0, now 2.5`, `rubric.questions.quality is gone`.
 
-    What the earlier set does not know at all (the rubric, which earlier versions did not fix; a rule that they did not
-    have, where it has its default) is no change.
+    Parts that the earlier set lacks are no change: the rubric, which earlier versions did not fix, and a rule that they
+    did not have, if it has its default.
     """
     lines: list[str] = []
     for part in before:
@@ -55,7 +55,7 @@ def _defaults(part: str) -> dict[str, Any]:
 
 
 def _named(value: Any) -> Any:
-    """The value with lists of things that have names as mappings by name, in their order."""
+    """Return the value with lists of named things as mappings by name, in their order."""
     if isinstance(value, Mapping):
         return {str(key): _named(entry) for key, entry in value.items()}
     if isinstance(value, list) and value and all(isinstance(entry, dict) and "name" in entry for entry in value):
@@ -80,7 +80,7 @@ def _differences(path: str, old: Any, new: Any) -> Iterator[str]:
 
 
 def from_to(old: Any, new: Any) -> str:
-    """Both values in a line, `3.0, now 2.5`; of long wordings the part in which they differ."""
+    """Return both values in a line, `3.0, now 2.5`; of long wordings the part that differs."""
     before, after = _plain(old), _plain(new)
     start = 0
     if max(len(before), len(after)) > _LONGEST:
@@ -97,7 +97,7 @@ def _plain(value: Any) -> str:
 
 
 def _part(text: str, start: int) -> str:
-    """A long wording's part from a place on."""
+    """Return the part of a long wording that begins at `start`."""
     end = start + _LONGEST
     return f"{'...' if start else ''}{text[start:end]}{'...' if len(text) > end else ''}"
 
@@ -144,13 +144,13 @@ def refuse_undrawn(records: CampaignRecords) -> None:
     if not drawn or any(pair.pair_id not in drawn for pair in records.known_pairs):
         lack = "lack pairs of the sample" if drawn else "are not drawn"
         raise StudyError(
-            f"{study.file}: acceptance.judges decide, and the outputs that they rate {lack}, which must stand before"
-            f" raters begin; run `{study.command(JUDGE_COMMAND)}` first"
+            f"{study.file}: acceptance.judges decide, but the outputs that they rate {lack}; run"
+            f" `{study.command(JUDGE_COMMAND)}` before raters begin"
         )
 
 
 def _strata(judgements: Path, command: str) -> dict[str, str]:
-    """The strata of the outputs that judges rate, by pair; none before they were drawn, which `command` does."""
+    """Return the strata of the outputs that judges rate, by pair; none before `command` has drawn them."""
     path = judgements / "judged.parquet"
     if not path.exists():
         return {}
@@ -159,7 +159,7 @@ def _strata(judgements: Path, command: str) -> dict[str, str]:
 
 
 def prompt_file(spec: JudgeSpec, resolve: Callable[[str], Path], where: str) -> Path:
-    """The file of a judge's prompt. Raises StudyError, which says `where`, if there is none of the name."""
+    """Return the file of a judge's prompt. Raises StudyError, which begins with `where`, if no prompt has the name."""
     if spec.prompt.endswith((".yaml", ".yml")):
         return resolve(spec.prompt)
     folders = [folder / "judges" for folder in prompt_folders()]
@@ -173,7 +173,7 @@ def _hash(path: Path) -> str:
     return cached_file_hash(path) if path.exists() else ""
 
 
-CHECKED = ("attentive", "failing")  # of `quality`: by these a verdict waits for a look at its raters
+CHECKED = ("attentive", "failing")  # limits in `quality` by which a verdict waits for a review of its raters
 
 
 def rules_of(study: Study, rubric: Rubric, judges: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -211,8 +211,8 @@ def first_rating(ratings: pd.DataFrame) -> datetime | None:
 def binding(fixed: Sequence[RuleSet], first: datetime | None) -> RuleSet | None:
     """Return the rules that hold: the last fixed before the first rating, or the last that replaced them with a reason.
 
-    What was fixed after it without a reason (published again while ratings stood on the server that nobody had
-    collected yet) never held. Where all were fixed too late, the first ones hold.
+    Rules fixed after it without a reason (published again while the server had ratings that nobody had collected yet)
+    never held. If all were fixed too late, the first ones hold.
     """
     held = [rule_set for rule_set in fixed[1:] if rule_set.reason or first is None or rule_set.fixed_at <= first]
     return held[-1] if held else next(iter(fixed), None)
@@ -252,8 +252,8 @@ def rubric_of(rules: RuleSet) -> Rubric | None:
 def other_rules(now: Mapping[str, Any], fixed: Sequence[RuleSet], ratings: pd.DataFrame) -> list[str]:
     """Return how a study's rules differ `now` from the `fixed` ones that hold.
 
-    `ratings` are all that were collected. Where an earlier version fixed them without the rubric, a question is missed
-    by the answers that it got.
+    `ratings` are all that were collected. If an earlier version fixed the rules without the rubric, the answers show
+    which questions were asked.
     """
     holds = binding(fixed, first_rating(ratings))
     if holds is None:
@@ -277,11 +277,13 @@ def refuse_other_rules(records: CampaignRecords, now: Mapping[str, Any], ratings
     what, first = other_rules(now, records.rules, ratings), first_rating(ratings)
     if not what or first is None:
         return
-    line = f"{study.file}: changed after the first rating ({first:%Y-%m-%d %H:%M} UTC): {'; '.join(what)}; undo it, or"
+    line = (
+        f"{study.file}: changed after the first rating ({first:%Y-%m-%d %H:%M} UTC): {'; '.join(what)}; undo this, or"
+    )
     if why := _lasting(what, now):
         raise StudyError(f"{line} give the new study another name: {why}")
     how = f'{study.command("annotation accept")} --amend "reason"'
-    raise StudyError(f"{line} run `{how}`, which every report shows")
+    raise StudyError(f"{line} run `{how}` (every report shows the reason)")
 
 
 _OF_BLOCKS = ("raters.blocks ", "acceptance.spending ", "acceptance.scope ")
@@ -290,10 +292,10 @@ _OF_BLOCKS = ("raters.blocks ", "acceptance.spending ", "acceptance.scope ")
 def _lasting(what: Sequence[str], now: Mapping[str, Any]) -> str:
     """Return why one of these changes of rules cannot be amended; empty if all can."""
     if any(change.startswith("raters.per_pair ") for change in what):
-        return "so many ratings were asked for"
+        return "raters were asked for that many ratings"
     by_blocks = "blocks" in now["raters"] or any(change.startswith("raters.blocks ") for change in what)
     if by_blocks and any(change.startswith(_OF_BLOCKS) for change in what):
-        return "which pairs raters got, and what each look may decide, hangs on the blocks"
+        return "the blocks determine which pairs raters got and what each look may decide"
     return ""
 
 
@@ -304,7 +306,7 @@ def fix_rules(records: CampaignRecords) -> None:
 
 
 def write_rules(records: CampaignRecords, due: Sequence[RuleSet]) -> None:
-    """Write the sets of rules that are due, if they are more than those on disk."""
+    """Write the sets of rules that are due, if there are more than on disk."""
     if len(due) > len(records.rules):
         Manifest.of(records.study).write_models(RULES.name, due)
 
@@ -312,17 +314,16 @@ def write_rules(records: CampaignRecords, due: Sequence[RuleSet]) -> None:
 def rules_due(
     records: CampaignRecords, now: Mapping[str, Any], ratings: pd.DataFrame, amend: str | None = None
 ) -> list[RuleSet]:
-    """Return the sets of rules by which the study's rules `now` hold: those on disk, or one more.
+    """Return the sets of rules under which the study's rules `now` hold: those on disk, or one more.
 
-    Before the first collected rating they may be changed. After it `amend` must say why. Raises StudyError for a
-    change without a reason, for a reason without a change, and for a number of ratings that is no longer the one that
-    raters were asked for.
+    Rules may change before the first collected rating; after it `amend` must give the reason. Raises StudyError for a
+    change without a reason, for a reason without a change, and for a changed number of ratings for each pair.
     """
     fixed = records.rules
     reason, first = " ".join((amend or "").split()), first_rating(ratings)
     what, holds = other_rules(now, fixed, ratings), binding(fixed, first)
     if amend is not None and not (what and reason):
-        why = "say why the rules changed" if what else "leave it out: the rules are those that were fixed"
+        why = "say why the rules changed" if what else "leave it out: the rules have not changed"
         raise StudyError(f"{records.study.file}: --amend: {why}")
     if not reason or _lasting(what, now):
         refuse_other_rules(records, now, ratings)
@@ -346,7 +347,7 @@ def amendments(fixed: Sequence[RuleSet], first: datetime | None) -> list[tuple[R
 
 
 def amendment_lines(fixed: Sequence[RuleSet], first: datetime | None) -> list[str]:
-    """A line for each change of the rules after the first rating."""
+    """Return a line for each change of the rules after the first rating."""
     return [
         f"Amended after the first rating, on {rule_set.fixed_at:%Y-%m-%d at %H:%M} UTC: {rule_set.reason}"
         f" ({'; '.join(what)})."
@@ -357,7 +358,7 @@ def amendment_lines(fixed: Sequence[RuleSet], first: datetime | None) -> list[st
 def fixed_text(fixed: Sequence[RuleSet], first: datetime | None) -> str:
     """Return a sentence on when the rules were fixed and the first rating was given."""
     if not fixed:
-        return "The rules were not fixed yet; publishing fixes them."
+        return "The rules are not fixed yet; publishing fixes them."
     held = seen(fixed, first) or fixed[0]
     worded = "" if "rubric" in held.rules else " The questions and their wording were not fixed with them."
     at = f"The rules were fixed on {held.fixed_at:%Y-%m-%d at %H:%M} UTC"
@@ -368,15 +369,15 @@ def fixed_text(fixed: Sequence[RuleSet], first: datetime | None) -> str:
 
 
 def imported(ratings: pd.DataFrame) -> pd.Series:
-    """Return which ratings are of a file, and not of the study's own campaign."""
+    """Return a mask of the ratings that come from a file, not from the study's own campaign."""
     return ~ratings["source"].astype(str).str.removesuffix(SANDBOX).isin(SOURCES)
 
 
 def rules_fixed(fixed: Sequence[RuleSet], ratings: pd.DataFrame, *, offered: bool) -> tuple[Fixed, str]:
     """Return whether the rules that hold were fixed after the first rating, and doubts about that in words.
 
-    `ratings` are all that were collected, `offered` is whether this campaign offered the sample to raters: ratings that
-    were imported into one that did not count as given before. Where a file gives no times, nobody can know.
+    `ratings` are all that were collected, `offered` is whether this campaign offered the sample to raters: if not,
+    imported ratings count as given before the rules. If a file has no times, nobody can know.
     """
     first = first_rating(ratings)
     rules, began = binding(fixed, first), seen(fixed, first)
@@ -387,17 +388,19 @@ def rules_fixed(fixed: Sequence[RuleSet], ratings: pd.DataFrame, *, offered: boo
     of_files = submitted[imported(submitted)]
     at, chosen = (
         f"the rules were fixed on {since:%Y-%m-%d at %H:%M} UTC",
-        "they may have been chosen for what they accept",
+        "the rules may have been chosen for what they accept",
     )
     if first < since:
         bound = "no later than " if untimed(submitted).all() else ""  # one time for all is the file's, not a rating's
         return "late", f"{at}, after the first rating ({bound}{first:%Y-%m-%d, %H:%M} UTC): {chosen}"
     if len(of_files) and not offered:
-        elsewhere = f"{_were(len(of_files))} imported from files, and this campaign never offered the sample to raters"
-        return "late", f"{at}, {elsewhere}, so that they count as given before: {chosen}"
+        elsewhere = (
+            f"{_were(len(of_files))} imported from files into a campaign that never offered the sample to raters"
+        )
+        return "late", f"{at}; {elsewhere} and count as given earlier: {chosen}"
     if unknown := int(untimed(of_files).sum()):
-        timeless = f"{_were(unknown)} imported after it from a file without times"
-        return "unknown", f"{at}, and {timeless}: whether they were given before it cannot be known"
+        timeless = f"{_were(unknown)} imported later from a file without times"
+        return "unknown", f"{at}; {timeless}, so they may be older than the rules"
     return "", ""
 
 

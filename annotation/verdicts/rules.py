@@ -1,6 +1,6 @@
 """The rules of a study's `acceptance`: from means, medians, shares and their intervals to a decision with its reasons.
 
-One threshold for all is a rule on the mean of each rated question (`short`): there is one way to decide.
+A single threshold is treated as a rule on the mean of each rated question (`short`), so there is one way to decide.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from plumbline.study.subject import ItemNames
 _ROUNDING = 1e-9
 _SURE = 0.975  # P of a mean whose ordinary 95% interval ends at the limit
 _UNCHECKED = (
-    "Not looked at: whether raters pass the controls, and whether they agree beyond chance (acceptance.protocol: paper,"
-    " tasks that people do, or rules that an earlier version fixed)."
+    "Not checked: whether raters pass the controls and agree beyond chance (because of acceptance.protocol: paper,"
+    " people's tasks, or rules fixed by an earlier version)."
 )
 
 
@@ -34,8 +34,8 @@ class RuleValue:
     value: float
     low: float
     high: float
-    why: str  #: there is no interval; empty where there is one
-    bounded: bool = False  #: whether it is that of a bounded mean, since most pairs have the same
+    why: str  #: why there is no interval; empty if there is one
+    bounded: bool = False  #: whether the interval is that of a bounded mean, since most pairs have the same mean
 
     @property
     def outcome(self) -> str:
@@ -60,20 +60,20 @@ class RuleValue:
 
 
 def _beside(value: float, limit: float) -> str:
-    """A number with two digits, or with as many more as tell it from the limit: 2.998 is below 3."""
+    """Format a number with two digits, or more if needed to tell it from the limit: 2.998 is below 3."""
     digits = next((digits for digits in range(2, 6) if round(value, digits) != round(limit, digits)), 2)
     return f"{value:.{digits}f}"
 
 
 def short(question: str, rule: AcceptanceSpec) -> RuleSpec:
-    """The rule that one threshold is for a question."""
+    """Return the rule that a single threshold makes for a question."""
     by: Literal["value", "interval"] = "value" if rule.rule == "mean" else "interval"
-    # Not validated: what is asked may be a threshold without end, which every mean reaches.
+    # Not validated: the threshold may be infinite, so that every mean reaches it.
     return RuleSpec.model_construct(question=question, at_least=rule.threshold, by=by)
 
 
 def in_words(rule: RuleSpec) -> str:
-    """A rule in words: `mean quality at least 3`, `share of odd in sound at most 0.1 (negation)`."""
+    """Return a rule in words: `mean quality at least 3`, `share of odd in sound at most 0.1 (negation)`."""
     what = f"of {rule.label} in {rule.question}" if rule.label else rule.question
     where = f" ({', '.join(rule.pools)})" if rule.pools else ""
     return f"{rule.statistic} {what} at {'least' if rule.at_least is not None else 'most'} {rule.limit:g}{where}"
@@ -87,10 +87,10 @@ def rules_for(pool: str, rule: AcceptanceSpec) -> tuple[RuleSpec, ...]:
 
 
 def outcomes(value: Floats, low: Floats, high: Floats, rule: RuleSpec) -> NDArray[np.str_]:
-    """One rule, of one campaign or many: accepted, rejected or undecided; NaN never passes.
+    """Return the outcomes of one rule, for one campaign or many: accepted, rejected or undecided; NaN never passes.
 
-    By `value` the number decides. By `interval` its end must keep to the limit, the lower end to `at_least`, the upper
-    end to `at_most`; rejected is what has even its other end beyond, and what lies between is undecided.
+    By `value` the number decides. By `interval` the lower end must meet `at_least`, the upper end `at_most`; otherwise
+    the outcome is rejected if even the other end misses the limit, else undecided.
     """
     ends = (value, value) if rule.by == "value" else (low, high)
     if rule.at_least is not None:
@@ -101,7 +101,7 @@ def outcomes(value: Floats, low: Floats, high: Floats, rule: RuleSpec) -> NDArra
 
 
 def rule_values(summaries: Sequence[Summary], rule: AcceptanceSpec, rules: Iterable[RuleSpec] = ()) -> list[RuleValue]:
-    """Return the statistics that `rules` judge, or without any the one threshold on each rated question."""
+    """Return the statistics that `rules` judge; without rules, the mean of each rated question."""
     by_name = {summary.question: summary for summary in summaries}
     specs = list(rules)
     if not rule.rules:
@@ -124,9 +124,9 @@ def decide(
 ) -> tuple[str, tuple[str, ...]]:
     """Return the decision on one group of ratings, and its reasons; too few ratings are always undecided.
 
-    Accepted is what all rules accept, rejected what any rejects; combined by `any`, accepted is what one accepts, and
-    rejected what all reject. What is not a number never passes. Raises RuntimeError for an interval that does not hold
-    its own number: no decision rests on numbers that contradict.
+    A verdict is accepted if all rules accept and rejected if any rejects; combined by `any`, it is accepted if one
+    accepts and rejected if all reject. NaN never passes. Raises RuntimeError for an interval that does not contain its
+    own number: no decision rests on contradictory numbers.
     """
     judged = rule_values(summaries, rule, rules)
     if not judged:
@@ -134,7 +134,7 @@ def decide(
     for value in judged:
         if value.low > value.value + _ROUNDING or value.high < value.value - _ROUNDING:
             raise RuntimeError(  # a bug: both are of the same ratings
-                f"the interval of {value.what} ({value.low:.2f} to {value.high:.2f}) does not hold its own"
+                f"the interval of {value.what} ({value.low:.2f} to {value.high:.2f}) does not contain its own"
                 f" {value.rule.statistic} {value.value:.2f}"
             )
     if short_of := tuple(lacking(summaries, n_pairs, rule, rules)):
@@ -192,7 +192,7 @@ def earlier(decision: str, probability: float, n_pairs: int, rule: AcceptanceSpe
 
 
 def unchecked(verdicts: Iterable[Verdict]) -> str:
-    """Return a note if some verdict did not wait for a look at failing raters; else empty."""
+    """Return a note if some verdict did not wait for a review of failing raters; else empty."""
     return "" if all(verdict.checked for verdict in verdicts) else _UNCHECKED
 
 
@@ -245,7 +245,7 @@ LATE: dict[Fixed, str] = {
 
 
 def late_lines(verdicts: Iterable[Verdict]) -> list[str]:
-    """A line where the rules of any of the verdicts were not, or may not have been, fixed before the first rating."""
+    """Return a line if rules of the verdicts were not, or may not have been, fixed before the first rating."""
     return [LATE[rules] for rules in sorted({verdict.rules_fixed for verdict in verdicts} - {""})]
 
 
@@ -258,5 +258,5 @@ def marks_of(verdicts: Iterable[Verdict]) -> dict[str, bool | str]:
 
 
 def with_rules_fixed(verdicts: Sequence[Verdict], rules: Fixed) -> list[Verdict]:
-    """The verdicts with whether their rules were fixed after the first rating."""
+    """Return the verdicts, marked if their rules were fixed after the first rating."""
     return [verdict.model_copy(update={"rules_fixed": rules}) for verdict in verdicts]

@@ -1,4 +1,4 @@
-"""Means of verdicts adjusted for who rated what: where raters rate different pairs, strict ones move the means."""
+"""Means of verdicts adjusted for raters' severity: if raters rate different pairs, strict ones move the means."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from plumbline.scales import EQUAL
 from plumbline.statistics.severity import severity
 
 MOST_RATERS = 400  # with more, the model takes minutes
-_TOO_MANY = f"more than {MOST_RATERS} raters: `annotation.severity` takes any number, and its time"
+_TOO_MANY = f"more than {MOST_RATERS} raters take too long here: use `annotation.severity`"
 
 
 @dataclass(frozen=True)
 class AdjustedMeans:
-    """Verdicts' means as if everybody had rated everything, and the raters' severity."""
+    """Verdicts' means as if every rater had rated every pair, and the raters' severity."""
 
-    means: pd.DataFrame  #: a row a verdict and rated question; `decision` and `adjusted_decision` are by the rule
-    raters: pd.DataFrame  #: a row a question and rater: severity (below 0: strict) with its interval, ratings
+    means: pd.DataFrame  #: a row per verdict and rated question; `decision` and `adjusted_decision` are by the rule
+    raters: pd.DataFrame  #: a row per question and rater: severity (below 0: strict) with its interval, ratings
 
 
 _MEANS = ["transformation", "language", "task_type", "question", "plain", "adjusted", "low", "high", "ratings"]
@@ -40,10 +40,10 @@ _MEANS += ["reason", "decision", "adjusted_decision"]
 def adjusted_means(
     pairs: Sequence[Pair], ratings: pd.DataFrame, design: Design, verdicts: Sequence[Verdict], dealt: Dealt | None
 ) -> AdjustedMeans:
-    """The verdicts' means by `plumbline.statistics.severity`, a model a question, of the ratings that verdicts rest on.
+    """Return the verdicts' means by `plumbline.statistics.severity`, one model per question, of the verdicts' ratings.
 
     `pairs` are the sample's, `ratings` those that count; `dealt` is as for `counted.basis`. The adjusted decision is
-    the rule's where each mean, with its interval over pairs, moves to the adjusted one.
+    the rule's if each mean, with its interval over pairs, is moved to the adjusted one.
     """
     sample, key = sample_frame(pairs), SCOPES[design.rule.scope]
     rests = basis(sample, ratings, design, dealt).ratings
@@ -80,7 +80,7 @@ def adjusted_means(
 
 
 def _severity(ratings: pd.DataFrame, places: pd.Series) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """(a row a scope: the means; a row a rater: severity) of one question."""
+    """Return one question's (means, a row for each scope; severity, a row for each rater)."""
     frame = ratings[["pair_id", "rater_id"]].astype(str).assign(value=ratings["value"].to_numpy(np.float64))
     frame["scope_key"] = frame["pair_id"].map(places)
     if frame["rater_id"].nunique() > MOST_RATERS:
@@ -110,7 +110,7 @@ def _moved(summary: Summary, adjusted: float) -> Summary:
 
 
 def turned_lines(adjusted: AdjustedMeans) -> list[str]:
-    """Return a line for each verdict that adjusted means would turn, to be listed as a doubt."""
+    """Return a line, to be listed as a doubt, on the verdicts that adjusted means would change."""
     turned = adjusted.means[adjusted.means["decision"] != adjusted.means["adjusted_decision"]]
     lines = []
     for (transformation, language, task), rows in turned.groupby(
@@ -122,4 +122,4 @@ def turned_lines(adjusted: AdjustedMeans) -> list[str]:
         )
         decisions = f"{rows['decision'].iloc[0]}, adjusted {rows['adjusted_decision'].iloc[0]}"
         lines.append(f"{scoped(str(transformation), str(language), str(task))}: {decisions} ({numbers})")
-    return [f"means adjusted for who rated what decide otherwise: {'; '.join(lines)}"] if lines else []
+    return [f"means adjusted for raters' severity decide differently: {'; '.join(lines)}"] if lines else []

@@ -17,12 +17,12 @@ from plumbline.study.subject import PAIRS, ItemNames
 
 AT_LEAST = "AC2 and alpha at least"
 COEFFICIENTS = {"ac2": "AC2", "alpha": "alpha", "kappa": "kappa", "raw": "raw agreement"}
-_REASONS = 3  # why numbers are undefined, above which their number is said
+_REASONS = 3  # with more reasons why numbers are undefined, only their number is printed
 SIMULATED = "SIMULATED RATINGS, A REHEARSAL: made up to show that the flow works; they measure nothing."
 
 
 def agreement_table(groups: Sequence[Group]) -> pd.DataFrame:
-    """Table 2 as a frame: a row a group; mean, SD and agreement with intervals, and n for each question."""
+    """Return Table 2 as a frame, a row for each group: mean, SD, agreement with intervals, and n of each question."""
     rows = []
     for group in groups:
         row: dict[str, object] = {"level": group.level, "name": group.name, "axis": group.axis}
@@ -38,7 +38,7 @@ def agreement_table(groups: Sequence[Group]) -> pd.DataFrame:
 
 
 def verdict_table(verdicts: Sequence[Verdict]) -> pd.DataFrame:
-    """The verdicts as a frame: a row a transformation and language (and task, where the scope is that)."""
+    """Return the verdicts as a frame: a row for each transformation and language (and task, with that scope)."""
     rows = []
     for verdict in verdicts:
         row: dict[str, object] = {
@@ -83,7 +83,7 @@ def rated(summaries: Iterable[Summary]) -> list[Summary]:
 
 
 def _of_labels(summaries: Iterable[Summary]) -> Iterator[tuple[str, float]]:
-    """(column, number) of each label's share (of rankings that of firsts), its mean rank, and their intervals."""
+    """Yield (column, number) of each label's share (in rankings: of first ranks), mean rank, and their intervals."""
     for summary in summaries:
         share = "first" if summary.kind == "ranking" else "share"
         shares = [(label_share.label, share, label_share.share) for label_share in summary.shares]
@@ -96,9 +96,9 @@ def _of_labels(summaries: Iterable[Summary]) -> Iterator[tuple[str, float]]:
 
 
 def label_table(groups: Sequence[Group]) -> pd.DataFrame:
-    """Shares and ranks of labels, and agreement on them: a row a group, question, label and number.
+    """Return shares and ranks of labels, and agreement on them: a row for each group, question, label and number.
 
-    Columns: level, name, question, kind, label (empty: all), number (share; ranked first, mean rank; or what
+    Columns: level, name, question, kind, label (empty: all), number (share; ranked first, mean rank; or the
     coefficient), value, low, high, reason, n_ratings. Texts have one row, which says that they are not compared.
     """
     columns_ = ["level", "name", "question", "kind", "label", "number", "value", "low", "high", "reason", "n_ratings"]
@@ -127,7 +127,7 @@ def _numbers(summary: Summary) -> Iterator[tuple[str, str, Estimate]]:
 
 
 def label_text(groups: Sequence[Group]) -> str:
-    """Shares and ranks of labels and agreement on them, over all; empty where every question has a scale."""
+    """Return shares and ranks of labels and agreement on them, over all; empty if every question has a scale."""
     table = label_table([group for group in groups if group.level in ("pool", "overall")])
     rows, notes = [], []
     for row in table.to_dict("records"):
@@ -143,7 +143,7 @@ def label_text(groups: Sequence[Group]) -> str:
 
 
 def _cells(summary: Summary) -> dict[str, object]:
-    """A question's mean and agreement, each with its interval, in columns that begin with its name."""
+    """Return a question's mean and agreement with intervals, in columns that begin with its name."""
     mean = Estimate(value=summary.mean, low=summary.low, high=summary.high)
     estimates = {"mean": mean} | {name: getattr(summary, name) for name in COEFFICIENTS}
     cells: dict[str, object] = {}
@@ -155,9 +155,9 @@ def _cells(summary: Summary) -> dict[str, object]:
 
 
 def agreement_text(groups: Sequence[Group], called: ItemNames = PAIRS) -> str:
-    """Table 2 in the paper's form (mean ± SD and AC2; pools are indented below their axis), then agreement in full.
+    """Return Table 2 in the paper's form (mean ± SD and AC2; pools are indented below axes), then agreement in full.
 
-    `called` are the study's words for what is judged.
+    `called` are the study's words for its items.
     """
     labels, over = label_text(groups), f"with 95% intervals over {called.item}s"
     parts = [f"Labels, rankings and texts, {over}", labels] if labels else []
@@ -188,7 +188,7 @@ def at_least(summary: Summary) -> str:
 
     It is the band of the lower of their intervals' lower ends.
 
-    AC2 alone is high wherever nearly all ratings are the same, whoever gave them. A dash where either has no interval.
+    AC2 alone is high if nearly all ratings are the same, even careless ones. A dash if either has no interval.
     """
     ends = (summary.ac2.low, summary.alpha.low)
     return band(math.nan if any(map(math.isnan, ends)) else min(ends))
@@ -197,7 +197,7 @@ def at_least(summary: Summary) -> str:
 def coefficient_text(groups: Sequence[Group]) -> str:
     """Return every coefficient of agreement with its interval, and `at_least` in a word; notes explain missing numbers.
 
-    Of many that are missing their number does, and where the reasons are.
+    If many numbers are missing, one note gives their number and the file with the reasons.
     """
     rows, notes = [], []
     for group in groups:
@@ -210,7 +210,7 @@ def coefficient_text(groups: Sequence[Group]) -> str:
     header = ["", "Question", *COEFFICIENTS.values(), AT_LEAST]
     reasons = list(dict.fromkeys(notes))
     if len(reasons) > _REASONS:
-        reasons = [f"{len(reasons)} numbers, or their intervals, are undefined: the reasons are in agreement.json."]
+        reasons = [f"{len(reasons)} numbers or their intervals are undefined; agreement.json has the reasons."]
     return "\n".join([columns(header, rows, "no ratings that count"), *reasons])
 
 
@@ -273,7 +273,7 @@ _OF_LOOKS = ("question", "label", "look", "pairs", "mean", "low", "high", "limit
 def looks_text(frame: pd.DataFrame) -> str:
     """Format looks for a terminal, a line for each verdict and rule.
 
-    A line has the path of the mean, with the interval of each look.
+    Each line has the path of the mean, with the interval at each look.
     """
     paths = frame.groupby(["verdict", "question", "label"], sort=False)
     rows = [
@@ -288,14 +288,14 @@ def looks_text(frame: pd.DataFrame) -> str:
         ]
         for (verdict, question, label), path in paths
     ]
-    return columns(["", "Question", "Limit", "Mean after so many pairs [interval of all looks together]"], rows)
+    return columns(["", "Question", "Limit", "Pairs: mean [interval that holds at all looks]"], rows)
 
 
 def unbiased_frame(verdicts: Iterable[Verdict]) -> pd.DataFrame:
     """Return means of verdicts that stopped at a look, plain and unbiased: a row for each question or label.
 
     Columns: transformation, language, task_type, question (of a label's share: the label in it), n_pairs, mean,
-    unbiased, low, high, reason (why there is none).
+    unbiased, low, high, reason (why there is no unbiased mean).
     """
     rows = [
         {
@@ -333,7 +333,7 @@ def unbiased_text(frame: pd.DataFrame) -> str:
 
 
 def _waves(verdict: Verdict) -> list[str]:
-    """The waves that it rests on, where the sample has been extended."""
+    """Return a line on the waves that a verdict rests on, if the sample was extended."""
     return [] if verdict.waves == (1,) else [f"rests on waves {' and '.join(map(str, verdict.waves))} of the sample"]
 
 
@@ -350,7 +350,7 @@ def _left_out(verdict: Verdict) -> list[str]:
     if verdict.decision_with_excluded is not None:
         lines.append(f"without {verdict.n_excluded} excluded ratings; with them {verdict.decision_with_excluded}")
     if verdict.n_withdrawn:
-        outcome = f"; had they stayed {verdict.decision_with_withdrawn}" if verdict.decision_with_withdrawn else ""
+        outcome = f"; with them {verdict.decision_with_withdrawn}" if verdict.decision_with_withdrawn else ""
         lines.append(f"without {count(verdict.n_withdrawn, 'withdrawn pair')}{outcome}")
     return lines
 
@@ -380,7 +380,7 @@ def display(name: str, *, pooled: bool = True) -> str:
 def scoped(transformation: str, language: str, task_type: str = "") -> str:
     """Name a verdict's subject as people read it: `Style change (en)`.
 
-    The task is named where verdicts are for tasks.
+    The task is named if verdicts are for tasks.
     """
     where = ", ".join(filter(None, (language, task_type.replace("_", " "))))
     return f"{display(transformation, pooled=False)} ({where})"
@@ -394,7 +394,7 @@ def of_group(key: Sequence[str]) -> str:
 
 
 def count(number: float, word: str, several: str = "") -> str:
-    """`1 answer`, `2 answers`; `several` is the plural of a word that takes more than an s."""
+    """Return a number with its noun: `1 answer`, `2 answers`; `several` is an irregular plural."""
     return f"{number} {word if number == 1 else several or f'{word}s'}"
 
 
@@ -407,5 +407,5 @@ def wrong(within: float, kinds: Collection[str]) -> str:
 
 
 def number(value: float) -> str:
-    """A number with two digits, without a sign where these are zero; an undefined one is a dash."""
+    """Format a number with two digits, without a sign if these are zero; an undefined number is a dash."""
     return "–" if math.isnan(value) else f"{value:z.2f}"

@@ -1,6 +1,6 @@
 """Verdicts: which transformations people accept (HTEB, section 2.4: mean of at least 3 for quality and for fluency).
 
-Pure functions from ratings, pairs and the study's rule to records, and what was reached last; `acceptance` writes it.
+Pure functions from ratings, pairs and the study's rule to records; `acceptance` writes these.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ from plumbline.study.campaign import AcceptanceSpec, RuleSpec
 
 
 def chances(ratings: pd.DataFrame, rules: Sequence[RuleSpec], design: Design) -> tuple[Chance, ...]:
-    """P of each rule, of one group's ratings that count, in the rules' order.
+    """Return P of each rule for one group's counting ratings, in the rules' order.
 
-    Of a mean it is P(mean >= threshold) as for one threshold (`Mean.at_least`), or its rest for `at_most`; of a share
-    that of the score test which Wilson's interval inverts, of the same effective number of answers (`score_at_least`),
-    so that P is 0.975 where the interval's end is at the limit. A median's interval has no distribution to tell it by.
+    For a mean it is P(mean >= threshold) as for one threshold (`Mean.at_least`), or 1 minus that for `at_most`; for a
+    share it is that of the score test which Wilson's interval inverts, with the same effective number of answers
+    (`score_at_least`), so that P is 0.975 if the interval's end is at the limit. A median's interval gives no P.
     """
     return tuple(_chance(ratings[ratings["question"] == rule.question], rule, design) for rule in rules)
 
@@ -54,7 +54,7 @@ def chances(ratings: pd.DataFrame, rules: Sequence[RuleSpec], design: Design) ->
 def overall(summaries: Sequence[Summary], rule_chances: Sequence[Chance], rule: AcceptanceSpec) -> float:
     """Return a verdict's P: the least of rules that must all hold, or the greatest of rules one of which is enough.
 
-    Without rules of their own that is the least P(mean >= threshold) of the questions. NaN if any is, or none is there.
+    Without own rules it is the least P(mean >= threshold) of the questions. NaN if any P is NaN, or if there is none.
     """
     probabilities = [chance.probability for chance in rule_chances if rule.rules]
     if not rule.rules:
@@ -66,24 +66,24 @@ def overall(summaries: Sequence[Summary], rule_chances: Sequence[Chance], rule: 
 
 def _chance(ratings: pd.DataFrame, rule: RuleSpec, design: Design) -> Chance:
     if rule.statistic == "median":
-        return Chance(probability=math.nan, reason="the interval of a median is of order statistics, without a P")
+        return Chance(probability=math.nan, reason="a median's interval rests on order statistics, which give no P")
     if ratings.empty:
         return Chance(probability=math.nan, reason="no ratings")
     scale = design.asked(rule.question)
     answers = with_label(scale, ratings, rule.label) if rule.label else Answers.of(ratings, scale.scale)
     mean, reason = mean_of(answers, design.rule.interval, within_bounds=design.bounded)
     if rule.label and not 0 < rule.limit < 1:
-        return Chance(probability=math.nan, reason="no share lies beyond 0 or 1, so that a limit there has no P")
+        return Chance(probability=math.nan, reason="no share lies beyond 0 or 1, so a limit there has no P")
     reached = score_at_least(mean, answers.pairs, rule.limit) if rule.label else mean.at_least(rule.limit)
     probability = float(reached if rule.at_least is not None else 1 - reached)
     return Chance(probability=probability, reason=reason if math.isnan(probability) else "")
 
 
 def pair_means(ratings: pd.DataFrame, design: Design) -> pd.DataFrame:
-    """Each rated pair's own mean on each question, and whether it reaches the threshold: columns of `PairMean`.
+    """Return each rated pair's mean on each question, and whether it reaches the threshold: columns of `PairMean`.
 
-    `ratings` are those that count. A pair with fewer than `min_raters` on any question is undecided. Of texts there are
-    no rows. With rules of their own each row says whether the pair's own ratings meet them together.
+    `ratings` are those that count. A pair with fewer than `min_raters` on any question is undecided. Texts have no
+    rows. With own rules each row says whether the pair's ratings meet them, combined as the rules are.
     """
     judged_ratings = ratings[
         ratings["question"].isin([name for name in design.questions if design.asked(name).kind != "text"])
@@ -103,7 +103,7 @@ def pair_means(ratings: pd.DataFrame, design: Design) -> pd.DataFrame:
 
 
 def _own_decisions(ratings: pd.DataFrame, design: Design) -> pd.Series:
-    """Of each pair whether its own mean or share keeps to each rule of its pool (or to any of them, as combined)."""
+    """Return each pair's decision: whether its mean or share meets all rules of its pool (or any, as combined)."""
     pools = ratings["transformation"].astype(str).map(design.pool_of)
     decided: dict[str, str] = {}
     for pool, of_pool in ratings.groupby(pools):
@@ -116,7 +116,7 @@ def _own_decisions(ratings: pd.DataFrame, design: Design) -> pd.Series:
 
 
 def _keeps(ratings: pd.DataFrame, rule: RuleSpec) -> pd.Series:
-    """Return which pairs keep to a rule by their own number: the mean of their ratings, or the share of a label."""
+    """Return a mask of the pairs whose own number meets a rule: the mean of their ratings, or the share of a label."""
     of_question = ratings[ratings["question"] == rule.question]
     value = of_question["value"].astype(float)
     if rule.label:
@@ -135,7 +135,7 @@ def accepted_pairs(means: pd.DataFrame, questions: Collection[str]) -> frozenset
 
 COMMAND = "annotation accept"
 STANDS = "the look did not decide when it was taken, and stands, though ratings have changed since"
-_RESTS_ON = dict.fromkeys(("pairs_sha256", "ratings_sha256", "rule_id"), "")  # of verdicts that are only compared
+_RESTS_ON = dict.fromkeys(("pairs_sha256", "ratings_sha256", "rule_id"), "")  # for verdicts that are only compared
 _MAKER = ("model", "generator_hash", "prompt_hash", "generator_kind")  # of a text
 
 
@@ -151,7 +151,7 @@ def conclude(
 
     `rests_on` are the verdicts' fields pairs_sha256, ratings_sha256 and rule_id. `seed` is that of resampling pairs for
     intervals of agreement, on which no decision rests; None leaves these out. `withdrawn` are the pairs that people
-    withdrew, which the ratings say too.
+    withdrew, as marked in the ratings.
     """
     ratings = coded(ratings)
     counting = counting_ratings(ratings, design.per_pair)
@@ -165,9 +165,9 @@ def conclude(
 def refuse_stale(records: CampaignRecords, verdicts: Sequence[Verdict]) -> None:
     """Raise DataError if the verdicts no longer follow from the files: other ratings, sample, rule or questions.
 
-    So where ratings do not carry yet what people decided. What they rest on must be there. Of verdicts by earlier
-    versions, which did not note what raters were asked, that is not looked at. Whether the verdicts are those that
-    follow is told by `annotation.verdicts.verification`.
+    It also raises if a file is missing, or if the ratings do not carry people's decisions yet. The questions are not
+    compared for verdicts by earlier versions, which did not note them. `annotation.verdicts.verification` tells whether
+    the verdicts follow from the ratings.
     """
     if not verdicts:
         return
@@ -193,7 +193,7 @@ def refuse_stale(records: CampaignRecords, verdicts: Sequence[Verdict]) -> None:
         "the study's rule (acceptance, raters.per_pair)": records.rule_id,
         f"the rubric {study.rubric!r}": records.rubric.identity() if worded else "",
         "the list of withdrawn pairs": withdrawn_hash(records.withdrawn),
-        "the list of raters whom people keep": kept_hash(records.decided),
+        "the list of kept raters": kept_hash(records.decided),
     }  # fmt: skip
     for was in rests_on:
         changed = [name for (name, is_now), before in zip(now.items(), was, strict=True) if before != is_now]
@@ -211,13 +211,12 @@ def verdicts(
     seed: int | None,
     dealt: Dealt | None = None,
 ) -> list[Verdict]:
-    """One verdict for each transformation and language of the sample (with scope `task` each task too), in its order.
+    """Return a verdict for each transformation and language of the sample (and task, with scope `task`), in its order.
 
-    `pairs` are those of the sample, `ratings` those that count. A transformation is judged on
-    its pool's ratings (translation and cross_translation are rated as one): all of them, those in its language, or
-    those of its language and task, as the rule's scope says; of these those of the pairs that `verdicts.counted` lets
-    count. `dealt` says what need not be waited for (`ratings.ratings.dealt_with`). `rests_on` and `seed` are as for
-    `conclude`.
+    `pairs` are those of the sample, `ratings` those that count. A transformation is judged on its pool's ratings
+    (translation and cross_translation are rated as one): all of them, those in its language, or those of its language
+    and task, as the rule's scope says. Only pairs that count (`verdicts.counted`) enter. `dealt` says which pairs need
+    not be waited for (`ratings.ratings.dealt_with`). `rests_on` and `seed` are as for `conclude`.
     """
     rule, key = design.rule, SCOPES[design.rule.scope]
     sample = sample_frame(pairs)
@@ -258,7 +257,7 @@ def with_supply(verdicts: Sequence[Verdict], supplies: Sequence[Supply]) -> list
 
 
 def sample_frame(pairs: Sequence[Pair]) -> pd.DataFrame:
-    """Return the columns of the sample that verdicts need, a row a pair."""
+    """Return the columns of the sample that verdicts need, a row for each pair."""
     texts = ["pair_id", "transformation", "axis", "pool", "language", "output_language", "task_type", "wave"]
     names = [*texts, *_MAKER]
     return pd.DataFrame(map(operator.attrgetter(*names), pairs), columns=names)
@@ -316,7 +315,7 @@ def _judged(sample: pd.DataFrame, rests: Basis, design: Design, seed: int | None
 
 
 def _with_unbiased(summary: Summary, estimates: Mapping[tuple[str, str], Estimate]) -> Summary:
-    """A summary with the means and shares that have no bias of stopping early."""
+    """Return a summary with means and shares corrected for the bias of stopping early."""
     shares = tuple(
         share.model_copy(update={"unbiased": estimates.get((summary.question, share.label))})
         for share in summary.shares
@@ -331,7 +330,7 @@ def _waves(waves: pd.Series, counted: pd.Series) -> tuple[int, ...]:
 
 
 def _sequence(rests: Basis, group: Place, facts: pd.DataFrame, min_raters: int) -> tuple[str, ...]:
-    """Return what an anytime rule's sequence waits for and passed over, in words."""
+    """Return remarks on the pairs that an anytime rule's sequence waits for or passed over."""
     standing = rests.standings.get(group)
     if standing is None:
         return ()

@@ -1,7 +1,7 @@
-"""Verification of computed records against the ratings: no edit by hand decides for raters.
+"""Verification of computed records against the ratings, so that no manual edit replaces the raters' decision.
 
-Verdicts, means of pairs and Table 2 are computed again, without what is resampled (intervals of agreement, which decide
-nothing); what differs is named. Records of another version of the program may differ too: its advice is the same.
+Verdicts, means of pairs and Table 2 are computed again, except resampled intervals of agreement, which decide nothing;
+differences are named. Records of another version of the program may differ too; the advice is the same.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from annotation.verdicts.verdicts import COMMAND, conclude, with_supply
 from plumbline.errors import DataError
 from plumbline.languages import language_name
 
-_NEAR = 1e-5  # relative; what other versions of numpy and scipy may differ by, and irrCAC rounds by
-_RESAMPLED = ("alpha", "kappa", "raw")  # their intervals, or they themselves, take long and decide nothing
+_NEAR = 1e-5  # relative difference between versions of numpy and scipy, and by rounding in irrCAC
+_RESAMPLED = ("alpha", "kappa", "raw")  # their values or intervals take long and decide nothing
 _UNSAID = (
     "n_withdrawn",
     "decision_with_withdrawn",
     "decision_people",
     "rules_fixed",
-)  # written where they say anything
+)  # written only if not empty
 _REST = (
     "pairs_sha256",
     "ratings_sha256",
@@ -46,7 +46,7 @@ _REST = (
 def refuse_edited(evidence: Evidence, verdicts: Sequence[Verdict]) -> None:
     """Raise DataError if verdicts, pairs' means or Table 2 do not follow from pairs, ratings and rules.
 
-    The `verdicts` are those that `refuse_stale` has let through. Raises StudyError for rules that changed unsaid.
+    `refuse_stale` must have accepted the `verdicts`. Raises StudyError for rules changed without a reason.
     """
     if not verdicts:
         return
@@ -63,12 +63,12 @@ def refuse_edited(evidence: Evidence, verdicts: Sequence[Verdict]) -> None:
 def differences(
     evidence: Evidence, verdicts: Sequence[Verdict], means: pd.DataFrame | None, groups: Sequence[Group] | None
 ) -> Iterator[tuple[str, str]]:
-    """Yield each file with its difference from what follows from the evidence; None stands for a missing record."""
+    """Yield each file with its difference from the evidence's results; None stands for a missing record."""
     pairs, ratings = evidence.collected.sample_pairs, evidence.collected.sample_ratings
     withdrawn = evidence.collected.withdrawn
     due, follow, due_means = conclude(pairs, ratings, evidence.design, dict.fromkeys(_REST[:3], ""), None, withdrawn)
     follow = with_rules_fixed(with_supply(follow, evidence.supply), evidence.rules_fixed[0])
-    if evidence.study.acceptance.judges == "decide":  # whether judges said so, their records tell
+    if evidence.study.acceptance.judges == "decide":  # the judges' own records are checked elsewhere
         follow = with_judged(follow, {unit_of(verdict): verdict.judged for verdict in verdicts}, evidence.design.rule)
     follow = with_checks(follow, evidence)
     yield from (("verdicts.json", line) for line in _other_verdicts(verdicts, follow))
@@ -79,9 +79,9 @@ def differences(
 
 
 def refuse_other_file(records: CampaignRecords) -> None:
-    """Raise DataError where verdicts.json is not the file that `accept` wrote: a quick look, by the manifest alone.
+    """Raise DataError if verdicts.json is not the file that `accept` wrote: a quick check, by the manifest alone.
 
-    What differs, and whether that matters, is told by `refuse_edited`.
+    `refuse_edited` says what differs, and whether that matters.
     """
     was = records.manifest.get("stages", {}).get("accept", {}).get("outputs", {}).get(VERDICTS.name)
     if was is not None and records.sha256(VERDICTS) != was:
@@ -94,9 +94,9 @@ def _other_verdicts(verdicts: Sequence[Verdict], follow: Sequence[Verdict]) -> I
     numbers, right = Counter(map(unit_of, verdicts)), {unit_of(verdict): verdict for verdict in follow}
     for unit, number in numbers.items():
         if unit not in right:
-            yield f"has a verdict on {_named(*unit)}, of which there are no pairs"
+            yield f"has a verdict on {_named(*unit)}, which has no pairs"
         if number > 1:
-            yield f"the verdict on {_named(*unit)} stands there {number} times"
+            yield f"has the verdict on {_named(*unit)} {number} times"
     for unit in right:
         if unit not in numbers:
             yield f"lacks the verdict on {_named(*unit)}"
@@ -115,7 +115,7 @@ def _other_means(means: pd.DataFrame, follow: pd.DataFrame) -> Iterator[str]:
     if keys != right:
         pair_id, question = min(set(keys) ^ set(right), default=(keys or right)[0])
         lost = (pair_id, question) in set(right)
-        yield f"pair {pair_id}, {question}, {'is missing' if lost else 'is not among those that were rated'}"
+        yield f"pair {pair_id}, {question}, {'is missing' if lost else 'was not rated'}"
         return
     for name in ("transformation", "language", "n_ratings", "decision"):
         for row in np.flatnonzero(written[name].to_numpy(object) != due[name].to_numpy(object))[:1]:
@@ -128,7 +128,7 @@ def _other_groups(groups: Sequence[Group], follow: Sequence[Group]) -> Iterator[
     """Yield the differences between rows of Table 2."""
     right = {(group.level, group.name): group for group in follow}
     if [(group.level, group.name) for group in groups] != list(right):
-        yield "its rows are not those of the ratings"
+        yield "its rows do not match the ratings"
         return
     for group in groups:
         written, due = _said(group), _said(right[group.level, group.name])
@@ -137,7 +137,7 @@ def _other_groups(groups: Sequence[Group], follow: Sequence[Group]) -> Iterator[
 
 
 def _said(record: Verdict | Group) -> dict[str, Any]:
-    """Return a record's facts about ratings, by the names of its fields: `decision`, `questions.quality.mean`."""
+    """Return a record's facts about ratings by field name: `decision`, `questions.quality.mean`."""
     whole = record.model_dump(exclude={*_REST, "questions", "probabilities", "judged"})
     if isinstance(record, Verdict):
         sure = zip(map(in_words, record.rules), record.probabilities, strict=False)
@@ -167,7 +167,7 @@ def _flat(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 def _difference(about: str, name: str, written: Any, due: Any) -> Iterator[str]:
     if not same(written, due):
         what = name.removeprefix("questions.").replace(".", " ").replace("_", " ")
-        yield f"{about} says {_words(what, written)}, its ratings say {_words('', due)}"
+        yield f"{about} says {_words(what, written)}, but its ratings give {_words('', due)}"
 
 
 def _words(what: str, value: Any) -> str:

@@ -129,7 +129,7 @@ def test_a_field_of_a_verdict_that_was_edited_is_named(study: Study, field: str)
     assert "plumbline accept" in line
     if field == "decision":
         was = {one.transformation: one.decision for one in CampaignRecords.open(study).verdicts}["backtranslation"]
-        assert f"backtranslation in English says {was}, its ratings say " in line
+        assert f"backtranslation in English says {was}, but its ratings give " in line
     if not field.endswith(("sha256", "_id", "rubric_hash")):
         assert "verdicts.json: backtranslation in English says " in line
 
@@ -162,9 +162,12 @@ def test_a_number_of_a_verdict_that_was_edited_is_named(study: Study, field: str
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (lambda found: [*found, found[0]], "the verdict on paraphrasing in English stands there 2 times"),
+        (lambda found: [*found, found[0]], "has the verdict on paraphrasing in English 2 times"),
         (lambda found: found[1:], "lacks the verdict on paraphrasing in English"),
-        (lambda found: [*found, {**found[0], "language": "de"}], "has a verdict on paraphrasing in German, of which"),
+        (
+            lambda found: [*found, {**found[0], "language": "de"}],
+            "has a verdict on paraphrasing in German, which has no pairs",
+        ),
         (lambda found: [{**found[0], "questions": found[0]["questions"][:1]}, *found[1:]], "says questions quality"),
     ],
 )
@@ -185,7 +188,7 @@ def test_an_edited_table_2_and_edited_means_of_pairs_are_noticed(study: Study) -
         groups[-1]["questions"][0]["ac2"]["value"] = 0.99
 
     edit(study.folder / "agreement.json", change)
-    assert "agreement.json: overall says quality ac2 value 0.99, its ratings say " in checked(study)
+    assert "agreement.json: overall says quality ac2 value 0.99, but its ratings give " in checked(study)
 
 
 @pytest.mark.parametrize("name", ["pairs.parquet", "ratings.parquet", "rules.json"])

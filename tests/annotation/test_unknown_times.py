@@ -103,7 +103,7 @@ def test_the_report_says_which_signs_could_not_be_looked_at(tmp_path: Path, text
     accept(study)
     page = write_report(study).read_text(encoding="utf-8")
     assert UNKNOWN.format(3) in page and "of unknown time" in page
-    assert "There is no sign in any rater" in page
+    assert "answers show a sign of carelessness" in page
 
 
 def test_a_form_of_many_pairs_with_one_time_tells_no_seconds(tmp_path: Path, texts: pd.DataFrame) -> None:

@@ -43,7 +43,7 @@ WORDS: tuple[tuple[str, str], ...] = (
     (f"evaluation.report {E} --baseline other", "other"),
     (f"annotation review {E} --exclude nobody --reason x", "has no rater 'nobody'"),
     (f"annotation review {E} --exclude a --keep b", "not allowed with argument"),
-    (f"annotation accept {E} --amend because", "leave it out: the rules are those that were fixed"),
+    (f"annotation accept {E} --amend because", "leave it out: the rules have not changed"),
     (f"annotation plan {E} --pairs 0", "0"),
     (f"annotation plan {E} --pairs x", "x"),
     (f"annotation plan {E} --seed -1", "'-1' is not a whole number from 0"),

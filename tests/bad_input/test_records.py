@@ -157,7 +157,7 @@ def rows() -> Iterator[Bad]:
     yield Bad("ratings: edited", ACCEPT, _edited, ("ratings.parquet is not what was written (edited by hand",))
     yield Bad("no answer", ACCEPT, _table("ratings.parquet", lambda table: table.slice(0, 0)), ("nothing to judge",))
     drafts = _table("ratings.parquet", _filled("status", ["draft"]))
-    yield Bad("drafts alone", ACCEPT, drafts, ("no rating in it was submitted, so there is nothing to judge",))
+    yield Bad("drafts alone", ACCEPT, drafts, ("has no submitted rating, so there is nothing to judge",))
 
 
 @pytest.mark.parametrize("bad", tuple(rows()), ids=lambda bad: bad.name)

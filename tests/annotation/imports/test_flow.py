@@ -112,7 +112,7 @@ def test_the_report_comes_next_and_says_of_pairs_only_what_is_known(place: Workp
     assert "Next: plumbline ratings-report" in place.run("annotation", "accept", *STUDY).out
     place.run("annotation", "report", *STUDY)
     html = (place.study.folder / "report" / "index.html").read_text(encoding="utf-8")
-    assert "came in with their ratings; how they were chosen is not known" in html
+    assert "were imported with their ratings; how they were chosen is not known" in html
     assert "drawn at random" not in html and "near-duplicates" not in html
     assert "generation" not in place.run("annotation", "status", *STUDY).out.rpartition("Next: ")[2]
 
@@ -137,4 +137,6 @@ def test_a_verdict_that_hangs_on_who_rated_what_is_doubtful(place: Workplace) ->
     place.take("ratings.csv")
     place.run("annotation", "accept", *STUDY)
     accepted = place.run("annotation", "accept", *STUDY).out
-    assert "means adjusted for who rated what decide otherwise: Rules-v2 (en): rejected, adjusted accepted" in accepted
+    assert (
+        "means adjusted for raters' severity decide differently: Rules-v2 (en): rejected, adjusted accepted" in accepted
+    )

@@ -116,7 +116,9 @@ def test_by_the_mean_nothing_is_accepted_that_people_would_not() -> None:
 def test_judges_that_decide_are_fixed_and_theirs_is_no_verdict_alone(generated: Study, tmp_path: Path) -> None:
     """24 pairs of a transformation are too few beside judges, so these stay undecided; both translations share 48."""
     study = generated.model_copy(update={"acceptance": RULE})
-    with pytest.raises(StudyError, match=r"outputs that they rate are not drawn, which must stand .*; run .*judge run"):
+    with pytest.raises(
+        StudyError, match=r"outputs that they rate are not drawn; run .*judge run .*before raters begin"
+    ):
         fix_rules(CampaignRecords.open(study))
     draw_sample(generated)  # which may be decided as it is; `study` is to have some that cannot
     judge(study)
@@ -135,11 +137,11 @@ def test_judges_that_decide_are_fixed_and_theirs_is_no_verdict_alone(generated: 
     _judgements_travel_in_a_bundle(study, tmp_path)
     assert "People and judges decide the verdicts together" in check_text("demo", check(Evidence.whole(study)))
     turned = [one.model_copy(update={"decision_people": "undecided"}) for one in found if one.decision == "accepted"]
-    assert any("decide otherwise than people alone" in line for line in doubts_of(evidence, turned, ()))
+    assert any("decide differently from people alone" in line for line in doubts_of(evidence, turned, ()))
     after = [one for one in found if one.transformation == "translation"]
     more = [one.model_copy(update={"judged": (one.judged[0].model_copy(update={"late": 3}),)}) for one in after]
     assert any(
-        "after the first rating, or gave them again (Translation (en) 3)" in line
+        "gave or repeated judgements after the first rating (Translation (en) 3)" in line
         for line in doubts_of(evidence, more, ())
     )
     assert not any("after the first rating" in line for line in doubts_of(evidence, found, ()))

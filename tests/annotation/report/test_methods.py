@@ -25,12 +25,12 @@ from plumbline.study.campaign import AcceptanceSpec
 from plumbline.study.engines import EngineSpec
 from tests.annotation.verdicts.test_verdicts import START, pair, ratings
 
-MEAN = "accepted where its mean rating reaches 3 on every question, and rejected where it does not"
+MEAN = "accepted if its mean rating reaches 3 on every question, and rejected otherwise"
 LOWER = (
-    "accepted where the lower end of the 95% interval of its mean rating reaches 3 on every question, rejected where"
+    "accepted if the lower end of the 95% interval of its mean rating reaches 3 on every question, rejected if"
     " the upper end is below 3 on any, and undecided otherwise"
 )
-NOT_DECIDING = "They are shown and decide nothing."
+NOT_DECIDING = "They are shown but decide nothing."
 
 
 def material(study: Study, pairs: Sequence[Pair], rated: pd.DataFrame, **parts: Any) -> CampaignMaterial:
@@ -70,21 +70,21 @@ def text(found: CampaignMaterial) -> str:
 @pytest.mark.parametrize(
     ("rule", "says", "never"),
     [
-        ({}, [MEAN, "for each language of the originals apart: it", "over pairs with", NOT_DECIDING], [LOWER, "AC2"]),
-        ({"rule": "lower_bound"}, [LOWER, "t intervals over pairs with", "for one look"], [MEAN, NOT_DECIDING]),
+        ({}, [MEAN, "separately for each language of the originals: it", "over pairs, ", NOT_DECIDING], [LOWER, "AC2"]),
+        ({"rule": "lower_bound"}, [LOWER, "t intervals over pairs, with", "allows one look"], [MEAN, NOT_DECIDING]),
         (
             {"rule": "lower_bound", "interval": "pairs_and_raters", "scope": "transformation"},
             [LOWER, "with both pairs and raters as samples", "on the ratings of all languages together"],
-            ["raters as they are"],
+            ["raters taken as fixed"],
         ),
         (
             {"rule": "lower_bound", "stop": "anytime", "scope": "task"},
-            [LOWER, "confidence sequences", "to look after every rating", "language of the originals and each task"],
-            ["t intervals", "for one look"],
+            [LOWER, "confidence sequences", "a look after every rating", "language of the originals and each task"],
+            ["t intervals", "one look"],
         ),
         (
             {"min_pairs": 1, "min_raters": 1, "min_ac2": 0.4},
-            ["fewer than 1 pair with at least 1 rater or an AC2 below 0.4 on any question"],
+            ["fewer than 1 pair rated by at least 1 rater or an AC2 below 0.4 on any question"],
             ["1 pairs", "1 raters"],
         ),
     ],
@@ -98,8 +98,10 @@ def test_each_rule_is_told_as_it_is(demo: Study, rule: dict[str, Any], says: lis
 def test_a_rule_for_all_pools_says_which_have_another(demo: Study) -> None:
     rules = [{"question": "quality", "at_least": 3}, {"question": "quality", "at_most": 2, "pools": ["expansion"]}]
     study = demo.model_copy(update={"acceptance": AcceptanceSpec.model_validate({"rules": rules})})
-    told = "mean of quality at least 3 (but of Expansion); mean of quality at most 2 (Expansion); rejected otherwise"
-    assert f"accepted where all of these hold: {told}" in text(small(study))
+    told = (
+        "mean of quality at least 3 (except for Expansion); mean of quality at most 2 (Expansion); rejected otherwise"
+    )
+    assert f"accepted if all of these hold: {told}" in text(small(study))
 
 
 @pytest.mark.parametrize(
@@ -126,12 +128,12 @@ def test_one_of_each_is_told_in_the_singular(demo: Study) -> None:
     ]
     told = text(material(pteb, one, rated, supply=supply))
     assert "1 pair of an original and its transformed text, drawn at random (seed 1337): all by paraphrasing." in told
-    assert "None of the 1 output that there were had failed; 1 output was still to come." in told
+    assert "None of the 1 output failed; 1 output was still missing." in told
     assert "The originals are in English, the transformed texts in English." in told
     assert "Raters answered 1 question about a pair on a scale from 0 to 5" in told
-    assert "1 rating counts" in told and "those of 1 person, collected from a CSV file and dated 2026-01-01." in told
+    assert "1 rating counts" in told and "given by 1 person, collected from a CSV file and dated 2026-01-01." in told
     assert "anna" not in told  # a file may be called after its rater
-    assert "reaches 3, and rejected" in told and "on every question" not in told
+    assert "reaches 3, and rejected otherwise" in told and "3 on every question" not in told
     assert "There were no controls and no repeats." in told and "0 signs were found." in told
 
 
@@ -145,11 +147,11 @@ def test_several_languages_sources_and_kinds_of_raters_are_told(demo: Study) -> 
     assert "4 pairs of an original and its transformed text" in told
     assert "1 to 2 for each of 3 transformations (paraphrasing, translation and cross-translation)" in told
     assert "The originals are in English and German, the transformed texts in English, French and Spanish." in told
-    assert "Outputs that failed could not be drawn: 10 of 100 outputs (10.0%)." in told
+    assert "Failed outputs could not be drawn: 10 of 100 outputs (10.0%)." in told
     assert "24 ratings count" in told  # 4 pairs, 3 raters, 2 questions
-    assert "those of 2 people and 1 simulated rater, collected from Argilla and a CSV file" in told
-    assert "the first 4 raters by time of submission count; 0 of 4 pairs have ratings from that many." in told
-    assert "Translation and cross-translation are judged on their ratings together." in told
+    assert "given by 2 people and 1 simulated rater, collected from Argilla and a CSV file" in told
+    assert "the first 4 raters to submit count; 0 of 4 pairs have ratings from that many raters." in told
+    assert "Translation and cross-translation are judged on their pooled ratings." in told
     assert "1 rater was excluded, with 0 ratings of the sample." in told
 
 
@@ -164,8 +166,8 @@ def test_controls_are_told_where_there_are_some(demo: Study) -> None:
     found = small(demo)
     told = text(dataclasses.replace(found, controls=controls, control_ratings=found.ratings.iloc[:1]))
     assert (
-        "Beside the sample stood 1 positive control (almost identical texts) and 1 repeat (pairs of the sample, shown a"
-        " second time); 1 rating of these came in and counts in no result." in told
+        "Besides the sample there were 1 positive control (almost identical texts) and 1 repeat (pairs of the sample,"
+        " shown a second time); 1 rating of these came in and counts in no result." in told
     )
     assert "answers to controls or repeats that are off by more than 1 point;" in told
 
@@ -176,7 +178,7 @@ def test_how_many_answers_to_controls_were_off_is_told(demo: Study) -> None:
     right = load_rubric(demo).expected(controls[0].pool, "negative")["quality"]
     given = ratings(controls, [right, right + 1, right + 2], [5, 5, 5], raters=1)
     found = small(demo, controls=controls, control_ratings=given[given["question"] == "quality"])
-    assert "Of 3 ratings of controls 1 was off by more than 1 point." in text(found)
+    assert "1 of the 3 ratings of controls was off by more than 1 point." in text(found)
 
 
 @pytest.mark.parametrize(("stop", "kept"), [("fixed", False), ("anytime", True)])
@@ -189,7 +191,9 @@ def test_several_looks_are_told(demo: Study, stop: str, kept: bool) -> None:
     study = demo.model_copy(update={"acceptance": rule})
     assert "Verdicts were reached" not in text(small(study, looks=looks[:1]))
     told = text(small(study, looks=looks))
-    assert "reached 2 times, on ratings or by rules that had changed: first on 34 ratings (2026-02-01), last on" in told
+    assert (
+        "reached 2 times, on different ratings or by different rules: first on 34 ratings (2026-02-01), last on" in told
+    )
     assert "last on 1,200 (2026-02-03)." in told
     assert ("do not hold for several" not in told) == kept
 
@@ -202,7 +206,7 @@ def test_when_rules_were_fixed_is_told_and_how_often_they_changed(demo: Study) -
     assert "rules were fixed" not in text(small(demo))
     told = text(small(demo, rules=[fixed]))
     assert "fixed on 2025-12-01 at 00:00 UTC, before the first rating" in told and "amended" not in told
-    assert "They were amended 2 times after it." in text(small(demo, rules=[fixed, *later]))
+    assert "The rules were amended 2 times after the first rating." in text(small(demo, rules=[fixed, *later]))
 
 
 def test_the_generator_is_told_as_it_was(demo: Study) -> None:

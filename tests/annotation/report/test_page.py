@@ -184,7 +184,7 @@ def test_what_does_not_count_is_counted_by_reason(study: Study) -> None:
     assert raters.loc["d", kinds].to_list() == [384, 384, 0, 0, 0]
     assert raters.loc["e", kinds].to_list() == [384, 0, 384, 0, 0]
     assert raters.loc["f", kinds].to_list() == [0, 0, 0, 384, 0]
-    assert "count (384 ratings came later); 192 of 192 pairs have ratings from that many." in page.words
+    assert "count (384 ratings came later); 192 of 192 pairs have ratings from that many raters." in page.words
 
 
 def test_without_any_rating_that_counts_there_is_still_a_report(study: Study) -> None:
@@ -204,7 +204,7 @@ def test_simulated_ratings_are_called_so_above_all_else(study: Study) -> None:
     accept(study)
     page = Reader(write_report(study))
     assert page.words.index(SIMULATED) < page.words.index("This report")
-    assert "those of 3 simulated raters" in page.words
+    assert "given by 3 simulated raters" in page.words
 
 
 def test_an_amended_study_says_so_at_the_top_and_among_the_rules(study: Study) -> None:
@@ -217,7 +217,7 @@ def test_an_amended_study_says_so_at_the_top_and_among_the_rules(study: Study) -
     accept(study)
     before = Reader(write_report(study))
     assert "The rules were fixed on 2025-01-01 at 00:00 UTC, before the first rating" in before.words
-    assert "They were not changed after the first rating." in before.words and table(study, "amendments").empty
+    assert "The rules were not changed after the first rating." in before.words and table(study, "amendments").empty
 
     amended = study.model_copy(update={"acceptance": AcceptanceSpec(threshold=2.0)})
     accept(amended, SCRIPT)
@@ -227,7 +227,7 @@ def test_an_amended_study_says_so_at_the_top_and_among_the_rules(study: Study) -
     row = table(study, "amendments").to_dict("records")[0]
     assert row["changes"] == "acceptance.threshold 3.0, now 2.0"
     assert table(study, "rules").set_index("rule").loc["acceptance.threshold", "value"] == "2.0"
-    assert "They were amended once after it." in page.words
+    assert "The rules were amended once after the first rating." in page.words
 
 
 def test_what_no_longer_follows_is_refused_in_one_line(study: Study) -> None:
@@ -236,7 +236,7 @@ def test_what_no_longer_follows_is_refused_in_one_line(study: Study) -> None:
     accept(study)
     stricter = study.model_copy(update={"quality": QualitySpec(within=0)})
     with pytest.raises(
-        StudyError, match=r"changed after the first rating .*: quality.within 1, now 0; undo it, or run"
+        StudyError, match=r"changed after the first rating .*: quality.within 1, now 0; undo this, or run"
     ):
         read_material(Evidence.open(stricter))
     decide(study, "a", exclude=True, reason="fails controls")

@@ -336,5 +336,8 @@ def test_a_sample_with_fewer_usable_outputs_than_a_verdict_needs_says_so(
     told = capsys.readouterr().out
     drawn = sum(pair.transformation == "paraphrasing" for pair in CampaignRecords.open(generated).pairs)
     assert 0 < drawn <= 19
-    assert f"no answers can decide Paraphrasing (en) {drawn} of 20" in told and "--again` asks for failed" in told
+    assert (
+        f"for a verdict (acceptance.min_pairs): Paraphrasing (en) {drawn} of 20" in told
+        and "--again` asks for failed" in told
+    )
     assert f"8 verdicts by acceptance.scope language, on {drawn} to 48 pairs each (20 are needed)" in told

@@ -278,7 +278,7 @@ def test_pay_recruitment_and_consent_of_a_live_crowd_are_on_record(variant: Call
     live = {**vars(material), "ratings": rated, "counting": rated, "crowd": [crowd_summary("prolific", "live")]}
     facts = facts_of(CampaignMaterial(**live))
     assert facts["payment"].by == "records" and "was paid $24.50 an hour" in facts["payment"].text
-    assert "By Prolific, of workers with more than 95% of their tasks approved" in facts["recruitment"].text
+    assert "By Prolific, among workers with more than 95% of their tasks approved" in facts["recruitment"].text
     assert facts["consent"].text.endswith("You may stop at any time.")
     chosen = answers_of(CampaignMaterial(**live))
     assert (
@@ -400,7 +400,7 @@ def test_the_command_says_how_much_is_answered_and_what_would_answer_more(
 
 
 def test_tasks_that_people_do_have_a_report_of_their_own(tmp_path: Path) -> None:
-    with pytest.raises(StudyError, match="sheets are about ratings"):
+    with pytest.raises(StudyError, match="sheets describe ratings"):
         write_sheets(load_study(ROOT / "studies" / "human.yaml", tmp_path))
 
 

@@ -201,7 +201,7 @@ def test_tables_show_agreement_in_numbers_and_words() -> None:
     groups = table_two(long([(5, 4), (4, 4)]), DESIGN, 1)  # alpha and kappa of one axis, one pool and overall lack
     assert "kappa: no two raters share 5 pairs" in agreement_text(groups[:1])
     many = agreement_text(groups)
-    assert many.endswith("\n6 numbers, or their intervals, are undefined: the reasons are in agreement.json.")
+    assert many.endswith("\n6 numbers or their intervals are undefined; agreement.json has the reasons.")
 
 
 def test_skewed_ratings_of_nobody_are_called_nothing_good() -> None:

@@ -347,18 +347,18 @@ def test_nobody_waits_for_what_cannot_decide(generated: Study) -> None:
     assert rows.loc["paraphrasing", "verdict"] == "no verdict, and will be: 19 of 20 at most"
     others = int(rows["open"].drop("paraphrasing").sum())
     assert rows["open"]["paraphrasing"] > 0 and following.startswith(f"wait for {others} answers")
-    (warning,) = [line for line in status.warnings if line.startswith("no answers can decide")]
-    assert "Paraphrasing (en) 19 of 20: so many pairs can count" in warning and "--extend" in warning
+    (warning,) = [line for line in status.warnings if line.startswith("too few pairs can ever count")]
+    assert "for a verdict (acceptance.min_pairs): Paraphrasing (en) 19 of 20. Add" in warning and "--extend" in warning
 
     small = judged_by(generated, min_pairs=49)  # more than both translations have together
     status, following = at(small)
-    assert following.startswith("no answers can decide") and "and 4 more" in following
+    assert following.startswith("too few pairs can ever count") and "and 4 more" in following
     assert "wait for" not in following and status.progress["verdict"].str.contains("at most").all()
 
     accept(generated)
     headlines = headline(read_status(Evidence.open(generated), NOW), CampaignRecords.open(generated).verdicts)
     assert "undecided: Paraphrasing" in headlines[0]
-    assert "no answers can decide Paraphrasing (en) 19 of 20" in headlines[2] and "wait for" not in headlines[2]
+    assert "(acceptance.min_pairs): Paraphrasing (en) 19 of 20" in headlines[2] and "wait for" not in headlines[2]
 
 
 def test_from_ratings_to_scores(generated: Study) -> None:
@@ -411,7 +411,7 @@ def test_from_ratings_to_scores(generated: Study) -> None:
     status, following = at(generated)
     assert states(status) == "+ + + + + ! ! !" and following.startswith("wait for 192 answers")
     assert status.stages["verdicts"].note == (
-        "ratings.parquet and the list of raters whom people keep changed after the verdicts were reached"
+        "ratings.parquet and the list of kept raters changed after the verdicts were reached"
     )
     assert status.raters.set_index("rater_id").loc["a", "excluded"]
     assert status.progress["excluded"].eq(24).all() and status.progress["counting"].eq(48).all()

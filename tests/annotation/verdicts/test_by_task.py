@@ -57,7 +57,8 @@ def test_answers_are_told_by_task_and_name(tmp_path: Path) -> None:
     assert set(found["number"]) == {"share"} and set(found["level"]) == {"pool"}
     assert found.groupby("name")["n_ratings"].first().to_dict() == {"classes": 8, "groups": 8, "search": 12}
     together = found[found["low"].isna()].groupby("name")["reason"].unique().str[0].to_dict()
-    assert together == {"groups": "groups are taken together", "search": "candidates are taken together"}
+    why = "are combined, so no interval is computed"
+    assert together == {"groups": f"groups {why}", "search": f"candidates {why}"}
 
     rests_on = dict.fromkeys(("pairs_sha256", "ratings_sha256", "rule_id"), "")
     judged = verdicts(pairs, ratings, design, rests_on, None)
@@ -78,4 +79,4 @@ def test_answers_are_told_by_task_and_name(tmp_path: Path) -> None:
 
     told = other_questions(rubric, (), read_tasks(study))
     assert len(told) == 3 and "asked for a group or cannot_tell." in told[1]
-    assert told[2].endswith("asked for 0, 1, 2, 3 or cannot_tell, of each candidate.")
+    assert told[2].endswith("asked for 0, 1, 2, 3 or cannot_tell, for each candidate.")

@@ -78,13 +78,13 @@ def test_raters_who_failed_every_control_are_said_beside_accepted(generated: Stu
     fixed_in_2025(study)
     verdicts = accept(study).verdicts
     assert {one.decision for one in verdicts} == {"accepted"} and all(one.probability > 0.99 for one in verdicts)
-    assert "Not looked at: whether raters pass the controls" in verdict_text(verdicts)
+    assert "Not checked: whether raters pass the controls" in verdict_text(verdicts)
     signs, controls, *others = doubts(study, verdicts)
     assert signs.startswith("3 of 3 raters whose answers count show signs of careless answers (controls 3, too fast 3")
-    assert "100% of the ratings that count are theirs; about 3 of them nobody decided" in signs
+    assert "100% of the ratings that count are theirs; nobody has decided about 3 of them" in signs
     negative = [pair for pair in CampaignRecords.open(study).controls if pair.control == "negative"]
     assert negative and controls.endswith("to controls are off by more than 1 point (excluded raters left out)")
-    assert any(line.startswith("alpha is below 0.2 where AC2 is 0.4 or more: ") for line in others)
+    assert any(line.startswith("alpha is below 0.2 although AC2 is 0.4 or more: ") for line in others)
 
 
 def test_who_is_careful_raises_no_doubt_and_who_was_kept_is_decided_about(generated: Study) -> None:
@@ -94,9 +94,9 @@ def test_who_is_careful_raises_no_doubt_and_who_was_kept_is_decided_about(genera
     verdicts = accept(study).verdicts
     first = doubts(study, verdicts)[0]
     assert first.startswith("1 of 3 raters whose answers count") and "; 33% of the ratings that count are" in first
-    assert first.endswith(f"about 1 of them nobody decided (`{study.command('annotation review')}`)")
+    assert first.endswith(f"nobody has decided about 1 of them (`{study.command('annotation review')}`)")
     decide(study, "a", exclude=False, reason="asked: means it")
-    assert "nobody decided" not in doubts(study, verdicts)[0]
+    assert "nobody has decided" not in doubts(study, verdicts)[0]
     decide(study, "a", exclude=True, reason="failed controls")
     verdicts = accept(study).verdicts
     assert not any("signs" in line or "controls" in line for line in doubts(study, verdicts))
@@ -126,7 +126,7 @@ def test_open_answers_thin_samples_and_close_calls_are_said(generated: Study) ->
     close = one.model_copy(update={"decision": "accepted", "probability": 0.62, "n_pairs": 11})
     found = doubts(generated, [close])
     assert "decided on fewer than 20 pairs, or on less than half of those drawn: Paraphrasing (en) (11 of 24)" in found
-    assert "other pairs might well have turned 1 verdict: Paraphrasing (en) (accepted, P 0.62)" in found
+    assert "other pairs could easily have changed 1 verdict: Paraphrasing (en) (accepted, P 0.62)" in found
     for verdicts_alike, end in ((6, "(accepted, P 0.62)"), (7, "; and 2 more")):  # one more is named in as few words
         assert any(line.endswith(end) for line in doubts(generated, [close] * verdicts_alike))
     # A median has no P: what one rule alone would turn is told all the same; what only all would turn is not known.
@@ -134,7 +134,7 @@ def test_open_answers_thin_samples_and_close_calls_are_said(generated: Study) ->
     rules = close.model_copy(update={"probability": math.nan, "probabilities": sure})
     for decision, combine, p in (("accepted", "all", "0.62"), ("rejected", "any", "0.99")):
         found = doubts(generated, [rules.model_copy(update={"decision": decision, "combine": combine})])
-        assert f"other pairs might well have turned 1 verdict: Paraphrasing (en) ({decision}, P {p})" in found
+        assert f"other pairs could easily have changed 1 verdict: Paraphrasing (en) ({decision}, P {p})" in found
     for decision, combine in (("rejected", "all"), ("accepted", "any")):
         found = doubts(generated, [rules.model_copy(update={"decision": decision, "combine": combine})])
         assert not any("turned" in line for line in found)
@@ -229,5 +229,5 @@ def test_the_last_lines_of_accept_are_what_is_doubtful(generated: Study) -> None
     assert done.returncode == 0, done.stderr
     verdicts, _, last = done.stdout.partition("\nDoubtful:\n")
     assert f"`plumbline review {shlex.join(options)}`" in last
-    assert "undecided" in verdicts and last.startswith("- raters to look at before 8 verdicts can be decided")
+    assert "undecided" in verdicts and last.startswith("- review raters before 8 verdicts can be decided")
     assert "\n- 4 of 4 raters whose answers count show signs" in last

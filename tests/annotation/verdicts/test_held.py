@@ -53,7 +53,7 @@ def test_raters_who_read_nothing_decide_nothing(clicked: Study) -> None:
     assert found[0].reasons[-1].startswith("the rule alone: accepted (mean quality 4.50, fluency 4.50")
     late, look, *_ = doubts(clicked, found)
     assert late.startswith("the rules were fixed on ")  # the ratings are made, of a day before
-    assert look.startswith("raters to look at before 8 verdicts can be decided (")
+    assert look.startswith("review raters before 8 verdicts can be decided (")
     assert look.endswith("run it with `--exclude` or `--keep a b c --reason WHY`")
     step = next_step(read_status(Evidence.open(clicked), NOW), clicked.arguments)
     assert step.startswith(f"plumbline review {clicked.arguments}, then the same with --exclude a b c or")
@@ -72,7 +72,7 @@ def test_a_person_who_keeps_the_raters_ends_it_until_they_answer_more(generated:
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert "a, b, c, d are kept: watched them work; run `" in done.stdout
-    with pytest.raises(DataError, match="the list of raters whom people keep changed after the verdicts were reached"):
+    with pytest.raises(DataError, match="the list of kept raters changed after the verdicts were reached"):
         refuse_stale(CampaignRecords.open(generated), found)
     looked_at = accept(generated).verdicts
     assert {one.decision for one in looked_at} == {"accepted"} and not any(one.to_look_at for one in looked_at)

@@ -72,7 +72,7 @@ def test_rules_may_change_before_the_first_rating_and_not_after(generated: Study
     with pytest.raises(StudyError, match="--amend: say why the rules changed"):
         accept(with_threshold(generated, 2.0), " ")
     more = lower.model_copy(update={"raters": lower.raters.model_copy(update={"per_pair": 3})})
-    with pytest.raises(StudyError, match=r"raters.per_pair 4, now 3; undo it, or give the new study another name"):
+    with pytest.raises(StudyError, match=r"raters.per_pair 4, now 3; undo this, or give the new study another name"):
         accept(more, "there are no more raters")
 
 

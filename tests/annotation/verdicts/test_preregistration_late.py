@@ -103,12 +103,12 @@ def test_ratings_imported_after_the_rules_into_a_campaign_that_never_offered_the
     """Who fixes rules first and imports then, with times from the future of those rules, is no better."""
     second = taken_in({**COLUMNS, "time": "time"}, offered=False)
     fixed_in_2025(second)
-    says(accept(second), "late", "ratings were imported from files, and this campaign never offered the sample")
+    says(accept(second), "late", "ratings were imported from files into a campaign that never offered the sample")
 
 
 def test_without_times_nobody_can_know(taken_in: Callable[..., Study]) -> None:
     second = taken_in(COLUMNS, offered=True)
-    says(accept(second), "unknown", "from a file without times: whether they were given before it cannot be known")
+    says(accept(second), "unknown", "from a file without times, so they may be older than the rules")
 
 
 def test_a_form_with_times_beside_the_same_campaign_is_as_good_as_the_server(taken_in: Callable[..., Study]) -> None:
@@ -150,7 +150,7 @@ def test_a_verdict_that_hides_it_is_refused(generated: Study) -> None:
     hidden = [one.model_copy(update={"rules_fixed": ""}) for one in CampaignRecords.open(study).verdicts]
     write_json(study.folder / "verdicts.json", hidden)
     assert "rules_fixed" not in (study.folder / "verdicts.json").read_text(encoding="utf-8")  # as before there was it
-    with pytest.raises(DataError, match="says rules fixed nothing, its ratings say late"):
+    with pytest.raises(DataError, match="says rules fixed nothing, but its ratings give late"):
         refuse_edited(Evidence.read(study), CampaignRecords.open(study).verdicts)
 
 

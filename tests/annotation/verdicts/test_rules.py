@@ -171,7 +171,7 @@ def test_each_rule_has_its_probability() -> None:
     assert least.probability == pytest.approx(summarise(THREE, "quality", Design(), None).probability)
     assert odd.probability == pytest.approx(stats.t.cdf(0.1 / math.sqrt(0.24 / 3), 2))
     assert rare.probability == pytest.approx(1 - odd.probability)
-    assert math.isnan(median.probability) and median.reason.endswith("order statistics, without a P")
+    assert math.isnan(median.probability) and median.reason.endswith("order statistics, which give no P")
     assert math.isnan(none.probability) and none.reason.startswith("no share lies beyond 0 or 1")
 
 

@@ -219,7 +219,7 @@ def test_a_decision_whose_interval_does_not_hold_its_mean_is_a_bug() -> None:
     rule = AcceptanceSpec(rule="lower_bound", min_pairs=2)
     quality, fluency = found.questions
     for changed in ({"low": 3.5, "mean": 2.95}, {"high": 2.0}):
-        with pytest.raises(RuntimeError, match="interval of quality .* does not hold its own mean"):
+        with pytest.raises(RuntimeError, match="interval of quality .* does not contain its own mean"):
             decide([quality.model_copy(update=changed), fluency], 4, rule)
 
 

@@ -204,7 +204,10 @@ def test_whatever_was_edited_is_named(bundle: Path, edited: Edit) -> None:
     decision = {"rater_id": rater, "exclude": True, "reason": "hasty", "signs": []}
     excluded = json.dumps([decision | {"decided_at": "2026-11-22T12:00:00Z"}]).encode()
     changes: dict[str, tuple[Callable[[bytes], bytes], str]] = {
-        "verdicts.json": (with_json(accepted_more), "translation in English says rejected, its ratings say accepted"),
+        "verdicts.json": (
+            with_json(accepted_more),
+            "translation in English says rejected, but its ratings give accepted",
+        ),
         "ratings.parquet": (with_rows(lower), "pair_means.parquet does not follow from the ratings: pair "),
         "outputs/paraphrasing/1337.parquet": (with_rows(other_rated(seen.pairs)), "was edited: the output of pair "),
         "texts/sample_sts.parquet": (with_rows(lambda f: f.assign(text="A")), "the text 'A' does not match its hash"),
@@ -275,7 +278,7 @@ def test_inspect_says_what_is_in_it_and_fails_on_what_is_wrong(bundle: Path, edi
     assert "SIMULATED" in done.stdout and "apache-2.0" in done.stdout and "signature: not checked" in done.stdout
     assert "match the values computed again from the ratings" in done.stdout
     done = here("evaluation.bundle", "inspect", str(edited({"verdicts.json": with_json(accepted_more)})))
-    assert done.returncode == 2 and "says rejected, its ratings say accepted" in done.stdout
+    assert done.returncode == 2 and "says rejected, but its ratings give accepted" in done.stdout
     assert done.stderr.strip().splitlines()[-1].startswith("error: ")
     done = here("evaluation.bundle", "inspect", str(bundle), "--key", "RWQ")
     assert done.returncode == 2 and "is not signed" in done.stderr

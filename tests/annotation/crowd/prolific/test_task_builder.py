@@ -289,7 +289,7 @@ def test_questions_of_all_kinds_but_orders_and_sliders_are_answered_collected_ju
     step(lambda campaign: judging.approve(campaign, [work]))
     assert site.submissions[work]["status"] == "APPROVED" and accept(study).verdicts
     said = " ".join(paragraphs(read_material(Evidence.open(study))))
-    assert "on Prolific's own page (Task Builder) and not on this study's rating page" in said
+    assert "on Prolific's own page (Task Builder), which looks different from this study's rating page" in said
 
 
 def _said(texts: list[str], item: dict[str, Any]) -> object:
