@@ -274,4 +274,4 @@ def with_refused(scored: bool) -> bool:
     if not scored:
         return False
     with st.sidebar:
-        return st.toggle("With what no verdict accepts", key="refused", bind="query-params")
+        return st.toggle("Include scores that no verdict accepts", key="refused", bind="query-params")

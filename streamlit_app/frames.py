@@ -24,7 +24,7 @@ from plumbline.study.subject import ItemNames
 if TYPE_CHECKING:
     from pandas.io.formats.style import Styler
 
-# A mark, a word and a tint (light enough, or deep enough, to be read on a light and a dark page): never colour alone.
+# A mark, a word and a tint that can be read on a light and on a dark page: never colour alone.
 DECISIONS = {"accepted": "✔ accepted", "rejected": "✘ rejected", "undecided": "? undecided"}
 STATES = {"done": "✔ done", "stale": "⚠ stale", "under way": "… running", "not yet": "– not yet"}
 _TINTS = {"accepted": f"{GAIN}40", "rejected": f"{LOSS}66", "undecided": "#99999940"}
@@ -32,26 +32,26 @@ _TINTS = {"accepted": f"{GAIN}40", "rejected": f"{LOSS}66", "undecided": "#99999
 
 _STAGES = {
     "texts": "the data sets' distinct texts",
-    "transformations": "what the generator made of them",
+    "transformations": "the generator's outputs for these texts",
     "sample": "pairs of original and transformed text, drawn for raters",
-    "published": "the pairs are in Argilla, where raters see them",
-    "collected": "their answers are here",
+    "published": "the pairs in Argilla, where raters see them",
+    "collected": "raters' answers, fetched into the study",
     "verdicts": "which transformations people accept",
-    "report": "the campaign as a page to read",
-    "scores": "models on original and on accepted transformed texts",
+    "report": "a page on the campaign",
+    "scores": "models' scores on original and on accepted transformed texts",
 }
-# Of another subject than pairs.
+# For a subject other than pairs.
 _OF_ITEMS = _STAGES | {
-    "texts": "what the study's files or data sets hold",
-    "sample": "what was drawn for raters",
-    "published": "the sample is in Argilla, where raters see it",
+    "texts": "the texts in the study's files or data sets",
+    "sample": "the items drawn for raters",
+    "published": "the sample in Argilla, where raters see it",
     "verdicts": "which groups people accept",
-    PEOPLE_REPORT: "people and models on the same items, as a page to read",
+    PEOPLE_REPORT: "a page on people and models on the same items",
 }
 
 
 def stage_frame(stages: Mapping[str, Stage], *, items: bool = False) -> pd.DataFrame:
-    """The flow: a row a stage that the study has; `items` is whether raters see another subject than pairs."""
+    """Return the study's stages, a row each; `items`: the subject is not pairs."""
     meanings = _OF_ITEMS if items else _STAGES
     rows = [
         {

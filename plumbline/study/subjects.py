@@ -1,4 +1,4 @@
-"""What people judge: a class for each kind of subject, with all in which they differ, in one registry (`SUBJECTS`).
+"""The kinds of subject that people judge: a class for each, with all differences, in one registry (`SUBJECTS`).
 
 A study's is `Study.judging`. A new kind of subject is a model in the study file, a class here, and a reader of its
 items (`annotation.subjects.READERS`).
@@ -85,7 +85,7 @@ class Subject:
     def units(self, datasets: Sequence[DatasetSpec], keys: Collection[str]) -> Mapping[str, VerdictUnit]:
         """Return the units that get a verdict, by name. Raises ValueError for useless keys of a study (`keys`)."""
         if unused := [name for name in _OF_TRANSFORMATIONS if name in keys and name not in self.takes]:
-            raise ValueError(f"{unused[0]}: with subject {self.kind} nothing is transformed; take it out")
+            raise ValueError(f"{unused[0]}: subject {self.kind} transforms no texts; take it out")
         return self._units(datasets, keys)
 
     def _units(self, datasets: Sequence[DatasetSpec], keys: Collection[str]) -> Mapping[str, VerdictUnit]:
@@ -168,7 +168,7 @@ class TextSubject(_RowSubject):
 
     def _units(self, datasets: Sequence[DatasetSpec], keys: Collection[str]) -> Mapping[str, VerdictUnit]:
         if datasets:
-            raise ValueError("datasets: the texts of subject.path are judged, and no data set's; take it out")
+            raise ValueError("datasets: subject texts judges the texts of subject.path alone; take it out")
         return super()._units(datasets, keys)
 
 
@@ -186,7 +186,7 @@ class WordingSubject(_RowSubject):
 
     def _units(self, datasets: Sequence[DatasetSpec], keys: Collection[str]) -> Mapping[str, VerdictUnit]:
         if self.spec.contexts and "generator" not in keys:
-            raise ValueError("generator: Field required: subject.contexts ask one; add it, or write `contexts: []`")
+            raise ValueError("generator: Field required: subject.contexts needs one; add it, or write `contexts: []`")
         names = [dataset.name for dataset in datasets]
         if strange := [name for name in self.spec.descriptions if name not in names]:
             raise ValueError(f"subject.descriptions: no data set {strange[0]!r}; {nearest(strange[0], names)}")
@@ -194,7 +194,7 @@ class WordingSubject(_RowSubject):
 
 
 class ItemSubject(Subject):
-    """Items of data sets, as their tasks have them."""
+    """Items of data sets, in the form of their tasks."""
 
     kind = "items"
     names = ItemNames("group", "item")
@@ -204,8 +204,8 @@ class ItemSubject(Subject):
         for dataset in datasets:
             if not re.fullmatch(NAME, dataset.name) or dataset.name == self.kind:
                 raise ValueError(
-                    f"datasets: {dataset.name!r} is judged under its name, which has small letters, digits, - and _"
-                    " alone and is not 'items'; give it a `name`"
+                    f"datasets: {dataset.name!r}: with subject items the name must be small letters, digits, - and _,"
+                    " and not 'items'; give it a `name`"
                 )
         return {dataset.name: ItemGroup(name=dataset.name, axis=self.kind) for dataset in datasets}
 

@@ -237,7 +237,7 @@ class ReportReader(ScoreReader):
         figures.pop("distribution")
         cells = analysis.distribution[analysis.distribution["cv"].notna() & analysis.distribution["model"].isin(models)]
         if "variation" in figures:
-            figures["variation"] = figure(wording_charts.variation_dots(cells), "A point a task; line: the median")
+            figures["variation"] = figure(wording_charts.variation_dots(cells), "Points: tasks; line: the median")
         return ReportParts(
             wording_page.headline(analysis),
             tuple(wording_page.doubts(analysis)),

@@ -196,12 +196,12 @@ FIRST = rows()[0]
 BAD: list[tuple[str, dict[str, Any], str]] = [
     ("a column that is not there", {"subject": {"context": {"talk": "chat"}}}, "no column 'chat'; "),
     ("a group's name", {"subject": {"groups": ["A B"]}}, "subject.groups.0: takes a small"),
-    ("no list of groups", {"subject": {"groups": "human"}}, "subject.groups: is no list; write one, such as [a, b]"),
+    ("no list of groups", {"subject": {"groups": "human"}}, "subject.groups: is not a list; write one, such as [a, b]"),
     ("a group twice", {"subject": {"groups": ["human", "human"]}}, "subject: group 'human' appears twice"),
     ("a group of no row", {"subject": {"groups": ["human", "machine", "third"]}}, "has no text of the group 'third'"),
     ("a row of no group", {"own": [*rows(), {**FIRST, "from": "robot"}]}, "row 23, field 'from': no group is called"),
     ("several groups, no column", {"subject": {"group": ""}}, "subject: has several groups; name the column"),
-    ("the text twice", {"subject": {"context": {"text": "talk"}}}, "context: the field 'text' is the text itself"),
+    ("the text twice", {"subject": {"context": {"text": "talk"}}}, "context: 'text' is the field of the text itself"),
     ("a column twice", {"subject": {"context": {"talk": "prompt"}}}, "subject: column 'prompt' appears twice"),
     ("an unknown language", {"subject": {"language": "klingon"}}, "subject.language: "),
     ("a row's language", {"own": [*rows(), {**FIRST, "language": "xx"}]}, "row 23, field 'language': "),
@@ -260,7 +260,7 @@ STS = {"name": "sample_sts", "task": "sts", "path": "demo/pairs.csv", "language"
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"datasets": [{**STS, "name": "STS12"}]}, "datasets: 'STS12' is judged under its name"),
+        ({"datasets": [{**STS, "name": "STS12"}]}, "datasets: 'STS12': with subject items the name must be"),
         (
             {"datasets": [{**STS, "task": "clustering", "path": "demo/requests.csv", "columns": {"label": "intent"}}]},
             "explains no pool 'items', which the study's subject needs",

@@ -51,7 +51,7 @@ SECTIONS = {
         "Verdicts",
         "What is doubtful",
         "What was evaluated",
-        "How it stands",
+        "Progress",
         "Rules and looks at results",
     ],
     "drift": ["Lexical/Stylistic", "Length", "Language", "All texts, rated or not"],
@@ -173,7 +173,7 @@ def test_an_empty_study_says_what_to_run(page: Open, tmp_path: Path, view: str) 
     assert boxes(shown, "cannot be shown") == 0
     assert boxes(shown, "Not there yet") == (view != "overview")  # once a page; the first one has the table of stages
     assert [heading.value for heading in shown.header] == (
-        ["In short", "How it stands", "Rules and looks at results"] if view == "overview" else []
+        ["In short", "Progress", "Rules and looks at results"] if view == "overview" else []
     )
     assert commands(shown)
     assert all(command.endswith(options) for command in commands(shown))
@@ -752,6 +752,8 @@ def test_names_are_on_a_page_of_their_own_that_must_be_asked_for(
     others = page(*where, "--names", "--data", home.path, view="campaign")
     assert "Marguerite" not in "".join(frame.value.to_string() for frame in others.dataframe) + texts(others)
     unnamed = page(*where, "--data", home.path, view="people")  # no such page: the first one
-    assert "Names stand here" not in captions(unnamed) and "Overview" in [title.value for title in unnamed.title]
+    assert "Names appear on this page" not in captions(unnamed) and "Overview" in [
+        title.value for title in unnamed.title
+    ]
     address[0] = "0.0.0.0"  # noqa: S104 (told apart, not bound)
     assert "open to others" in texts(page(*where, "--names", "--data", home.path, view="people"))
