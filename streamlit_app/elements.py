@@ -39,9 +39,9 @@ _LONG = 15  # rows, above which a table scrolls
 
 
 def sections(*draws: Callable[[], None], not_yet: bool = True) -> None:
-    """The parts of a page: each reads what it shows, and writes its `heading` when it has something to show.
+    """Draw the parts of a page: each reads its content, and writes its `heading` if it has any.
 
-    What keeps one from being drawn is said in its place, once for all parts, and the others go on. Of records that no
+    An error in one is shown in its place, once for all parts, and the others go on. Of records that no
     stage has written yet the first that is missing is named (unless `not_yet` is False): the rest come after it.
     """
     said_lines = set() if not_yet else {NotYetError.__name__}
@@ -122,7 +122,7 @@ class _RawChart:
         self.chart = chart
 
     def to_dict(self) -> dict[str, Any]:
-        """Its specification, with legends that fit a phone."""
+        """Return the specification, with legends that fit a phone."""
         specification = self.chart.to_dict(validate=False)
         names = max(map(len, _row_names(specification)), default=0)
         _narrow_legends(specification, min(_ROOM, _LETTERS - names))

@@ -1,6 +1,6 @@
 """One pair with every rating and comment, in a dialog that a click on a point or a tick in a table opens.
 
-The open pair stands in the page's address, so that who is sent the address sees it too.
+The page's address names the open pair, so that it opens for others too.
 """
 
 from __future__ import annotations

@@ -155,7 +155,7 @@ class DatasetSpec(StudyPart):
         return self
 
     def _dumped(self, written: dict[str, Any], info: SerializationInfo) -> dict[str, Any]:
-        """As records of before two kinds of data sets became one have it: what the kind has, of a file with `rows`."""
+        """Return the dump in its earlier form (the keys of its kind, a file's `rows`), so that hashes stay."""
         fields = super()._dumped(written, info)
         if self.mteb:
             return fields
@@ -166,7 +166,7 @@ class DatasetSpec(StudyPart):
 
     @property
     def rows(self) -> Literal["test", "all"]:
-        """Of a file which rows are scored."""
+        """The rows of a file to score."""
         return "all" if self.split == "all" else "test"
 
     @property

@@ -307,17 +307,17 @@ class _Rater(StudyPart):
 
     @property
     def kind(self) -> str:
-        """Of its engine."""
+        """The kind of its engine."""
         return self.engine.kind
 
     @property
     def model(self) -> str:
-        """Of its engine."""
+        """The model of its engine."""
         return self.engine.model
 
     @property
     def revision(self) -> str:
-        """Of its engine."""
+        """The revision of its engine."""
         return self.engine.revision
 
     @property

@@ -1,4 +1,4 @@
-"""Which embedding models a study evaluates, and how."""
+"""A study's embedding models, and the settings of their evaluation."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ class ModelSpec(StudyPart):
         return self
 
     def __hash__(self) -> int:
-        """Of name and revision, which differ between a study's models."""
+        """Hash name and revision, which differ between a study's models."""
         return hash((self.name, self.revision))
 
     @functools.cached_property

@@ -45,11 +45,11 @@ class VerdictUnit(StudyPart):
         KNOWN.add(self.name)
 
     def __setstate__(self, state: dict[Any, Any]) -> None:
-        """As it was in another process; note the name."""
+        """Restore the unit in another process, and note its name."""
         super().__setstate__(state)
         KNOWN.add(self.name)
 
     @property
     def pool(self) -> str:
-        """Whose ratings decide about it: its own, or those of what it is rated with."""
+        """The unit whose ratings decide about it: itself, or its `rated_with`."""
         return self.rated_with or self.name

@@ -85,7 +85,9 @@ class Subject:
     def units(self, datasets: Sequence[DatasetSpec], keys: Collection[str]) -> Mapping[str, VerdictUnit]:
         """Return the units that get a verdict, by name. Raises ValueError for useless keys of a study (`keys`)."""
         if unused := [name for name in _OF_TRANSFORMATIONS if name in keys and name not in self.takes]:
-            raise ValueError(f"{unused[0]}: subject {self.kind} transforms no texts; take it out")
+            raise ValueError(
+                f"{unused[0]}: does not apply to subject {self.kind}, which transforms nothing; take it out"
+            )
         return self._units(datasets, keys)
 
     def _units(self, datasets: Sequence[DatasetSpec], keys: Collection[str]) -> Mapping[str, VerdictUnit]:
@@ -126,7 +128,7 @@ class PairSubject(Subject):
         return dict.fromkeys(units, texts_of(datasets))
 
     def settings(self) -> dict[str, Any]:
-        """None: what is drawn from stands in other parts of the study."""
+        """Return none: other parts of the study determine the sample."""
         return {}
 
 
@@ -151,11 +153,11 @@ class _RowSubject(Subject):
 
     @property
     def fields(self) -> list[str]:
-        """The text, and what stands beside it."""
+        """The text, and the fields beside it."""
         return [TEXT, *self.spec.context]
 
     def pools(self, group: str, task: str | None) -> list[str]:
-        """One for all."""
+        """Return one pool for all groups."""
         return ["texts"]
 
 
@@ -168,7 +170,9 @@ class TextSubject(_RowSubject):
 
     def _units(self, datasets: Sequence[DatasetSpec], keys: Collection[str]) -> Mapping[str, VerdictUnit]:
         if datasets:
-            raise ValueError("datasets: subject texts judges the texts of subject.path alone; take it out")
+            raise ValueError(
+                "datasets: does not apply to subject texts, which judges the texts of subject.path; take it out"
+            )
         return super()._units(datasets, keys)
 
 
@@ -214,7 +218,7 @@ class ItemSubject(Subject):
         return {data.name: {(data.language.partition("-")[0], "")} if data.language else () for data in datasets}
 
     def pools(self, group: str, task: str | None) -> list[str]:
-        """Its own, its task's, or that of all items."""
+        """Return its own pool, its task's, and that of all items."""
         return [group, *([task] if task else []), "items"]
 
 

@@ -135,7 +135,7 @@ class Transformation(VerdictUnit):
         return self
 
     def placed(self, base: Path, file: Path | None) -> Transformation:
-        """The same, with the folder that its paths are relative to and the file that it stands in, if it has one."""
+        """Return a copy with the folder that its paths are relative to, and its file, if it has one."""
         placed = self.model_copy()
         placed._base, placed._file = base, file
         return placed
@@ -178,9 +178,9 @@ class Transformation(VerdictUnit):
         return bool(self.language) or (self.draw != "none" and self.drawn_call == max(1, len(self.calls)))
 
     def within(self, codes: Collection[str]) -> Transformation:
-        """The same, with outputs in some languages alone; one that puts texts into no other language stays as it is.
+        """Return a copy with outputs in some languages alone; one that does not translate stays as it is.
 
-        Raises StudyError where it has none of them.
+        Raises StudyError if it has none of them as a target.
         """
         if not (self.translates and self.languages):
             return self

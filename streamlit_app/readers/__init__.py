@@ -105,7 +105,7 @@ def cached(*needs: str, watches: Sequence[str] = ()) -> _Decorator:
 
 
 def shared(*needs: str, watches: Sequence[str] = ()) -> _Decorator:
-    """The same for what is large or asked for often: all callers get one object, which nobody may change."""
+    """Decorate like `cached`, for large or frequent results: all callers get one object, which nobody may change."""
     return _remembering(_originals, needs, watches)
 
 

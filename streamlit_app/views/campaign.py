@@ -48,13 +48,13 @@ READER = CampaignReader
 
 
 def draw_campaign(reader: CampaignReader) -> None:
-    """The page."""
+    """Draw the page on progress and raters."""
     sections(*(partial(part, reader) for part in (_progress, _looks, _to_read, _raters, _time, _quality, _crowd)))
     pair.open_chosen(reader)
 
 
 def _axis(reader: CampaignReader, transformation: str) -> str:
-    """Its axis, as the study has it now."""
+    """Return a transformation's axis in the study as it is now."""
     kind = reader.study.kinds.get(transformation) or EIGHT.get(transformation)
     return kind.axis if kind else "not in the study"
 
@@ -81,7 +81,7 @@ def _progress(reader: CampaignReader) -> None:
 
 
 def _looks(reader: CampaignReader) -> None:
-    """Progress of a rule by blocks, and the path of each verdict's mean over its looks."""
+    """Draw the progress of a rule by blocks, and each verdict's mean over its looks."""
     status = reader.status()
     if not status.blocks:
         return
@@ -109,7 +109,7 @@ def _looks(reader: CampaignReader) -> None:
 
 
 def _to_read(reader: CampaignReader) -> None:
-    """The pairs that a coordinator reads first; a tick opens one with all its ratings."""
+    """Draw the pairs that a coordinator reads first; a tick opens a pair with all its ratings."""
     rows = reader.to_read()
     if rows.empty:
         return
@@ -181,7 +181,7 @@ def _quality(reader: CampaignReader) -> None:
 
 
 def _crowd(reader: CampaignReader) -> None:
-    """Cost against plan, and decisions about submissions; workers have pseudonyms here too."""
+    """Draw cost against plan, and decisions about submissions; workers have pseudonyms here too."""
     crowd = reader.tables().crowd
     if not crowd:
         return
@@ -206,7 +206,7 @@ def draw_preview(reader: CampaignReader) -> None:
 
 
 def draw_people(reader: CampaignReader) -> None:
-    """The table of people, those with most left to do first."""
+    """Draw the table of people, those with most left to do first."""
     home = names_home()
     if home is None:
         raise StudyError("the dashboard was started without --names; start it again with --names to see this page")
@@ -251,7 +251,7 @@ LARGE = 64 * 2**20  # bytes of outputs, from which their errors are counted only
 
 
 def draw_texts(reader: CampaignReader) -> None:
-    """The page."""
+    """Draw the page on texts and outputs."""
     if not reader.units():
         raise NotYetError(f"the study has no outputs yet; run `{reader.study.command(COMMAND)}`")
     sections(*(partial(part, reader) for part in (_search, _errors, _lengths)))
@@ -299,7 +299,7 @@ def _named(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _whole(row: pd.Series[Any]) -> None:
-    """One text, or one output beside its original."""
+    """Draw one text, or one output beside its original."""
     if "output" not in row.index:
         st.text(f"{row['dataset']}, {row['split']}, {row['item']}, {row['field']} ({row['language']})")
         st.code(row["text"], language=None, wrap_lines=True)

@@ -46,7 +46,7 @@ ITEM_WORDS = {
 
 
 def draw_overview(reader: OverviewReader) -> None:
-    """The page."""
+    """Draw the page on the study as a whole."""
     # The table of stages names missing records, with the next step.
     room: list[st.delta_generator.DeltaGenerator] = []
     scored = (_people,) if reader.study.judging.does_tasks else (_coverage,) if reader.study.evaluation.models else ()

@@ -48,7 +48,7 @@ _COLUMNS = {
 
 
 def draw_benchmark(reader: ReportReader) -> None:
-    """The page."""
+    """Draw the page on the benchmark."""
     sections(*(partial(part, reader) for part in (_board, _agreement, _abstention, _quality)))
 
 
@@ -126,7 +126,7 @@ def draw_human(reader: ReportReader) -> None:
 
 
 def _answer(read: Callable[[], ReportParts], simulated: str) -> None:
-    """A report's sentences, below a warning where it rests on simulated answers."""
+    """Draw a report's sentences, below a warning if it rests on simulated answers."""
     report = read()
     if report.simulated and simulated:
         st.warning(simulated, icon=":material/science:")
@@ -136,7 +136,7 @@ def _answer(read: Callable[[], ReportParts], simulated: str) -> None:
 
 
 def _section(study_name: str, read: Callable[[], ReportParts], title: str, names: tuple[str, ...]) -> None:
-    """The figures and tables below a heading of the report."""
+    """Draw the figures and tables below a heading of the report."""
     report = read()
     figures = {name: report.figures[name] for name in names if name in report.figures}
     exhibits = [report.exhibits[name] for name in names if name in report.exhibits]

@@ -48,12 +48,12 @@ from streamlit_app.readers.scores import ScoreReader
 READER = ScoreReader
 
 
-FEW = 8  # models, whose data sets are shown without being asked for
+FEW = 8  # most models whose data sets are shown at once
 NAMES = 110  # pixels for models' names: half of a laptop's page, or a phone's, has to hold eight numbers beside them
 
 
 def draw_robustness(reader: ScoreReader) -> None:
-    """The page."""
+    """Draw the page on changes by transformation."""
     choices = reader.choices()
     if not choices.models:
         st.caption("No model has a score.")
@@ -83,7 +83,7 @@ def _beside(
     read: Callable[..., Exhibit],
     draw_group: Callable[[str, Exhibit], None],
 ) -> None:
-    """A figure and its table for each group of data sets that has something to show, in columns."""
+    """Draw a figure and its table for each group of data sets with results, in columns."""
     tables = {group: exhibit_of for group in groups if not (exhibit_of := read(group=group)).frame.empty}
     if not tables:
         return
@@ -145,7 +145,7 @@ def _shift_figure(reader: ScoreReader, group: str, table: Exhibit) -> None:
 
 
 def _dataset_tables(reader: ScoreReader, groups: list[str]) -> None:
-    # Many models' tables are long and take a while: they are made when they are asked for.
+    # Tables of many models are long and take a while, so they are made on demand.
     few, title = len(reader.choices().models) <= FEW, "Data sets (HTEB, Tables 17 to 21)"
     if not few:
         heading(title)
@@ -177,7 +177,7 @@ def _left_out(reader: ScoreReader) -> None:
 
 
 def draw_model(reader: ScoreReader) -> None:
-    """The page."""
+    """Draw the page on one model."""
     choices = reader.choices()
     if not choices.models:
         st.caption("No model has a score.")
@@ -264,7 +264,7 @@ def _own_ranks(reader: ScoreReader, model: str) -> None:
 
 
 def draw_rankings(reader: ScoreReader) -> None:
-    """The page."""
+    """Draw the page on rankings."""
     choices = reader.choices()
     if len(choices.models) < 2:
         st.caption(f"Ranks need two models with scores; the study has {'one' if choices.models else 'none'}.")
@@ -321,7 +321,7 @@ PANELS = 3  # beside one another, as many as the longest axis has transformation
 
 
 def draw_drift(reader: ScoreReader) -> None:
-    """The page."""
+    """Draw the page on drift and ratings."""
     options = reader.drift_choices()
     if not options.models:
         st.caption("No pair has a drift.")
@@ -360,7 +360,7 @@ def draw_drift(reader: ScoreReader) -> None:
 
 
 def _all_texts(reader: ScoreReader, model: str) -> None:
-    """The drift of all texts of the data sets, which no filter of pairs touches."""
+    """Draw the drift of all texts of the data sets; filters of pairs do not apply."""
     drifts = reader.table_of_texts(model)
     if drifts.frame.empty:
         return

@@ -1,4 +1,4 @@
-"""Verdicts and what they rest on (HTEB, Table 2), judges beside them, and what another threshold would make of them."""
+"""The page on verdicts: their ratings (HTEB, Table 2), judges, and the decisions at another threshold."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ READER = CampaignReader
 
 
 def draw_verdicts(reader: CampaignReader) -> None:
-    """The page."""
+    """Draw the page on verdicts."""
     if not reader.verdicts():
         st.caption("There are no verdicts: the sample holds no pairs.")
         return
@@ -61,7 +61,7 @@ def draw_verdicts(reader: CampaignReader) -> None:
     parts += [partial(_labels, reader), *([partial(_agreement, reader)] if names else [])]
     parts += [partial(_severity, reader, question)] if question else []
     parts.append(partial(_judges, reader))
-    if question and not reader.study.acceptance.rules:  # which have no one threshold that could be another
+    if question and not reader.study.acceptance.rules:  # rules have no single threshold to vary
         parts.append(partial(_another, ScoreReader(reader.study), rubric.scale))
     sections(*parts)
     pair.open_chosen(reader)
@@ -213,7 +213,7 @@ def _scores_at(reader: ScoreReader, scale: Sequence[float], study_threshold: flo
 
 
 def _scores(reader: ScoreReader, scale: Sequence[float], study_threshold: float) -> None:
-    """One model's scores at each threshold."""
+    """Draw one model's scores at each threshold."""
     grid = reader.scores_at(*thresholds_of(scale))
     model = choose("Model of the figure", list(grid["model"].drop_duplicates()), "model")
     mine = grid[grid["model"] == model]
@@ -231,7 +231,7 @@ def _scores(reader: ScoreReader, scale: Sequence[float], study_threshold: float)
 
 
 def _judges(reader: CampaignReader) -> None:
-    """The section."""
+    """Draw the section on judges."""
     judges = reader.judges()
     if judges is None:
         return
@@ -251,7 +251,7 @@ def _judges(reader: CampaignReader) -> None:
 
 
 def _itself(reader: CampaignReader, preferences: pd.DataFrame) -> None:
-    """Self-preference, where the study's candidates were judged too."""
+    """Draw self-preference, if the study's candidates were judged too."""
     if preferences.empty:
         return
     st.caption(

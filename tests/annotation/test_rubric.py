@@ -85,7 +85,7 @@ def test_guidelines_are_in_the_raters_language_or_in_english(demo: Study) -> Non
     [
         (("questions", 0, "points", 3), None, "question 'quality' must describe the two ends of its scale"),
         (("questions", 0, "points", 3), {"de": "drei"}, "the English wording is missing"),
-        (("guidelines", "deu"), "Leitfaden", "write the language as its code: 'de', not 'deu'"),
+        (("guidelines", "deu"), "Leitfaden", "languages are named by their code: 'deu' should be 'de'"),
         (("pools", "expansion", "questions", "beauty"), {}, "pool 'expansion' names a question 'beauty'"),
         (("pools", "expansion", "expected", "positive"), {"quality": 9}, "pool 'expansion' has a point 9"),
         (("pools", "expansion", "expected", "easy"), {"quality": 1}, "no control is called 'easy'"),

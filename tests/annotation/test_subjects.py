@@ -195,7 +195,7 @@ def test_the_sample_study_of_texts_is_drawn(tmp_path: Path) -> None:
 FIRST = rows()[0]
 BAD: list[tuple[str, dict[str, Any], str]] = [
     ("a column that is not there", {"subject": {"context": {"talk": "chat"}}}, "no column 'chat'; "),
-    ("a group's name", {"subject": {"groups": ["A B"]}}, "subject.groups.0: takes a small"),
+    ("a group's name", {"subject": {"groups": ["A B"]}}, "subject.groups.0: must be a small"),
     ("no list of groups", {"subject": {"groups": "human"}}, "subject.groups: is not a list; write one, such as [a, b]"),
     ("a group twice", {"subject": {"groups": ["human", "human"]}}, "subject: group 'human' appears twice"),
     ("a group of no row", {"subject": {"groups": ["human", "machine", "third"]}}, "has no text of the group 'third'"),
@@ -214,10 +214,10 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("no chat", {"own": [*rows(), {**FIRST, "talk": ["Hello"]}]}, "row 23, field 'talk' message 1 is not an object"),
     ("no JSON", {"own": [*rows(), {**FIRST, "talk": "Hello"}]}, "row 23, field 'talk' is no chat: it takes a"),
     ("an empty file", {"own": []}, "has no rows"),
-    ("transformations", {"transformations": ["expansion"]}, "transformations: with subject texts nothing is"),
-    ("a generator", {"generator": {"kind": "none"}}, "generator: with subject texts nothing is transformed"),
+    ("transformations", {"transformations": ["expansion"]}, "transformations: does not apply to subject texts"),
+    ("a generator", {"generator": {"kind": "none"}}, "generator: does not apply to subject texts"),
     ("error types", {"sample": {"pairs": 9, "without": ["empty"]}}, "sample.without: only outputs of transformations"),
-    ("data sets", {"datasets": [{"name": "a", "task": "sts", "path": "a.csv", "language": "en"}]}, "datasets: the"),
+    ("data sets", {"datasets": [{"name": "a", "task": "sts", "path": "a.csv", "language": "en"}]}, "datasets: does"),
     ("another kind", {"subject": {"kind": "poems"}}, "subject: "),
     ("answers to no question", {"subject": {"expected": {"labl": "right"}}}, "has no question 'labl', which subject"),
     ("no such answer", {"own": [*rows(), {**FIRST, "right": "good"}]}, "row 23, field 'right': no label is called"),

@@ -88,7 +88,7 @@ TABLES: tuple[tuple[str, str, str, Any, str], ...] = (
     ("a key twice", "sts", "t.jsonl", b'{"score": 1, "score": 2}\n', "line 1 is not JSON: key 'score' appears twice"),
     ("3,000 deep", "sts", "t.jsonl", b"[" * 3000 + b"\n", "line 1 is not JSON: nested too deep"),
     ("5,000 digits", "sts", "t.jsonl", b'{"score": ' + b"9" * 5000 + b"}\n", "a number has too many digits"),
-    ("half a character", "sts", "t.jsonl", b'{"sentence1": "\\ud800"}\n', "line 1 is not JSON: holds half a surrogate pair"),
+    ("half a character", "sts", "t.jsonl", b'{"sentence1": "\\ud800"}\n', "not JSON: holds half a surrogate pair"),
     ("an escaped null", "sts", "t.jsonl", _jsonl({**STS, "sentence1": "a\0b"}),
      "row 1, field 'sentence1' holds a null"),
     ("latin-1 lines", "sts", "t.jsonl", b'{"sentence1": "\xe9"}\n', "not UTF-8 (byte 0xe9 in line 1)"),

@@ -190,11 +190,11 @@ CALLS = {"name": "mine", "axis": "noise", "calls": [{"text": "Say: {text}"}]}
             {**CALLS, "axis": "length"},
             "axis 'length' is reserved for HTEB's own transformations, as an axis of HTEB; choose another",
         ),
-        ({**CALLS, "name": "length"}, "its name is an axis of HTEB"),
+        ({**CALLS, "name": "length"}, "its name is reserved for HTEB"),
         ({**CALLS, "axis": "mine"}, "its axis 'mine' is also a transformation's name; rename one of them"),
         ({**CALLS, "axis": "expansion"}, "its axis 'expansion' is also a transformation's name"),
         ({**CALLS, "axis": "total"}, "'total' is reserved for columns of tables; choose another name"),
-        ({**CALLS, "name": "No spaces"}, "name: takes a small letter, then"),
+        ({**CALLS, "name": "No spaces"}, "name: must be a small letter, then"),
         ({**CALLS, "axes": "x"}, "unknown key 'axes'; did you mean 'axis'?"),
         ({**CALLS, "draw": "text"}, "`draw` (text or run) and `languages` go together"),
         ({**CALLS, "draw": "run", "languages": ["de"]}, "`languages` needs at least two"),
@@ -227,7 +227,7 @@ def test_a_prompt_without_its_variable_is_refused(tmp_path: Path) -> None:
         Plan(small_study(tmp_path, transformations=[entry], generator=server(URL)))
 
     prompts("Say: {text}", "Say in {target_language}: {text}")
-    with pytest.raises(StudyError, match=r"prompt 'mine-2', of mine: lacks \{text\}"):
+    with pytest.raises(StudyError, match=r"prompt 'mine-2' of mine lacks \{text\}"):
         prompts("Say: {text}", "Say it")
     with pytest.raises(StudyError, match=r"prompt 'mine-1' of mine: unknown variable \{tone\}"):
         prompts("Say in a {tone} tone: {text}")

@@ -205,7 +205,7 @@ def test_the_sample_studys_model_is_a_recording_of_its_rule(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("more", "why"),
     [
-        ({"questions": ["groupes"]}, "judges: 'one' does 'groupes'; did you mean 'groups'"),
+        ({"questions": ["groupes"]}, "judges: 'one': no task 'groupes'; did you mean 'groups'"),
         ({"questions": ["groups", "groups"]}, r"judges\.0\.questions: question 'groups' appears twice"),
         ({"prompt": "rubric"}, r"judges\.0: unknown key 'prompt'"),
     ],

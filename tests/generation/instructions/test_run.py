@@ -242,7 +242,7 @@ def test_what_is_no_reply_is_told_from_one(answer: str, why: str) -> None:
         ({"subject": {"descriptions": {}}}, "data set 'sample_retrieval' has no description"),
         ({"subject": {"descriptions": {"sample_intens": "x"}}}, "did you mean 'sample_intents'?"),
         ({"subject": {"contexts": [], "prompts": ""}}, "contexts: no source of wordings"),
-        ({"seeds": [1]}, "seeds: with subject instructions nothing is transformed"),
+        ({"seeds": [1]}, "seeds: does not apply to subject instructions"),
         ({"subject": {"per_call": 0}}, "subject.per_call"),
     ],
 )
