@@ -56,7 +56,7 @@ def make_folder(folder: Path) -> None:
                 part.mkdir(mode=0o700, exist_ok=True)
         folder.mkdir(exist_ok=True)  # raises an error if a file has this name
     except FileNotFoundError:  # raised by /proc, which exists but takes no folders
-        raise DataError(f"{folder}: cannot make this folder; name another") from None
+        raise DataError(f"{folder}: this folder cannot be created; name another folder") from None
 
 
 def let_in(file: IO[bytes], path: Path, *, public: bool) -> None:

@@ -244,7 +244,7 @@ def limits(
     *, simulated: bool, n: int | None = None, what: str = "pairs", undecided: int = 0, late: Sequence[str] = ()
 ) -> str:
     """Return the limits of a figure as sentences for its caption; empty where there are none."""
-    sentences = [" SIMULATED ratings: it measures nothing."] if simulated else []
+    sentences = [" SIMULATED ratings: this measures nothing."] if simulated else []
     sentences += [f" {line}" for line in late]
     if n is not None and n < FEW:
         sentences.append(f" Few {what}: n = {n}.")
@@ -270,7 +270,7 @@ def filtered(label: str, options: Sequence[str], key: str, *, shown: Callable[[s
 
 
 def with_refused(scored: bool) -> bool:
-    """Ask whether to show what no verdict accepts as well; False, unasked, unless that was scored."""
+    """Draw a switch for scores that no verdict accepts, and return its state; False if there are no such scores."""
     if not scored:
         return False
     with st.sidebar:

@@ -82,8 +82,8 @@ def look_frame(looks: Sequence[Look]) -> pd.DataFrame:
 
 
 def coverage_frame(table: pd.DataFrame) -> pd.DataFrame:
-    """Numbers of scores: a row a transformation, a column a status."""
-    words = {"evaluated": "Evaluated", "included_rejected": "Included though refused", "left_out": "Left out"} | {
+    """Return the numbers of scores, a row for each transformation, a column for each status."""
+    words = {"evaluated": "Evaluated", "included_rejected": "Included, not accepted", "left_out": "Left out"} | {
         "failed": "Model failed"
     }
     statuses = [status for status in words if status in set(table["status"])]
@@ -104,7 +104,7 @@ def progress_frame(table: pd.DataFrame, called: ItemNames) -> pd.DataFrame:
         "complete": f"{items} with all raters",
         "counting": "Answers that count",
         "wanted": "Wanted",
-        "open": "Still asked for",
+        "open": "Answers still open",
         "drafts": "Drafts",
         "discarded": "Discarded",
         "surplus": "Surplus",
@@ -122,21 +122,21 @@ def rater_frame(table: pd.DataFrame) -> pd.DataFrame:
         "rater_id": "Pseudonym",
         "who": "Who",
         "answers": "Answers",
-        "open": "Can still answer",
+        "open": "Left to answer",
         "drafts": "Drafts",
         "discarded": "Discarded",
         "last": "Last answer (UTC)",
-        "behind": "Behind, because of",
+        "behind": "Behind because",
         "signs": "Signs",
         "excluded": "Excluded",
-        "out": "Taken out",
+        "out": "Removed",
     }
     shown = table.assign(
         who=table["simulated"].map({True: "simulated", False: "person"}),
-        open=["" if pd.isna(n) else str(int(n)) for n in table["open"]],  # unknown where nobody is asked by name
+        open=["" if pd.isna(n) else str(int(n)) for n in table["open"]],  # unknown if the study names no raters
         last=[f"{at:%Y-%m-%d %H:%M}" if pd.notna(at) else "" for at in table["last"]],
         excluded=table["excluded"].map({True: "excluded", False: ""}),
-        out=table["out"].map({True: "taken out", False: ""}),
+        out=table["out"].map({True: "removed", False: ""}),
     )
     return shown.rename(columns=heads)[list(heads.values())]
 
@@ -202,7 +202,7 @@ def turned_frame(now: pd.DataFrame, then: pd.DataFrame, called: ItemNames) -> St
             "Language": f"{row['language']} {row['task_type']}".strip(),
             f"At {row['threshold_now']:g} (the study's)": DECISIONS[row["decision_now"]],
             f"At {row['threshold_then']:g}": DECISIONS[row["decision_then"]],
-            "Turns": "turns" if row["turned"] else "",
+            "Change": "changed" if row["turned"] else "",
         }
         for row in both.to_dict(orient="records")
     ]
@@ -244,7 +244,7 @@ def quality_frame(table: pd.DataFrame) -> Styler:
 
 
 def refusals(table: pd.DataFrame) -> list[str]:
-    """A line for each verdict of `verdict_table` that lets nothing through, with its reasons."""
+    """Return a line for each verdict of `verdict_table` that does not accept, with its reasons."""
     return [
         f"{scoped(row['transformation'], row['language'], row['task_type'])}, {row['decision']}: {row['reasons']}"
         for row in table[table["decision"] != "accepted"].to_dict(orient="records")
@@ -271,7 +271,7 @@ def error_frame(table: pd.DataFrame, by: str) -> pd.DataFrame:
     for head in heads.values():
         shown[head] = [number(value) for value in shown[head]]
     shown["language_told"] = [number(value) for value in table["language_told"]]
-    counts = {"n": "Outputs", "failed": "Failed", "unanswered": "Unanswered", "language_told": "Language told"}
+    counts = {"n": "Outputs", "failed": "Failed", "unanswered": "Unanswered", "language_told": "Language detected, %"}
     return shown.rename(columns=counts)
 
 

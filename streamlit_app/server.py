@@ -68,7 +68,7 @@ def _refuse_taken(port: int) -> None:
         try:
             trial.bind(("127.0.0.1", port))
         except OSError as error:
-            raise StudyError(f"--port {port}: {error.strerror}; name another") from None
+            raise StudyError(f"--port {port}: {error.strerror}; name another port") from None
 
 
 def read_ahead(file: str, exports: str | None) -> Thread:

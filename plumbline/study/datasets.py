@@ -173,7 +173,7 @@ class DatasetSpec(StudyPart):
     def task_type(self) -> TaskType:
         """The task of a file, which always has one. Raises ValueError for a task of mteb that leaves it to mteb."""
         if self.task is None:
-            raise ValueError(f"{self.name}: mteb sets its task")
+            raise ValueError(f"{self.name}: the study leaves its task to mteb")
         return self.task
 
 

@@ -45,7 +45,7 @@ READER = CampaignReader
 def draw_verdicts(reader: CampaignReader) -> None:
     """Draw the page on verdicts."""
     if not reader.verdicts():
-        st.caption("There are no verdicts: the sample holds no pairs.")
+        st.caption("The study has no verdicts: its sample holds no pairs.")
         return
     if stale := reader.verdicts_hold():
         complain(stale, what="These verdicts no longer hold")
@@ -90,18 +90,18 @@ def _verdicts(reader: CampaignReader, language: str) -> None:
     item = reader.study.called.item
     who, note = deciders(verdicts)
     used = (
-        f"Verdicts are what {who} decide"
+        f"Verdicts are decisions of {who}"
         if reader.study.subject
         else f"A transformation is used only if {who} accept it"
     )
     means = (
-        f" Means are over single ratings, their 95% intervals over {item}s. AC2 (Gwet's, with ordinal weights) says how"
-        " far raters agree beyond chance: 1 is always, 0 no more than chance."
+        f" Means are over single ratings, their 95% intervals over {item}s. AC2 (Gwet's, with ordinal weights)"
+        " measures agreement beyond chance: 1 is complete agreement, 0 no more than chance."
     )
     st.caption(
         f"{used}: {_rule(verdicts[0])}."
         + (means if any(rated(verdict.questions) for verdict in verdicts) else "")
-        + (" Translation and cross-translation are judged as one: both have the numbers of both." if pooled else "")
+        + (" Translation and cross-translation share their ratings and verdict." if pooled else "")
         + (f" {note}" if note else "")
         + f" {P_IS}"
         + _limits(reader)

@@ -231,7 +231,7 @@ def test_a_prompt_without_its_variable_is_refused(tmp_path: Path) -> None:
         prompts("Say: {text}", "Say it")
     with pytest.raises(StudyError, match=r"prompt 'mine-1' of mine: unknown variable \{tone\}"):
         prompts("Say in a {tone} tone: {text}")
-    with pytest.raises(StudyError, match=r"prompt 'mine-1', of mine: lacks \{target_language\}"):
+    with pytest.raises(StudyError, match=r"prompt 'mine-1' of mine lacks \{target_language\}"):
         prompts("Say: {text}", draw="text", languages=["de", "fr"])
     with pytest.raises(StudyError, match=r"transformation 'mine': no prompt whisper.yaml in "):
         Plan(small_study(tmp_path, transformations=[{**CALLS, "calls": ["whisper"]}], generator=server(URL)))

@@ -462,8 +462,8 @@ def test_another_threshold_shows_which_verdicts_turn(page: Open, finished: Path,
     shown.slider(key="threshold").set_value(5.0).run()
     assert_calm(shown)
     assert "7 of 8 verdicts would turn" in captions(shown)
-    turned = table_with(shown, "Turns")
-    assert list(turned["Turns"]) == ["turns"] * 7 + [""]
+    turned = table_with(shown, "Change")
+    assert list(turned["Change"]) == ["changed"] * 7 + [""]
     assert set(turned["At 5"]) == {"✘ rejected"}
     shown.slider(key="threshold").set_value(1.0).run()
     assert "1 of 8 verdicts would turn" in captions(shown)

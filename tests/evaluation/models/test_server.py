@@ -254,10 +254,10 @@ def test_a_prompt_that_nothing_looks_up_is_refused(tmp_path: Path) -> None:
         ({"kind": "openai", "base_url": "localhost:8000"}, "'localhost:8000' is not an address"),
         ({"kind": "openai", "base_url": "http://me:secret@host/v1"}, "contains a user"),
         ({"kind": "openai", "base_url": "http://host/v1?key=secret"}, "contains a user"),
-        ({"kind": "openai", "base_url": "http://host/v1", "path": "x"}, "a model of kind openai has no 'path'"),
+        ({"kind": "openai", "base_url": "http://host/v1", "path": "x"}, "a model of kind openai takes no 'path'"),
         (
             {"kind": "mteb", "prompts": {"query": "q"}},
-            "a model of kind mteb has no 'prompts'; it has: instruction_template, settings",
+            "a model of kind mteb takes no 'prompts'; it takes: instruction_template, settings",
         ),
         ({"base_url": "http://host/v1"}, "a model of kind sentence_transformers takes no 'base_url'"),
     ],

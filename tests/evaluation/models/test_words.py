@@ -145,7 +145,7 @@ def test_parameters_are_a_lexical_models_identity(tmp_path: Path) -> None:
     [
         (
             {"kind": "lexical", "path": "here"},
-            "a model of kind lexical has no 'path'; it has: instruction_template, settings",
+            "a model of kind lexical takes no 'path'; it takes: instruction_template, settings",
         ),
         ({"kind": "lexical", "ngrams": [5, 3]}, r"ngrams: \[5, 3\] must be the shortest and the longest n-gram"),
         ({"kind": "lexical", "ngrams": [0, 3]}, r"ngrams: \[0, 3\]"),
