@@ -75,7 +75,7 @@ def test_more_processes_than_the_database_has_connections_for_are_one_line(
     home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(URL_VARIABLE, (database.address_of(home) or "").replace("/argilla?", "/postgres?"))
-    said = "PostgreSQL takes 100 connections, too few for 9 processes.*max_connections to 193 or more"
+    said = "PostgreSQL allows 100 connections, too few for 9 processes.*max_connections to 193 or more"
     with pytest.raises(ServiceError, match=said), running(Home(tmp_path / "home"), workers=9):
         pytest.fail("it started")
 
