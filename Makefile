@@ -4,8 +4,8 @@ STUDY ?= studies/demo.yaml
 VENV := .venv
 ENGINE := .venv-vllm
 PY := $(VENV)/bin/python
-# torch's build: auto (the CPU's where one can be had), cpu, or cuda (on a GPU host). constraints/torch_build.py chooses;
-# pip reads its own settings (PIP_INDEX_URL and the like) as it always does.
+# torch's build: auto (the CPU build if available), cpu, or cuda (on a GPU host). constraints/torch_build.py chooses it;
+# pip reads its own settings (PIP_INDEX_URL and others) as usual.
 TORCH ?= auto
 
 .PHONY: help setup demo test test-all check audit format serve dashboard screenshots docs docs-build bench constraints dist browser axe postgres engine clean
@@ -16,7 +16,7 @@ help: ## list the targets
 setup: $(VENV)/.complete ## make the two environments: the platform's and the Argilla server's
 	@$(PY) -m annotation.server
 
-# Another build than the one that is there was asked for: make it anew.
+# TORCH names another build than the installed one: make the environment anew.
 ifneq ($(TORCH),auto)
 ifneq ($(TORCH),$(shell cat $(VENV)/.complete 2>/dev/null))
 .PHONY: $(VENV)/.complete
@@ -28,56 +28,56 @@ $(VENV)/.complete: pyproject.toml constraints/platform.txt constraints/no-deps.t
 		|| { echo "error: Python 3.11 to 3.13 is needed; name one: make PYTHON=python3.12 ..." >&2; exit 2; }
 	@$(PYTHON) constraints/environment.py platform --torch $(TORCH)
 
-demo: setup ## the whole flow on the sample study, with simulated raters
+demo: setup ## run the whole flow on the sample study, with simulated raters
 	@$(PY) -m plumbline demo --study $(STUDY)
 
-# Many tests start commands: their modules are compiled once, also where a container's settings say otherwise.
-test: setup browser axe postgres engine ## every test; slow proofs at small numbers
+# Many tests start commands: their modules are compiled once, even if a container's settings forbid it.
+test: setup browser axe postgres engine ## run every test; slow proofs with small numbers
 	@PYTHONDONTWRITEBYTECODE= $(PY) -m pytest -n auto --dist loadfile
 
-test-all: ## every test; slow proofs in full (docs/promises.md)
+test-all: ## run every test; slow proofs in full (docs/promises.md)
 	@PLUMBLINE_TESTS=full PYTEST_TIMEOUT=1200 $(MAKE) --no-print-directory test
 
-check: setup ## formatting, lint, types, and `make audit`
+check: setup ## check formatting, lint and types, and run `make audit`
 	@$(PY) -m ruff format --check .
 	@$(PY) -m ruff check .
 	@$(PY) -m mypy
 	@$(PYTHON) constraints/audit.py
 
-audit: ## published advisories on what constraints/*.txt pin, where a source of them can be reached
+audit: ## look for published advisories on packages in constraints/*.txt, if a source is reachable
 	@$(PYTHON) constraints/audit.py
 
-format: setup ## put the code into its form
+format: setup ## format the code
 	@$(PY) -m ruff format .
 	@$(PY) -m ruff check --fix .
 
-serve: setup ## Argilla on this machine, until Ctrl-C
+serve: setup ## run Argilla on this machine, until Ctrl-C
 	@$(PY) -m annotation serve --study $(STUDY) || [ $$? = 130 ]
 
-dashboard: setup ## the dashboard on this machine, until Ctrl-C
+dashboard: setup ## run the dashboard on this machine, until Ctrl-C
 	@$(PY) -m streamlit_app --study $(STUDY) || [ $$? = 130 ]
 
-screenshots: setup browser ## the documents' pictures, after `make demo` -> docs/images/
+screenshots: setup browser ## make the documents' pictures, after `make demo` -> docs/images/
 	@$(PY) -m benchmarks.screenshots --study $(STUDY)
 
-docs: setup ## the documentation site on this machine, until Ctrl-C
+docs: setup ## serve the documentation site on this machine, until Ctrl-C
 	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs serve --strict || [ $$? = 130 ]
 
-docs-build: setup ## the same as files -> site/; a broken link ends it
+docs-build: setup ## build the documentation site -> site/; fail on a broken link
 	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
 
-bench: setup browser engine ## benchmarks -> benchmarks/results/latest.json
+bench: setup browser engine ## run the benchmarks -> benchmarks/results/latest.json
 	@$(PY) -m benchmarks
 
 constraints: ## pin the newest versions that fit pyproject.toml (then run the tests)
 	@$(PYTHON) constraints/refresh.py
 
-dist: ## wheel and source distribution -> dist/; one commit, one checksum
+dist: ## build wheel and source distribution -> dist/; the same commit gives the same checksum
 	@$(PYTHON) -m venv --clear build/tools
 	@build/tools/bin/python -m pip --disable-pip-version-check install --quiet --no-deps -r constraints/build.txt
 	@SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) build/tools/bin/pyproject-build --no-isolation
 
-# One of Debian's packages for some tests, which are skipped without it, unless CI is set.
+# A Debian package that some tests need; without it they are skipped, unless CI is set.
 define debian
 	@{ $(1); } >/dev/null 2>&1 || { \
 		echo "installing $(2) for the tests that need it"; \
@@ -90,7 +90,7 @@ endef
 browser: # for the tests marked `browser`
 	$(call debian,command -v chromium || command -v chromium-browser,chromium)
 
-axe: setup # axe-core, by which the browser tests look for what keeps people from using a page; they say so without it
+axe: setup # axe-core, with which the browser tests check that pages are accessible; without it they print a line
 	@$(PY) -m tests.axe
 
 postgres: # for the tests on PostgreSQL

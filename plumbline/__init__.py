@@ -1,4 +1,4 @@
-"""What every stage shares: the study, its records, errors, files and statistics. No stage's work is here."""
+"""The parts that every stage shares: the study, its records, errors, files and statistics. No stage's work is here."""
 
 from __future__ import annotations
 

@@ -47,8 +47,8 @@ def _without_command(name: str) -> int:
 
 def _help() -> str:
     width = max(map(len, COMMANDS)) + 2
-    parts = ["usage: plumbline COMMAND [OPTIONS]", "Which text transformations keep their meaning: people say so, "
-             "and only what they accept is evaluated."]  # fmt: skip
+    parts = ["usage: plumbline COMMAND [OPTIONS]", "People rate whether transformed texts keep their meaning; models "
+             "are evaluated only on what people accept."]  # fmt: skip
     for title, commands in SECTIONS.items():
         parts.append("\n".join([f"{title}:", *(f"  {command.name:<{width}}{command.text}" for command in commands)]))
     parts.append(

@@ -74,7 +74,7 @@ def run(main: Callable[[], int | None]) -> None:
         if codecs.lookup(error.encoding) == codecs.lookup("utf-8") or sys.getfilesystemencoding() == "utf-8":
             raise
         name = error.object[error.start : error.end]
-        status = _complain(f"this locale allows no file names with {name!a}; set LC_ALL=C.UTF-8, then run again", 2)
+        status = _complain(f"this locale does not allow {name!a} in file names; set LC_ALL=C.UTF-8, then run again", 2)
     except KeyboardInterrupt:
         status = _complain(interrupt.LINE, interrupt.STATUS)
     except sqlite3.Error as error:
@@ -130,11 +130,11 @@ class Parser(argparse.ArgumentParser):
 
 def add_study_options(parser: argparse.ArgumentParser) -> None:
     """Add `--study` and `--exports`, which are the same for every command."""
-    parser.add_argument("--study", required=True, metavar="FILE", help="the study, for example studies/demo.yaml")
+    parser.add_argument("--study", required=True, metavar="FILE", help="the study file, for example studies/demo.yaml")
     parser.add_argument(
         "--exports",
         metavar="DIR",
-        help="where records are written: a folder or an address such as s3://bucket/x (default: exports/)",
+        help="the place for records: a folder or an address such as s3://bucket/x (default: exports/)",
     )
 
 
@@ -147,7 +147,7 @@ def study_of(options: argparse.Namespace) -> Study:
         note(study.advice)
     if options.exports is None and in_checkout_alone(f"exports/{study.name}"):
         records = ROOT / "exports"
-        note(f"{records / study.name} holds records of this name; to go on with them: --exports {records}")
+        note(f"{records / study.name} holds records of this study; to continue with them: --exports {records}")
     return study
 
 
@@ -200,7 +200,7 @@ def names(what: str) -> Callable[[str], tuple[str, ...]]:
     def read(value: str) -> tuple[str, ...]:
         if parts := tuple(part.strip() for part in value.split(",") if part.strip()):
             return parts
-        raise argparse.ArgumentTypeError(f"{value!r} names no {what}")
+        raise argparse.ArgumentTypeError(f"{value!r} contains no {what}")
 
     return read
 
@@ -209,7 +209,7 @@ def seed(value: str) -> int:
     """Return a whole number from 0 on, for an option."""
     if value.isascii() and value.isdecimal() and len(value) <= 18:
         return int(value)
-    raise argparse.ArgumentTypeError(f"{value!r} is not a whole number from 0, of at most 18 digits")
+    raise argparse.ArgumentTypeError(f"{value!r} is not a whole number of at least 0 with at most 18 digits")
 
 
 def columns(header: Sequence[str], rows: Sequence[Sequence[str]], empty: str = "nothing") -> str:

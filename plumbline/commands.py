@@ -43,12 +43,12 @@ SECTIONS = {
         Command("upgrade", "rewrite a study file of an earlier version", "plumbline.study_files", "upgrade"),
     ),
     "texts -> transformations": (
-        Command("generate", "make the transformations that a study wants", "generation.run", extra="generation"),
+        Command("generate", "transform the study's texts", "generation.run", extra="generation"),
         Command("errors", "show each generator's error rates", "generation.errors", extra="generation"),
         Command("compare", "show how generators' outputs differ", "generation.compare", extra="generation"),
     ),
     "transformations -> pairs -> people -> verdicts": (
-        _annotation("plan", "tell how many pairs and raters you need, and what they cost"),
+        _annotation("plan", "estimate the number of pairs and raters that you need, and their cost"),
         _annotation("sample", "draw the pairs that people rate"),
         _annotation("preview", "write a page that shows each queue as raters will see it"),
         _annotation("serve", "run Argilla on this machine, until Ctrl-C"),
@@ -60,30 +60,30 @@ SECTIONS = {
         ),
         Command(
             "judge",
-            "let language models rate too, and measure what that is worth",
+            "let language models rate too, and measure how useful their ratings are",
             "annotation.judges",
             "",
             "generation",
         ),
         _annotation("collect", "fetch the answers given so far"),
-        _annotation("import", "make a study from ratings that people gave in another tool"),
-        _annotation("status", "show how far a study is, and what to do next (at any time)"),
+        _annotation("import", "make a study from ratings made in another tool"),
+        _annotation("status", "show a study's progress and the next step (at any time)"),
         _annotation("review", "show signs of careless answers; exclude raters"),
-        _annotation("withdraw", "take pairs out of rating and counting, with a reason"),
+        _annotation("withdraw", "exclude pairs from rating and from results, with a reason"),
         _annotation("accept", "compute agreement and verdicts"),
         _annotation("compare-campaigns", "compare waves of a campaign, or two campaigns on the same pairs", "compare"),
         _annotation("export", "write the ratings as CSV or Argilla's files, with a codebook"),
         _annotation(
             "ratings-report", "write the report on raters, agreement and verdicts", "report", "annotation,report"
         ),
-        _annotation("sheet", "write HEDS 3.0, ARR's checklist D, a datasheet and Methods", extra="annotation,report"),
+        _annotation(
+            "sheet", "write HEDS 3.0, ARR's checklist D, a datasheet and a methods section", extra="annotation,report"
+        ),
         _annotation("backup", "write a checked backup of the local Argilla"),
         _annotation("restore", "replace the stopped Argilla's data with a backup"),
     ),
     "accepted transformations -> scores": (
-        Command(
-            "evaluate", "score models and measure drift on what people accepted", "evaluation.run", extra="evaluation"
-        ),
+        Command("evaluate", "score models and measure drift on accepted texts", "evaluation.run", extra="evaluation"),
         Command(
             "scores-report",
             "write the report on scores and drift: tables and figures",
@@ -126,7 +126,7 @@ SECTIONS = {
     "instructions of embedding models": (
         Command(
             "instructions",
-            "write wordings of instructions, which people then label",
+            "make wordings of instructions for people to label",
             "generation.instructions",
             extra="generation",
         ),
@@ -140,7 +140,7 @@ SECTIONS = {
     "validated sets": (
         Command(
             "bundle",
-            "export what people accepted as one file, inspect it, evaluate on it",
+            "export the accepted texts as one file, inspect it, evaluate on it",
             "evaluation.bundle",
             "",
             "evaluation",

@@ -55,7 +55,7 @@ def main() -> int:
         put_samples()
     export = _call("bundle", "export", *study, "--out", f"{options.exports or 'exports'}/demo.plumb")
     # other campaigns may be too small
-    bundle = {"bundle: all of it -> one file": [export]} if options.study == STUDY else {}
+    bundle = {"bundle: all results -> one file": [export]} if options.study == STUDY else {}
     rehearsal = shlex.join(_call("demo", "--rehearse", *study))
     loaded = load_study(options.study, options.exports)
     human = loaded.judging.does_tasks  # such a study transforms nothing
@@ -69,7 +69,8 @@ def main() -> int:
             [_call("evaluate", *study), _call("human-report" if human else "scores-report", *study)],
         **bundle,
     }  # fmt: skip
-    print(f"The study {loaded.name}: {TAKES if options.study == STUDY else 'its own size'}, in {loaded.folder}")
+    takes = f" (it takes {TAKES})" if options.study == STUDY else ""
+    print(f"Running the study {loaded.name}{takes}; its records are in {loaded.folder}")
     return _in_turn(parts, loaded) or _say_next(study, loaded, human)
 
 
@@ -77,7 +78,7 @@ def _refuse_incomplete() -> None:
     if not all(map(find_spec, NEEDED)):
         by_pipx = Path("".join(sys.orig_argv[1:2])).name == DISTRIBUTION  # or uvx
         how = f"pipx run '{DISTRIBUTION}[demo]' demo" if by_pipx else installing("demo")
-        raise StudyError(f"the demo needs more than is installed: {how}")
+        raise StudyError(f"the demo needs packages that are not installed: {how}")
 
 
 def _call(*words: str) -> list[str]:
@@ -148,12 +149,13 @@ def _say_next(study: list[str], loaded: Study, human: bool) -> int:
     scores = "people and models on the same items" if human else "the models' scores"
     print(
         f"\nWhat happened: {'items were drawn' if human else 'texts were transformed'}, simulated raters answered in a"
-        " real Argilla, and models were scored on what was accepted; numbers of simulated raters measure nothing.\n"
+        " real Argilla, and models were scored on the accepted ones. Raters are simulated: the numbers measure"
+        " nothing.\n"
         f"{outcome(loaded)}\n"
-        f"Where to look: {loaded.folder / 'report' / 'index.html'} has what raters said and why,"
+        f"Where to look: {loaded.folder / 'report' / 'index.html'} reports ratings and verdicts,"
         f" {loaded.folder / ('report_human' if human else 'report_evaluation') / 'index.html'} {scores},"
-        f" `{dashboard}` shows both at http://127.0.0.1:8501, `{serve}` is the Argilla at http://127.0.0.1:6900/work,"
-        f" and {loaded.scratch / LOG} keeps what the commands said."
+        f" `{dashboard}` shows both at http://127.0.0.1:8501, `{serve}` starts Argilla at http://127.0.0.1:6900/work,"
+        f" and {loaded.scratch / LOG} holds the commands' output."
     )
     return 0
 

@@ -50,5 +50,5 @@ def finish(command: list[str], environment: Mapping[str, str], advice: str) -> s
     if result.returncode != 0:
         output = [line.strip() for line in (result.stderr or result.stdout).splitlines() if line.strip()]
         errors = [line for line in output if line.startswith(("ERROR:", "Error:"))] or output[-1:]
-        raise ServiceError(f"{advice}. It said: {errors[0] if errors else f'nothing, exit {result.returncode}'}")
+        raise ServiceError(f"{advice}. Its output: {errors[0] if errors else f'none, exit {result.returncode}'}")
     return result.stdout

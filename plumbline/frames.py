@@ -20,14 +20,14 @@ _REASONS = ("excluded", "withdrawn")  # columns that say why a rating does not c
 def need(frame: pd.DataFrame, columns: Sequence[str], what: str) -> None:
     """Raise ValueError if a frame lacks columns, or has one twice. `what` names the frame in the message."""
     if not isinstance(frame, pd.DataFrame):
-        raise ValueError(f"{what}: a pandas DataFrame is needed, not a {type(frame).__name__}")
+        raise ValueError(f"{what} must be a pandas DataFrame, not a {type(frame).__name__}")
     if columns and frame.columns.nlevels > 1:
-        raise ValueError(f"{what}: the columns have {frame.columns.nlevels} levels; one is needed")
+        raise ValueError(f"{what}: the columns have {frame.columns.nlevels} levels; they must have one")
     if missing := [name for name in columns if name not in frame]:
         present = ", ".join(map(str, frame.columns)) or "none"
-        raise ValueError(f"{what} lack the column {missing[0]!r}; needed are {', '.join(columns)}, there are {present}")
+        raise ValueError(f"{what} lack the column {missing[0]!r} (required: {', '.join(columns)}; present: {present})")
     if double := [name for name in columns if (frame.columns == name).sum() > 1]:
-        raise ValueError(f"{what}: there is more than one column {double[0]!r}")
+        raise ValueError(f"{what} have more than one column {double[0]!r}")
 
 
 def with_names(frame: pd.DataFrame, what: str, **columns: str) -> pd.DataFrame:
@@ -36,7 +36,7 @@ def with_names(frame: pd.DataFrame, what: str, **columns: str) -> pd.DataFrame:
     Raises ValueError as `need` does, and if two of our names are given one column.
     """
     if len(set(columns.values())) < len(columns):
-        raise ValueError(f"{what}: one column cannot be two of {', '.join(columns)}")
+        raise ValueError(f"{what}: {', '.join(columns)} must name different columns")
     need(frame, list(columns.values()), what)
     names = {source: name for name, source in columns.items() if source != name}
     replaced = [name for name in names.values() if name in frame and name not in names]
@@ -107,10 +107,10 @@ def marked(ratings: pd.DataFrame) -> pd.DataFrame:
         reasons = ratings[name].astype(object)
         ratings = ratings.assign(**{name: reasons.where(reasons.notna(), "")})
         if strange := [mark for mark in ratings[name].unique() if not isinstance(mark, str)]:
-            why = "must hold the reason why a rating does not count, or be empty where it counts"
-            raise ValueError(f"ratings: column {name!r} {why}; {strange[0]!r} is neither")
+            why = "must hold the reason why a rating does not count, or be empty if it counts"
+            raise ValueError(f"ratings: column {name!r} {why}, not {strange[0]!r}")
     if "surplus" in ratings and not ratings["surplus"].isin([True, False]).all():
-        raise ValueError("ratings: column 'surplus' holds something other than true and false")
+        raise ValueError("ratings: column 'surplus' must hold true or false")
     return ratings
 
 

@@ -67,7 +67,7 @@ def _stranger(name: str) -> str:
     if folder == ours and "plumbline" in (ours / "__init__.py").read_text(encoding="utf-8"):
         return ""
     if folder == ours:
-        return f"{ours} was overwritten by another package of this name; install Plumbline in an environment of its own"
+        return f"another package of this name overwrote {ours}; install Plumbline in an environment of its own"
     source = folder or Path(next(iter(spec.submodule_search_locations or [name])))
     if spec.origin and spec.submodule_search_locations is None:  # a module, not a package
         source = Path(spec.origin).resolve()
@@ -75,7 +75,7 @@ def _stranger(name: str) -> str:
     if source.parent == Path.cwd():
         return f"{shadow}; run from another folder, or start the command as `plumbline`"
     if "site-packages" in source.parts or "dist-packages" in source.parts:
-        return f"{shadow}; uninstall the package that brought it, or install Plumbline in an environment of its own"
+        return f"{shadow}; uninstall the package that owns it, or install Plumbline in an environment of its own"
     return f"{shadow}; take {source.parent} out of PYTHONPATH, or rename it"
 
 

@@ -137,7 +137,7 @@ def _refuse_other(row: dict[str, Any], record: type[Record], where: str) -> None
     except ValidationError as error:
         what = first_complaint(error)
         raise DataError(
-            f"{where}: no {record.__name__} ({what}); move the journal to another folder, then run again"
+            f"{where}: not a {record.__name__} ({what}); move the journal to another folder, then run again"
         ) from None
 
 

@@ -28,7 +28,7 @@ class Prompt(StudyPart):
     """A prompt: the user message to a chat model, with `{variables}`."""
 
     name: str
-    source: str = Field(description="where the wording comes from: paper, appendix, licence")
+    source: str = Field(description="source of the wording: paper, appendix, licence")
     language: str = Field(description="language of the instruction itself")
     variables: tuple[str, ...]
     text: str
@@ -37,7 +37,7 @@ class Prompt(StudyPart):
     def _variables_match(self) -> Prompt:
         used = set(_VARIABLE.findall(self.text))
         if used != set(self.variables):
-            raise ValueError(f"the text uses {sorted(used)}, `variables` names {sorted(self.variables)}")
+            raise ValueError(f"the text uses {sorted(used)}, but `variables` lists {sorted(self.variables)}")
         return self
 
     def render(self, values: Mapping[str, str]) -> str:
@@ -117,7 +117,7 @@ def _folders(transformation: Transformation, variant: str) -> list[Path]:
         languages = {path.parent.name for path in paths} - set(_OTHERS)
         places = " or ".join(str(folder) for folder in prompt_folders())
         raise StudyError(
-            f"no folder {variant!r} of prompts in {places}; known are: {', '.join(sorted(languages)) or 'none'}"
+            f"no folder {variant!r} with prompts in {places}; known are: {', '.join(sorted(languages)) or 'none'}"
         )
     if transformation.name in EIGHT:
         return [folder, PROMPTS]
@@ -126,13 +126,13 @@ def _folders(transformation: Transformation, variant: str) -> list[Path]:
 
 def _refuse_unfilled(prompt: Prompt, transformation: Transformation, *, drawn: bool) -> None:
     """Raise StudyError for a variable that nothing fills, and for a missing variable that the prompt needs."""
-    where = f"prompt {prompt.name!r}, of {transformation.name}"
+    where = f"prompt {prompt.name!r} of {transformation.name}"
     strange = [name for name in prompt.variables if name not in FILLED]
     if strange:
-        raise StudyError(f"{where}: nothing fills {{{strange[0]}}}; allowed are {{{'} and {'.join(FILLED)}}}")
+        raise StudyError(f"{where}: unknown variable {{{strange[0]}}}; allowed are {{{'} and {'.join(FILLED)}}}")
     for name in FILLED if drawn else FILLED[:1]:
         if name not in prompt.variables:
-            raise StudyError(f"{where}: lacks {{{name}}}; add it where the model should read it")
+            raise StudyError(f"{where} lacks {{{name}}}; add it where the model should read it")
 
 
 def prompt_hash(prompts: tuple[Prompt, ...]) -> str:

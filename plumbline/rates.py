@@ -30,14 +30,14 @@ class Rate(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     work: Work
-    what: str = Field(description="the transformation, or the model that encodes")
+    what: str = Field(description="the transformation, or the embedding model")
     model: str
     identity: str = Field(description="identity of what determines the speed: generator and prompts, or the model")
     texts: int = Field(ge=1)
     characters: int = Field(ge=1, description="characters of the original texts")
     seconds: float = Field(gt=0, description="seconds that the run spent on them")
-    gpu_seconds: float = Field(ge=0, description="seconds times GPUs held; 0 without a GPU, or if a server has it")
-    gpu: str = Field(description="kind of GPU; empty if none was held")
+    gpu_seconds: float = Field(ge=0, description="seconds times GPUs in use; 0 without a GPU, or if a server has it")
+    gpu: str = Field(description="kind of GPU; empty if the run used none")
     finished_at: AwareDatetime
 
 
@@ -113,7 +113,7 @@ def read_rates(folder: Path) -> list[Rate]:
         try:
             rates += as_models(read_json(file, "", "delete it"), file, Rate, "delete it")
         except DataError as error:
-            print(f"left out: {error}", file=sys.stderr)
+            print(f"forecasts ignore a file: {error}", file=sys.stderr)
     return rates
 
 
@@ -147,7 +147,7 @@ def in_words(rates: Collection[Rate], remaining: Mapping[str, tuple[str, int]]) 
     by_gpu, alone, unmeasured = hours(rates, remaining)
     parts = [f"{_amount(number)} GPU hours ({gpu})" for gpu, number in by_gpu.items()]
     if alone:
-        parts.append(f"{_amount(alone)} hours with no GPU of this machine")
+        parts.append(f"{_amount(alone)} hours without a GPU of this machine")
     if unmeasured:
         parts.append(f"not measured yet: {', '.join(unmeasured)}")
     return f"by the rates of earlier runs: {'; '.join(parts)}"

@@ -120,9 +120,9 @@ def parse_json(text: str | bytes) -> Any:
     except ValueError as error:  # int() accepts at most 4300 digits
         if isinstance(error, _TwiceError):
             raise MalformedError(str(error)) from None
-        raise MalformedError("a number with too many digits; shorten it") from None
+        raise MalformedError("a number has too many digits; shorten it") from None
     if _HALF.search(text) and not _encodes(value):
-        raise MalformedError("holds half a character (\\ud8.. alone); correct it")
+        raise MalformedError("holds half a surrogate pair (\\ud8.. alone); correct it")
     return value
 
 
@@ -152,7 +152,7 @@ def _encodes(value: Any) -> bool:
 def read_yaml(path: Path) -> Any:
     """Return the YAML in a file. Raises FileNotFoundError, and DataError if it is not YAML."""
     if path.is_file() and path.stat().st_size > LARGEST:
-        raise DataError(f"{path}: larger than {LARGEST >> 20} MB; a study, prompt or rubric is smaller")
+        raise DataError(f"{path}: larger than {LARGEST >> 20} MB, the limit for a study, prompt or rubric")
     text = read_text(path)
     try:
         return parse_yaml(text)
@@ -173,7 +173,7 @@ def parse_yaml(text: str) -> Any:
     except RecursionError:
         raise MalformedError("nested too deep") from None
     except ValueError:  # int() accepts at most 4300 digits
-        raise MalformedError("a number with too many digits; shorten it") from None
+        raise MalformedError("a number has too many digits; shorten it") from None
 
 
 @functools.lru_cache(maxsize=32)
@@ -198,7 +198,7 @@ def _look_through(text: str) -> None:
             _add(within, anchor, size, sizes, where)
         elif isinstance(event, yaml.AliasEvent):
             if event.anchor not in sizes:
-                raise MalformedError(f"{where}: *{event.anchor} refers to nothing that ends before it")
+                raise MalformedError(f"{where}: *{event.anchor} has no complete anchor before it; correct it")
             _add(within, None, sizes[event.anchor], sizes, where)
         elif isinstance(event, yaml.NodeEvent):
             tag = getattr(event, "tag", None)
@@ -211,7 +211,7 @@ def _look_through(text: str) -> None:
                 continue
             value = getattr(event, "value", "")
             if "\0" in value or not _encodes(value):
-                raise MalformedError(f"{where}: holds a null or half a character, which is not text; remove it")
+                raise MalformedError(f"{where}: holds a null character or half a surrogate pair; remove it")
             _add(within, event.anchor, 1, sizes, where)
 
 
@@ -221,7 +221,7 @@ def _add(within: list[_Level], anchor: str | None, size: int, sizes: dict[str, i
         sizes[anchor] = size
     outer, before = within[-1]
     if before + size > MOST:
-        raise MalformedError(f"{where}: more than {MOST} values with its aliases expanded; shorten it")
+        raise MalformedError(f"{where}: more than {MOST} values with aliases expanded; shorten the file")
     within[-1] = (outer, before + size)
 
 

@@ -49,9 +49,9 @@ class Text(Record):
     task_type: str = Field(description="that data set's task")
     split: str = Field(description="train or test")
     item: str = Field(
-        description="the item's number or id within the split, after its subset, before its place in a list"
+        description="the item's number or id within the split, preceded by its subset, followed by its place in a list"
     )
-    field: str = Field(description="the column that holds it, such as text, sentence1 or query")
+    field: str = Field(description="the column of the text, such as text, sentence1 or query")
     language: str = Field(description="BCP 47 code")
     text_id: str = Field(description="hash of language and text")
     text: str = Field(description="the text in NFC")
@@ -67,17 +67,17 @@ class TransformedText(Record):
     source_language: str = Field(description="the original's language")
     transformation: str = Field(description="its name")
     seed: int = Field(description="transformation seed")
-    language: str | None = Field(description="the drawn language, where one is drawn")
+    language: str | None = Field(description="the drawn language; missing if the transformation draws none")
     intermediate: str | None = Field(description="output of the first of two calls")
-    output: str = Field(description="the transformed text, cleaned; empty where there is none")
-    raw: str | None = Field(description="the generator's answer before cleaning, if that changed it")
+    output: str = Field(description="the transformed text, cleaned; empty if there is none")
+    raw: str | None = Field(description="the generator's answer before cleaning, if cleaning changed it")
     status: Literal["ok", "failed", "unanswered"] = Field(
         description="unanswered: no answer arrived; the next run asks again"
     )
-    reason: str = Field(description="why there is no output; empty otherwise")
+    reason: str = Field(description="the reason if there is no output; else empty")
     flags: tuple[str, ...] = Field(description="error types found on the last attempt (`generation.flags`)")
     first_flags: tuple[str, ...] = Field(description="error types found on the first attempt")
-    attempts: int = Field(description="answers received")
+    attempts: int = Field(description="number of answers received")
     model: str = Field(description="the generator's model, or the function or file that made the output")
     generator_hash: str = Field(description="hash of model, revision and sampling, or of the function or file")
     prompt_hash: str = Field(description="hash of the prompts' texts; empty without prompts")
@@ -93,19 +93,19 @@ class Pair(Record):
     transformation: str = Field(description="the transformation's name; for another subject the group of items")
     axis: str = Field(description="the transformation's axis; for another subject its kind")
     pool: str = Field(description="transformations rated together: translation includes cross_translation (HTEB, 2.4)")
-    dataset: str = Field(description="the study's first data set that holds the text")
+    dataset: str = Field(description="the study's first data set with this text")
     task_type: str = Field(description="that data set's task")
     language: str = Field(description="language of the original")
-    output_language: str = Field(description="language that the transformed text should have")
+    output_language: str = Field(description="intended language of the transformed text")
     seed: int = Field(description="transformation seed")
     control: Literal["", "positive", "negative", "known", "repeat", "suggested"] = Field(
         default="",
         description="kind of check on the rater; empty for a pair of the sample; suggested: drawn like the sample, for"
         " the half of an experiment that shows judges' scores (`raters.suggestions`)",
     )
-    repeats: str = Field(default="", description="the pair that a repeat shows again; empty otherwise")
-    original: str = Field(description="the text; empty where `fields` has what raters read")
-    transformed: str = Field(description="its transformation; empty where `fields` has what raters read")
+    repeats: str = Field(default="", description="the pair that a repeat shows again; else empty")
+    original: str = Field(description="the original text; empty if raters read `fields` instead")
+    transformed: str = Field(description="the transformed text; empty if raters read `fields` instead")
     model: str = Field(description="the generator's model, or the function or file that made the output")
     generator_hash: str = Field(description="hash of model, revision and sampling, or of the function or file")
     prompt_hash: str = Field(description="hash of the prompts' texts; empty without prompts")
@@ -114,12 +114,12 @@ class Pair(Record):
     )
     wave: int = Field(default=1, description="1 for the first sample; each extension adds a wave")
     fields: str = Field(
-        default="", description="what raters read if the subject is not pairs: names with values, as JSON"
+        default="", description="the fields that raters read if the subject is not pairs: names with values, as JSON"
     )
     expected: str = Field(
         default="", description="right answers of a known item by question, as JSON; no rater sees them"
     )
-    queue: str = Field(default="", description="the queue that it shares with other pools; empty: its own pool's queue")
+    queue: str = Field(default="", description="the queue that its pool shares with others; empty: the pool's own")
 
     @property
     def drawn(self) -> bool:
@@ -145,18 +145,18 @@ class Rating(Record):
 
     KEY = ("pair_id", "rater_id", "question")
     UNSAID = frozenset({"withdrawn", "order", "turn", "again"})
-    pair_id: str = Field(description="which pair")
-    transformation: str = Field(description="its transformation")
-    language: str = Field(description="its original's language")
-    rater_id: str = Field(description="pseudonym; names never leave the server")
+    pair_id: str = Field(description="the rated pair")
+    transformation: str = Field(description="the pair's transformation")
+    language: str = Field(description="language of the pair's original")
+    rater_id: str = Field(description="the rater's pseudonym; names never leave the server")
     question: str = Field(description="name of the question, such as quality or fluency")
     value: int | float | None = Field(
-        description="the point on the scale; missing in a draft, a discarded answer, and where there is no scale"
+        description="the point on the scale; missing if the answer was discarded or has no point"
     )
-    status: Literal["submitted", "draft", "discarded"] = Field(description="only submitted ones count")
+    status: Literal["submitted", "draft", "discarded"] = Field(description="only submitted answers count")
     submitted_at: datetime = Field(description="when the answer last changed, UTC")
     source: str = Field(
-        description="where it was given: argilla, mturk, prolific, link, REHEARSAL, or the CSV file's name"
+        description="where the rater answered: argilla, mturk, prolific, link, REHEARSAL, or the CSV file's name"
     )
     batch: str = Field(default="", description="the crowd worker's batch; empty for other raters")
     seconds: Number = Field(
@@ -166,17 +166,17 @@ class Rating(Record):
     answer: str = Field(
         default="", description="the answer to a question without a scale: label, labels, order or text; else empty"
     )
-    excluded: str = Field(default="", description="why a person excluded its rater; empty if nobody did")
-    withdrawn: str = Field(default="", description="why a person withdrew its pair; empty if nobody did")
+    excluded: str = Field(default="", description="why a person excluded the rater; empty if nobody did")
+    withdrawn: str = Field(default="", description="why a person withdrew the pair; empty if nobody did")
     surplus: bool = Field(
         default=False,
-        description="surplus: it came after `raters.per_pair` others and does not count",
+        description="true if it came after `raters.per_pair` others and does not count",
     )
     order: str = Field(
         default="",
-        description="for tasks with candidates: the order in which this rater saw them, as numbers in the "
-        "item's `shown` (`3 1 2`), or the place of a candidate with its own record; empty for the order of "
-        "`shown`, `unknown` if it was not recorded",
+        description="for tasks with candidates: the order in which this rater saw them, as their numbers in the "
+        "item's `shown` (`3 1 2`), or the place of a candidate with its own record; empty: the order of "
+        "`shown`; `unknown`: not recorded",
     )
     turn: int = Field(
         default=0,
@@ -184,20 +184,22 @@ class Rating(Record):
     )
     again: bool = Field(
         default=False,
-        description="whether its pair was offered again after its rater was excluded, and another answer is due",
+        description="true if the rater was excluded and the pair was offered again for another answer",
     )
-    simulated: bool = Field(description="true if a program gave it, not a person")
+    simulated: bool = Field(description="true if a program answered, not a person")
 
 
 class DriftRecord(Record):
     """A transformation's drift of one text in a model's space (`drift.parquet`)."""
 
     KEY = ("pair_id", "model")
-    pair_id: str = Field(description="which pair")
-    transformation: str = Field(description="its transformation")
+    pair_id: str = Field(description="the pair")
+    transformation: str = Field(description="the pair's transformation")
     model: str = Field(description="the embedding model")
     drift: float = Field(description="1 - cos(original, transformed), from 0 to 2")
-    unit_id: str = Field(default="", description="identity of model, revision and both texts: equal ones are reused")
+    unit_id: str = Field(
+        default="", description="identity of model, revision and both texts; drift with an equal id is reused"
+    )
 
 
 class Score(Record):
@@ -212,7 +214,7 @@ class Score(Record):
     axis: str = Field(description="the transformation's axis, or original")
     seed: int = Field(description="transformation seed; 0 for original")
     metric: str = Field(description="mteb's name of the main metric")
-    score: Number = Field(description="its value from -1 or 0 to 1; NaN where it was left out")
+    score: Number = Field(description="the metric's value, from -1 or 0 to 1; NaN if it was left out")
     n: int = Field(description="scored items of the test split: rows, queries, or texts of sets and summaries")
     n_failed: int = Field(
         default=0,
@@ -220,10 +222,10 @@ class Score(Record):
     )
     n_kept_out: int = Field(
         default=0,
-        description="of these, items that `sample.without` keeps out: no verdict covers them",
+        description="number of these whose outputs `sample.without` excludes, so that no verdict covers them",
     )
     failed_policy: Literal["drop", "original", ""] = Field(
-        default="", description="whether they were dropped or scored with their originals; empty if none failed"
+        default="", description="drop: failed items were dropped; original: scored with their originals; empty: none"
     )
     original_score: Number = Field(
         default=math.nan,
@@ -231,27 +233,29 @@ class Score(Record):
         "NaN if left out, undefined, or written by an earlier version",
     )
     status: Literal["evaluated", "included_rejected", "left_out", "failed"] = Field(
-        description="whether the gate let it through; failed: the model could not be evaluated"
+        description="the gate's decision; failed: the model could not be evaluated"
     )
-    reason: str = Field(description="why it was left out or failed, or what the verdict said; empty otherwise")
+    reason: str = Field(description="why it was left out or failed, or what the verdict said; else empty")
     unit_id: str = Field(
-        default="", description="identity of all that makes the score (not of the verdict): equal ones are reused"
+        default="", description="identity of all that determines the score, except the verdict; equal ones are reused"
     )
     model_revision: str = Field(
-        default="", description="the model's revision in the study; of a local one that has none, a hash of its files"
+        default="", description="the model's revision in the study; for a local model without one, a hash of its files"
     )
-    dataset_revision: str = Field(default="", description="the data set's revision; of a local one, of its content")
-    protocol: str = Field(default="", description="how it was measured: paper or mteb (`evaluation.tasks.protocols`)")
-    precision: str = Field(default="", description="type of the model's numbers, such as float32")
-    generator_hash: str = Field(default="", description="hash of what made the texts; empty for original")
-    prompt_hash: str = Field(default="", description="hash of the prompts that made them; empty for original")
+    dataset_revision: str = Field(
+        default="", description="the data set's revision; for a local one, a hash of its data"
+    )
+    protocol: str = Field(default="", description="the protocol: paper or mteb (`evaluation.tasks.protocols`)")
+    precision: str = Field(default="", description="data type of the model's weights, such as float32")
+    generator_hash: str = Field(default="", description="hash of the generator of the texts; empty for original")
+    prompt_hash: str = Field(default="", description="hash of the generator's prompts; empty for original")
     verdict_hash: str = Field(
         default="",
         description="hashes of the verdicts that decided, one for each language of the originals, comma-separated"
-        " (`evaluation.gate.verdict_hash`); empty for original and where there is none",
+        " (`evaluation.gate.verdict_hash`); empty for original and without a verdict",
     )
     versions: str = Field(
-        default="", description="packages that made the score and their versions; empty where it was left out"
+        default="", description="packages that computed the score, with their versions; empty if it was left out"
     )
 
 

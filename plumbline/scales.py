@@ -70,7 +70,7 @@ def points_of(scale: Sequence[float]) -> tuple[float, ...]:
     points = scale if isinstance(scale, tuple) else tuple(scale) if np.iterable(scale) else (scale,)
     numbers = [float(point) if isinstance(point, (int, float, np.number)) else math.nan for point in points]
     if len(points) < 2 or not all(-math.inf < low < high < math.inf for low, high in itertools.pairwise(numbers)):
-        raise ValueError(f"a scale is two points or more in ascending order, such as (1, 2, 3, 4, 5), not {scale!r}")
+        raise ValueError(f"a scale needs two or more points in ascending order, such as (1, 2, 3, 4, 5), not {scale!r}")
     return points
 
 
@@ -82,8 +82,7 @@ def _as_scale(value: Any) -> tuple[float, ...]:
         return tuple(map(as_number, value))
     if not isinstance(value, Mapping) or not set(_ENDS[:2]) <= set(value) <= set(_ENDS):
         raise ValueError(
-            "a scale is a list of points, or {from: 0, to: 100}, with `step` if only points at that distance "
-            "are allowed"
+            "a scale must be a list of points, or {from: 0, to: 100}, with `step` to allow only points at that distance"
         )
     low, high = as_number(value["from"]), as_number(value["to"])
     if low >= high:
@@ -94,9 +93,8 @@ def _as_scale(value: Any) -> tuple[float, ...]:
     steps = round((high - low) / step) if step > 0 else 0
     if not 1 <= steps < MOST_POINTS or not math.isclose(low + steps * step, high):
         raise ValueError(
-            f"steps of {step:g} do not lead from {low:g} to {high:g}, or more than {MOST_POINTS - 1}; correct "
-            "the step, or"
-            " leave it out"
+            f"steps of {step:g} do not lead from {low:g} to {high:g} in at most {MOST_POINTS - 1}; correct the step,"
+            " or leave it out"
         )
     return tuple(as_number(round(low + index * step, _PRECISION)) for index in range(steps + 1))
 

@@ -56,7 +56,7 @@ def make_folder(folder: Path) -> None:
                 part.mkdir(mode=0o700, exist_ok=True)
         folder.mkdir(exist_ok=True)  # raises an error if a file has this name
     except FileNotFoundError:  # raised by /proc, which exists but takes no folders
-        raise DataError(f"{folder}: cannot make this folder; name another") from None
+        raise DataError(f"{folder}: this folder cannot be created; name another folder") from None
 
 
 def let_in(file: IO[bytes], path: Path, *, public: bool) -> None:
@@ -210,7 +210,7 @@ def only_one(path: Path, busy: str, *, shared: bool = False) -> Iterator[None]:
         try:
             fcntl.flock(lock, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise StudyError(f"{busy}; wait until it has ended") from None
+            raise StudyError(f"{busy}; wait until it ends") from None
         yield
 
 
@@ -368,10 +368,10 @@ def asked_of(file: pq.ParquetFile, path: Path, record: type[Record], made_by: st
     """Return the requested part of a record's schema, in its order; columns without a default must exist."""
     schema, present = arrow_schema(record), file.schema_arrow.names
     if len(set(present)) < len(present):
-        raise DataError(f"{path} has two columns of one name; delete it and run `{made_by}` again")
+        raise DataError(f"{path} has two columns with the same name; delete it and run `{made_by}` again")
     missing = [name for name, field in record.model_fields.items() if field.is_required() and name not in present]
     if missing:
-        raise DataError(f"{path} lacks column {missing[0]!r}; it is of another version: run `{made_by}` again")
+        raise DataError(f"{path} is from another version: it lacks column {missing[0]!r}; run `{made_by}` again")
     schema = with_decimals_of(schema, record, file.schema_arrow)
     return pa.schema([schema.field(name) for name in columns]) if columns else schema
 

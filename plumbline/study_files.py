@@ -30,11 +30,11 @@ def schema() -> str:
 def _schema(words: list[str]) -> int:
     parser = cli.Parser(
         prog="plumbline schema",
-        description="The JSON Schema of study files. Editors with a YAML language server complete keys by it, and say"
-        " what they mean, in a file whose first line is `# yaml-language-server: $schema=study.schema.json`.",
+        description="Write the JSON Schema of study files. With it, editors with a YAML language server complete and"
+        " explain keys in a file whose first line is `# yaml-language-server: $schema=study.schema.json`.",
         epilog="example: plumbline schema --out studies/study.schema.json",
     )
-    parser.add_argument("--out", type=cli.local, metavar="FILE", help="where it is written (default: the terminal)")
+    parser.add_argument("--out", type=cli.local, metavar="FILE", help="the file to write (default: the terminal)")
     out = parser.parse_args(words).out
     if out is None:
         print(schema(), end="")
@@ -50,8 +50,8 @@ def _schema(words: list[str]) -> int:
 def _upgrade(words: list[str]) -> int:
     parser = cli.Parser(
         prog="plumbline upgrade",
-        description="Rewrite a study file of an earlier version as today's are written: each engine is defined once."
-        " Its records stay what they are, as all that counts for them stays. The earlier file stays beside it (.old).",
+        description="Rewrite a study file of an earlier version in today's form, with each engine defined once. The"
+        " study's settings do not change, so its records remain valid. The earlier file stays beside it (.old).",
         epilog="example: plumbline upgrade studies/mine.yaml",
     )
     parser.add_argument("study", type=cli.local, metavar="FILE", help="the study file")
@@ -61,7 +61,7 @@ def _upgrade(words: list[str]) -> int:
     from plumbline.study import load_study  # noqa: PLC0415
     from plumbline.study.upgrade import upgraded  # noqa: PLC0415
 
-    load_study(path)  # what is wrong with it is said before anything is written
+    load_study(path)  # reports faults before anything is written
     text = read_text(path)
     new = upgraded(text)
     if new == text:
@@ -79,21 +79,21 @@ FOLDER = Path("studies")
 
 
 def _studies(words: list[str]) -> int:
-    """Copy the samples, and say where prompts and rubrics are."""
+    """Copy the samples, and print the places of prompts and rubrics."""
     cli.Parser(
         prog="plumbline studies",
-        description="Put the sample studies into ./studies, to run and to copy from. Files that are there stay.",
+        description="Copy the sample studies to ./studies, to run and to adapt. Existing files stay unchanged.",
         epilog="example: plumbline studies",
     ).parse_args(words)
     new = put_samples()
-    print(f"{new} files put into {FOLDER}/" if new else f"the sample studies are in {FOLDER}/ already")
-    print(f"prompts and rubrics to copy from: {resource('prompts')}; yours, under other names: {working('prompts')}")
+    print(f"{new} files copied to {FOLDER}/" if new else f"the sample studies are in {FOLDER}/ already")
+    print(f"prompts and rubrics to adapt: {resource('prompts')}; put yours, with other names, in {working('prompts')}")
     print("next: plumbline generate --study studies/demo.yaml")
     return 0
 
 
 def put_samples() -> int:
-    """Copy the sample studies to `./studies` where they are missing; returns how many files are new."""
+    """Copy missing sample studies to `./studies`; return the number of new files."""
     source, new = resource("studies"), 0
     for file in sorted(path for path in source.rglob("*") if path.is_file()):
         target = FOLDER / file.relative_to(source)
@@ -101,7 +101,7 @@ def put_samples() -> int:
             try:
                 target.parent.mkdir(parents=True, exist_ok=True)
             except FileNotFoundError:
-                raise StudyError("no folder can be made where you stand; change to another, then run again") from None
+                raise StudyError("the current folder was deleted; change to another one, then run again") from None
             part = target.with_name(f".{target.name}.new")
             shutil.copyfile(file, part)
             part.replace(target)

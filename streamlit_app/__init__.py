@@ -1,3 +1,3 @@
-"""Pages that show and never compute."""
+"""The dashboard's pages, which show results and compute none."""
 
 import plumbline  # noqa: F401 (Ctrl-C is heeded from here on: plumbline.interrupt)

@@ -12,7 +12,7 @@ def main() -> int:
     """The command line; pages read the study's options (`streamlit_app.start`)."""
     parser = cli.Parser(
         prog="plumbline dashboard",
-        description="Show a study: what is done and stale, ratings, verdicts, scores. Runs until Ctrl-C.",
+        description="Show a study in a browser: its stages, ratings, verdicts and scores. Runs until Ctrl-C.",
         epilog="example: plumbline dashboard --study studies/demo.yaml",
     )
     cli.add_study_options(parser)
@@ -25,7 +25,7 @@ def main() -> int:
 
 def _port(value: str) -> int:
     if not (value.isascii() and value.isdecimal() and 0 < int(value) < 65536):
-        raise argparse.ArgumentTypeError(f"{value!r} is no port (1 to 65535)")
+        raise argparse.ArgumentTypeError(f"{value!r} is not a port (1 to 65535)")
     return int(value)
 
 

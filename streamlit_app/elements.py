@@ -39,9 +39,9 @@ _LONG = 15  # rows, above which a table scrolls
 
 
 def sections(*draws: Callable[[], None], not_yet: bool = True) -> None:
-    """The parts of a page: each reads what it shows, and writes its `heading` when it has something to show.
+    """Draw the parts of a page: each reads its content, and writes its `heading` if it has any.
 
-    What keeps one from being drawn is said in its place, once for all parts, and the others go on. Of records that no
+    An error in one is shown in its place, once for all parts, and the others go on. Of records that no
     stage has written yet the first that is missing is named (unless `not_yet` is False): the rest come after it.
     """
     said_lines = set() if not_yet else {NotYetError.__name__}
@@ -122,7 +122,7 @@ class _RawChart:
         self.chart = chart
 
     def to_dict(self) -> dict[str, Any]:
-        """Its specification, with legends that fit a phone."""
+        """Return the specification, with legends that fit a phone."""
         specification = self.chart.to_dict(validate=False)
         names = max(map(len, _row_names(specification)), default=0)
         _narrow_legends(specification, min(_ROOM, _LETTERS - names))
@@ -244,7 +244,7 @@ def limits(
     *, simulated: bool, n: int | None = None, what: str = "pairs", undecided: int = 0, late: Sequence[str] = ()
 ) -> str:
     """Return the limits of a figure as sentences for its caption; empty where there are none."""
-    sentences = [" SIMULATED ratings: it measures nothing."] if simulated else []
+    sentences = [" SIMULATED ratings: this measures nothing."] if simulated else []
     sentences += [f" {line}" for line in late]
     if n is not None and n < FEW:
         sentences.append(f" Few {what}: n = {n}.")
@@ -270,8 +270,8 @@ def filtered(label: str, options: Sequence[str], key: str, *, shown: Callable[[s
 
 
 def with_refused(scored: bool) -> bool:
-    """Ask whether to show what no verdict accepts as well; False, unasked, unless that was scored."""
+    """Draw a switch for scores that no verdict accepts, and return its state; False if there are no such scores."""
     if not scored:
         return False
     with st.sidebar:
-        return st.toggle("With what no verdict accepts", key="refused", bind="query-params")
+        return st.toggle("Include scores that no verdict accepts", key="refused", bind="query-params")

@@ -24,7 +24,7 @@ from plumbline.study.subject import ItemNames
 if TYPE_CHECKING:
     from pandas.io.formats.style import Styler
 
-# A mark, a word and a tint (light enough, or deep enough, to be read on a light and a dark page): never colour alone.
+# A mark, a word and a tint that can be read on a light and on a dark page: never colour alone.
 DECISIONS = {"accepted": "✔ accepted", "rejected": "✘ rejected", "undecided": "? undecided"}
 STATES = {"done": "✔ done", "stale": "⚠ stale", "under way": "… running", "not yet": "– not yet"}
 _TINTS = {"accepted": f"{GAIN}40", "rejected": f"{LOSS}66", "undecided": "#99999940"}
@@ -32,26 +32,26 @@ _TINTS = {"accepted": f"{GAIN}40", "rejected": f"{LOSS}66", "undecided": "#99999
 
 _STAGES = {
     "texts": "the data sets' distinct texts",
-    "transformations": "what the generator made of them",
+    "transformations": "the generator's outputs for these texts",
     "sample": "pairs of original and transformed text, drawn for raters",
-    "published": "the pairs are in Argilla, where raters see them",
-    "collected": "their answers are here",
+    "published": "the pairs in Argilla, where raters see them",
+    "collected": "raters' answers, fetched into the study",
     "verdicts": "which transformations people accept",
-    "report": "the campaign as a page to read",
-    "scores": "models on original and on accepted transformed texts",
+    "report": "a page on the campaign",
+    "scores": "models' scores on original and on accepted transformed texts",
 }
-# Of another subject than pairs.
+# For a subject other than pairs.
 _OF_ITEMS = _STAGES | {
-    "texts": "what the study's files or data sets hold",
-    "sample": "what was drawn for raters",
-    "published": "the sample is in Argilla, where raters see it",
+    "texts": "the texts in the study's files or data sets",
+    "sample": "the items drawn for raters",
+    "published": "the sample in Argilla, where raters see it",
     "verdicts": "which groups people accept",
-    PEOPLE_REPORT: "people and models on the same items, as a page to read",
+    PEOPLE_REPORT: "a page on people and models on the same items",
 }
 
 
 def stage_frame(stages: Mapping[str, Stage], *, items: bool = False) -> pd.DataFrame:
-    """The flow: a row a stage that the study has; `items` is whether raters see another subject than pairs."""
+    """Return the study's stages, a row each; `items`: the subject is not pairs."""
     meanings = _OF_ITEMS if items else _STAGES
     rows = [
         {
@@ -82,8 +82,8 @@ def look_frame(looks: Sequence[Look]) -> pd.DataFrame:
 
 
 def coverage_frame(table: pd.DataFrame) -> pd.DataFrame:
-    """Numbers of scores: a row a transformation, a column a status."""
-    words = {"evaluated": "Evaluated", "included_rejected": "Included though refused", "left_out": "Left out"} | {
+    """Return the numbers of scores, a row for each transformation, a column for each status."""
+    words = {"evaluated": "Evaluated", "included_rejected": "Included, not accepted", "left_out": "Left out"} | {
         "failed": "Model failed"
     }
     statuses = [status for status in words if status in set(table["status"])]
@@ -104,7 +104,7 @@ def progress_frame(table: pd.DataFrame, called: ItemNames) -> pd.DataFrame:
         "complete": f"{items} with all raters",
         "counting": "Answers that count",
         "wanted": "Wanted",
-        "open": "Still asked for",
+        "open": "Answers still open",
         "drafts": "Drafts",
         "discarded": "Discarded",
         "surplus": "Surplus",
@@ -122,21 +122,21 @@ def rater_frame(table: pd.DataFrame) -> pd.DataFrame:
         "rater_id": "Pseudonym",
         "who": "Who",
         "answers": "Answers",
-        "open": "Can still answer",
+        "open": "Left to answer",
         "drafts": "Drafts",
         "discarded": "Discarded",
         "last": "Last answer (UTC)",
-        "behind": "Behind, because of",
+        "behind": "Behind because",
         "signs": "Signs",
         "excluded": "Excluded",
-        "out": "Taken out",
+        "out": "Removed",
     }
     shown = table.assign(
         who=table["simulated"].map({True: "simulated", False: "person"}),
-        open=["" if pd.isna(n) else str(int(n)) for n in table["open"]],  # unknown where nobody is asked by name
+        open=["" if pd.isna(n) else str(int(n)) for n in table["open"]],  # unknown if the study names no raters
         last=[f"{at:%Y-%m-%d %H:%M}" if pd.notna(at) else "" for at in table["last"]],
         excluded=table["excluded"].map({True: "excluded", False: ""}),
-        out=table["out"].map({True: "taken out", False: ""}),
+        out=table["out"].map({True: "removed", False: ""}),
     )
     return shown.rename(columns=heads)[list(heads.values())]
 
@@ -202,7 +202,7 @@ def turned_frame(now: pd.DataFrame, then: pd.DataFrame, called: ItemNames) -> St
             "Language": f"{row['language']} {row['task_type']}".strip(),
             f"At {row['threshold_now']:g} (the study's)": DECISIONS[row["decision_now"]],
             f"At {row['threshold_then']:g}": DECISIONS[row["decision_then"]],
-            "Turns": "turns" if row["turned"] else "",
+            "Change": "changed" if row["turned"] else "",
         }
         for row in both.to_dict(orient="records")
     ]
@@ -244,7 +244,7 @@ def quality_frame(table: pd.DataFrame) -> Styler:
 
 
 def refusals(table: pd.DataFrame) -> list[str]:
-    """A line for each verdict of `verdict_table` that lets nothing through, with its reasons."""
+    """Return a line for each verdict of `verdict_table` that does not accept, with its reasons."""
     return [
         f"{scoped(row['transformation'], row['language'], row['task_type'])}, {row['decision']}: {row['reasons']}"
         for row in table[table["decision"] != "accepted"].to_dict(orient="records")
@@ -271,7 +271,7 @@ def error_frame(table: pd.DataFrame, by: str) -> pd.DataFrame:
     for head in heads.values():
         shown[head] = [number(value) for value in shown[head]]
     shown["language_told"] = [number(value) for value in table["language_told"]]
-    counts = {"n": "Outputs", "failed": "Failed", "unanswered": "Unanswered", "language_told": "Language told"}
+    counts = {"n": "Outputs", "failed": "Failed", "unanswered": "Unanswered", "language_told": "Language detected, %"}
     return shown.rename(columns=counts)
 
 

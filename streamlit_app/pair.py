@@ -1,6 +1,6 @@
 """One pair with every rating and comment, in a dialog that a click on a point or a tick in a table opens.
 
-The open pair stands in the page's address, so that who is sent the address sees it too.
+The page's address names the open pair, so that it opens for others too.
 """
 
 from __future__ import annotations
@@ -116,18 +116,20 @@ def _show(reader: CampaignReader, pair_id: str) -> None:
         complain(str(error))
         return
     if pair is None:
-        st.text("The sample no longer holds this pair.")
+        st.text("The sample no longer contains this pair.")
         return
     _draw(pair, ratings)
     download_csv(f"{reader.name}-pair-{pair_id[:8]}", ratings)
     if len(judgements):
-        st.caption("What judges said of it, which decides nothing; recorded ones were not asked.")
+        st.caption("Judges' ratings of this pair; they decide nothing. Recorded judges' ratings come from files.")
         heads = {name: name.capitalize() for name in judgements.columns} | {"text": "Answer"}
         st.dataframe(
-            judgements.rename(columns=heads), hide_index=True, height="content", alt="What judges said of this pair"
+            judgements.rename(columns=heads), hide_index=True, height="content", alt="Judges' ratings of this pair"
         )
     if len(decided):
-        st.caption("What adjudicators said afterwards, with judges' scores in sight: no rating, and nothing counts it.")
+        st.caption(
+            "Adjudicators' answers, given later with judges' scores in sight: they are not ratings and enter no result."
+        )
         st.dataframe(decided, hide_index=True, height="content", alt="Adjudications of this pair")
 
 

@@ -1,4 +1,4 @@
-"""The dashboard's server, and what takes long, done before somebody waits for it.
+"""The dashboard's server, with slow imports and reads done before somebody waits for them.
 
 The first page's records are read while the browser loads its own part, and the libraries that the other pages need are
 imported while somebody looks at the first: half of such a page's first opening.
@@ -68,7 +68,7 @@ def _refuse_taken(port: int) -> None:
         try:
             trial.bind(("127.0.0.1", port))
         except OSError as error:
-            raise StudyError(f"--port {port}: {error.strerror}; name another") from None
+            raise StudyError(f"--port {port}: {error.strerror}; name another port") from None
 
 
 def read_ahead(file: str, exports: str | None) -> Thread:
@@ -89,8 +89,8 @@ def _read(file: str, exports: str | None) -> None:
 
 
 def import_all() -> None:
-    """Import them, unless they are there; a thread that already does is waited for."""
-    # An extra that is missing is said by the page that needs it.
+    """Import them unless they are imported; wait for a thread that does so already."""
+    # The page that needs a missing extra says so.
     with _LOCK, contextlib.suppress(ImportError):
         for module in MODULES:
             import_module(module)
@@ -105,7 +105,7 @@ def import_all() -> None:
 
 @functools.cache
 def import_soon() -> Timer:
-    """The same once, in a moment, while somebody looks at the first page."""
+    """Import them once, shortly, while somebody looks at the first page."""
     timer = Timer(SECONDS, _import_more)
     timer.daemon = True
     timer.start()

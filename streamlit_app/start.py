@@ -25,14 +25,14 @@ class _AppParser(argparse.ArgumentParser):
 
 
 def opened() -> Study:
-    """The study that the dashboard was started for. Raises StudyError where it cannot be read."""
+    """Return the dashboard's study. Raises StudyError if it cannot be read."""
     return study_of(_options())
 
 
 def names_home() -> Home | None:
-    """The server's folder that knows raters' names, where the dashboard was started with `--names`.
+    """Return the server's folder, which holds raters' names; None without `--names`.
 
-    Raises StudyError where others than this machine's users could open the pages.
+    Raises StudyError if users of other machines could open the pages.
     """
     options = _options()
     if not options.names:
@@ -44,15 +44,17 @@ def names_home() -> Home | None:
 
     address = str(st.get_option("server.address") or "")
     if not is_loopback(address):
-        raise StudyError(f"--names shows who is who, and {address or 'every address'} is open to others; leave it out")
+        raise StudyError(
+            f"--names shows raters' names, but others can reach {address or 'every address'}; leave it out"
+        )
     options.data = options.data or os.environ.get(HOME_VARIABLE, "")
     return home_of(options)
 
 
 def add_names_options(parser: argparse.ArgumentParser) -> None:
-    """`--names`, and where the names are."""
+    """Add `--names` and `--data`."""
     parser.add_argument(
-        "--names", action="store_true", help="also a page that says who raters are; on this machine alone"
+        "--names", action="store_true", help="also show a page with raters' names; on this machine alone"
     )
     parser.add_argument("--data", metavar="DIR", default="", help="with --names: the local server's folder")
 

@@ -72,8 +72,8 @@ def answers(**columns: object) -> pd.DataFrame:
 SERIES = pd.Series([1.0, 2.0, 4.0, 8.0, 16.0, 32.0])
 STATISTICS = (ac2, alpha, kappa, mean_interval)
 BAD: dict[str, tuple[Any, str]] = {
-    "no frame": ([[1, 2, 3]], "ratings: a pandas DataFrame is needed, not a list"),
-    "no rater": (answers(rater_id=None), "ratings lack the column 'rater_id'; needed are "),
+    "no frame": ([[1, 2, 3]], "ratings must be a pandas DataFrame, not a list"),
+    "no rater": (answers(rater_id=None), "ratings lack the column 'rater_id' (required: "),
     "off the scale": (
         answers(value=[1, 2, 3, 3, 5, 6]),
         "6 in column 'value' is not on the scale 1, 2, 3, 4, 5 (1 of 6 values are not)",
@@ -83,11 +83,11 @@ BAD: dict[str, tuple[Any, str]] = {
     "a rater twice": (answers(rater_id=["a", "a"] * 3), "appears more than once"),
     "a column twice": (
         pd.concat([answers(), answers()[["value"]]], axis=1),
-        "ratings: there is more than one column 'value'",
+        "ratings have more than one column 'value'",
     ),
     "columns of two levels": (
         answers().set_axis(pd.MultiIndex.from_product([answers().columns, [""]]), axis=1),
-        "ratings: the columns have 2 levels; one is needed",
+        "ratings: the columns have 2 levels; they must have one",
     ),
     "lengths of time": (answers(value=pd.Timedelta(1)), "column 'value' must hold numbers, not timedelta64"),
     "complex numbers": (answers(value=[1 + 1j] * 6), "column 'value' must hold numbers, not complex128"),
@@ -138,10 +138,10 @@ def test_columns_may_be_called_otherwise() -> None:
     verdicts, plain = judge(called, pairs, **columns), judge(ratings, recorded("pairs"))
     assert [verdict.model_dump_json() for verdict in verdicts] == [verdict.model_dump_json() for verdict in plain]
     with pytest.raises(
-        ValueError, match="ratings lack the column 'coder'; needed are pair_id, coder, value, there are"
+        ValueError, match=r"ratings lack the column 'coder' \(required: pair_id, coder, value; present: "
     ):
         ac2(ratings, rater="coder")
-    with pytest.raises(ValueError, match="ratings: one column cannot be two of pair_id, rater_id, value"):
+    with pytest.raises(ValueError, match="ratings: pair_id, rater_id, value must name different columns"):
         ac2(ratings, rater="pair_id")
 
 
@@ -167,7 +167,7 @@ def test_what_cannot_be_told_of_a_frame_has_a_reason() -> None:
         ),
         ({"status": "submited"}, "ratings: unknown status 'submited'; did you mean 'submitted'?"),
         ({"status": [*["submitted"] * 5, None]}, "ratings: unknown status "),
-        ({"excluded": False}, "or be empty where it counts; False is neither"),
+        ({"excluded": False}, "or be empty if it counts, not False"),
         ({"simulated": "no"}, "column 'simulated' holds something other than true and false"),
         (
             {"submitted_at": "2/1/2026"},
@@ -338,13 +338,13 @@ def test_a_missing_score_and_a_missing_original_say_which_they_are() -> None:
         (lambda: drift([1.0, 0.0], [1.0, 2.0]), "both tables must have one shape, texts by dimensions"),
         (lambda: drift([[1.0], [1.0]], [[1.0], [0.0]]), "an embedding of row 1 has length 0"),
         (lambda: drift([[1.0], [np.nan]], [[1.0], [1.0]]), "the embeddings of row 1 are not finite"),
-        (lambda: borda(np.ones((2, 2))), "scores: a pandas DataFrame is needed, not a ndarray"),  # type: ignore[arg-type]
+        (lambda: borda(np.ones((2, 2))), "scores must be a pandas DataFrame, not a ndarray"),  # type: ignore[arg-type]
         (lambda: borda(pd.DataFrame({"d": ["good", "bad"]})), "'good' in column 'd' is not a number"),
-        (lambda: wilcoxon([1, 2], [1]), "pass two samples of one length, not of shapes (2,) and (1,)"),
+        (lambda: wilcoxon([1, 2], [1]), "pass two samples of equal length, not of shapes (2,) and (1,)"),
         (lambda: wilcoxon(SERIES, SERIES[::-1]), "the two samples have different indexes; align them, or pass `.to_nu"),
         (lambda: hodges_lehmann(SERIES, SERIES.rename({0: 9})), "the two samples have different indexes; align them"),
         (lambda: drift(SERIES.to_frame(), SERIES[::-1].to_frame()), "the two tables have different indexes; align"),
-        (lambda: hodges_lehmann([1, 2], [1]), "pass two samples of one length, not of shapes (2,) and (1,)"),
+        (lambda: hodges_lehmann([1, 2], [1]), "pass two samples of equal length, not of shapes (2,) and (1,)"),
     ],
 )
 def test_numbers_that_do_not_fit_are_one_line(function: Callable[[], object], line: str) -> None:

@@ -219,8 +219,8 @@ def test_drift_stands_beside_means_of_what_counts(made: Made) -> None:
     ("columns", "line"),
     [
         ({"status": "submited"}, "unknown status 'submited'; did you mean 'submitted'"),
-        ({"excluded": True}, "True is neither"),
-        ({"surplus": "no"}, "column 'surplus' holds something other than true and false"),
+        ({"excluded": True}, "if it counts, not True"),
+        ({"surplus": "no"}, "column 'surplus' must hold true or false"),
     ],
 )
 def test_what_says_neither_is_refused(made: Made, columns: dict[str, object], line: str) -> None:

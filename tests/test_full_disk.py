@@ -97,7 +97,7 @@ def test_a_server_on_a_full_disk_says_so_in_one_line(disk: Callable[[str], Path]
     folder = disk("2m")
     with pytest.raises(ServiceError) as error, running(Home(folder / "home")):
         pass
-    assert f"{folder / 'home'}: there is no room left on this disk; make room and start again" in str(error.value)
+    assert f"{folder / 'home'}: the disk is full; make room and start again" in str(error.value)
 
 
 def test_a_server_whose_disk_fills_up_goes_on_and_warns(disk: Callable[[str], Path]) -> None:

@@ -57,6 +57,6 @@ def test_a_changed_meaning_wants_a_rule_that_says_so(tmp_path: Path) -> None:
     file = tmp_path / "study.yaml"
     file.write_text(text.replace(rule, ""), encoding="utf-8")
     with pytest.raises(
-        StudyError, match=r"'negation' is to change the meaning, and no rule is about it: add one to acc"
+        StudyError, match=r"'negation' changes the meaning on purpose and needs a rule of its own in acc"
     ):
         load_study(file)

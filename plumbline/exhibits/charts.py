@@ -300,4 +300,4 @@ def first_panel(chart: alt.ConcatChart, *, titled: bool = True) -> alt.LayerChar
 
 def figure(chart: Chart, caption: str) -> Figure:
     """Return a figure of the chart with wide margins: a browser's letters may be wider than those used for layout."""
-    return Figure(chart.properties(padding=_PADDING), caption, f"{caption}; the tables hold the numbers")
+    return Figure(chart.properties(padding=_PADDING), caption, f"{caption}; see the tables for the numbers")

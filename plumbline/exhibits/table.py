@@ -114,7 +114,7 @@ class Exhibit:
         """The table for an HTML page, with its file named; a long one is `cut` to `MOST_ROWS` rows and says so."""
         printed, caption = self.printed, self.caption
         if cut and len(printed) > MOST_ROWS:
-            caption = f"{caption}; the first {MOST_ROWS} of {len(printed):,} rows, the file has all"
+            caption = f"{caption}; the first {MOST_ROWS} of {len(printed):,} rows (all are in the file)"
             printed = printed.head(MOST_ROWS)
         return Table(read_by_people(printed), f"{caption} ({self.name}.csv)", self.notes)
 
@@ -329,7 +329,7 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
     the folder: names may come from records that others wrote.
     """
     if strange := next((name for name in files if not _below(name)), ""):
-        raise DataError(f"{folder}: a report's file cannot be called {strange[:100]!a}; correct that name")
+        raise DataError(f"{folder}: {strange[:100]!a} is not a valid name for a report's file; correct that name")
     for name in () if is_remote(folder) else (LIST, *files):
         _refuse_unfit(folder, name)
     before = _listed(folder)

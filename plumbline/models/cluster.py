@@ -36,7 +36,7 @@ def join(address: str) -> Any:
     try:
         cluster = canonicalize_bootstrap_address(address)
         if cluster is None:
-            raise ConnectionError("this names no running cluster")  # `local`: ray would start one
+            raise ConnectionError("no cluster runs at this address")  # `local`: ray would start one
         host, _, port = cluster.rpartition(":")
         socket.create_connection((host.strip("[]"), int(port)), REACH_SECONDS).close()
         ray.init(address=cluster, log_to_driver=False, logging_level="ERROR")

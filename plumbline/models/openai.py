@@ -99,7 +99,7 @@ def whole(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise TextFailedError("an answer with half a character (a lone surrogate) in it") from None
+        raise TextFailedError("the answer holds half a character (a lone surrogate)") from None
     return text
 
 
@@ -157,7 +157,7 @@ class ChatServer(Chat):
             raise StudyError(f"{study.file}: {where}: {error}") from None
         if proxy.startswith("https"):
             raise StudyError(
-                f"the environment's {address.scheme}_proxy is not http://HOST:PORT; set another, or no_proxy"
+                f"the environment's {address.scheme}_proxy is not http://HOST:PORT; correct it, or set no_proxy"
             )
         return cls(spec, key, f"{spec.base_url.rstrip('/')}/chat/completions", proxy, where)
 
@@ -249,18 +249,18 @@ class ChatServer(Chat):
             choices = page["choices"]
         except ValueError:
             if content.lstrip()[:1] in (b"{", b""):
-                raise _PassingError("an answer that breaks off before its end") from None
+                raise _PassingError("the answer breaks off before its end") from None
             raise self._stranger("") from None
         except (TypeError, KeyError, RecursionError):
             raise self._stranger(complaint(content, self.key)) from None
         if not choices:
-            raise TextFailedError("an answer without choices")
+            raise TextFailedError("the answer has no choices")
         try:
             finish_reason, text = choices[0].get("finish_reason"), choices[0]["message"].get("content")
         except (TypeError, KeyError, AttributeError):
-            raise TextFailedError("an answer whose choice has no message") from None
+            raise TextFailedError("the answer's choice has no message") from None
         if not isinstance(text, str | None):
-            raise TextFailedError("an answer whose content is not text")
+            raise TextFailedError("the answer's content is not text")
         if finish_reason == "content_filter":
             raise TextFailedError("the server's content filter stopped the answer")
         shares = label_shares(choices[0], labels) if labels else None
@@ -269,7 +269,7 @@ class ChatServer(Chat):
     def _stranger(self, details: str) -> ServiceError | TextUnansweredError:
         """Record a strange response: this text's fault or, before any good answer, a wrong address."""
         self._strange += 1
-        line = f"an answer that is not one of a chat server; is {self.where}.base_url right (ends in /v1)?"
+        line = f"the answer is not a chat server's; is {self.where}.base_url right (ends in /v1)?"
         line = f"{line} {details}".rstrip()
         if self._strange >= STRANGE and not self._good:
             return ServiceError(f"{self.spec.base_url}: {line}")
@@ -298,7 +298,9 @@ class ChatServer(Chat):
             return ServiceError(": ".join(filter(None, (line, words))))
         if 300 <= status < 400:
             target = one_line(headers.get("location", "").partition("?")[0])
-            return ServiceError(f"{url} redirects to {target!r}, which is not followed; correct {self.where}.base_url")
+            return ServiceError(
+                f"{url} redirects to {target!r}; Plumbline follows no redirect: correct {self.where}.base_url"
+            )
         line = ": ".join(filter(None, (f"status {status}", words)))
         return ServiceError(f"{url}: {line}") if status in FOR_ALL else TextRefusedError(line)
 
@@ -314,16 +316,16 @@ async def _whole_body(page: aiohttp.ClientResponse) -> bytes:
     async for part in page.content.iter_any():
         content += part
         if len(content) > LARGEST:
-            raise TextFailedError(f"an answer larger than {LARGEST >> 20} MB")
+            raise TextFailedError(f"the answer is larger than {LARGEST >> 20} MB")
     return bytes(content)
 
 
 def _what_broke(error: Exception) -> str:
     """Say why a response is incomplete, without its URL: that may hold the proxy's password."""
     if isinstance(error, aiohttp.ClientHttpProxyError):
-        return f"the proxy says {error.status} {error.message}"
+        return f"the proxy answers {error.status} {error.message}"
     if isinstance(error, aiohttp.ClientResponseError):
-        return f"no HTTP: {error.message}"
+        return f"not HTTP: {error.message}"
     if isinstance(error, aiohttp.ClientConnectorError):
         return str(error)
     return "the connection was cut"

@@ -145,7 +145,7 @@ class VllmEngine(Chat):
             prompt = self._render(message)
             room, length = self._engine.model_config.max_model_len, len(prompt["prompt_token_ids"])
             if length >= room:
-                raise TextFailedError(f"longer than the context: {length} tokens with its prompt, of at most {room}")
+                raise TextFailedError(f"too long for the context: {length} tokens with its prompt, at most {room}")
             final, cached = None, None
             async for output in self._engine.generate(prompt, sampling, str(next(self._numbers))):
                 final, cached = output.outputs[0], output.num_cached_tokens
@@ -174,8 +174,8 @@ class VllmEngine(Chat):
                     f"{len(tokens) - len(plain)} tokens" if len(tokens) > len(plain) + 1 else "not a token by itself"
                 )
                 raise StudyError(
-                    f"{self.spec.model}: the label {label!r} is {number} for this model; write `score: text` "
-                    "for the judge"
+                    f"{self.spec.model}: the label {label!r} is {number} for this model; set `score: text` for the "
+                    "judge"
                 )
             self._label_tokens[label] = tokens[-1]
         return self._label_tokens[label]

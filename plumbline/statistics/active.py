@@ -233,7 +233,7 @@ def active_mean(
     (True, True)
     """
     if not len(values) == len(scores) == len(probabilities):
-        raise ValueError("values, scores and probabilities must be of the same outputs, but their lengths differ")
+        raise ValueError("values, scores and probabilities must be of the same outputs, but have different lengths")
     if not np.isfinite(scores).all() or not ((probabilities > 0) & (probabilities <= 1)).all():
         raise ValueError("each output needs a score, and a probability above 0 and at most 1")
     rated = ~np.isnan(values)

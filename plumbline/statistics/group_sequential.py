@@ -92,7 +92,7 @@ class Blocks:
     def criterion(self, question: str) -> Criterion:
         """Return a question's criterion. Raises ValueError for a question without one."""
         if question not in self.criteria and math.isnan(self.threshold):
-            raise ValueError(f"no criterion is about {question!r}; known are {', '.join(self.criteria)}")
+            raise ValueError(f"no criterion for {question!r}; known are {', '.join(self.criteria)}")
         return self.criteria.get(question) or Criterion(self.threshold, self.scale, by=self.by)
 
     def levels(self, looks: int, pairs: Sequence[int] = ()) -> Floats:
@@ -245,11 +245,11 @@ def _pair_means(ratings: pd.DataFrame, blocks: Blocks, taken: Sequence[str]) -> 
             raise ValueError("ratings: a value lies beyond the scale, {:g} to {:g}".format(*scale))
     places = ratings[["pair_id", "order"]].drop_duplicates()
     if places["pair_id"].duplicated().any() or places["order"].duplicated().any():
-        raise ValueError("ratings: each pair needs one place in the order, and each place one pair")
+        raise ValueError("ratings: each pair must have exactly one place in the order, and each place one pair")
     means = ratings.pivot_table(index="order", columns="question", values="value", aggfunc="mean")
     questions = sorted({*means.columns, *blocks.criteria, *taken})
     if taken and (new := set(questions) - set(taken)):
-        raise ValueError(f"the looks taken lack {min(new)}, which has ratings or a criterion")
+        raise ValueError(f"the looks taken do not include {min(new)}, which has ratings or a criterion")
     return means.reindex(index=range(1, blocks.ends[-1] + 1), columns=questions)
 
 

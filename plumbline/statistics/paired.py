@@ -394,7 +394,7 @@ def paired(x: Values, y: Values) -> tuple[Floats, Floats]:
     same_index(x, y, "samples")
     first, second = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if first.shape != second.shape or first.ndim != 1:
-        raise ValueError(f"pass two samples of one length, not of shapes {first.shape} and {second.shape}")
+        raise ValueError(f"pass two samples of equal length, not of shapes {first.shape} and {second.shape}")
     return first, second
 
 

@@ -165,7 +165,7 @@ def split_half(scores: Floats, tasks: Sequence[str], *, n_splits: int = 1000, rn
 
     grid = np.asarray(scores, dtype=np.float64)
     if grid.ndim != 2 or grid.shape[1] != len(tasks):
-        raise ValueError(f"pass models by data sets, with a task for each data set: {grid.shape}, {len(tasks)} tasks")
+        raise ValueError(f"pass models by data sets and a task for each data set, not {grid.shape}, {len(tasks)} tasks")
     reason = ""
     if grid.shape[0] < 3:
         reason = f"rho needs at least 3 models, there are {grid.shape[0]}"

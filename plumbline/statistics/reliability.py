@@ -71,7 +71,7 @@ def icc(
 
     """
     if form not in get_args(Form):
-        raise ValueError(f"form is one of {', '.join(get_args(Form))}, not {form!r}")
+        raise ValueError(f"form must be one of {', '.join(get_args(Form))}, not {form!r}")
     checked = _checked(ratings, pair, rater, value)
     n_items = checked["pair_id"].nunique()
     if n_items < 2 or len(checked) == n_items:

@@ -88,7 +88,7 @@ def _checked(ratings: pd.DataFrame, group: str | None, pair: str, rater: str, va
         raise ValueError("ratings: the frame is empty" if frame.empty else "ratings: 'value' holds an infinite value")
     groups = frame.groupby("pair_id")["group"].nunique()
     if (groups > 1).any():
-        raise ValueError(f"ratings: item {groups.idxmax()} is in {groups.max()} groups; an item has one")
+        raise ValueError(f"ratings: item {groups.idxmax()} is in {groups.max()} groups; it must be in one")
     return frame
 
 

@@ -1,7 +1,7 @@
-"""A study: one YAML file that says everything that the stages share, read into one frozen model.
+"""A study: one YAML file with all settings that the stages share, read into one frozen model.
 
-Unknown keys are refused with the nearest valid name, paths are relative to the study file, secrets never
-stand in it (a study names the environment variable that holds them).
+Unknown keys are refused with the nearest valid name, paths are relative to the study file, and the file never holds
+secrets (a study names the environment variable that holds them).
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Study(StudyPart):
         default={}, description=("language models, each under a name; generator, candidates and judges refer to it")
     )
     subject: SubjectSpec | None = Field(
-        default=None, description="the kind of thing that raters judge; unset: pairs of a text and its output"
+        default=None, description="what raters judge; unset: pairs of a text and its transformed text"
     )
     datasets: tuple[DatasetSpec, ...] = Field(
         default=(), min_length=1, description="the texts; required unless `subject` names a file of texts"
@@ -78,17 +78,17 @@ class Study(StudyPart):
         Field(
             default_factory=lambda before: () if before.get("subject") else tuple(EIGHT),
             min_length=1,
-            description="HTEB's by name; your own as the path of a YAML file, or written here",
+            description="HTEB's transformations by name; your own by the path of a YAML file, or defined here",
         )
     )
     prompts: str = Field(
         default="",
         pattern=r"^([a-z0-9][a-z0-9_-]{0,63})?$",
-        description="a folder in prompts/ whose prompts replace those of the same name",
+        description="a folder in prompts/ whose prompts replace the default prompts of the same name",
     )
     languages: tuple[Code, ...] = Field(
         default=(),
-        description=("target languages (codes) that raters can read; default: all of each transformation"),
+        description=("target languages (codes) that raters can read; default: all languages of each transformation"),
     )
     seeds: tuple[Seed, ...] = Field(
         default_factory=lambda before: () if before.get("subject") else (1337, 1338, 1339),
@@ -99,36 +99,38 @@ class Study(StudyPart):
         default=NO_ENGINE, description="the engine that makes outputs; none if no transformation needs one"
     )
     candidates: tuple[Engine, ...] = Field(default=(), description="other generators to compare with `generator`")
-    retry: RetrySpec = Field(default=RetrySpec(), description="the faults of an output that lead to another attempt")
+    retry: RetrySpec = Field(
+        default=RetrySpec(), description="the error types of an output that lead to another attempt"
+    )
     sample: SampleSpec = Field(default=SampleSpec(), description="the draw of pairs that people rate")
     rubric: Name = Field(default="hteb", description="questions and guidelines: prompts/rubrics/<rubric>.yaml")
     wordings: tuple[Code, ...] = Field(
         default=(),
         description=("further languages (codes) in which raters are addressed: prompts/rubrics/<rubric>/<code>.yaml"),
     )
-    training: str = Field(default="", description="a file of known pairs for practice; answers to them never count")
+    training: str = Field(default="", description="a file of practice pairs with known answers, which never count")
     raters: RatersSpec = Field(default=RatersSpec(), description="the raters, and how many rate each pair")
     acceptance: AcceptanceSpec = Field(
         default=AcceptanceSpec(), description="the rule by which a transformation is accepted"
     )
     quality: QualitySpec = Field(default=QualitySpec(), description="limits for signs of careless answers")
     judges: tuple[JudgeSpec, ...] = Field(
-        default=(), description="language models that rate outputs, or do tasks, as people do"
+        default=(), description="language models that rate outputs or do tasks as people do"
     )
     judge_pool: int | Literal["all"] = Field(
         default=1000,
-        description=("pairs per transformation that judges rate, including the sample; or `all` usable outputs"),
+        description=("pairs per transformation that judges rate, including the sample; `all`: every usable output"),
     )
     crowd: Annotated[CrowdSpec | None, BeforeValidator(as_is, json_schema_input_type=CrowdSpec | str | None)] = Field(
         default=None, description="settings for crowd workers, or the path of a YAML file with them"
     )
     evaluation: EvaluationSpec = Field(
         default=NoEvaluation(),
-        description=("embedding models and how they are scored; leave out for a study of ratings alone"),
+        description=("embedding models and their scoring; leave out for a study of ratings alone"),
     )
     bundle: Annotated[BundleSpec, BeforeValidator(as_is, json_schema_input_type=BundleSpec | str)] = Field(
         default=BundleSpec(),
-        description=("licences and description for those who receive the bundle, or the path of a YAML file with them"),
+        description=("licences and description for users of the bundle, or the path of a YAML file with them"),
     )
     ethics: Ethics = Field(
         default={}, description=("answers about the evaluation that only people can give, by question (docs/sheets.md)")
@@ -184,16 +186,16 @@ class Study(StudyPart):
         rule, custom = self.acceptance, info.context or {}
         asking = [name for name in self.transformations if (custom.get(name) or EIGHT[name]).calls]
         if asking and self.generator.kind == "none":
-            raise ValueError(f"generator: Field required: {asking[0]} asks one; add it")
+            raise ValueError(f"generator: Field required: {asking[0]} needs a generator; add one")
         refuse_undecidable(rule, self.raters, judged=bool(self.judges), crowd=bool(self.crowd))
         if self.raters.blocks and self.judging.does_tasks:
-            raise ValueError("raters.blocks are of verdicts, and tasks that people do have none; take them out")
+            raise ValueError("raters.blocks: a study with subject human cannot be decided in blocks; take them out")
         refuse_unfit_judges(self.judges, self.judge_pool, self.sample, self.raters, rule)
         for name in self.transformations:
             kind = custom.get(name) or EIGHT[name]
             if kind.meaning == "changed" and not any(kind.pool in clause.pools for clause in rule.rules):
                 raise ValueError(
-                    f"{name!r} is to change the meaning, and no rule is about it: add one to acceptance.rules, such as"
+                    f"{name!r} changes the meaning on purpose and needs a rule of its own in acceptance.rules, such as"
                     f" {{question: quality, at_most: 2, pools: [{kind.pool}]}}"
                 )
         for name in self.crowd.pay.extra if self.crowd else ():
@@ -208,7 +210,7 @@ class Study(StudyPart):
 
     @property
     def advice(self) -> str:
-        """A line for whoever has written the file as in an earlier version; else empty."""
+        """Advice to upgrade a file of an earlier version; else empty."""
         return self._advice
 
     @property
@@ -238,11 +240,11 @@ class Study(StudyPart):
 
     @property
     def arguments(self) -> str:
-        """The options that name this study on a command line, for the commands that are advised."""
+        """The options that name this study on a command line, for commands in messages."""
         return shlex.join(self._options)
 
     def command(self, module: str) -> str:
-        """A command on this study to be pasted: of `annotation accept`, say, with the options that name it."""
+        """Return a command on this study to paste, such as `annotation accept` with the options that name the study."""
         by = ["--generator", self.generator.model] if self._by_candidate and module in TAKE_GENERATOR else []
         return as_named(shlex.join(["python", "-m", *module.split(), *self._options, *by]))
 
@@ -261,7 +263,7 @@ class Study(StudyPart):
         return working("exports") / ".remote" / identity("remote-v1", str(folder), options)[:16]
 
     def resolve(self, path: str) -> Path:
-        """A path of the study file, taken relative to that file. Raises StudyError for links that lead in a circle."""
+        """Return a path of the study file, taken relative to that file. Raises StudyError for circular links."""
         return resolved(self._file.parent / path, str(self._file))
 
     def transformation_file(self, transformation: str, seed: int) -> Path:
@@ -292,11 +294,11 @@ class Study(StudyPart):
 
     @property
     def judgements(self) -> Path:
-        """The folder of what judges said of the generator's outputs."""
+        """The folder of judges' ratings of the generator's outputs."""
         return self.folder / "judgements" / (Path(self._outputs).name if self._by_candidate else "")
 
     def by(self, generator: EngineSpec) -> Study:
-        """The same study with one of its `candidates` for a generator; its outputs have a folder of their own."""
+        """Return the study with one of its `candidates` as generator; its outputs have a folder of their own."""
         if generator == self.generator:
             return self
         study = self.model_copy(update={"generator": generator})
@@ -310,7 +312,7 @@ def load_study(file: str | Path, exports: str | Path | None = None) -> Study:
     """Read a study.
 
     `exports` is the folder that holds the studies' records (default: `exports/`, see plumbline.resources). Raises
-    StudyError with the file, the field and what to do for anything that is not a study.
+    StudyError with the file, the field and what to do for anything that is not a valid study.
 
     >>> from plumbline import load_study
     >>> study = load_study("studies/demo.yaml")
@@ -320,7 +322,7 @@ def load_study(file: str | Path, exports: str | Path | None = None) -> Study:
     try:
         data = read_yaml(path := Path(file))
     except FileNotFoundError:
-        where = f"samples: {resource('studies')}" if IN_CHECKOUT else "`plumbline studies` puts samples into studies/"
+        where = f"samples: {resource('studies')}" if IN_CHECKOUT else "`plumbline studies` copies samples to studies/"
         raise StudyError(f"no study file {file} on this machine; {where}") from None
     except DataError as error:
         raise StudyError(str(error)) from None
@@ -352,7 +354,7 @@ def load_study(file: str | Path, exports: str | Path | None = None) -> Study:
 
 
 def _with_part_of_file(data: dict[str, Any], part: str, folder: Path) -> dict[str, Any]:
-    """A study's file with a part that stands in a file of its own, which the study names."""
+    """Return a study file's content with a part that it keeps in a file of its own."""
     if not isinstance(data.get(part), str):
         return data
     try:

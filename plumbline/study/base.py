@@ -1,4 +1,4 @@
-"""What all parts of a study share: strict and frozen models, and complaints in one line."""
+"""The base of all parts of a study: strict and frozen models, and complaints in one line."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ _KINDS = ("texts", "instructions", "items", "human")
 LONGEST = 500  # characters of a complaint, and of a name or path
 LARGEST = 2**63 - 1  # what a column of whole numbers can hold
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]
-# What the patterns of studies and rubrics let through, in words.
+# The patterns of studies and rubrics in words.
 PATTERNS = {
-    r"^([A-Za-z_][A-Za-z0-9_.-]{0,63})?$": "a parameter: letters, digits, _ . and -, such as PROLIFIC_PID",
+    r"^([A-Za-z_][A-Za-z0-9_.-]{0,63})?$": "a parameter's name: letters, digits, _ . and -, such as PROLIFIC_PID",
     r"^[a-z0-9][a-z0-9_-]{0,63}$": "small letters, digits, - and _, such as my-study",
     r"^([a-z0-9][a-z0-9_-]{0,63})?$": "small letters, digits, - and _, such as my-prompts",
     r"^[a-z][a-z0-9_-]{0,63}$": "a small letter, then small letters, digits, - and _, such as brief",
     r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$": "letters, digits, ., - and _, such as STS17",
     r"^[A-Za-z_][A-Za-z0-9_]{0,199}$": "letters, digits and _, such as OPENAI_API_KEY",
-    r"^(\d{4}-\d{2}-\d{2})?$": "a day, such as 2026-03-01",
-    r"^([A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*)?$": "a module and a function of it, such as package.module:name",
+    r"^(\d{4}-\d{2}-\d{2})?$": "a date, such as 2026-03-01",
+    r"^([A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*)?$": "a module and a function in it, such as package.module:name",
 }
 
 
 def worded(value: str) -> str:
-    """The value; raises ValueError where nothing of it shows."""
+    """Return the value. Raises ValueError if it has no visible character."""
     if not shows(value):
         raise ValueError("is empty; give it a value, or leave the key out")
     return value
@@ -54,9 +54,9 @@ def as_is(value: Any) -> Any:
 
 def _one_line(value: str) -> str:
     if len(value) > LONGEST:
-        raise ValueError(f"has {len(value)} characters; {LONGEST} are enough")
+        raise ValueError(f"has {len(value)} characters; at most {LONGEST} are allowed")
     if not value.isprintable():
-        raise ValueError(f"{value[:60]!a} holds a line break, or a character that shows as nothing; take it out")
+        raise ValueError(f"{value[:60]!a} holds a line break or an invisible character; take it out")
     return value
 
 
@@ -126,7 +126,7 @@ def without_fixed(model: type[StudyPart], data: Mapping[str, Any]) -> dict[str, 
     """
     for name in model.FIXED:
         if name in data and data[name] != getattr(model, name):
-            raise ValueError(f"{name}: is {getattr(model, name)} in every study and no key any more; take it out")
+            raise ValueError(f"{name}: is no longer a key, and is {getattr(model, name)} in every study; take it out")
     return {name: value for name, value in data.items() if name not in model.FIXED}
 
 
@@ -137,7 +137,7 @@ def _refuse_no_number(name: str, value: Any, kinds: frozenset[type]) -> None:
             if isinstance(item, bool) and bool not in kinds:
                 raise ValueError(f"{name}: {str(item).lower()} is not a number")
             if isinstance(item, int) and abs(item) > LARGEST:
-                raise ValueError(f"{name}: a number of more than 18 digits; write a smaller one")
+                raise ValueError(f"{name}: has more than 18 digits; write a smaller number")
 
 
 def _scalars(annotation: Any) -> frozenset[type]:
@@ -164,24 +164,24 @@ def _items(value: Any) -> Iterator[Any]:
 
 
 def first_complaint(error: ValidationError) -> str:
-    """The first complaint of a validation in one line: where, then what."""
+    """Return the first complaint of a validation in one line: the place, then the fault."""
     causes = _of_their_own(error.errors(include_url=False))
     first = causes[0]
     loc, of_kind = first["loc"], first["loc"][-1:] == ("kind",)
     where = ".".join(str(part) for part in _plain(loc[:-1] if of_kind else loc))
     what = first["msg"].removeprefix("Value error, ")
     if first["type"] == "string_pattern_mismatch" and (words := PATTERNS.get(first["ctx"]["pattern"])):
-        what = f"takes {words}; correct it"  # without what is there: who mistakes a variable for its value writes a key
+        what = f"must be {words}; correct it"  # without the value: somebody may have written a key for a variable
     if first["type"] in ("model_type", "model_attributes_type", "dict_type"):
-        what = "is no mapping; write keys with their values below it, such as name: value"
+        what = "is not a mapping; write keys with their values below it, such as name: value"
     if first["type"] == "union_tag_not_found" or (first["type"] == "missing" and of_kind):
         what = "has no `kind`; add one: it decides which other keys are allowed"
     if first["type"] == "union_tag_invalid":
-        what = f"no kind {str(first['ctx']['tag'])[:40]!r}; there are {first['ctx']['expected_tags']}"
+        what = f"unknown kind {str(first['ctx']['tag'])[:40]!r}; known are {first['ctx']['expected_tags']}"
     if first["type"] == "literal_error" and of_kind:
-        what = f"no kind {str(first['input'])[:40]!r}; there are {first['ctx']['expected']}"
+        what = f"unknown kind {str(first['input'])[:40]!r}; known are {first['ctx']['expected']}"
     if first["type"] == "tuple_type":
-        what = 'is no list; write one, such as [a, b], or a line with "- " for each entry'
+        what = 'is not a list; write one, such as [a, b], or a line with "- " for each entry'
     if first["type"] == "string_type" and isinstance(first["input"], (bool, int, float)):
         what += f'; write it in quotes: "{str(first["input"])[:40]}"'
     more = f" (and {len(causes) - 1} more)" if len(causes) > 1 else ""
@@ -190,9 +190,9 @@ def first_complaint(error: ValidationError) -> str:
 
 
 def _of_their_own(errors: list[ErrorDetails]) -> list[ErrorDetails]:
-    """The complaints without those that only follow from others.
+    """Return the complaints without those that only follow from others.
 
-    Defaults that hang on a wrong field cannot be made, and a list of which every entry is wrong is called too short.
+    Pydantic cannot make a default that depends on a wrong field, and calls a list of wrong entries too short.
     """
     above = {error["loc"][:end] for error in errors for end in range(len(error["loc"]))}
     return [
@@ -204,14 +204,14 @@ def _of_their_own(errors: list[ErrorDetails]) -> list[ErrorDetails]:
 
 
 def _plain(location: tuple[int | str, ...]) -> Iterator[int | str]:
-    """A place in a study as its file has it: pydantic adds the kind that it took something for."""
+    """Yield a place as the study file has it, without the kinds that pydantic adds."""
     for before, part in zip((None, *location), location, strict=False):
         if not (part in _KINDS and before == "subject"):
             yield part
 
 
 def refuse_duplicates(names: list[str], what: str) -> None:
-    """Raise ValueError for a name that is given twice; `what` says what is named."""
+    """Raise ValueError for a name that appears twice; `what` is the kind of thing named."""
     for name in names:
         if names.count(name) > 1:
             raise ValueError(f"{what} {name!r} appears twice; give each its own name")

@@ -1,4 +1,4 @@
-"""How a study asks people: which pairs, who rates, when a transformation is accepted, what counts as careless."""
+"""A study's settings for people: the pairs, the raters, the acceptance rule, and the signs of careless answers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from plumbline.study.base import Line, Name, Seed, StudyPart, refuse_duplicates
 _ACCOUNT = re.compile(r"[^\W_](?:[\w.@+ -]{0,62}\w)?")
 _SIGNS = "1 to 64 letters, digits, blanks and . _ - + @, and begins and ends with a letter or digit"
 _RESERVED = re.compile(r"owner|(simulated|worker)-.*")
-_FEWEST = 8  # pairs of a block that is looked at: `plumbline.statistics.group_sequential.FEWEST`, as a test holds it
+_FEWEST = 8  # pairs of the smallest block; a test keeps it equal to `plumbline.statistics.group_sequential.FEWEST`
 
 
 class ControlsSpec(StudyPart):
@@ -49,7 +49,7 @@ class SampleSpec(StudyPart):
 
 
 class SimulatedRater(StudyPart):
-    """A made-up rater: the author's own rating, plus this bias, plus normal noise, rounded to the scale."""
+    """A simulated rater: the author's own rating, plus this bias, plus normal noise, rounded to the scale."""
 
     LATER: ClassVar[frozenset[str]] = frozenset({"right", "cannot_tell"})
 
@@ -110,17 +110,16 @@ class RatersSpec(StudyPart):
     blocks: tuple[Annotated[int, Field(ge=_FEWEST, le=10**7)], ...] = Field(
         default=(),
         description=(
-            "with `acceptance.stop: blocks`: numbers of pairs, rising, after which the rule looks at each"
-            " verdict, such as [20, 40, 60, 80, 100]; raters get one block after another until the verdict is"
-            " decided"
+            "with `acceptance.stop: blocks`: rising numbers of pairs after which the rule checks each verdict,"
+            " such as [20, 40, 60, 80, 100]; raters get one block after another until the verdict is decided"
         ),
     )
 
     page: Literal["plumbline", "argilla"] = Field(
         default="plumbline",
         description=(
-            "the page on which annotators rate on our server: our rating page or Argilla's own; another"
-            " Argilla server and `suggestions` use Argilla's"
+            "the page on which annotators rate: Plumbline's rating page or Argilla's own; another Argilla server"
+            " and `suggestions` always use Argilla's"
         ),
     )
     contact: str = Field(
@@ -138,7 +137,7 @@ class RatersSpec(StudyPart):
     @classmethod
     def _rising(cls, value: tuple[int, ...]) -> tuple[int, ...]:
         if any(later <= before for before, later in itertools.pairwise(value)):
-            raise ValueError(f"{list(value)} does not rise; write the pairs after each block, such as [20, 40, 60]")
+            raise ValueError(f"{list(value)} does not rise; write the pairs rated by then, such as [20, 40, 60]")
         return value
 
     @field_validator("people")
@@ -146,15 +145,15 @@ class RatersSpec(StudyPart):
     def _accounts(cls, value: tuple[str, ...] | None) -> tuple[str, ...] | None:
         for name in value or ():
             if _RESERVED.fullmatch(name):
-                raise ValueError(f"{name!r} is a name that the platform gives itself; nobody can rate under it")
+                raise ValueError(f"{name!r} is reserved for the platform; give the annotator another name")
             if not _ACCOUNT.fullmatch(name):
-                raise ValueError(f"{name[:64]!r} cannot be the name of an account, which has {_SIGNS}")
+                raise ValueError(f"{name[:64]!r} is not a valid account name: it has {_SIGNS}")
         return value
 
     @model_validator(mode="after")
     def _named_once(self) -> RatersSpec:
         if self.former and self.people is None:
-            raise ValueError("former goes with people, which says who rates now; add it")
+            raise ValueError("former needs people, the list of current raters; add it")
         refuse_duplicates([*(self.people or ()), *self.former], "annotator")
         return self
 
@@ -166,7 +165,7 @@ class RatersSpec(StudyPart):
 
 
 class RuleSpec(StudyPart):
-    """One rule about one question; a rule that names pools goes before those about the same question that name none."""
+    """One rule on one question; a rule that names pools takes precedence over a general one on the same question."""
 
     question: Name = Field(description="the question of the rubric that the rule applies to")
     statistic: Literal["mean", "median", "share"] = Field(
@@ -184,11 +183,11 @@ class RuleSpec(StudyPart):
     @model_validator(mode="after")
     def _whole(self) -> RuleSpec:
         if (self.at_least is None) == (self.at_most is None):
-            raise ValueError(f"the rule on {self.question!r} needs at_least or at_most, and one of them alone")
+            raise ValueError(f"the rule on {self.question!r} needs either at_least or at_most")
         if (self.statistic == "share") != bool(self.label):
-            raise ValueError(f"the rule on {self.question!r}: a share is of a label, and nothing else has one")
+            raise ValueError(f"the rule on {self.question!r}: statistic share needs a label; the others take none")
         if self.statistic == "share" and not 0 <= self.limit <= 1:
-            raise ValueError(f"the rule on {self.question!r}: a share is from 0 to 1, not {self.limit:g}")
+            raise ValueError(f"the rule on {self.question!r}: a share must be from 0 to 1, not {self.limit:g}")
         return self
 
     @property
@@ -197,7 +196,7 @@ class RuleSpec(StudyPart):
         return float(self.at_least if self.at_least is not None else self.at_most or 0.0)
 
 
-_BESIDE_JUDGES = 30  # rated pairs: `plumbline.statistics.prediction_powered.FEWEST_RATED`, which a test holds it to
+_BESIDE_JUDGES = 30  # rated pairs; a test keeps it equal to `plumbline.statistics.prediction_powered.FEWEST_RATED`
 
 
 class AcceptanceSpec(StudyPart):
@@ -213,8 +212,8 @@ class AcceptanceSpec(StudyPart):
     protocol: Literal["checked", "paper"] = Field(
         default="checked",
         description=(
-            "checked: undecided while raters miss controls or tell pairs apart no better than chance, until a"
-            " person has reviewed them; paper: by the ratings alone, as in HTEB and PTEB"
+            "checked: a verdict stays undecided while raters miss controls or distinguish pairs no better than chance,"
+            " until a person has reviewed them; paper: the ratings alone decide, as in HTEB and PTEB"
         ),
     )
     threshold: float = Field(
@@ -224,19 +223,19 @@ class AcceptanceSpec(StudyPart):
         default="mean", description="compare with the threshold: the mean, or the lower end of its 95% interval"
     )
     interval: Literal["pairs", "pairs_and_raters"] = Field(
-        default="pairs", description="random in the interval: the pairs alone, or pairs and raters"
+        default="pairs", description="what the interval treats as random: the pairs alone, or pairs and raters"
     )
     stop: Literal["fixed", "anytime", "blocks"] = Field(
         default="fixed",
         description=(
-            "fixed: decide once, at the end; anytime: with an interval that stays valid after every rating;"
-            " blocks: after each of `raters.blocks`, and offer no more pairs once decided"
+            "fixed: decide once, at the end; anytime: decide at any time, by an interval that stays valid after every"
+            " rating; blocks: decide after each of `raters.blocks`, and offer no more pairs once decided"
         ),
     )
     spending: Literal["pocock", "quadratic", "obrien_fleming"] = Field(
         default="pocock",
         description=(
-            "with `stop: blocks`: how the error is spread over the looks; pocock stops earliest,"
+            "with `stop: blocks`: how the error probability is spread over the blocks; pocock stops earliest,"
             " obrien_fleming has the most power"
         ),
     )
@@ -255,8 +254,8 @@ class AcceptanceSpec(StudyPart):
     judges: Literal["none", "report", "decide"] = Field(
         default="report",
         description=(
-            "the part of LLM judges in verdicts, which they never reach alone. report: the decision of people"
-            " and judges by the same rule is shown beside people's; decide: people and judges decide together,"
+            "the part of LLM judges in verdicts, which they never decide alone. report: reports show the decision of"
+            " people and judges by the same rule beside people's; decide: people and judges decide together,"
             " with judges fixed before raters begin; none: judges are not shown"
         ),
     )
@@ -268,29 +267,29 @@ class AcceptanceSpec(StudyPart):
 
     @field_serializer("judges")
     def _recorded(self, value: str) -> dict[str, str]:
-        """As the hash of every rule has it."""
+        """The form in which rules are hashed."""
         return {"use": value}
 
     @model_validator(mode="after")
     def _rules_fit_together(self) -> AcceptanceSpec:
         if not self.rules:
             if "combine" in self.model_fields_set:
-                raise ValueError("combine says how rules go together, and there are none; leave it out")
+                raise ValueError("combine needs rules, and the study has none; leave combine out")
             return self
         if short_form := sorted({"threshold", "rule"} & self.model_fields_set):
-            raise ValueError(f"{short_form[0]} and rules both say what is accepted; leave {short_form[0]} out")
+            raise ValueError(f"{short_form[0]} and rules cannot both be given; leave {short_form[0]} out")
         same = [(rule.question, rule.statistic, rule.label, rule.at_least is None, rule.pools) for rule in self.rules]
         if twice := next((rule for rule in same if same.count(rule) > 1), None):
-            raise ValueError(f"two rules are about the {twice[1]} of {twice[0]!r}; keep one of them")
+            raise ValueError(f"two rules limit the {twice[1]} of {twice[0]!r}; keep one of them")
         if self.combine == "any" and any(rule.by == "interval" for rule in self.rules):
             raise ValueError(
-                "combine 'any' accepts by whichever interval is lucky; take combine 'all', or by: value, stop: fixed"
+                "combine 'any' with intervals accepts too often by chance; use combine 'all', or by: value, stop: fixed"
             )
         if any(rule.statistic == "median" for rule in self.rules) and self.interval == "pairs_and_raters":
-            raise ValueError("the interval of a median is over pairs alone; take interval 'pairs', or a mean")
+            raise ValueError("a median's interval covers pairs alone; use interval 'pairs', or statistic 'mean'")
         if self.stop != "fixed" and any(rule.by == "value" or rule.statistic == "median" for rule in self.rules):
             raise ValueError(
-                f"stop {self.stop!r} is proven of means and shares by their interval alone; take by: interval"
+                f"stop {self.stop!r} is valid only for means and shares judged by their interval; use by: interval"
             )
         return self
 
@@ -298,7 +297,7 @@ class AcceptanceSpec(StudyPart):
     def _enough_beside_judges(self) -> AcceptanceSpec:
         if self.judges == "decide" and self.min_pairs < _BESIDE_JUDGES:
             raise ValueError(
-                f"judges that decide need at least {_BESIDE_JUDGES} rated pairs beside them; write min_pairs"
+                f"judges: decide needs verdicts on at least {_BESIDE_JUDGES} rated pairs; set min_pairs to"
                 f" {_BESIDE_JUDGES} or more, not {self.min_pairs}"
             )
         return self
@@ -307,16 +306,16 @@ class AcceptanceSpec(StudyPart):
     def _has_an_interval(self) -> AcceptanceSpec:
         several = self.stop != "fixed"  # looks
         if self.stop != "blocks" and "spending" in self.model_fields_set:
-            raise ValueError("spending goes with stop 'blocks', which spends the error over its looks; leave it out")
+            raise ValueError("spending applies to stop 'blocks' alone; leave it out")
         if self.stop == "blocks" and self.judges == "decide":
-            raise ValueError("stop 'blocks' is proven of people's ratings alone; take judges: report, or stop anytime")
+            raise ValueError("stop 'blocks' is valid for people's ratings alone; use judges: report, or stop: anytime")
         if self.rules:
             if several and self.interval != "pairs":
-                raise ValueError(f"stop {self.stop!r} goes by an interval over pairs: it needs interval pairs")
+                raise ValueError(f"stop {self.stop!r} decides by an interval over pairs: it needs interval: pairs")
             return self
         if several and (self.rule, self.interval) != ("lower_bound", "pairs"):
             raise ValueError(
-                f"stop {self.stop!r} goes by an interval over pairs: it needs rule lower_bound, interval pairs"
+                f"stop {self.stop!r} decides by an interval over pairs: it needs rule: lower_bound, interval: pairs"
             )
         return self
 
@@ -343,44 +342,44 @@ class QualitySpec(StudyPart):
 
 
 def refuse_undecidable(rule: AcceptanceSpec, raters: RatersSpec, *, judged: bool, crowd: bool) -> None:
-    """Raise ValueError for rules that no campaign of this size could meet, and for an experiment that cannot be.
+    """Raise ValueError for rules that no campaign of this size could meet, and for an impossible experiment.
 
     `judged` is whether the study names judges, `crowd` whether it asks crowd workers.
     """
     if raters.suggestions == "half":
         if not judged:
-            raise ValueError("raters.suggestions: half shows judges' scores, and the study names no judges; add them")
+            raise ValueError("raters.suggestions: half shows judges' scores, but the study has no judges; add them")
         if crowd:
-            raise ValueError("raters.suggestions: half needs Argilla, and crowd workers' pages show no suggestions;"
-                             " leave out one of crowd and suggestions")  # fmt: skip
+            raise ValueError("raters.suggestions: half needs Argilla, but crowd workers' pages show no suggestions;"
+                             " leave out crowd or suggestions")  # fmt: skip
         if rule.judges == "decide":
-            raise ValueError("raters.suggestions: half lets raters see judges' scores, so that judges cannot decide;"
-                             " leave out one of both")  # fmt: skip
+            raise ValueError("raters.suggestions: half shows raters judges' scores, so acceptance.judges cannot be"
+                             " decide; change one of them")  # fmt: skip
     if raters.blocks and raters.suggestions == "half":
-        raise ValueError("raters.suggestions: half needs all of its pairs rated, and raters.blocks stop early; leave"
-                         " out one of both")  # fmt: skip
+        raise ValueError("raters.suggestions: half needs all of its pairs rated, but raters.blocks may stop early;"
+                         " leave one of them out")  # fmt: skip
     if rule.stop == "blocks" and not raters.blocks:
-        raise ValueError("acceptance.stop blocks needs raters.blocks, such as [20, 40, 60, 80, 100]; write them")
+        raise ValueError("acceptance.stop: blocks needs raters.blocks, such as [20, 40, 60, 80, 100]; add them")
     if raters.blocks and rule.stop != "blocks":
         raise ValueError(
-            f"raters.blocks are looks after each block, and acceptance.stop {rule.stop} has none of them; write"
-            " acceptance.stop: blocks with rule: lower_bound, or take raters.blocks out"
+            f"raters.blocks applies to acceptance.stop: blocks, not {rule.stop}; write acceptance.stop: blocks with"
+            " rule: lower_bound, or take raters.blocks out"
         )
     if raters.blocks and raters.blocks[-1] < rule.min_pairs:
         raise ValueError(
-            f"acceptance.min_pairs {rule.min_pairs} is more than the last of raters.blocks {raters.blocks[-1]}: no"
-            " look could decide; lower the one or raise the other"
+            f"acceptance.min_pairs {rule.min_pairs} is more than the last of raters.blocks, {raters.blocks[-1]}: no"
+            " verdict could be decided; lower min_pairs or raise the last block"
         )
     if rule.min_raters > raters.per_pair:
         raise ValueError(
             f"acceptance.min_raters {rule.min_raters} is more than raters.per_pair {raters.per_pair}:"
-            " no pair would ever count; lower the one or raise the other"
+            " no pair would ever count; lower min_raters or raise per_pair"
         )
     if rule.min_ac2 is not None and raters.per_pair < 2:
-        raise ValueError("acceptance.min_ac2 is of two ratings of a pair, and raters.per_pair is 1; leave out one")
+        raise ValueError("acceptance.min_ac2 needs two ratings per pair, but raters.per_pair is 1; change one of them")
     everybody = [*(raters.people or ()), *raters.former, *(rater.name for rater in raters.simulated)]
     if raters.people is not None and not crowd and len(everybody) < rule.min_raters:
         raise ValueError(
-            f"acceptance.min_raters {rule.min_raters} is more than raters.people has ({len(everybody)}), and nobody"
-            " else's answers count: no pair would ever count; name more people or lower it"
+            f"acceptance.min_raters {rule.min_raters} is more than the {len(everybody)} in raters.people, and nobody"
+            " else's answers count: no pair would ever count; name more people or lower min_raters"
         )

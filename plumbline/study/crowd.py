@@ -1,4 +1,4 @@
-"""How a study asks crowd workers: what they are paid, who may work, how much each may do."""
+"""A study's settings for crowd workers: their pay, who may work, and how much each may do."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from plumbline.study.base import Line, StudyPart, Words, worded
 
 FAIR_WAGE = 24.0  # dollars an hour, at least (HTEB, Ethical Considerations)
 
-# Where readers of a language were looked for (PTEB, appendix B); a study names its own for the others.
+# The countries where PTEB recruited readers of each language (appendix B); a study names those of other languages.
 PTEB_COUNTRIES: dict[str, tuple[str, ...]] = {
     "ar": ("DZ", "EG", "IQ", "JO", "LB", "MA", "SA", "SD", "SY", "TN"),
     "de": ("AT", "DE", "CH"),
@@ -35,7 +35,7 @@ def _country(code: str) -> str:
     name = territory_name(code) if re.fullmatch("[A-Z]{2}", code) else "Unknown"
     if name.startswith("Unknown") or code in _GROUPS:
         hint = " (the United Kingdom is GB)" if code.upper() == "UK" else ""
-        raise ValueError(f"no country has the code {code!r}; take ISO 3166-1's two capitals, such as DE or US{hint}")
+        raise ValueError(f"no country has the code {code!r}; use an ISO 3166-1 code, such as DE or US{hint}")
     return code
 
 
@@ -58,23 +58,23 @@ class PaySpec(StudyPart):
     extra: dict[str, float] = Field(
         default={"expansion": 0.25, "summarised_expansion": 0.10}, description="share of the pay added for longer texts"
     )
-    below_fair: str = Field(default="", description=f"the reason, if less than {FAIR_WAGE:g} dollars an hour is paid")
+    below_fair: str = Field(default="", description=f"the reason for paying less than {FAIR_WAGE:g} dollars an hour")
 
     @model_validator(mode="after")
     def _fair(self) -> PaySpec:
         for name, share in self.extra.items():
             if share < 0:
-                raise ValueError(f"extra: the share of {name!r}, {share:g}, is below 0")
+                raise ValueError(f"extra: the share for {name!r} is {share:g}; it must be 0 or more")
         if self.hourly < FAIR_WAGE and not self.below_fair.strip():
             raise ValueError(
-                f"hourly {self.hourly:g} is below {FAIR_WAGE:g} dollars, which is the least that is fair; pay that,"
-                " or give the reason as `below_fair`"
+                f"hourly {self.hourly:g} is below {FAIR_WAGE:g} dollars, the lowest fair wage; pay that, or give the"
+                " reason in `below_fair`"
             )
         return self
 
 
 class ComprehensionQuestion(StudyPart):
-    """A question about the guidelines; who misses one of them twice may not go on (Prolific's rule: two attempts)."""
+    """A question about the guidelines; a worker who misses one twice may not go on (Prolific's rule: two attempts)."""
 
     text: Line = Field(description="the question")
     options: tuple[Line, ...] = Field(min_length=2, description="the possible answers, in order")
@@ -98,7 +98,7 @@ PRESETS: dict[PresetName, tuple[str, str, str, str]] = {
 
 
 class LinkSpec(StudyPart):
-    """A platform that sends people by a link: what it calls them in the address, and where they go at the end."""
+    """A platform that sends people by a link: its parameters in the address, and the address at the end."""
 
     preset: PresetName | None = Field(
         default=None, description="a platform with known parameter names; names given below replace them"
@@ -106,17 +106,17 @@ class LinkSpec(StudyPart):
     participant: str = Field(default="", pattern=_PARAMETER, description="parameter with the participant's id")
     study: str = Field(default="", pattern=_PARAMETER, description="parameter with the platform's id of its study")
     session: str = Field(default="", pattern=_PARAMETER, description="parameter with the session's id, if it has one")
-    studies: dict[str, str] = Field(default={}, description="the platform's id of the study of each batch, by batch")
+    studies: dict[str, str] = Field(default={}, description="the platform's study id of each batch, by batch")
     complete: dict[str, str] = Field(
         default={},
         description=(
-            "web address at the end, one for all batches or one for each; {code} and {participant} are filled"
-            " in; without an address the code is shown"
+            "web address to which participants return, one for all batches or one for each; {code} and {participant}"
+            " are filled in; without an address the code is shown"
         ),
     )
     fee: float = Field(default=0.0, ge=0, le=1, description="the platform's fee on rewards and bonuses, as a share")
     invited: int = Field(
-        default=20, ge=1, le=10_000, description="people of a mailing list, each with a link of their own"
+        default=20, ge=1, le=10_000, description="number of people on a mailing list, each with their own link"
     )
 
     @field_validator("complete", mode="before")
@@ -134,7 +134,7 @@ class LinkSpec(StudyPart):
     @model_validator(mode="after")
     def _named(self) -> LinkSpec:
         if not self.names[0]:
-            raise ValueError("participant is not said; name the parameter, or take a preset, such as connect")
+            raise ValueError("participant is missing; name the parameter, or use a preset, such as connect")
         return self
 
     @property
@@ -174,7 +174,7 @@ class CrowdSpec(StudyPart):
         default=95, ge=0, le=99, description="a worker's approval rate must be above this, in percent"
     )
     approved: int = Field(
-        default=1000, ge=0, le=10**6, description="least number of approved tasks that a worker must have"
+        default=1000, ge=0, le=10**6, description="the number of approved tasks that a worker must have"
     )
     hours: float = Field(default=1.0, gt=0, le=24, description="time limit for a batch, in hours (PTEB: one hour)")
     days: float = Field(default=7.0, gt=0, le=90, description="days for which a batch is offered")
@@ -184,8 +184,8 @@ class CrowdSpec(StudyPart):
     consent: dict[str, Words] = Field(
         default={},
         description=(
-            "the consent text that workers agree to before they begin: one text, or texts by language code,"
-            " one of them English; default: ours (annotation/crowd/words)"
+            "the text that workers consent to before they begin: one text, or texts by language code,"
+            " one of them English; default: Plumbline's (annotation/crowd/words)"
         ),
     )
     contact: str = Field(default="", description="e-mail or web address for workers' questions; shown to them")
@@ -204,7 +204,7 @@ class CrowdSpec(StudyPart):
         if isinstance(value, str):
             return {_ANY: worded(value)}
         if isinstance(value, dict) and value and _ANY not in value:
-            raise ValueError("the English text is missing, which stands in for languages that have none; add `en`")
+            raise ValueError("the English text is missing; add `en`, which languages without a text use")
         return {language_code(code): text for code, text in value.items()} if isinstance(value, dict) else value
 
     @field_validator("countries")
@@ -229,7 +229,7 @@ class CrowdSpec(StudyPart):
         countries = self.countries.get(language) or PTEB_COUNTRIES.get(language)
         if not countries:
             raise StudyError(
-                f"crowd.countries says nothing of {language!r}, and PTEB's lists do not have it; add"
+                f"crowd.countries has no countries for {language!r}, nor have PTEB's lists; add"
                 f" `{language}: [..]` with the countries' codes"
             )
         return countries

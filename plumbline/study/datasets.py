@@ -1,4 +1,4 @@
-"""How a study names its data sets; `generation.datasets` and `generation.datasets.mteb_tasks` read them."""
+"""A study's data sets; `generation.datasets` and `generation.datasets.mteb_tasks` read them."""
 
 from __future__ import annotations
 
@@ -66,15 +66,15 @@ class DatasetSpec(StudyPart):
     task: TaskType | None = Field(
         default=None,
         description=(
-            "the task type, which decides columns, metric and evaluator; default: mteb's; `str` for semantic"
-            " relatedness"
+            "the task type, which determines columns, metric and evaluator; `str` is semantic relatedness; default:"
+            " mteb's"
         ),
     )
     path: Line = Field(
         default="",
         description=(
             "a CSV, TSV, JSONL or Parquet file, or for retrieval a folder in BEIR's layout; with `mteb`: the"
-            " repository of the data on the hub, if it is not mteb's"
+            " data's repository on the hub, if it differs from mteb's"
         ),
     )
     revision: str = Field(
@@ -83,8 +83,8 @@ class DatasetSpec(StudyPart):
     )
     language: str = Field(
         default="",
-        description="language of the texts, BCP 47 or ISO 639-3, `en-de` for pairs; a file's column `language`"
-        " overrides it. Default: from mteb's metadata",
+        description="language of the texts, as a BCP 47 or ISO 639-3 code, `en-de` for pairs; a file's column"
+        " `language` overrides it. Default: from mteb's metadata",
     )
     languages: dict[str, LanguageOrPair] = Field(
         default={}, description="languages of subsets that mteb does not know, by subset"
@@ -93,12 +93,12 @@ class DatasetSpec(StudyPart):
     split: str = Field(
         default="",
         description=(
-            "the split that is scored: for a file `test` (with a column `split`) or `all`, default test; for"
-            " a task of mteb the split's name, default mteb's"
+            "the split to score: for a file `test` (by its column `split`) or `all`, default test; for a task of mteb"
+            " the split's name, default mteb's"
         ),
     )
     columns: dict[str, str] = Field(default={}, description="names of the task's columns in the data")
-    passages: bool = Field(default=False, description="also transform the passages that are searched")
+    passages: bool = Field(default=False, description="for searches: also transform the passages")
     gold_scale: tuple[float, float] = Field(
         default=(0.0, 5.0), description="for tasks with scores: the lowest and highest possible gold score"
     )
@@ -123,7 +123,7 @@ class DatasetSpec(StudyPart):
     @classmethod
     def _one_commit(cls, value: str) -> str:
         if value and not re.fullmatch("[0-9a-f]{40}", value):
-            raise ValueError(f"{value!r} is not a commit hash of 40 characters, and whatever else it names can change")
+            raise ValueError(f"{value!r} is not a commit hash of 40 characters; branches and tags can change")
         return value
 
     @field_validator("subsets")
@@ -136,7 +136,7 @@ class DatasetSpec(StudyPart):
     @classmethod
     def _ascends(cls, value: tuple[float, float]) -> tuple[float, float]:
         if value[0] >= value[1]:
-            raise ValueError("has the lowest score first, then the highest, such as [1, 5]")
+            raise ValueError("must be the lowest score, then the highest, such as [1, 5]")
         return value
 
     @model_validator(mode="after")
@@ -148,14 +148,14 @@ class DatasetSpec(StudyPart):
                 raise ValueError(f"{name}: Field required; or name a task of mteb with `mteb`")
         for name in _OF_MTEB:
             if getattr(self, name):
-                raise ValueError(f"{name}: only a task of mteb (`mteb: NAME`) can have this, not a file; remove it")
+                raise ValueError(f"{name}: applies to a task of mteb (`mteb: NAME`), not to a file; remove it")
         if self.split not in ("", "all"):
-            raise ValueError(f"split: of a file `test` or `all` is scored, not {self.split[:40]!r}")
+            raise ValueError(f"split: must be `test` or `all` for a file, not {self.split[:40]!r}")
         refuse_pair(self.task_type, self.language)
         return self
 
     def _dumped(self, written: dict[str, Any], info: SerializationInfo) -> dict[str, Any]:
-        """As records of before two kinds of data sets became one have it: what the kind has, of a file with `rows`."""
+        """Return the dump in its earlier form (the keys of its kind, a file's `rows`), so that hashes stay."""
         fields = super()._dumped(written, info)
         if self.mteb:
             return fields
@@ -166,14 +166,14 @@ class DatasetSpec(StudyPart):
 
     @property
     def rows(self) -> Literal["test", "all"]:
-        """Of a file which rows are scored."""
+        """The rows of a file to score."""
         return "all" if self.split == "all" else "test"
 
     @property
     def task_type(self) -> TaskType:
         """The task of a file, which always has one. Raises ValueError for a task of mteb that leaves it to mteb."""
         if self.task is None:
-            raise ValueError(f"{self.name}: its task is mteb's")
+            raise ValueError(f"{self.name}: the study leaves its task to mteb")
         return self.task
 
 
@@ -183,7 +183,7 @@ _OF_MTEB = ("revision", "languages", "subsets")
 def refuse_pair(task: TaskType, language: str) -> None:
     """Raise ValueError for two languages where a task's items hold one text."""
     if "-" in language and task not in TWO_TEXTS:
-        raise ValueError(f"language {language!r} is a pair, and {task} has single texts; give one language")
+        raise ValueError(f"language {language!r} is a pair, but {task} has single texts; give one language")
 
 
 Text = tuple[str, str]  # the language and the task of a text

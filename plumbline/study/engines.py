@@ -1,4 +1,4 @@
-"""How a study names language models: engines, each defined once, and who asks them: a generator, judges, annotators."""
+"""A study's language models: engines, each defined once, and their users: the generator, judges, annotators."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ class Sampling(StudyPart):
 
 
 class HttpSettings(StudyPart):
-    """`settings` of what is behind a server."""
+    """`settings` of a model behind a server."""
 
     api_key_env: Variable = Field(
-        default="OPENAI_API_KEY", description="environment variable that holds the API key, if the server wants one"
+        default="OPENAI_API_KEY", description="environment variable that holds the API key, if the server needs one"
     )
     concurrency: int = Field(default=32, ge=1, le=1000, description="requests in flight at the same time")
     timeout_seconds: float = Field(default=300.0, gt=0, le=86_400, description="time limit of one request")
     retries: int = Field(
-        default=6, ge=0, le=100, description="attempts after the first, on 429, 5xx and broken connections"
+        default=6, ge=0, le=100, description="further attempts after status 429, 5xx or a broken connection"
     )
 
 
 class VllmSettings(StudyPart):
-    """`settings` of a model in vLLM: arguments of its engine, by vLLM's names; those that are not here go to it too."""
+    """`settings` of a model in vLLM: arguments of its engine, by vLLM's names; others are passed on too."""
 
     model_config = ConfigDict(extra="allow")
     OPEN: ClassVar[bool] = True
@@ -78,13 +78,13 @@ class VllmSettings(StudyPart):
 
 
 class RecordedSettings(StudyPart):
-    """`settings` of answers that stand in files."""
+    """`settings` of recorded answers."""
 
     languages: Literal["drawn", "recorded"] = Field(
-        default="drawn", description="for a generator: draw target languages from the seed, or take the recording's"
+        default="drawn", description="for a generator: draw target languages by the seed, or use those of the recording"
     )
     saw_ratings: bool = Field(
-        default=False, description="whether the judge was shown people's ratings; if so, no number rests on it"
+        default=False, description="whether the judge saw people's ratings; if so, its ratings enter no result"
     )
 
 
@@ -103,19 +103,19 @@ class EngineSpec(StudyPart):
     """A language model, and where it runs: answers in files (recorded), a server (openai), or this process (vllm)."""
 
     kind: Literal["recorded", "openai", "vllm", "none"] = Field(
-        description="recorded: answers in files; openai: any OpenAI-compatible chat server, such as vLLM's, Ollama's or"
-        " llama.cpp's; vllm: vLLM in this process, on this machine's GPUs; none: no model"
+        description="recorded: answers from files; openai: any OpenAI-compatible chat server, such as vLLM's, Ollama's"
+        " or llama.cpp's; vllm: vLLM in this process, on this machine's GPUs; none: no model"
     )
     model: Line = Field(description="the model's name on the hub, on the server, or (vllm) a local folder")
     revision: str = Field(default="", description="the model's revision")
     sampling: Sampling = Field(
         default=Sampling(),
-        description=("how tokens are picked; a judge's answer has at most 16 unless max_tokens is set"),
+        description=("how tokens are sampled; a judge's answer has at most 16 tokens unless max_tokens is set"),
     )
     path: Line = Field(
         default="",
-        description="recorded: a JSONL file of answers; for a generator also a folder of such files, or as HTEB"
-        " publishes it",
+        description="recorded: a JSONL file of answers; for a generator also a folder of such files, or HTEB's"
+        " published outputs",
     )
     base_url: str = Field(default="", description="openai: the server's address, ending in /v1")
     settings: dict[str, Any] = Field(
@@ -134,7 +134,7 @@ class EngineSpec(StudyPart):
     @field_validator("base_url")
     @classmethod
     def _an_address(cls, value: str) -> str:
-        refuse_no_address(value, "http://127.0.0.1:8000/v1 (a key goes into the variable that api_key_env names)")
+        refuse_no_address(value, "http://127.0.0.1:8000/v1 (put a key into the variable that api_key_env names)")
         return value
 
     @model_validator(mode="after")
@@ -143,17 +143,17 @@ class EngineSpec(StudyPart):
             if self.kind == kind and not getattr(self, key):
                 raise ValueError(f"{key}: Field required")
             if self.kind != kind and getattr(self, key):
-                raise ValueError(f"{key}: an engine of kind {self.kind} has none; take it out")
+                raise ValueError(f"{key}: does not apply to an engine of kind {self.kind}; take it out")
         try:
             SETTINGS.get(self.kind, StudyPart).model_validate(self.settings)
         except ValidationError as error:
             raise ValueError(settings_complaint(error)) from None
         if foreign := [name for name in _BESIDE if name in self.settings]:
-            raise ValueError(f"settings: {foreign[0]} is no setting; it stands beside them")
+            raise ValueError(f"settings: {foreign[0]} is not a setting; write it beside `settings`, not in it")
         return self
 
     def __hash__(self) -> int:
-        """Of what names it; settings are a mapping, which has no hash."""
+        """Hash its kind, model and revision; its settings are a mapping, which cannot be hashed."""
         return hash((self.kind, self.model, self.revision))
 
     @functools.cached_property
@@ -168,12 +168,12 @@ class EngineSpec(StudyPart):
 
     @property
     def recorded_languages(self) -> bool:
-        """Whether a recording names the languages that texts go into."""
+        """Whether a recording sets the target languages."""
         return self.kind == "recorded" and RecordedSettings.model_validate(self.settings).languages == "recorded"
 
     @property
     def saw_ratings(self) -> bool:
-        """Whether the answers come from somebody who was shown people's ratings."""
+        """Whether the answers come from a judge that saw people's ratings."""
         return self.kind == "recorded" and RecordedSettings.model_validate(self.settings).saw_ratings
 
     def identity(self, sampling: Sampling | None = None) -> list[Any]:
@@ -183,7 +183,7 @@ class EngineSpec(StudyPart):
         parts: list[Any] = [self.model, self.revision, (sampling or self.sampling).model_dump()]
         if self.kind == "vllm":
             chosen = {"quantization": self.vllm.quantization, "dtype": self.vllm.dtype}
-            # Of an argument that only vLLM knows nobody can say that it changes no answer (`hf_overrides`, say).
+            # An argument that only vLLM knows may change answers (`hf_overrides`, for example).
             further = self.vllm.model_extra or {}
             if further or chosen != {"quantization": None, "dtype": "auto"}:
                 parts.append({**chosen, **further})
@@ -199,12 +199,12 @@ def _no_name(value: Any) -> Any:
     return value
 
 
-#: An engine where it is used: in the file a name of `engines`, or an engine that is written out there.
+#: An engine where it is used: in the file a name from `engines`, or an engine written out in place.
 Engine = Annotated[EngineSpec, BeforeValidator(_no_name, json_schema_input_type=str | EngineSpec)]
 
 
 def with_engines(data: Mapping[str, Any]) -> dict[str, Any]:
-    """A study's file with engines in the place of their names. Raises StudyError for one that is none."""
+    """Return a study file's content with engines in place of their names. Raises StudyError for an unknown one."""
     data, engines = dict(data), dict[str, EngineSpec]()
     written = data.get("engines", {})
     if not isinstance(written, dict):
@@ -242,8 +242,8 @@ class RetrySpec(StudyPart):
     """The outputs that are worth another attempt, and the settings of that attempt.
 
     An output that still has one of `flags` after the last attempt is stored as failed. `wrong_language` and
-    `identical` are not among them by default: languages of short texts are told wrongly now and then, and some texts
-    have no paraphrase. A flag that the original text has as well never counts here.
+    `identical` are not among them by default: the language of a short text is sometimes detected wrongly, and some
+    texts have no paraphrase. A flag that the original text has as well never counts here.
     """
 
     FIXED = ("more_tokens",)
@@ -272,15 +272,15 @@ class _Rater(StudyPart):
     SAMPLING: ClassVar[Mapping[str, Any]] = {}
 
     name: Name = Field(description="its name in records and tables")
-    engine: Engine = Field(description="the model: a name of `engines`")
+    engine: Engine = Field(description="the model: a name from `engines`")
     retry: RetrySpec = Field(
-        default=RetrySpec(), description="`attempts` at an unreadable answer, and their `temperature`"
+        default=RetrySpec(), description="`attempts` when an answer cannot be read, and their `temperature`"
     )
     seed: int = Field(default=1337, ge=0, le=2**31 - 1, description="seed of the first attempt")
     questions: tuple[Name, ...] = Field(
         default=(),
         description=(
-            "the questions of the rubric that it rates, or the tasks of a human study that it does; default: all"
+            "the rubric's questions that it answers, or the tasks of a human study that it does; default: all"
         ),
     )
     relevance: Relevance | None = Field(
@@ -297,27 +297,27 @@ class _Rater(StudyPart):
     @classmethod
     def _of_answers(cls, value: RetrySpec) -> RetrySpec:
         if "flags" in value.model_fields_set:
-            raise ValueError("flags: is about a generator's outputs; take it out")
+            raise ValueError("flags: applies to a generator's outputs alone; take it out")
         return value
 
     @functools.cached_property
     def sampling(self) -> Sampling:
-        """The settings by which it picks tokens: its engine's, or the usual ones for such answers."""
+        """Its sampling settings: those of its engine, or the defaults for such answers."""
         return Sampling(**{**self.SAMPLING, **self.engine.sampling.model_dump(exclude_unset=True)})
 
     @property
     def kind(self) -> str:
-        """Of its engine."""
+        """The kind of its engine."""
         return self.engine.kind
 
     @property
     def model(self) -> str:
-        """Of its engine."""
+        """The model of its engine."""
         return self.engine.model
 
     @property
     def revision(self) -> str:
-        """Of its engine."""
+        """The revision of its engine."""
         return self.engine.revision
 
     @property
@@ -341,7 +341,7 @@ class AnnotatorSpec(_Rater):
         return f"{self.name} (recorded)" if self.kind == "recorded" else self.name
 
 
-#: What of a judge rules and bundles say.
+#: The settings of a judge that rules and bundles record.
 JUDGE_SETTINGS = (
     *("name", "model", "revision", "questions", "orders", "score", "least_mass", "attempts", "temperature", "seed"),
     "kind",
@@ -362,18 +362,18 @@ class JudgeSpec(_Rater):
     orders: tuple[Order, ...] = Field(
         default=("up",),
         min_length=1,
-        description="list the points from the lowest (up), from the highest (down), or both ways",
+        description="order of the points in the prompt: from the lowest (up), from the highest (down), or both",
     )
     score: Reading | None = Field(
         default=None,
-        description="expected: the mean of the points by their probabilities; text: the number that it writes;"
-        " unset: expected where the points are whole numbers",
+        description="expected: the mean of the points weighted by their probabilities; text: the number that it writes;"
+        " unset: expected if the points are whole numbers, else text",
     )
     least_mass: float = Field(
         default=0.5,
         ge=0,
         le=1,
-        description="with `expected`: an answer with less probability on the points is no judgement",
+        description="with `expected`: an answer whose points have less probability in all is discarded",
     )
 
     @field_validator("orders")
@@ -396,29 +396,29 @@ def refuse_unfit_judges(
     raters: RatersSpec,
     rule: AcceptanceSpec,
 ) -> None:
-    """Raise ValueError for judges that share a name, or have a rater's, too small a pool, and if none can decide."""
+    """Raise ValueError for a judge's name that is taken, for too small a pool, and if no judge can decide."""
     refuse_duplicates([judge.name for judge in judges], "judge")
     people = {*(raters.people or ()), *raters.former, *(rater.name for rater in raters.simulated)}
     for judge in judges:
         if judge.name == "judged":
-            raise ValueError("judges: 'judged' is the file of the pairs that are judged; give the judge another name")
+            raise ValueError("judges: the name 'judged' is reserved for a file; give the judge another name")
         if judge.relevance:
-            raise ValueError(f"judges: {judge.name!r}: relevance is of tasks with subject human; take it out")
+            raise ValueError(f"judges: {judge.name!r}: relevance applies to subject human alone; take it out")
         if judge.name in people:
-            raise ValueError(f"judges: {judge.name!r} is the name of a rater too; give the judge another one")
+            raise ValueError(f"judges: {judge.name!r} is also the name of a rater; give the judge another name")
     if judges and pool != "all" and pool < sample.pairs:
         raise ValueError(
-            f"judge_pool {pool} is less than sample.pairs {sample.pairs}: the pairs that people rate are among the"
-            " judged; raise it, or write all"
+            f"judge_pool {pool} is less than sample.pairs {sample.pairs}, but judges rate all pairs that people rate;"
+            " raise judge_pool, or write all"
         )
     if rule.judges != "decide":
         return
     if not judges:
-        raise ValueError("acceptance.judges decide, and the study names no judges; add them, or write judges: report")
+        raise ValueError("acceptance.judges: decide needs judges; add them, or write acceptance.judges: report")
     if shown := [judge.name for judge in judges if judge.engine.saw_ratings]:
-        raise ValueError(f"acceptance.judges decide, and {shown[0]!r} saw people's ratings; take it out")
+        raise ValueError(f"acceptance.judges: decide excludes {shown[0]!r}, which saw people's ratings; take it out")
 
 
 def recordings(raters: Sequence[_Rater]) -> Iterator[str]:
-    """The files of those whose answers stand in one."""
+    """Yield the files of recorded answers."""
     yield from (rater.recording for rater in raters if rater.kind == "recorded")

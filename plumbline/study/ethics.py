@@ -21,15 +21,15 @@ QUESTIONS = {
     "experts": "whether raters are experts of the domain: no, or yes and of what",
     "acquainted": "whether the authors knew raters before: yes or no",
     "researchers": "whether researchers who run the evaluation are among the raters: yes or no",
-    "characteristics": "what is known of raters (places, ages, genders, education, first languages), with numbers",
-    "conditions": "where raters work: `own place`, or how conditions are controlled",
+    "characteristics": "what is known about raters (places, ages, genders, education, first languages), with numbers",
+    "conditions": "where raters work: `own place`, or the controlled conditions",
 }
 YES_NO = frozenset({"personal_data", "special_category", "payment", "experts", "acquainted", "researchers"})
 _BEGINNINGS = ("yes", "no", "n/a")
 
 
 def _answers(value: object) -> object:
-    """The answers; raises ValueError for a question that is not asked, and an answer that does not begin as it must."""
+    """Return the answers. Raises ValueError for an unknown question, and an answer without a required beginning."""
     if not isinstance(value, dict):
         return value
     answers = {}
@@ -38,7 +38,7 @@ def _answers(value: object) -> object:
             raise ValueError(f"unknown key {str(key)[:60]!r}; {nearest(str(key), list(QUESTIONS))}")
         answers[key] = {True: "yes", False: "no"}[answer] if isinstance(answer, bool) else answer
         if key in YES_NO and not begins(answers[key]):
-            raise ValueError(f"{key}: begin with `yes`, `no` or `n/a`, then say what belongs to it")
+            raise ValueError(f"{key}: begin with `yes`, `no` or `n/a`, then add the details")
     return answers
 
 

@@ -1,4 +1,4 @@
-"""Which embedding models a study evaluates, and how."""
+"""A study's embedding models, and the settings of their evaluation."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ INSTRUCTION = "{instruction}"  # its place in a template
 def refuse_no_repository(name: str) -> None:
     """Raise StudyError for what can be the name of no model on the hub."""
     if not _REPOSITORY.fullmatch(name) or ".." in name or "--" in name or name.endswith(".git"):
-        raise StudyError(f"model {name!r}: no model on the hub has such a name; write OWNER/NAME, or give it a `path`")
+        raise StudyError(f"model {name!r}: is not a valid name on the hub; write OWNER/NAME, or give it a `path`")
 
 
 def refuse_no_model(folder: Path, name: str, files: Sequence[str] = ("config.json", "modules.json")) -> None:
@@ -64,7 +64,9 @@ class WordVectorSettings(StudyPart):
     package: str = Field(default="", description="installed Python package that `path` is relative to")
 
     vectors: Line = Field(description="an array with a row for each word (.npy)")
-    words: Line = Field(description="the rows' words: a text file, one a line, or a Parquet file's first column")
+    words: Line = Field(
+        description="the rows' words: a text file with one word a line, or a Parquet file's first column"
+    )
 
 
 class LexicalSettings(StudyPart):
@@ -77,7 +79,7 @@ class LexicalSettings(StudyPart):
     @classmethod
     def _ascends(cls, value: tuple[int, int]) -> tuple[int, int]:
         if not 1 <= value[0] <= value[1] <= _LONGEST_NGRAM:
-            raise ValueError(f"{list(value)} is not shortest and longest, such as [3, 5]")
+            raise ValueError(f"{list(value)} must be the shortest and the longest n-gram, such as [3, 5]")
         return value
 
 
@@ -108,11 +110,11 @@ class ModelSpec(StudyPart):
     kind: Literal["sentence_transformers", "mteb", "openai", "word_vectors", "lexical"] = Field(
         default="sentence_transformers",
         description=(
-            "how the model is run: sentence-transformers; mteb, with its prompts for the model; an"
-            " OpenAI-compatible server; averaged word vectors; or hashed character n-grams (lexical)"
+            "what runs the model: sentence_transformers; mteb, with its prompts for the model; openai: an"
+            " OpenAI-compatible server; word_vectors: averaged word vectors; lexical: hashed character n-grams"
         ),
     )
-    revision: str = Field(default="", description="revision on the hub, or a version of your own for local files")
+    revision: str = Field(default="", description="revision on the hub, or your own version label for local files")
     path: str = Field(default="", description="local folder; if empty, loaded from the hub by name and revision")
     prompts: dict[str, str] = Field(
         default={}, description="prefixes by mteb's names: of a task, of a task type, `query` or `document`"
@@ -120,8 +122,8 @@ class ModelSpec(StudyPart):
     instruction_template: str = Field(
         default="",
         description=(
-            "the text that is put before a text, with {instruction} in it (docs/instructions.md); default:"
-            " mteb's template for the model, else the instruction and a blank"
+            "the prefix of each text, with {instruction} in it (docs/instructions.md); default: mteb's template for"
+            " the model, else the instruction and a space"
         ),
     )
     base_url: str = Field(default="", description="the server's address, ending in /v1")
@@ -143,7 +145,7 @@ class ModelSpec(StudyPart):
     @classmethod
     def _an_address(cls, value: str) -> str:
         if value:
-            refuse_no_address(value, "http://127.0.0.1:8000/v1 (a key goes into the variable that api_key_env names)")
+            refuse_no_address(value, "http://127.0.0.1:8000/v1 (put a key into the variable that api_key_env names)")
         return value
 
     @model_validator(mode="after")
@@ -151,10 +153,10 @@ class ModelSpec(StudyPart):
         foreign = sorted(self.model_fields_set - {"name", "kind", "revision", *_FIELDS[self.kind]})
         if foreign:
             raise ValueError(
-                f"a model of kind {self.kind} has no {foreign[0]!r}; it has: {', '.join(_FIELDS[self.kind])}"
+                f"a model of kind {self.kind} takes no {foreign[0]!r}; it takes: {', '.join(_FIELDS[self.kind])}"
             )
         if self.instruction_template and INSTRUCTION not in self.instruction_template:
-            raise ValueError(f"instruction_template: does not say where the instruction stands; write {INSTRUCTION}")
+            raise ValueError(f"instruction_template: must contain {INSTRUCTION}, the place of the instruction")
         if self.kind == "openai" and not self.base_url:
             raise ValueError("a model of kind openai needs `base_url`, such as http://127.0.0.1:8000/v1")
         if self.kind == "word_vectors" and not (self.path or self.package):
@@ -166,7 +168,7 @@ class ModelSpec(StudyPart):
         return self
 
     def __hash__(self) -> int:
-        """Of name and revision, which differ between a study's models."""
+        """Hash name and revision, which differ between a study's models."""
         return hash((self.name, self.revision))
 
     @functools.cached_property
@@ -222,7 +224,7 @@ class ModelSpec(StudyPart):
 
 
 class EvaluationSpec(StudyPart):
-    """The models that are scored on accepted transformations, and how."""
+    """The models to score on accepted transformations, and the settings of the scoring."""
 
     models: tuple[ModelSpec, ...] = Field(min_length=1, description="the models to score")
     protocol: Literal["paper", "mteb"] = Field(
@@ -240,7 +242,7 @@ class EvaluationSpec(StudyPart):
     )
     abstention: bool = Field(
         default=False,
-        description=("also measure whether models can tell which queries to leave unanswered: curves, nAUC"),
+        description=("also measure whether a model's confidence shows which queries to leave unanswered: curves, nAUC"),
     )
     failed: Literal["drop", "original"] = Field(
         default="drop", description="items whose transformation failed: drop them, or score the original text"
@@ -254,13 +256,13 @@ class EvaluationSpec(StudyPart):
 
 
 class NoEvaluation(EvaluationSpec):
-    """Nothing: the study's subject is no transformation, or it only judges them."""
+    """No evaluation: the study scores no models on transformed texts."""
 
     models: tuple[ModelSpec, ...] = ()
 
 
 class RightsSpec(StudyPart):
-    """Whose a data set's texts are, and whether they may be handed on."""
+    """The rights in a data set's texts."""
 
     licence: Line = Field(
         description=("licence of the texts, such as cc-by-4.0; for a task of mteb the default is mteb's entry")
@@ -268,9 +270,8 @@ class RightsSpec(StudyPart):
     texts: Literal["include", "reference"] = Field(
         default="include",
         description=(
-            "include the texts in the bundle, or leave them out (`reference`) if they may not be"
-            " redistributed: users of the bundle then supply them from the hub or from a file, checked against"
-            " hashes"
+            "include: the bundle holds the texts; reference: it leaves them out because they may not be redistributed,"
+            " and its users supply them from the hub or a file, checked against hashes"
         ),
     )
     citation: str = Field(default="", description="citation, as BibTeX")
@@ -284,8 +285,8 @@ class BundleSpec(StudyPart):
     edition: Line = Field(default="1", description="edition of the bundle, such as 1 or 2026-03")
     licence: str = Field(default="", description="licence of outputs and ratings, such as cc-by-4.0")
     citation: str = Field(default="", description="citation, as BibTeX")
-    contact: str = Field(default="", description="person or address to write to")
-    creators: tuple[Line, ...] = Field(default=(), description="creators, as they want to be named")
+    contact: str = Field(default="", description="person or address for questions")
+    creators: tuple[Line, ...] = Field(default=(), description="the creators' names, as they want to be cited")
     reference: str = Field(default="", description="web address of a page about the bundle")
     published: str = Field(
         default="", pattern=r"^(\d{4}-\d{2}-\d{2})?$", description="date of publication, such as 2026-03-01"

@@ -1,4 +1,4 @@
-"""How a study names the tasks that people do, to be scored as embedding models are: a subject of kind `human`."""
+"""The subject `human`: tasks that people do and that are scored as embedding models' are."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from plumbline.study.judged import NAME
 
 HUMAN = "human"
 MOST_POINTS = 11  # of a scale
-#: Up to so many candidates stand in one record; of more each has a record of its own.
+#: Up to this number, one record holds all candidates; of more, each has a record of its own.
 TOGETHER = 10
-#: The answer of who cannot tell. A task is accepted where no more than half of the answers are that.
+#: The answer "cannot tell". A task is accepted if no more than half of its answers are this one.
 CANNOT_TELL = "cannot_tell"
 _SAID = {
-    "pairs": "with subject human each task says it, as `items`",
-    "per_pair": "with subject human each task says it, as `raters`",
-    "rules": "with subject human it is accepted what enough people answered, and at least half of the time could tell",
+    "pairs": "with subject human each task sets this as `items`",
+    "per_pair": "with subject human each task sets this as `raters`",
+    "rules": "with subject human the rule is fixed: at most half of the answers to a task may be `cannot_tell`",
 }
 _REFUSED = ("transformations", "rubric")
 _LONGEST = 40  # characters of a task's name: questions are called after it
@@ -36,11 +36,11 @@ class HumanTaskSpec(StudyPart):
 
     name: _TaskName = Field(description="its name in every record and table; default: the data set's, in small letters")
     mteb: str = Field(default="", description="a task of mteb; it need not be listed under `datasets`")
-    data: str = Field(default="", description="the name of one of `datasets`, if not a task of mteb")
+    data: str = Field(default="", description="the name of an entry of `datasets`, if it is not a task of mteb")
     items: int = Field(default=50, ge=2, le=100_000, description="items per language that people see")
     raters: int = Field(default=3, ge=1, le=1000, description="raters per item")
     balance: Literal["none", "label"] = Field(
-        default="none", description="label: equally many items of each label, as far as there are enough"
+        default="none", description="label: the same number of items of each label, if there are enough"
     )
     languages: tuple[Code, ...] = Field(default=(), description="languages (codes) of the items; all if unset")
     candidates: int = Field(
@@ -48,17 +48,17 @@ class HumanTaskSpec(StudyPart):
         ge=2,
         le=20,
         description=(
-            "in searches and bitext: the most candidates per item; with more than 10 each has a record of its own"
+            "for searches and bitext: the most candidates per item; if more than 10, each has a record of its own"
         ),
     )
     relevance: Relevance = Field(
         default="graded",
-        description=("in searches: the answer to give: a grade from 0 to 3, relevant or not, or an order"),
+        description=("for searches: the form of the answer: a grade from 0 to 3, relevant or not, or an order"),
     )
     relevant: Literal["always", "maybe_absent"] = Field(
         default="always",
         description=(
-            "in searches and bitext: whether the candidates always include a right one; if not, raters are told so"
+            "for searches and bitext: whether the candidates always include a right one; if not, raters are told so"
         ),
     )
     scale: tuple[int, int] | None = Field(
@@ -66,13 +66,11 @@ class HumanTaskSpec(StudyPart):
     )
     labels: dict[str, Line] = Field(default={}, description="words shown for the data set's labels")
     tell_clusters: bool = Field(default=True, description="whether raters are told the number of clusters")
-    cut: int = Field(
-        default=0, ge=0, description="longest part of a text that is shown, in characters; 0: the whole text"
-    )
+    cut: int = Field(default=0, ge=0, description="number of characters of a text that raters see; 0: the whole text")
     instructions: str = Field(
         default="",
         description=(
-            "a file of instructions in the form of those in prompts/human/, relative to the study file; default: ours"
+            "a file of instructions like those in prompts/human/, relative to the study file; default: Plumbline's"
         ),
     )
 
@@ -93,15 +91,15 @@ class HumanTaskSpec(StudyPart):
     @classmethod
     def _ascends(cls, value: tuple[int, int] | None) -> tuple[int, int] | None:
         if value and not 1 <= value[1] - value[0] < MOST_POINTS:
-            raise ValueError(f"has the lowest point first, then the highest, and {MOST_POINTS} points at most: [1, 5]")
+            raise ValueError(f"must be the lowest and the highest point, at most {MOST_POINTS} points: [1, 5]")
         return value
 
     @model_validator(mode="after")
     def _whole(self) -> HumanTaskSpec:
         if bool(self.mteb) == bool(self.data):
-            raise ValueError("names its data set: `mteb`, a task of mteb, or `data`, one of `datasets`")
+            raise ValueError("needs either `mteb`, a task of mteb, or `data`, the name of an entry of `datasets`")
         if self.relevance == "ranked" and self.candidates > TOGETHER:
-            raise ValueError(f"an order is of {TOGETHER} candidates at most, which stand in one record; lower it")
+            raise ValueError(f"relevance: ranked allows at most {TOGETHER} candidates; lower `candidates`")
         refuse_duplicates(list(self.languages), "language")
         return self
 
@@ -127,7 +125,7 @@ class HumanSubject(StudyPart):
         refuse_duplicates([model.name for model in self.models], "model")
         for model in self.models:
             if unknown := [name for name in model.questions if name not in names]:
-                raise ValueError(f"models: {model.name!r} does {unknown[0]!r}; {nearest(unknown[0], names)}")
+                raise ValueError(f"models: {model.name!r}: no task {unknown[0]!r}; {nearest(unknown[0], names)}")
             many = [
                 task.name
                 for task in self.tasks
@@ -135,11 +133,11 @@ class HumanSubject(StudyPart):
             ]
             if many and model.relevance == "ranked":
                 raise ValueError(
-                    f"models: {model.name!r}: an order is of {TOGETHER} candidates at most, and {many[0]!r} has more;"
-                    " name other `questions`, or leave `relevance` out"
+                    f"models: {model.name!r}: relevance: ranked allows at most {TOGETHER} candidates, but {many[0]!r}"
+                    " has more; name other `questions`, or leave `relevance` out"
                 )
         if taken := sorted({HUMAN, "items", "texts"} & set(names)):
-            raise ValueError(f"no task can be called {taken[0]!r}; give it another name")
+            raise ValueError(f"{taken[0]!r} is a reserved name; give the task another name")
         return self
 
     def task(self, name: str) -> HumanTaskSpec:
@@ -148,15 +146,15 @@ class HumanSubject(StudyPart):
 
 
 def refuse_one_name(names: Collection[str], models: Iterable[ModelSpec]) -> None:
-    """Raise ValueError for a language model that is called as an embedding model is: tables hold both by name."""
+    """Raise ValueError for a language model with the name of an embedding model: tables list both by name."""
     if taken := [model.name for model in models if model.name in names]:
-        raise ValueError(f"judges: {taken[0]!r} is the name of an embedding model too; give one of them another")
+        raise ValueError(f"judges: {taken[0]!r} is also the name of an embedding model; rename one of them")
 
 
 def with_human(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a study's file, completed by its subject of kind `human`.
+    """Return a study file's content, completed by its subject of kind `human`.
 
-    Raises StudyError for what cannot be beside it.
+    Raises StudyError for keys that do not apply to this subject.
     """
     data = dict(data)
     try:
@@ -164,7 +162,7 @@ def with_human(data: Mapping[str, Any]) -> dict[str, Any]:
     except ValidationError as error:
         raise StudyError(re.sub(r"^subject\.models", "judges", f"subject.{first_complaint(error)}")) from None
     if beside := [name for name in _REFUSED if name in data]:
-        raise StudyError(f"{beside[0]}: with subject human people do tasks, and nothing else is asked; take it out")
+        raise StudyError(f"{beside[0]}: does not apply to subject human, whose tasks set it; take it out")
     listed = data.get("datasets", [])
     if not isinstance(listed, list):
         return {**data, "subject": subject}  # which `datasets` complains of
@@ -184,7 +182,7 @@ def with_human(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _known(name: str, names: Sequence[str]) -> str:
-    return nearest(name, list(names)) if names else "the study has none: add it to `datasets`"
+    return nearest(name, list(names)) if names else "add it to `datasets`"
 
 
 def _of_tasks(tasks: Sequence[HumanTaskSpec]) -> dict[str, dict[str, Any]]:
@@ -211,7 +209,7 @@ def _of_tasks(tasks: Sequence[HumanTaskSpec]) -> dict[str, dict[str, Any]]:
 
 
 def _defaults(data: Mapping[str, Any], name: str, settings: Mapping[str, Any]) -> Any:
-    """A part of a study with what its tasks say. Raises StudyError where the study says it too."""
+    """Return a part of a study with the settings of its tasks. Raises StudyError if the study sets them too."""
     written = data.get(name, {})
     if not isinstance(written, dict):
         return written

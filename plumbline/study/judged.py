@@ -1,4 +1,4 @@
-"""What gets verdicts: a transformation, or in another subject a group of items. Its names stand in every table."""
+"""The units that get verdicts: a transformation, or in another subject a group of items."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _TAKEN = {
     *("n_failed", "included_rejected", "simulated", "family", "parameters", "threshold", "accepted", "n_scopes"),
     *("reason", "axis", "transformation"),
 }
-#: The names of all that this process knows to be judged: HTEB's transformations, and what the studies have that it has
-#: read. What else stands as a transformation in a table is damage.
+#: The names of all units that this process knows: HTEB's transformations, and the units of the studies that it has
+#: read. A table with any other name in the place of a transformation is damaged.
 KNOWN: set[str] = set()
 ENDS = ("_original", "_difference", "_reason")  # of an axis's columns
 
@@ -28,16 +28,16 @@ class VerdictUnit(StudyPart):
 
     name: JudgedName = Field(description="its name in files, tables and pages")
     axis: JudgedName = Field(description="the property that it changes; results are averaged by axis")
-    rated_with: str = Field(default="", description="another transformation; the ratings of both decide about both")
+    rated_with: str = Field(default="", description="another transformation; both share their ratings and verdict")
     raters: dict[str, Any] = Field(
-        default={}, description="words for raters, as a rubric has them for a pool, if the rubric has none"
+        default={}, description="its explanation to raters, in the form of a rubric's pools, if the rubric has none"
     )
 
     @field_validator("name", "axis")
     @classmethod
     def _not_taken(cls, value: str) -> str:
         if value in _TAKEN or value.endswith(ENDS):
-            raise ValueError(f"{value!r} stands for something else in tables; choose another name")
+            raise ValueError(f"{value!r} is reserved for columns of tables; choose another name")
         return value
 
     def model_post_init(self, _context: Any, /) -> None:
@@ -45,11 +45,11 @@ class VerdictUnit(StudyPart):
         KNOWN.add(self.name)
 
     def __setstate__(self, state: dict[Any, Any]) -> None:
-        """As it was in another process; note the name."""
+        """Restore the unit in another process, and note its name."""
         super().__setstate__(state)
         KNOWN.add(self.name)
 
     @property
     def pool(self) -> str:
-        """Whose ratings decide about it: its own, or those of what it is rated with."""
+        """The unit whose ratings decide about it: itself, or its `rated_with`."""
         return self.rated_with or self.name

@@ -1,4 +1,4 @@
-"""Where a study's records and files are: folders of this machine, or far ones."""
+"""The places of a study's records and files: folders of this machine, or remote ones."""
 
 from __future__ import annotations
 
@@ -29,57 +29,57 @@ def place(named: str | Path, option: str) -> Path:
         return Path(named)
     if not _ADDRESS.fullmatch(str(named)):  # not quoted: it may hold a key
         raise StudyError(
-            f"{option}: an address is like s3://bucket/folder; keys, passwords and options do not belong into it,"
-            " the protocol's package takes them from the environment (docs/howto/s3.md)"
+            f"{option}: write an address like s3://bucket/folder, without keys, passwords or options: the protocol's"
+            " package reads them from the environment (docs/howto/s3.md)"
         )
     protocol, _, rest = str(named).partition("://")
     if protocol not in ("file", "local", "memory") and not rest.strip("/"):
-        raise StudyError(f"{option} {named}: names no bucket or host; write it, as in {protocol}://bucket/folder")
+        raise StudyError(f"{option} {named}: has no bucket or host; write {protocol}://bucket/folder")
     from upath import UPath  # noqa: PLC0415 (most studies stay on their machine)
 
     try:
         far = UPath(named)
         far.exists()  # asks for the protocol's package and for rights, before any work is done
     except ImportError as error:
-        raise StudyError(f"{option} {named}: {error}; `pip install` what it names") from None
+        raise StudyError(f"{option} {named}: {error}; `pip install` the package that it names") from None
     except Exception as error:  # each protocol has errors of its own
         raise StudyError(f"{option} {named}: {error or type(error).__name__}") from None
     return Path(far.path) if far.protocol in ("file", "local") else cast("Path", far)
 
 
 def output_folder(named: str | Path | None, default: str | Path) -> Path:
-    """The folder for files that --out names, or the default. Raises StudyError where a file is there."""
+    """Return the folder that --out names, or the default. Raises StudyError if it is a file."""
     folder = place(named, "--out") if named else Path(default) if isinstance(default, str) else default
     if folder.exists() and not folder.is_dir():
-        raise StudyError(f"--out {folder}: a file is there; name a folder")
+        raise StudyError(f"--out {folder}: this is a file; name a folder")
     return folder
 
 
 def resolved(path: Path, where: str) -> Path:
-    """A path without links and dots. Raises StudyError for links that lead in a circle, and for what is no path."""
+    """Return a path without links and dots. Raises StudyError for circular links and invalid paths."""
     try:
         return path.resolve()
     except (OSError, RuntimeError) as error:  # RuntimeError: a circle, before Python 3.13
-        raise StudyError(f"{where}: {path} cannot be followed ({error}); mend the link") from None
+        raise StudyError(f"{where}: {path} cannot be resolved ({error}); correct the link") from None
     except ValueError:
-        raise StudyError(f"{where}: {str(path)!r} can be no path here; write another, or set LC_ALL=C.UTF-8") from None
+        raise StudyError(f"{where}: {str(path)!r} is not a valid path; correct it, or set LC_ALL=C.UTF-8") from None
 
 
 def files_in(folder: Path) -> list[Path]:
-    """All files of a folder and of those in it; what waits (a pipe, a device, a socket) is left out.
+    """Return all files of a folder and its subfolders, without pipes, devices and sockets.
 
-    Raises DataError for a folder of more than is read as a whole.
+    Raises DataError for a folder that is too large to be read as a whole.
     """
     if folder.resolve() == Path(folder.resolve().anchor):
-        raise DataError(f"{folder} is the whole file system; correct the path")
+        raise DataError(f"{folder} is the root of the file system; correct the path")
     listed = list(itertools.islice(folder.rglob("*"), _MOST_FILES + 1))
     if len(listed) > _MOST_FILES:
         raise DataError(
-            f"{folder} holds more than {_MOST_FILES:,} files, which no model and no outputs do; correct the path"
+            f"{folder} holds more than {_MOST_FILES:,} files, too many for a model or outputs; correct the path"
         )
     files = [path for path in listed if path.is_file()]
     if (size := sum(path.stat().st_size for path in files)) > _MOST_BYTES:
-        raise DataError(f"{folder} holds {size:,} bytes, which no model and no outputs do; correct the path")
+        raise DataError(f"{folder} holds {size:,} bytes, too many for a model or outputs; correct the path")
     return files
 
 
@@ -89,9 +89,9 @@ _hashes: dict[Path, tuple[FileState, str]] = {}
 
 
 def file_state(path: Path) -> FileState | None:
-    """Return the facts by which a changed local file is recognised: device, inode, size and times.
+    """Return the facts that reveal a changed local file: device, inode, size and times.
 
-    None where that says nothing for sure: for far files, and for those that changed this very moment.
+    Return None if they are not reliable: for remote files, and for files that changed at this very moment.
     """
     if not isinstance(path, Path):  # a far path (`plumbline.store.is_remote`)
         return None

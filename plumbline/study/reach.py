@@ -1,4 +1,4 @@
-"""How many pairs each verdict of a study can rest on, and whether any campaign of that size could reach it."""
+"""The number of pairs that each verdict of a study can rest on, and checks that it is enough for a decision."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def known_texts(study: PlannedPairs) -> Texts:
 
 
 def refuse_unreachable(study: PlannedPairs, texts: Texts, where: str = "") -> None:
-    """Raise StudyError where a verdict has fewer pairs than any decision needs, with numbers that would do.
+    """Raise StudyError if a verdict has fewer pairs than any decision needs, with numbers that would suffice.
 
     `where` begins the line.
     """
@@ -145,19 +145,19 @@ def refuse_unreachable(study: PlannedPairs, texts: Texts, where: str = "") -> No
         return
     least = _drawn(study, texts, min(short, key=lambda need: (need.pairs, need.pairs * need.raters)))
     raise StudyError(
-        f"{where}acceptance.min_pairs {rule.min_pairs} is more than {least}: no answers could decide it;"
+        f"{where}acceptance.min_pairs {rule.min_pairs} is more than {least}: the verdict would always be undecided;"
         f" {_mended(study, texts)}"
     )
 
 
 def _refuse_large_blocks(study: PlannedPairs, sizes: Collection[VerdictSize], where: str) -> None:
-    """Raise StudyError where a verdict has fewer pairs than the last of the blocks after which it is looked at."""
+    """Raise StudyError if a verdict has fewer pairs than the last of its blocks."""
     blocks, least = study.raters.blocks, min((size.pairs for size in sizes), default=0)
     if not blocks or not sizes or blocks[-1] <= least:
         return
     item, fitting = study.called.item, [end for end in blocks if end < least]
     raise StudyError(
-        f"{where}raters.blocks end at {blocks[-1]} {item}s, and a verdict can have {least} (sample.pairs"
+        f"{where}raters.blocks end at {blocks[-1]} {item}s, but a verdict can have only {least} (sample.pairs"
         f" {study.sample.pairs}, split by acceptance.scope {study.acceptance.scope}); write raters.blocks:"
         f" {[*fitting, least]}, or raise sample.pairs"
     )

@@ -1,4 +1,4 @@
-"""What raters judge, where it is not outputs of transformations: texts of a file, wordings, items."""
+"""Subjects other than outputs of transformations: texts of a file, wordings, items, tasks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Context = Literal["task_type", "description", "language"]
 class ItemGroup(VerdictUnit):
     """Items that get a verdict together: the texts of one source, or the items of one data set."""
 
-    queue: str = Field(default="", description="the queue that its items share with those of other groups")
+    queue: str = Field(default="", description="the queue that its items share with other groups' items")
 
 
 class Folders(Protocol):
@@ -39,10 +39,10 @@ class Folders(Protocol):
 
 
 class TextsSubject(StudyPart):
-    """Texts of a file, a row each; a column says to which group a row belongs."""
+    """Texts of a file, one per row; a column holds the group of each row."""
 
     kind: Literal["texts"]
-    path: Line = Field(description="a CSV, TSV, JSONL or Parquet file, relative to the study's")
+    path: Line = Field(description="a CSV, TSV, JSONL or Parquet file, relative to the study file")
     language: str = Field(description="code of the texts' language; a column `language` overrides it")
     text: Line = Field(default="text", description="the column of the texts; raters see it as the field `text`")
     group: str = Field(default="", description="the column with each row's group; empty: one group")
@@ -50,10 +50,10 @@ class TextsSubject(StudyPart):
         min_length=1, description="the groups that get a verdict; raters do not see a text's group"
     )
     context: dict[Name, Line] = Field(
-        default={}, description=("further fields that raters see beside the text: the field's name and its column")
+        default={}, description=("further fields that raters see beside the text: each field's name and its column")
     )
     expected: dict[Name, Line] = Field(
-        default={}, description=("columns with right answers, by question; a row with an answer only checks raters")
+        default={}, description=("columns with right answers, by question; rows with an answer only check raters")
     )
 
     @field_validator("language")
@@ -68,11 +68,11 @@ class TextsSubject(StudyPart):
     def _whole(self) -> TextsSubject:
         refuse_duplicates(list(self.groups), "group")
         if self.kind in self.groups:
-            raise ValueError(f"no group can be called {self.kind!r}, which is what all of them are; rename it")
+            raise ValueError(f"{self.kind!r} is a reserved name; rename the group")
         if len(self.groups) > 1 and not self.group:
-            raise ValueError("has several groups; name the column that holds them in `group`")
+            raise ValueError("has several groups; name the column of each row's group in `group`")
         if TEXT in self.context:
-            raise ValueError(f"context: the field {TEXT!r} is the text itself; give the other another name")
+            raise ValueError(f"context: {TEXT!r} is the field of the text itself; give this field another name")
         columns = [self.text, *([self.group] if self.group else []), *self.context.values(), *self.expected.values()]
         refuse_duplicates(columns, "column")
         return self
@@ -83,7 +83,7 @@ class TextsSubject(StudyPart):
 
 
 class InstructionsSubject(StudyPart):
-    """Wordings of the instructions that embedding models are given for the study's data sets.
+    """Wordings of the instructions to embedding models for the study's data sets.
 
     A language model proposes them, or people do, in a file; `generation.instructions` puts them together.
     """
@@ -99,20 +99,20 @@ class InstructionsSubject(StudyPart):
     contexts: tuple[Context, ...] = Field(
         default=("task_type", "description", "language"),
         description=(
-            "the information that the generator gets, one call each: the task type (wordings are shared by"
-            " its tasks); also the data set's description; also the languages of the texts"
+            "the information that the generator gets, one call each: task_type: the task type (its tasks share the"
+            " wordings); description: also the data set's description; language: also the languages of the texts"
         ),
     )
     prompts: str = Field(
         default="",
         description=(
-            "a file of wordings by people, relative to the study file, with columns task (or task type) and prompt"
+            "a file of people's wordings, relative to the study file, with columns task (or task type) and prompt"
         ),
     )
     known: str = Field(
         default="",
         description=(
-            "a file of wordings with a certain label, relative to the study file, with columns task (or task"
+            "a file of wordings whose right label is known, relative to the study file, with columns task (or task"
             " type), prompt and label; they only check raters"
         ),
     )
@@ -126,7 +126,7 @@ class InstructionsSubject(StudyPart):
     def _asks_somebody(self) -> InstructionsSubject:
         refuse_duplicates(list(self.contexts), "context")
         if not self.contexts and not self.prompts:
-            raise ValueError("contexts: nothing gives wordings; name contexts for a generator, or a file `prompts`")
+            raise ValueError("contexts: no source of wordings; add contexts for a generator, or a file in `prompts`")
         return self
 
     @property
@@ -148,7 +148,7 @@ class ItemsSubject(StudyPart):
     """The items of the study's data sets, each as a task has them: two sentences, a text, a query and candidates."""
 
     kind: Literal["items"]
-    candidates: int = Field(default=7, ge=2, le=50, description="the most passages shown with a query, in random order")
+    candidates: int = Field(default=7, ge=2, le=50, description="most passages shown with a query, in random order")
 
 
 class ItemNames(NamedTuple):

@@ -1,4 +1,4 @@
-"""What people judge: a class for each kind of subject, with all in which they differ, in one registry (`SUBJECTS`).
+"""The kinds of subject that people judge: a class for each, with all differences, in one registry (`SUBJECTS`).
 
 A study's is `Study.judging`. A new kind of subject is a model in the study file, a class here, and a reader of its
 items (`annotation.subjects.READERS`).
@@ -85,7 +85,9 @@ class Subject:
     def units(self, datasets: Sequence[DatasetSpec], keys: Collection[str]) -> Mapping[str, VerdictUnit]:
         """Return the units that get a verdict, by name. Raises ValueError for useless keys of a study (`keys`)."""
         if unused := [name for name in _OF_TRANSFORMATIONS if name in keys and name not in self.takes]:
-            raise ValueError(f"{unused[0]}: with subject {self.kind} nothing is transformed; take it out")
+            raise ValueError(
+                f"{unused[0]}: does not apply to subject {self.kind}, which transforms nothing; take it out"
+            )
         return self._units(datasets, keys)
 
     def _units(self, datasets: Sequence[DatasetSpec], keys: Collection[str]) -> Mapping[str, VerdictUnit]:
@@ -126,7 +128,7 @@ class PairSubject(Subject):
         return dict.fromkeys(units, texts_of(datasets))
 
     def settings(self) -> dict[str, Any]:
-        """None: what is drawn from stands in other parts of the study."""
+        """Return none: other parts of the study determine the sample."""
         return {}
 
 
@@ -151,11 +153,11 @@ class _RowSubject(Subject):
 
     @property
     def fields(self) -> list[str]:
-        """The text, and what stands beside it."""
+        """The text, and the fields beside it."""
         return [TEXT, *self.spec.context]
 
     def pools(self, group: str, task: str | None) -> list[str]:
-        """One for all."""
+        """Return one pool for all groups."""
         return ["texts"]
 
 
@@ -168,7 +170,9 @@ class TextSubject(_RowSubject):
 
     def _units(self, datasets: Sequence[DatasetSpec], keys: Collection[str]) -> Mapping[str, VerdictUnit]:
         if datasets:
-            raise ValueError("datasets: the texts of subject.path are judged, and no data set's; take it out")
+            raise ValueError(
+                "datasets: does not apply to subject texts, which judges the texts of subject.path; take it out"
+            )
         return super()._units(datasets, keys)
 
 
@@ -186,7 +190,7 @@ class WordingSubject(_RowSubject):
 
     def _units(self, datasets: Sequence[DatasetSpec], keys: Collection[str]) -> Mapping[str, VerdictUnit]:
         if self.spec.contexts and "generator" not in keys:
-            raise ValueError("generator: Field required: subject.contexts ask one; add it, or write `contexts: []`")
+            raise ValueError("generator: Field required: subject.contexts needs one; add it, or write `contexts: []`")
         names = [dataset.name for dataset in datasets]
         if strange := [name for name in self.spec.descriptions if name not in names]:
             raise ValueError(f"subject.descriptions: no data set {strange[0]!r}; {nearest(strange[0], names)}")
@@ -194,7 +198,7 @@ class WordingSubject(_RowSubject):
 
 
 class ItemSubject(Subject):
-    """Items of data sets, as their tasks have them."""
+    """Items of data sets, in the form of their tasks."""
 
     kind = "items"
     names = ItemNames("group", "item")
@@ -204,8 +208,8 @@ class ItemSubject(Subject):
         for dataset in datasets:
             if not re.fullmatch(NAME, dataset.name) or dataset.name == self.kind:
                 raise ValueError(
-                    f"datasets: {dataset.name!r} is judged under its name, which has small letters, digits, - and _"
-                    " alone and is not 'items'; give it a `name`"
+                    f"datasets: {dataset.name!r}: with subject items the name must be small letters, digits, - and _,"
+                    " and not 'items'; give it a `name`"
                 )
         return {dataset.name: ItemGroup(name=dataset.name, axis=self.kind) for dataset in datasets}
 
@@ -214,7 +218,7 @@ class ItemSubject(Subject):
         return {data.name: {(data.language.partition("-")[0], "")} if data.language else () for data in datasets}
 
     def pools(self, group: str, task: str | None) -> list[str]:
-        """Its own, its task's, or that of all items."""
+        """Return its own pool, its task's, and that of all items."""
         return [group, *([task] if task else []), "items"]
 
 

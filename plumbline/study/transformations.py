@@ -1,7 +1,7 @@
-"""How a study names its transformations: HTEB's eight, which come with Plumbline as data, and those of its own.
+"""A study's transformations: HTEB's eight, which come with Plumbline as data, and its own.
 
-`prompts/transformations/<name>.yaml` has one of HTEB's (Table 1 and appendix D); one of a user's own is such a file
-too, or stands in the study itself. Every draw of a language is a pure function of the seed and of what it is drawn for,
+`prompts/transformations/<name>.yaml` holds one of HTEB's (Table 1 and appendix D); a user's own transformation is such
+a file too, or part of the study file. Every draw of a language is a pure function of the seed and of its text or run,
 so that a re-run, a resumed run or another order of work gives the same languages; a hash decides, so consecutive seeds
 share nothing.
 """
@@ -39,14 +39,14 @@ _OF_MODELS: tuple[Flag, ...] = ("ellipsis", "json_fragment", "reasoning_leak", "
 
 
 class PromptText(StudyPart):
-    """A prompt that stands in the transformation itself."""
+    """A prompt that is written in the transformation itself."""
 
     text: Words = Field(description="the message, with {text} and, where a language is drawn, {target_language}")
     language: str = Field(default="en", description="language of the instruction itself")
 
 
 class OutputsFile(StudyPart):
-    """Outputs that somebody made elsewhere: a file with a row for each text."""
+    """Outputs from elsewhere: a file with a row for each text."""
 
     path: Line = Field(description="a CSV, TSV, JSONL or Parquet file, relative to the file that names it")
     text: Line = Field(default="text", description="the column of the originals")
@@ -58,23 +58,23 @@ class Transformation(VerdictUnit):
 
     source: str = Field(default="", description="its source: paper, appendix, licence")
     calls: tuple[PromptText | Name, ...] = Field(
-        default=(), description="prompts in order, by name or as text; each answer but the last feeds the next call"
+        default=(), description="prompts in order, by name or as text; each answer is the next call's input"
     )
     function: str = Field(
         default="",
         pattern=r"^([A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*)?$",
-        description="module:function of an installed package; called with a text, `language` and `seed`",
+        description="module:function of an installed package, called with a text, `language` and `seed`",
     )
     outputs: OutputsFile | None = Field(default=None, description="a file of outputs")
     draw: Literal["none", "text", "run"] = Field(
         default="none",
-        description=("draw a language for each text, for each run (data set and seed), or not at all (none)"),
+        description=("draw a target language for each text, for each run (data set and seed), or not at all (none)"),
     )
     languages: tuple[str, ...] = Field(
         default=(), description="codes to draw from; a text's own language is never drawn"
     )
     drawn_call: int = Field(
-        default=1, ge=1, description="the call that is told the drawn language; the others are told the text's own"
+        default=1, ge=1, description="the call that uses the drawn language; the others use the text's own"
     )
     language: str = Field(
         default="", description="language of all outputs (code); default: the drawn one, or the text's own"
@@ -82,11 +82,11 @@ class Transformation(VerdictUnit):
     length: Literal["similar", "longer", "shorter", "any"] = Field(
         default="similar",
         description=(
-            "expected length of an output beside its text: `shorter` may not be longer, `longer` may be much longer"
+            "expected length of an output: with `shorter` it may not be longer than its text, with `longer` much longer"
         ),
     )
     meaning: Literal["kept", "changed"] = Field(
-        default="kept", description="whether the meaning should be kept or changed"
+        default="kept", description="whether the transformation should keep or change the meaning"
     )
     error_types: tuple[Flag, ...] | None = Field(
         default=None,
@@ -122,20 +122,20 @@ class Transformation(VerdictUnit):
     def _whole(self) -> Transformation:
         ways = [way for way in ("calls", "function", "outputs") if getattr(self, way)]
         if len(ways) != 1:
-            what = f"has {' and '.join(ways)}" if ways else "has nothing that makes texts"
-            raise ValueError(f"{what}; give it `calls`, `function` or `outputs`")
+            what = f"has {' and '.join(ways)}" if ways else "has no source of outputs"
+            raise ValueError(f"{what}; give it one of `calls`, `function` and `outputs`")
         if (self.draw == "none") == bool(self.languages):
             raise ValueError("`draw` (text or run) and `languages` go together; give both or neither")
         if self.languages and (self.outputs or self.language):
-            raise ValueError("draws a language, which `outputs` and `language` leave no room for; take `draw` out")
+            raise ValueError("`draw` does not go with `outputs` or `language`; take `draw` out")
         if len(self.languages) == 1:
-            raise ValueError("`languages` needs two at least: what is in the only one could be put into none")
+            raise ValueError("`languages` needs at least two: a text in the only one would have no target")
         if self.languages and self.drawn_call > max(1, len(self.calls)):
-            raise ValueError(f"`drawn_call` {self.drawn_call} is beyond its {len(self.calls)} calls")
+            raise ValueError(f"`drawn_call` {self.drawn_call} is more than the number of `calls`, {len(self.calls)}")
         return self
 
     def placed(self, base: Path, file: Path | None) -> Transformation:
-        """The same, with the folder that its paths are relative to and the file that it stands in, if it has one."""
+        """Return a copy with the folder that its paths are relative to, and its file, if it has one."""
         placed = self.model_copy()
         placed._base, placed._file = base, file
         return placed
@@ -178,15 +178,15 @@ class Transformation(VerdictUnit):
         return bool(self.language) or (self.draw != "none" and self.drawn_call == max(1, len(self.calls)))
 
     def within(self, codes: Collection[str]) -> Transformation:
-        """The same, with outputs in some languages alone; one that puts texts into no other language stays as it is.
+        """Return a copy with outputs in some languages alone; one that does not translate stays as it is.
 
-        Raises StudyError where it has none of them.
+        Raises StudyError if it has none of them as a target.
         """
         if not (self.translates and self.languages):
             return self
         limited = tuple(code for code in self.languages if code in codes)
         if not limited:
-            raise StudyError(f"languages: {self.name!r} has none of {', '.join(codes)} as a target; name another")
+            raise StudyError(f"languages: {self.name!r} has no target among {', '.join(codes)}; add one of its targets")
         return self.model_copy(update={"languages": limited})
 
     def drawn(self, *, seed: int, dataset: str, text: str, source: str) -> str | None:
@@ -202,8 +202,8 @@ class Transformation(VerdictUnit):
         others = [language for language in self.languages if language != source]
         if not others:
             raise StudyError(
-                f"languages: {self.name!r} puts texts into {self.languages[0]} alone, and there are texts in it; add"
-                " another language"
+                f"languages: {self.name!r} has the only target {self.languages[0]}, but some texts are already in it;"
+                " add another language"
             )
         if self.draw == "text":
             return draw_from(others, self.name, seed, text)
@@ -233,13 +233,13 @@ def draw_from(pool: Sequence[str], *what_for: str | int) -> str:
 
 
 def _code(value: str) -> str:
-    """A language's code. Raises ValueError for what is none."""
+    """Return a language's code. Raises ValueError if it is not one."""
     try:
         code = language_code(value)
     except StudyError as error:
         raise ValueError(str(error)) from None
     if code != value:
-        raise ValueError(f"languages are named by their code: {value!r} should be {code!r}")
+        raise ValueError(f"write the language as its code: {code!r}, not {value!r}")
     return code
 
 
@@ -253,9 +253,9 @@ EIGHT: Mapping[str, Transformation] = _eight()
 
 
 def own_transformations(entries: Sequence[Any], base: Path) -> tuple[list[Any], dict[str, Transformation]]:
-    """The names of a study's `transformations`, and those of its own that stand in it or in files that it names.
+    """Return the names of a study's `transformations`, and its own transformations, from the study or from files.
 
-    What is no entry of one's own (a name, or what is none) is left as it is. Raises StudyError with the place.
+    Other entries (names, or faulty entries) stay as they are. Raises StudyError with the place.
     """
     names, custom = list[Any](), dict[str, Transformation]()
     for position, entry in enumerate(entries):
@@ -282,12 +282,12 @@ def within_languages(
         return {}
     if generator.recorded_languages:
         raise StudyError(
-            "languages: the generator takes those of its recordings (settings.languages); leave one of both out"
+            "languages: the generator uses its recordings' languages (settings.languages); leave one of the two out"
         )
     within = {name: kind.within(codes) for name, kind in kinds.items()}
     limited = {name: kind for name, kind in within.items() if kind is not kinds[name]}
     if not limited:
-        raise StudyError("languages: no transformation of the study puts texts into another language; leave it out")
+        raise StudyError("languages: no transformation of the study translates; leave it out")
     return limited
 
 
@@ -305,11 +305,11 @@ def _read(entry: dict[Any, Any] | str, base: Path, where: str) -> Transformation
         try:
             entry = read_yaml(file)
         except FileNotFoundError:
-            raise StudyError(f"{where}: there is no such file; correct its path") from None
+            raise StudyError(f"{where}: this file does not exist; correct its path") from None
         except DataError as error:
             raise StudyError(str(error)) from None
         if not isinstance(entry, dict):
-            raise StudyError(f"{where}: a transformation is a mapping with a name, an axis and what makes its texts")
+            raise StudyError(f"{where}: a transformation must be a mapping with `name`, `axis` and a source of outputs")
     try:
         transformation = Transformation.model_validate(entry)
     except ValidationError as error:
@@ -320,7 +320,7 @@ def _read(entry: dict[Any, Any] | str, base: Path, where: str) -> Transformation
 
 
 def refuse_mixed_up(custom: Mapping[str, Transformation]) -> None:
-    """Raise StudyError for what would make a number of HTEB's another one, or one name two things."""
+    """Raise StudyError for names and axes that would change HTEB's numbers, or give one name two meanings."""
     axes = {kind.axis for kind in EIGHT.values()}
     for name, kind in custom.items():
         where = f"transformation {name!r}"
@@ -329,15 +329,13 @@ def refuse_mixed_up(custom: Mapping[str, Transformation]) -> None:
         if name in axes or kind.axis in axes:
             what = f"axis {kind.axis!r}" if kind.axis in axes else "its name"
             raise StudyError(
-                f"{where}: {what} is an axis of HTEB, which holds HTEB's transformations alone; choose another"
+                f"{where}: {what} is reserved for HTEB's own transformations, as an axis of HTEB; choose another"
             )
         if kind.axis in EIGHT or kind.axis in custom:
-            raise StudyError(
-                f"{where}: its axis {kind.axis!r} is also a transformation's name; call one of them otherwise"
-            )
+            raise StudyError(f"{where}: its axis {kind.axis!r} is also a transformation's name; rename one of them")
         partner = custom.get(kind.rated_with)
         if kind.rated_with and (partner is None or partner is kind or partner.rated_with or partner.axis != kind.axis):
             raise StudyError(
-                f"{where}: rated_with {kind.rated_with!r} must be another of the study's own, of the same axis and"
-                " rated by itself"
+                f"{where}: rated_with {kind.rated_with!r} must be another of the study's own transformations, on the"
+                " same axis and without rated_with"
             )

@@ -49,9 +49,9 @@ def modern(data: Mapping[str, Any]) -> dict[str, Any]:
     data = dict(data)
     if "human" in data:
         if "subject" in data:
-            raise StudyError("subject: with `human` people do tasks, and nothing else is asked; take it out")
+            raise StudyError("subject: `human` takes its place; take one of the two out")
         if not isinstance(data["human"], dict):
-            raise StudyError("human: is no mapping; write subject: {kind: human, tasks: [{data: NAME}]}")
+            raise StudyError("human: is not a mapping; write subject: {kind: human, tasks: [{data: NAME}]}")
         data = {
             "subject" if key == "human" else key: {"kind": "human", **value} if key == "human" else value
             for key, value in data.items()
@@ -82,9 +82,9 @@ def modern(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def advice(file: object, before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
-    """A line for a file that is not written as today's are; empty where it is."""
+    """Return advice to upgrade a file of an earlier version; empty if it is up to date."""
     old = [key for key, value in before.items() if value != after.get(key)]
-    return f"{file} is written as in an earlier version ({', '.join(old)}): `plumbline upgrade {file}`" if old else ""
+    return f"{file} has the form of an earlier version ({', '.join(old)}): `plumbline upgrade {file}`" if old else ""
 
 
 def _each(entries: Any, change: Any) -> Any:
@@ -179,9 +179,9 @@ def named_engines(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def upgraded(text: str) -> str:
-    """A study's file as today's are written, with its comments; the same text where it is one of today's.
+    """Return a study file in today's form, with its comments; the same text if it is up to date.
 
-    Raises StudyError for what is no study's file.
+    Raises StudyError if it is not a study file.
     """
     before = parse_yaml(text)
     if not isinstance(before, dict):

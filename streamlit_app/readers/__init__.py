@@ -1,4 +1,4 @@
-"""From a study's records to what pages show: a class for each family of pages, a method for each thing shown.
+"""Read a study's records for the pages: a class for each family of pages, a method for each thing shown.
 
 Nothing is computed here: records are filtered by what a page asks for and handed to functions of `generation`,
 `annotation` and `evaluation`. What is made of them is made once, until a file changes that it rests on: `cached` and
@@ -105,7 +105,7 @@ def cached(*needs: str, watches: Sequence[str] = ()) -> _Decorator:
 
 
 def shared(*needs: str, watches: Sequence[str] = ()) -> _Decorator:
-    """The same for what is large or asked for often: all callers get one object, which nobody may change."""
+    """Decorate like `cached`, for large or frequent results: all callers get one object, which nobody may change."""
     return _remembering(_originals, needs, watches)
 
 
@@ -209,7 +209,7 @@ class OverviewReader(PageReader):
         noted = Manifest.of(self.study).read().get("stages", {})
         if not isinstance(noted, dict) or not all(isinstance(entry, dict) for entry in noted.values()):
             path = self.study.folder / "manifest.json"
-            raise DataError(f"{path} is damaged: `stages` is not what a run writes; delete it and run again")
+            raise DataError(f"{path} is damaged (`stages` has an unexpected form); delete it and run again")
         evidence = Evidence.open(self.study).changed(collected=self.collected(), signs=self.signs())
         return read_status(evidence, datetime.now(UTC))
 

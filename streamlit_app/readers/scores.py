@@ -107,7 +107,7 @@ class ScoreReader(OverviewReader):
 
     @cached(*SCORED)
     def datasets(self, group: str = "", model: str = "") -> list[Exhibit]:
-        """Likewise `paper_tables.datasets`, in its parts."""
+        """The parts of `paper_tables.datasets`, for a group of data sets or for one model."""
         return paper_tables.datasets(self.results(group, model))
 
     def results(self, group: str = "", model: str = "") -> PaperResults:
@@ -237,7 +237,7 @@ class ReportReader(ScoreReader):
         figures.pop("distribution")
         cells = analysis.distribution[analysis.distribution["cv"].notna() & analysis.distribution["model"].isin(models)]
         if "variation" in figures:
-            figures["variation"] = figure(wording_charts.variation_dots(cells), "A point a task; line: the median")
+            figures["variation"] = figure(wording_charts.variation_dots(cells), "Points: tasks; line: the median")
         return ReportParts(
             wording_page.headline(analysis),
             tuple(wording_page.doubts(analysis)),
@@ -249,7 +249,7 @@ class ReportReader(ScoreReader):
 
     @cached(watches=(_CURVE, _SELECTION))
     def agreement(self) -> SelectionExhibit | None:
-        """Agreement by number of tasks, as `plumbline select` left it in `selection/`; None where it did not."""
+        """Agreement by number of tasks, as `plumbline select` wrote it in `selection/`; None if it has not run."""
         if not (self.study.folder / _CURVE).exists() or not (self.study.folder / _SELECTION).exists():
             return None
         summary = read_json(self.study.folder / _SELECTION)
@@ -263,7 +263,7 @@ class ReportReader(ScoreReader):
 
     @cached(watches=(_ABSTENTION, *SCORED))
     def abstaining(self) -> tuple[list[Exhibit], pd.DataFrame]:
-        """Its tables, and the rows of its curves; nothing where it was not measured."""
+        """The tables on abstention, and the rows of its curves; nothing if it was not measured."""
         rows = self.with_short_names(EvaluationRecords.open(self.study).abstention)
         curves = tables.abstention_curves(rows)
         if curves.empty:
@@ -281,7 +281,7 @@ class ReportReader(ScoreReader):
 
 
 def _csv(path: Path, columns: tuple[str, ...]) -> pd.DataFrame:
-    """A table of the command line's. Raises DataError for one that is damaged."""
+    """Return a table that a command wrote. Raises DataError if it is damaged."""
     try:
         table = pd.read_csv(path)
     except (ValueError, UnicodeDecodeError, pd.errors.ParserError) as error:

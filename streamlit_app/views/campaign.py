@@ -48,15 +48,15 @@ READER = CampaignReader
 
 
 def draw_campaign(reader: CampaignReader) -> None:
-    """The page."""
+    """Draw the page on progress and raters."""
     sections(*(partial(part, reader) for part in (_progress, _looks, _to_read, _raters, _time, _quality, _crowd)))
     pair.open_chosen(reader)
 
 
 def _axis(reader: CampaignReader, transformation: str) -> str:
-    """Its axis, as the study has it now."""
+    """Return a transformation's axis in the study as it is now."""
     kind = reader.study.kinds.get(transformation) or EIGHT.get(transformation)
-    return kind.axis if kind else "none of the study's"
+    return kind.axis if kind else "not in the study"
 
 
 def _progress(reader: CampaignReader) -> None:
@@ -69,8 +69,8 @@ def _progress(reader: CampaignReader) -> None:
     progress = progress[progress["language"] == language] if language else progress
     simulated, item = " of SIMULATED raters" if status.simulated else "", reader.study.called.item
     says = (
-        f"Answers{simulated} that count, against {status.study.raters.per_pair} for each {item}; an answer is one"
-        f" rater's to one {item}. What was collected last is known, and nothing that came later."
+        f"Answers{simulated} that count, against {status.study.raters.per_pair} wanted for each {item}; an answer is"
+        f" one rater's to one {item}. Answers given since the last collection are not included."
     )
     figure(
         f"{reader.name}-progress",
@@ -81,7 +81,7 @@ def _progress(reader: CampaignReader) -> None:
 
 
 def _looks(reader: CampaignReader) -> None:
-    """Progress of a rule by blocks, and the path of each verdict's mean over its looks."""
+    """Draw the progress of a rule by blocks, and each verdict's mean over its looks."""
     status = reader.status()
     if not status.blocks:
         return
@@ -93,8 +93,8 @@ def _looks(reader: CampaignReader) -> None:
         looks = status.looks[(status.looks["question"] == question) & (status.looks["label"] == "")]
         if len(looks):
             says = (
-                f"{question.capitalize()}: mean after each block, with the interval that holds at all looks together; a"
-                " look decides where its interval leaves the dashed limit out."
+                f"{question.capitalize()}: mean after each block, with an interval valid for all looks together."
+                " A look decides if its interval excludes the dashed limit."
             )
             says += " The ratings are SIMULATED." if status.simulated else ""
             scale = rubric.scale_of(question)
@@ -109,16 +109,16 @@ def _looks(reader: CampaignReader) -> None:
 
 
 def _to_read(reader: CampaignReader) -> None:
-    """The pairs that a coordinator reads first; a tick opens one with all its ratings."""
+    """Draw the pairs that a coordinator reads first; a tick opens a pair with all its ratings."""
     rows = reader.to_read()
     if rows.empty:
         return
     judged, item = reader.study.called
     heading(f"{item}s to read".capitalize())
     st.caption(
-        f"{item.capitalize()}s that raters commented on, whose ratings lie far apart, or whose mean is low: what is"
-        f" wrong with a {judged}, or with the guidelines, shows here first. Tick a row (or press Shift and Space) to"
-        f" see the {item} with all its ratings."
+        f"{item.capitalize()}s with comments, with ratings far apart, or with a low mean: here faults of a"
+        f" {judged} or of the guidelines show first. Tick a row (or press Shift and Space) to see the {item}'s"
+        " ratings."
     )
     ids, key = list(rows["pair_id"]), pair.fresh("pairs-to-read")
     st.dataframe(
@@ -141,8 +141,8 @@ def _raters(reader: CampaignReader) -> None:
     heading("Raters")
     item, known_items = reader.study.called.item, reader.study.called.known
     says = (
-        f"Answers of each rater, by pseudonym. Among them are {known_items} ({item}s whose right answer is known) and"
-        f" repeats ({item}s that a rater sees twice), which tell how carefully a rater answers."
+        f"Answers of each rater, by pseudonym. They include answers to {known_items} ({item}s whose right answer is"
+        f" known) and to repeats ({item}s that a rater sees twice), which show how carefully a rater answers."
         + _made_up(status.raters)
     )
     figure(f"{reader.name}-answers", charts.rater_bars(status.raters, "answers", "Answers"), says)
@@ -154,7 +154,7 @@ def _time(reader: CampaignReader) -> None:
     if raters.frame["median_seconds"].isna().all():
         return
     heading("Time on task")
-    says = "Median seconds from a rater's answer before to this one; a pause counts, and unknown times do not."
+    says = "Median seconds between a rater's successive answers; pauses count, unknown times do not."
     says += _made_up(raters.frame)
     title = "Median seconds" if reader.study.subject else "Median seconds for a pair"
     chart = charts.rater_bars(raters.frame, "median_seconds", title)
@@ -173,7 +173,7 @@ def _quality(reader: CampaignReader) -> None:
     heading("Signs and decisions")
     st.caption(
         f"A sign is something odd in a rater's answers (missed {reader.study.called.known}, haste, one answer for all)."
-        " It decides nothing: people decide whose ratings count, and why is kept."
+        " It decides nothing: people decide whose ratings count, and their reasons are kept."
     )
     lines([f"To be decided: {name}" for name in reader.status().unreviewed])
     for table_of in (tables.raters, tables.signs, tables.decisions, tables.exclusions):
@@ -181,14 +181,14 @@ def _quality(reader: CampaignReader) -> None:
 
 
 def _crowd(reader: CampaignReader) -> None:
-    """Cost against plan, and decisions about submissions; workers have pseudonyms here too."""
+    """Draw cost against plan, and decisions about submissions; workers have pseudonyms here too."""
     crowd = reader.tables().crowd
     if not crowd:
         return
     heading("Crowd work")
     st.caption(
-        "Cost against plan in dollars, fees included; planned is all batches without bonuses. Rehearsals (not live)"
-        " cost nothing. It is what the ledger knew last, and no worker's id is in it."
+        "Cost against plan in dollars, fees included; the plan covers all batches without bonuses. Rehearsals (not"
+        " live) cost nothing. The numbers are the ledger's latest; no table holds a worker's id."
     )
     for crowd_table in crowd:
         exhibit(reader.name, crowd_table)
@@ -198,7 +198,7 @@ _HEIGHT = 1200  # pixels; the page scrolls in it
 
 
 def draw_preview(reader: CampaignReader) -> None:
-    """The same page as `annotation preview` writes, shut off from this one."""
+    """Draw the page that `annotation preview` writes, isolated from this one."""
     html = escape(reader.preview())
     frame = f'<iframe sandbox="allow-scripts allow-forms" title="The preview" srcdoc="{html}"'
     inner = f'{frame} style="border: 0; width: 100%; height: {_HEIGHT - 20}px"></iframe>'
@@ -206,16 +206,16 @@ def draw_preview(reader: CampaignReader) -> None:
 
 
 def draw_people(reader: CampaignReader) -> None:
-    """The table of people, those with most left to do first."""
+    """Draw the table of people, those with most left to do first."""
     home = names_home()
     if home is None:
-        raise StudyError("names are shown where the dashboard was started with --names; add it")
+        raise StudyError("the dashboard was started without --names; start it again with --names to see this page")
     people = standings(reader.status(), reader.signs(), known_names(home, reader.study.name))
-    st.caption("Names stand here and on your terminal, and in no record, report or export.")
+    st.caption("Names appear on this page and on your terminal, but in no record, report or export.")
     if not people:
         raise StudyError(
-            f"nobody is known by name on this machine; `{reader.study.command('annotation collect')}` brings the names,"
-            " of answers in Argilla and in files"
+            f"this machine knows no rater's name; `{reader.study.command('annotation collect')}` fetches the names with"
+            " the answers"
         )
     st.dataframe(_people_frame(people), hide_index=True, alt="People")
     st.code(reader.study.command("annotation users remind"), language=None)
@@ -251,9 +251,9 @@ LARGE = 64 * 2**20  # bytes of outputs, from which their errors are counted only
 
 
 def draw_texts(reader: CampaignReader) -> None:
-    """The page."""
+    """Draw the page on texts and outputs."""
     if not reader.units():
-        raise NotYetError(f"there are no outputs yet; run `{reader.study.command(COMMAND)}`")
+        raise NotYetError(f"the study has no outputs yet; run `{reader.study.command(COMMAND)}`")
     sections(*(partial(part, reader) for part in (_search, _errors, _lengths)))
 
 
@@ -266,14 +266,14 @@ def _search(reader: CampaignReader) -> None:
     where = right.selectbox("In", ["all outputs", *names], key="in", format_func=_place, bind="query-params")
     if not query:
         st.caption(
-            "Finds data sets' texts and what the generator made of them, with the words that differ marked. Letter case"
-            " does not matter; what is searched for is a piece of text."
+            "Finds texts of the data sets and the generator's outputs, and marks the words that differ. The search is"
+            " for a literal piece of text, in upper or lower case."
         )
         return
     with st.spinner("searching"):
         frame, more = reader.find(query, "" if where == "all outputs" else str(where))
     if frame.empty:
-        st.text("Nothing is found.")
+        st.text("Nothing found.")
         return
     st.caption(f"{'The first ' if more else ''}{len(frame)} found. Tick a row to see it whole.")
     # A new search has a table of its own, so that no row of the last one stays ticked.
@@ -285,7 +285,7 @@ def _search(reader: CampaignReader) -> None:
         key=f"found {where} {query}",
         on_select="rerun",
         selection_mode="single-row",
-        alt="What was found",
+        alt="Search results",
     )
     download_csv(f"{reader.name}-found", frame)
     if chosen.selection.rows:
@@ -299,7 +299,7 @@ def _named(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _whole(row: pd.Series[Any]) -> None:
-    """One text, or one output beside its original."""
+    """Draw one text, or one output beside its original."""
     if "output" not in row.index:
         st.text(f"{row['dataset']}, {row['split']}, {row['item']}, {row['field']} ({row['language']})")
         st.code(row["text"], language=None, wrap_lines=True)
@@ -324,11 +324,11 @@ def _errors(reader: CampaignReader) -> None:
         frame = reader.errors(by, after_retries=after)
     attempts = "last" if after else "first"
     says = (
-        f"Share of outputs, in %, of the {attempts} attempts that have each error type; a text counts once for each of"
-        f" its places. n = {int(frame['n'].sum()):,} outputs."
+        f"Share of outputs with each error type, in %, on the {attempts} attempt; a text counts once for each of its"
+        f" places in the data. n = {int(frame['n'].sum()):,} outputs."
     )
     unanswered = int(frame["unanswered"].sum())
-    says += f" {unanswered:,} are unanswered and in no rate." if unanswered else ""
+    says += f" {unanswered:,} unanswered texts are left out of the rates." if unanswered else ""
     name = f"{reader.name}-errors"
     figure(name, charts.error_map(frame, by or "generator"), says)
     table(name, frame, error_frame(frame, by))
@@ -340,7 +340,7 @@ def _lengths(reader: CampaignReader) -> None:
     with st.spinner("counting words"):
         frame = reader.lengths()
     st.caption(
-        "Mean numbers of words over texts, seeds and data sets. Ratio: words after by words before. Edit distance: the"
+        "Mean numbers of words over texts, seeds and data sets. Ratio: words after / words before. Edit distance: the"
         " share of words that were added, removed or replaced, from 0 (equal) to 1. It measures how much of a text"
         " changed, not whether its meaning did."
     )
@@ -348,12 +348,12 @@ def _lengths(reader: CampaignReader) -> None:
 
 
 def _wanted(reader: CampaignReader, title: str) -> bool:
-    """The section's heading, and whether all outputs are to be read: many only when asked for."""
+    """Draw the section's heading; tell whether to read all outputs, which are many only on demand."""
     size = sum(reader.study.transformation_file(*unit).stat().st_size for unit in reader.units())
     heading(title)
     if size < LARGE or st.session_state.get("count") or reader.counted():
         return True
-    st.caption(f"{size / 1e6:,.0f} MB of outputs are read for this, which takes minutes.")
+    st.caption(f"This reads {size / 1e6:,.0f} MB of outputs and takes minutes.")
     st.button("Count", key=f"count {st.session_state.get('count')}", on_click=_count)
     return False
 

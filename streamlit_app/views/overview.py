@@ -26,32 +26,32 @@ READER = OverviewReader
 _COMMAND = re.compile(r"(?:python -m|plumbline) [^,;(]+")
 _BESIDE = 4  # tiles
 WORDS = {
-    "Transformation": "a way to change a text, mostly so that its meaning stays; HTEB has eight, in three axes.",
-    "Axis": "lexical and stylistic changes, changes of length, changes of language, and what a study adds.",
-    "Pair": "a text and what became of it; people rate pairs.",
+    "Transformation": "a way to change a text, usually without changing its meaning; HTEB has eight, on three axes.",
+    "Axis": "a kind of transformation: lexical and stylistic, length, language, or an axis that a study adds.",
+    "Pair": "an original text and its transformed text; people rate pairs.",
     "Rating": "one person's answer to one question (quality, fluency) on one pair.",
     "Verdict": "whether a transformation's mean ratings reach the threshold: accepted, rejected or undecided.",
-    "Drift": "how far a text moves in a model's space when it is transformed: one minus the cosine, 0 for not at all.",
+    "Drift": "how far a text moves in a model's space when it is transformed: one minus the cosine; 0 is no movement.",
     "Score": "a model's result on a data set, times 100 on these pages; differences are in points.",
-    "HTEB total": "the mean of HTEB's three axes' scores; without them it is of a study's own.",
+    "HTEB total": "the mean of the scores on HTEB's three axes; a study without them has a total of its own axes.",
     "Seed": "one run of the random choices; scores are averaged over seeds.",
 }
-# Of another subject than pairs.
+# For a subject other than pairs.
 ITEM_WORDS = {
-    "Group": "texts of one source, or the items of one data set, which get a verdict together.",
+    "Group": "texts of one source, or items of one data set, which get a verdict together.",
     "Rating": "one person's answer to one question on one text or item.",
-    "Known item": "one whose right answer its file names: it tells about raters and is no part of the sample.",
-    "Verdict": "whether what people say of a group keeps to the study's rules: accepted, rejected or undecided.",
+    "Known item": "an item with a known right answer, which checks raters; it does not belong to the sample.",
+    "Verdict": "whether people's answers on a group meet the study's rules: accepted, rejected or undecided.",
 }
 
 
 def draw_overview(reader: OverviewReader) -> None:
-    """The page."""
-    # What is not there yet stands in the table of stages, with the next step.
+    """Draw the page on the study as a whole."""
+    # The table of stages names missing records, with the next step.
     room: list[st.delta_generator.DeltaGenerator] = []
     scored = (_people,) if reader.study.judging.does_tasks else (_coverage,) if reader.study.evaluation.models else ()
     parts = (_tiles, _doubts, *scored, _stages, _rules, _words)
-    # The figure wants libraries whose import takes longer than all the rest of the page, which does not wait for it.
+    # The figure needs libraries whose import takes longer than the rest of the page, so it is drawn last.
     figures = [partial(_drift, reader, room)] if reader.study.evaluation.models and not reader.study.subject else []
     sections(
         partial(_short, reader),
@@ -63,13 +63,13 @@ def draw_overview(reader: OverviewReader) -> None:
 
 
 def _words(reader: OverviewReader) -> None:
-    with st.expander("What is asked here, and the words for it"):
+    with st.expander("The study's question, and its terms"):
         st.text(
-            f"People judge {reader.study.called.item}s one by one, and a verdict says of each group whether they accept"
-            " it."
+            f"People judge {reader.study.called.item}s one by one; each group's verdict says whether they accept it."
             if reader.study.subject
-            else "Do embedding models hold when a text changes and its meaning does not? Texts are transformed, people"
-            " say whether each transformation keeps the meaning, and only what they accept is evaluated."
+            else "Do embedding models stay accurate when a text changes but its meaning does not? Texts are"
+            " transformed, people rate whether each transformation keeps the meaning, and models are evaluated on"
+            " accepted ones only."
         )
         words = ITEM_WORDS if reader.study.subject else WORDS
         st.text("\n".join(f"{word}: {meaning}" for word, meaning in words.items()))
@@ -92,8 +92,8 @@ def _drift(reader: OverviewReader, room: Sequence[st.delta_generator.DeltaGenera
     if frame.empty:
         return
     says = (
-        "A point is a rated pair: how far its text moved in the model's space (drift) against its mean rating. A model"
-        " that sees meaning as people do moves badly rated pairs most."
+        "Each point is a rated pair: the drift of its text in the model's space against its mean rating. In a model"
+        " that sees meaning as people do, badly rated pairs drift most."
     )
     if undrawn := left_undrawn(frame, OVERVIEW):
         says += f" {undrawn}."
@@ -108,7 +108,7 @@ def _drift(reader: OverviewReader, room: Sequence[st.delta_generator.DeltaGenera
 
 
 def _short(reader: OverviewReader) -> None:
-    """Show the sentences with which `plumbline accept` and the campaign's report begin."""
+    """Show the first sentences of `plumbline accept` and of the campaign's report."""
     status = reader.status()
     holding = () if status.stages["verdicts"].state != "done" else reader.verdicts()
     sentences = list(headline(status, holding))
@@ -120,7 +120,7 @@ def _short(reader: OverviewReader) -> None:
 
 def _stages(reader: OverviewReader) -> None:
     status = reader.status()
-    heading("How it stands")
+    heading("Progress")
     stages = frames.stage_frame(status.stages, items=reader.study.subject is not None)
     table(f"{reader.name}-stages", stages, read_by_people(stages))
     for line in status.warnings:
@@ -158,11 +158,11 @@ def _tiles(reader: OverviewReader) -> None:
     raters = " of SIMULATED ratings" if any(verdict.simulated for verdict in verdicts) else ""
     if reader.study.subject:
         by_rules = bool(reader.study.acceptance.rules)
-        reached = "what people say of it keeps to the study's rules" if by_rules else "its means reach the threshold"
-        st.caption(f"A group is accepted where {reached}." + (" The answers are SIMULATED." if raters else ""))
+        reached = "people's answers meet the study's rules" if by_rules else "its means reach the threshold"
+        st.caption(f"A group is accepted if {reached}." + (" The answers are SIMULATED." if raters else ""))
     else:
         who = deciders(verdicts)[0]
-        st.caption(f"A transformation is used only where {who} accept it: the means{raters} must reach the threshold.")
+        st.caption(f"A transformation is used only if {who} accept it: the means{raters} must reach the threshold.")
     link("verdicts", "All verdicts, with their intervals")
 
 
@@ -184,13 +184,13 @@ def _tile(name: str, verdicts: list[Verdict]) -> None:
 def _coverage(reader: OverviewReader) -> None:
     counts = reader.coverage()
     heading("What was evaluated")
-    st.caption("Scores there are, by transformation: models × data sets × seeds. Left out is what no verdict accepts.")
+    st.caption("Number of scores by transformation (models × data sets × seeds). Left out: no verdict accepts them.")
     table(f"{reader.name}-coverage", counts, frames.coverage_frame(counts))
-    link("robustness", "What was left out, and why")
+    link("robustness", "Scores left out, with reasons")
 
 
 def _people(reader: OverviewReader) -> None:
-    """Show where people stand among models, for a study whose people do tasks."""
+    """Show people's scores among models', for a study whose people do tasks."""
     from streamlit_app.readers.scores import ReportReader  # noqa: PLC0415 (other studies' first page goes without)
 
     report = ReportReader(reader.study).people()
@@ -214,5 +214,5 @@ def _rules(reader: OverviewReader) -> None:
         st.text(f"{changed.reason} ({'; '.join(what)})")
     if looks.empty:
         return
-    st.caption("Each time that verdicts were reached on other ratings or by other rules is a look at results.")
+    st.caption("Computing verdicts from new ratings or by new rules is a look at results.")
     table(f"{reader.name}-looks", looks)

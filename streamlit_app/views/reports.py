@@ -48,7 +48,7 @@ _COLUMNS = {
 
 
 def draw_benchmark(reader: ReportReader) -> None:
-    """The page."""
+    """Draw the page on the benchmark."""
     sections(*(partial(part, reader) for part in (_board, _agreement, _abstention, _quality)))
 
 
@@ -62,14 +62,14 @@ def _board(reader: ReportReader) -> None:
         says = f"Original scores: {BOARD_CAPTION}.{few}"
         figure(file_name(reader.name, "rank limits"), charts.rank_limits(board.frame), says)
     exhibit(reader.name, board)
-    link("rankings", "Whether ranks hold when texts change")
+    link("rankings", "Stability of ranks when texts change")
 
 
 def _agreement(reader: ReportReader) -> None:
     selection = reader.agreement()
     if selection is None:
         return
-    heading("How few tasks would do")
+    heading("Smallest sufficient number of tasks")
     st.text(selection.answer)
     figure(
         file_name(reader.name, "size agreement"),
@@ -106,7 +106,7 @@ def _quality(reader: ReportReader) -> None:
     heading("Task quality")
     counts = checks["verdict"].value_counts()
     words = ", ".join(f"{counts[name]} {name}" for name in VERDICTS if name in counts)
-    st.text(f"{checks['task'].nunique()} tasks checked: {words}. A check that does not pass is a question to a person.")
+    st.text(f"{checks['task'].nunique()} tasks checked: {words}. A person must look at each check that does not pass.")
     table(file_name(reader.name, "task quality"), checks, frames.quality_frame(checks))
 
 
@@ -119,14 +119,14 @@ def draw_instructions(reader: ReportReader) -> None:
 
 def draw_human(reader: ReportReader) -> None:
     """People and models on the same items: scores, differences, agreement, and items that they see differently."""
-    # Else it stands above.
+    # The app shows the warning above.
     answer = partial(_answer, reader.people, "" if reader.simulated() else SIMULATED)
     parts = (partial(_section, reader.study.name, reader.people, *part) for part in people_page.OUTLINE.items())
     sections(answer, *parts)
 
 
 def _answer(read: Callable[[], ReportParts], simulated: str) -> None:
-    """A report's sentences, below a warning where it rests on simulated answers."""
+    """Draw a report's sentences, below a warning if it rests on simulated answers."""
     report = read()
     if report.simulated and simulated:
         st.warning(simulated, icon=":material/science:")
@@ -136,7 +136,7 @@ def _answer(read: Callable[[], ReportParts], simulated: str) -> None:
 
 
 def _section(study_name: str, read: Callable[[], ReportParts], title: str, names: tuple[str, ...]) -> None:
-    """The figures and tables below a heading of the report."""
+    """Draw the figures and tables below a heading of the report."""
     report = read()
     figures = {name: report.figures[name] for name in names if name in report.figures}
     exhibits = [report.exhibits[name] for name in names if name in report.exhibits]
@@ -148,7 +148,7 @@ def _section(study_name: str, read: Callable[[], ReportParts], title: str, names
         _items(study_name, apart)
     if "distribution" in names:
         model = choose("Model", list(report.panels), "model")
-        says = "Scores times 100 under each wording (ticks) with the default (diamond: above the median, square: not)."
+        says = "Scores times 100 under each wording (ticks) and the default (diamond if above the median, else square)."
         figure(file_name(study_name, f"wordings of {model}"), report.panels[model], says)
     for name, drawn in figures.items():
         figure(file_name(study_name, name), drawn.chart, f"{drawn.caption}.", alt_text=drawn.alt)
@@ -157,10 +157,10 @@ def _section(study_name: str, read: Callable[[], ReportParts], title: str, names
 
 
 def _items(study_name: str, apart: dict[str, pd.DataFrame]) -> None:
-    """All items of one task that people and its best model see differently."""
+    """Draw all items of one task that people and its best model see differently."""
     task = choose("Task", list(apart), "task")
     frame = apart[task]
     best = frame["best_model"].iloc[0]
-    st.text(f"Items of {task} by how far people are above its best model, {best}; 0 is wrong, 1 right.")
+    st.text(f"Items of {task}, ordered by how far people exceed the best model, {best}; 0 is wrong, 1 is right.")
     shown = frame[list(_COLUMNS)].rename(columns=_COLUMNS).round({"People": 2, "Best model": 2, "Apart": 2})
     table(file_name(study_name, f"items of {task}"), frame, shown)

@@ -48,12 +48,12 @@ from streamlit_app.readers.scores import ScoreReader
 READER = ScoreReader
 
 
-FEW = 8  # models, whose data sets are shown without being asked for
+FEW = 8  # most models whose data sets are shown at once
 NAMES = 110  # pixels for models' names: half of a laptop's page, or a phone's, has to hold eight numbers beside them
 
 
 def draw_robustness(reader: ScoreReader) -> None:
-    """The page."""
+    """Draw the page on changes by transformation."""
     choices = reader.choices()
     if not choices.models:
         st.caption("No model has a score.")
@@ -83,7 +83,7 @@ def _beside(
     read: Callable[..., Exhibit],
     draw_group: Callable[[str, Exhibit], None],
 ) -> None:
-    """A figure and its table for each group of data sets that has something to show, in columns."""
+    """Draw a figure and its table for each group of data sets with results, in columns."""
     tables = {group: exhibit_of for group in groups if not (exhibit_of := read(group=group)).frame.empty}
     if not tables:
         return
@@ -106,7 +106,7 @@ def _axis_figure(reader: ScoreReader, refused: bool, group: str, table: Exhibit)
     frame = table.frame
     says = (
         "Each model's scores on the original texts and, by axis, on the transformed ones; the total is the mean of the"
-        " axes. A tick is the original of the data sets and items that an axis rests on, where these are not all."
+        " axes. A tick is the original score on an axis's own data sets and items, if it does not cover all."
         + _limits(reader, int(frame["n_datasets"].max()), "data sets", refused=refused)
     )
     figure(
@@ -120,8 +120,8 @@ def _axis_figure(reader: ScoreReader, refused: bool, group: str, table: Exhibit)
 def _transformation_figure(reader: ScoreReader, refused: bool, group: str, table: Exhibit) -> None:
     frame = table.frame
     says = (
-        "Mean difference from the original of the same items in points; a star marks what no verdict accepts."
-        + _limits(reader, int(frame["n_datasets"].max()), "data sets", refused=refused)
+        "Mean difference in points from the original score of the same items; a star marks scores that no verdict"
+        " accepts." + _limits(reader, int(frame["n_datasets"].max()), "data sets", refused=refused)
     )
     figure(
         file_name(reader.name, "transformations", group),
@@ -132,25 +132,24 @@ def _transformation_figure(reader: ScoreReader, refused: bool, group: str, table
 
 
 def _shift_figure(reader: ScoreReader, group: str, table: Exhibit) -> None:
-    """Of what counts alone, as the papers have it; where there is no shift the table says why."""
+    """Draw the shifts of accepted transformations alone, as in the papers; without a shift the table says why."""
     frame = table.frame
     if frame["shift"].isna().all():
         return
     says = (
-        "How far each transformation moves scores over data sets (means over models): Hodges-Lehmann shifts with"
-        " 95% intervals (the typical change of a data set's score); grey where the change may be chance (Wilcoxon's"
-        " p, corrected by Holm for many tests, is at least .05)."
-        + _limits(reader, int(frame.loc[frame["shift"].notna(), "n"].max()), "data sets", refused=False)
+        "The typical change of a data set's score (mean over models) by each transformation: Hodges-Lehmann shifts with"
+        " 95% intervals; grey if the change may be chance (Wilcoxon's p, with Holm's correction for many tests, is at"
+        " least .05)." + _limits(reader, int(frame.loc[frame["shift"].notna(), "n"].max()), "data sets", refused=False)
     )
     figure(file_name(reader.name, "shifts", group), charts.shift_intervals(frame), says)
 
 
 def _dataset_tables(reader: ScoreReader, groups: list[str]) -> None:
-    # Many models' tables are long and take a while: they are made when they are asked for.
+    # Tables of many models are long and take a while, so they are made on demand.
     few, title = len(reader.choices().models) <= FEW, "Data sets (HTEB, Tables 17 to 21)"
     if not few:
         heading(title)
-        if not st.toggle("Show them", key="sets", bind="query-params"):
+        if not st.toggle("Show data sets", key="sets", bind="query-params"):
             return
     parts_of = {group: parts for group in groups if (parts := reader.datasets(group=group))}
     if few and parts_of:
@@ -178,7 +177,7 @@ def _left_out(reader: ScoreReader) -> None:
 
 
 def draw_model(reader: ScoreReader) -> None:
-    """The page."""
+    """Draw the page on one model."""
     choices = reader.choices()
     if not choices.models:
         st.caption("No model has a score.")
@@ -219,8 +218,8 @@ def _tiles(reader: ScoreReader, model: str, refused: bool) -> None:
             border=True,
         )
     says = (
-        "Scores times 100; below them the difference from the original of the same data sets and items. An axis is the"
-        f" mean of its transformations, the {charts.series_name(axes.total)} the mean of"
+        "Scores times 100; below each the difference from the original score on the same data sets and items. An axis"
+        f" is the mean of its transformations, the {charts.series_name(axes.total)} the mean of"
         f" {'the three axes' if axes.are_htebs else ', '.join(map(charts.series_name, axes.of_total))}."
     )
     st.caption(
@@ -235,7 +234,9 @@ def _profile(reader: ScoreReader, model: str, refused: bool) -> None:
     if frame.empty:
         return
     heading("What each transformation does")
-    says = "Original (grey bar) and transformed score of the same items; hollow is what no verdict accepts."
+    says = (
+        "Original (grey bar) and transformed score of the same items; hollow marks are scores that no verdict accepts."
+    )
     caption = says + limits(
         simulated=reader.simulates(), n=int(frame["n_datasets"].max()), what="data sets", late=reader.late()
     )
@@ -263,16 +264,16 @@ def _own_ranks(reader: ScoreReader, model: str) -> None:
 
 
 def draw_rankings(reader: ScoreReader) -> None:
-    """The page."""
+    """Draw the page on rankings."""
     choices = reader.choices()
     if len(choices.models) < 2:
-        st.caption(f"Ranks need two models with scores; there is {'one' if choices.models else 'none'}.")
+        st.caption(f"Ranks need two models with scores; the study has {'one' if choices.models else 'none'}.")
         return
     if why := reader.outrun():
         complain(why, what="These scores no longer hold")
     group = filtered("Data sets", choices.groups, "group")
     kendall = "Whether models keep their order when texts change: 1 is the same order, 0 no relation, −1 the reverse."
-    halves = "Whether one half of the data sets ranks models as the other half does, from 0 (not at all) to 1."
+    halves = "Whether two halves of the data sets rank models alike, from 0 (not at all) to 1 (the same)."
     titles = "Kendall's tau (HTEB, Table 4)", "Split-half reliability (HTEB, Table 3)"
     sections(
         partial(_slopes, reader, group),
@@ -289,8 +290,8 @@ def _slopes(reader: ScoreReader, group: str) -> None:
         return
     heading("Original against transformed ranks")
     says = (
-        "Borda ranks of models by their original and by their axis-balanced transformed scores, of the same data sets"
-        " and items; a line that falls is a model that loses when texts change."
+        "Borda ranks of models by their original and by their axis-balanced transformed scores on the same data sets"
+        " and items; a falling line is a model that loses ranks when texts change."
     )
     caption = says + limits(simulated=reader.simulates(), n=len(scored), what="models", late=reader.late())
     chart = rank_slopes(scored, dark=st.context.theme.type == "dark")
@@ -300,7 +301,7 @@ def _slopes(reader: ScoreReader, group: str) -> None:
 def _stability(
     reader: ScoreReader, group: str, make: Callable[..., Exhibit], coefficient: str, title: str, text: str
 ) -> None:
-    """A table of how far models keep their order; nothing where its `coefficient` is undefined everywhere."""
+    """Draw a table on the stability of models' order, unless its `coefficient` is undefined everywhere."""
     table = reader.table(make, group)
     if table.frame[coefficient].notna().any():
         heading(title)
@@ -311,7 +312,7 @@ def _stability(
 def _borda(reader: ScoreReader, group: str) -> None:
     tables = [reader.table(paper_tables.ranking, group, transformed=transformed) for transformed in (False, True)]
     heading("Borda ranks")
-    st.caption("Each data set gives a model a point for each model that it beats, half for a tie; ranks are by points.")
+    st.caption("On each data set a model gets a point for each model that it beats, half for a tie; points give ranks.")
     for ranking in tables:
         exhibit(reader.name, ranking, group)
 
@@ -320,7 +321,7 @@ PANELS = 3  # beside one another, as many as the longest axis has transformation
 
 
 def draw_drift(reader: ScoreReader) -> None:
-    """The page."""
+    """Draw the page on drift and ratings."""
     options = reader.drift_choices()
     if not options.models:
         st.caption("No pair has a drift.")
@@ -328,7 +329,7 @@ def draw_drift(reader: ScoreReader) -> None:
     rubric = load_rubric(reader.study)
     names = rubric.rating_names()
     if not names:
-        st.caption("No question of the rubric is answered on a scale, so that there is no mean to set beside drift.")
+        st.caption("The rubric has no question with a scale, so drift has no mean rating to be compared with.")
         return
     question = choose("Question", names, "question")
     model = choose("Model", options.models, "model")
@@ -336,15 +337,14 @@ def draw_drift(reader: ScoreReader) -> None:
     task = filtered("Task", options.tasks, "task", shown=lambda name: name.replace("_", " "))
     frame, correlations = reader.against_ratings(question, model, language=language, task=task)
     if frame.empty:
-        st.caption("No pair has both a rating that counts and a drift.")
+        st.caption("No pair has both a drift and a rating that counts.")
         return
     simulated, most = bool(frame["simulated"].any()), int(correlations["n"].max())
     st.caption(
-        "Each point is a rated pair: how far the transformation moved the text in the model's space (drift: one minus"
-        " the cosine), against what raters made of it. A model that sees meaning as people do moves badly rated pairs"
-        " most: ρ, Spearman's rank correlation, is then below 0; its 95% bootstrap interval is over pairs. Hover over a"
-        " point for its texts, click it for its ratings."
-        + limits(simulated=simulated, n=most, what="pairs in each panel")
+        "Each point is a rated pair: the drift of its text in the model's space (one minus the cosine) against its mean"
+        " rating. In a model that sees meaning as people do, badly rated pairs drift most: ρ, Spearman's rank"
+        " correlation, is then below 0; its 95% bootstrap interval is over pairs. Hover over a point for its texts,"
+        " click it for its ratings." + limits(simulated=simulated, n=most, what="pairs in each panel")
     )
     drawn = drawn_points(frame)
     if says := left_undrawn(frame):
@@ -354,26 +354,25 @@ def draw_drift(reader: ScoreReader) -> None:
     name = f"{reader.name}-drift-{question}"
     download_svg(name, lambda: drift_figure(drawn, correlations, question=question, scale=scale))
     pair.open_chosen(CampaignReader(reader.study))
-    with st.expander("The same as tables"):
+    with st.expander("Tables of this figure"):
         _tables(reader, frame, correlations, question)
     sections(partial(_all_texts, reader, model))
 
 
 def _all_texts(reader: ScoreReader, model: str) -> None:
-    """The drift of all texts of the data sets, which no filter of pairs touches."""
+    """Draw the drift of all texts of the data sets; filters of pairs do not apply."""
     drifts = reader.table_of_texts(model)
     if drifts.frame.empty:
         return
     heading("All texts, rated or not")
     says = (
-        "How far each transformation moves all texts of the data sets in the model's space, of accepted transformations"
-        " alone: the point is the median, the thick line the middle half of the texts, the thin one 5% to 95%;"
-        " averaged over data sets. It says nothing about meaning: a small drift may hide a change, and a translation"
-        " moves far in a model that knows one language."
-        + limits(simulated=False, n=int(drifts.frame["n"].min()), what="texts")
+        "Drift of all texts of the data sets in the model's space, for accepted transformations alone: the point is the"
+        " median, the thick line the middle half of the texts, the thin one 5% to 95%; averaged over data sets. Drift"
+        " alone does not measure meaning: a small drift may hide a change, and a translation drifts far in a model that"
+        " knows one language." + limits(simulated=False, n=int(drifts.frame["n"].min()), what="texts")
     )
     if reader.simulates():
-        says += " Which are accepted rests on SIMULATED ratings."
+        says += " The verdicts rest on SIMULATED ratings."
     says += "".join(f" {line}" for line in reader.late())
     figure(f"{reader.name}-text-drift", first_panel(text_drifts(drifts.frame), titled=False), says)
     exhibit(reader.name, drifts)

@@ -1,4 +1,4 @@
-"""Verdicts and what they rest on (HTEB, Table 2), judges beside them, and what another threshold would make of them."""
+"""The page on verdicts: their ratings (HTEB, Table 2), judges, and the decisions at another threshold."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ READER = CampaignReader
 
 
 def draw_verdicts(reader: CampaignReader) -> None:
-    """The page."""
+    """Draw the page on verdicts."""
     if not reader.verdicts():
-        st.caption("There are no verdicts: the sample holds no pairs.")
+        st.caption("The study has no verdicts: its sample holds no pairs.")
         return
     if stale := reader.verdicts_hold():
         complain(stale, what="These verdicts no longer hold")
@@ -61,7 +61,7 @@ def draw_verdicts(reader: CampaignReader) -> None:
     parts += [partial(_labels, reader), *([partial(_agreement, reader)] if names else [])]
     parts += [partial(_severity, reader, question)] if question else []
     parts.append(partial(_judges, reader))
-    if question and not reader.study.acceptance.rules:  # which have no one threshold that could be another
+    if question and not reader.study.acceptance.rules:  # rules have no single threshold to vary
         parts.append(partial(_another, ScoreReader(reader.study), rubric.scale))
     sections(*parts)
     pair.open_chosen(reader)
@@ -90,18 +90,18 @@ def _verdicts(reader: CampaignReader, language: str) -> None:
     item = reader.study.called.item
     who, note = deciders(verdicts)
     used = (
-        f"Verdicts are what {who} decide"
+        f"Verdicts are decisions of {who}"
         if reader.study.subject
-        else f"A transformation is used only where {who} accept it"
+        else f"A transformation is used only if {who} accept it"
     )
     means = (
-        f" Means are over single ratings, their 95% intervals over {item}s. AC2 (Gwet's, with ordinal weights) says how"
-        " far raters agree beyond chance: 1 is always, 0 no more than chance."
+        f" Means are over single ratings, their 95% intervals over {item}s. AC2 (Gwet's, with ordinal weights)"
+        " measures agreement beyond chance: 1 is complete agreement, 0 no more than chance."
     )
     st.caption(
         f"{used}: {_rule(verdicts[0])}."
         + (means if any(rated(verdict.questions) for verdict in verdicts) else "")
-        + (" Translation and cross-translation are judged as one: both have the numbers of both." if pooled else "")
+        + (" Translation and cross-translation share their ratings and verdict." if pooled else "")
         + (f" {note}" if note else "")
         + f" {P_IS}"
         + _limits(reader)
@@ -109,12 +109,12 @@ def _verdicts(reader: CampaignReader, language: str) -> None:
     config = {"Reasons": st.column_config.TextColumn(width="large")}
     shown = frames.verdict_frame(whole, verdicts, reader.study.called)
     table(f"{reader.name}-verdicts", whole, shown, column_config=config)
-    lines(frames.refusals(whole), "verdicts that do not accept, with their reasons")
+    lines(frames.refusals(whole), "verdicts other than accepted, with their reasons")
 
 
 def _rule(verdict: Verdict) -> str:
     if verdict.rules:
-        return "the rules say of each what it must reach (see its reasons)"
+        return "the study's rules must be met (see each verdict's reasons)"
     return f"a mean of at least {verdict.threshold:g} on each question"
 
 
@@ -152,7 +152,7 @@ def _agreement(reader: CampaignReader) -> None:
 
 
 def _severity(reader: CampaignReader, question: str) -> None:
-    """Means for who rated what beside the plain ones, and how strict each rater is."""
+    """Draw means adjusted for raters' severity beside the plain ones, and each rater's severity."""
     raters = reader.severity()
     if raters.empty:
         return
@@ -189,12 +189,12 @@ def _another(reader: ScoreReader, scale: Sequence[float]) -> None:
     now, then = reader.decisions_at(study_threshold), reader.decisions_at(threshold)
     turned = int((now["decision"] != then["decision"]).sum())
     st.caption(
-        f"By the study's rule, at a threshold of {threshold:g} in place of {study_threshold:g}, {turned} of"
-        f" {len(now)} verdicts would turn. This is to see how much hangs on the threshold: the rule was fixed"
-        " before the first rating, and choosing one by its results would make it worthless." + _limits(reader)
+        f"By the study's rule, with a threshold of {threshold:g} instead of {study_threshold:g}, {turned} of"
+        f" {len(now)} verdicts would change. This shows how much depends on the threshold: the rule was fixed"
+        " before the first rating, and choosing a threshold by its results would make it worthless." + _limits(reader)
     )
     table(f"{reader.name}-decisions-at-{threshold:g}", then, frames.turned_frame(now, then, reader.study.called))
-    says = f"What would be decided at each threshold; the broken line is the study's own, {study_threshold:g}."
+    says = f"The decisions at each threshold; the broken line is the study's own, {study_threshold:g}."
     chart = threshold_decisions(reader.decisions_at(*steps), study_threshold)
     figure(f"{reader.name}-decisions-by-threshold", chart, says + _limits(reader))
     if reader.study.folder.joinpath("scores.parquet").exists():
@@ -206,22 +206,22 @@ def _scores_at(reader: ScoreReader, scale: Sequence[float], study_threshold: flo
     scores = reader.scores_at(*dict.fromkeys((study_threshold, threshold)))
     if scores.empty:
         return
-    st.caption("Scores times 100 as they would be: the same scores, other verdicts. What was not scored is not known.")
+    st.caption("Scores times 100 under the verdicts of each threshold. Scores that were never computed are missing.")
     shown = frames.rescored_frame(scores, Axes.of_columns(scores).names)
     table(f"{reader.name}-scores-at-{threshold:g}", scores, shown)
     _scores(reader, scale, study_threshold)
 
 
 def _scores(reader: ScoreReader, scale: Sequence[float], study_threshold: float) -> None:
-    """One model's scores at each threshold."""
+    """Draw one model's scores at each threshold."""
     grid = reader.scores_at(*thresholds_of(scale))
     model = choose("Model of the figure", list(grid["model"].drop_duplicates()), "model")
     mine = grid[grid["model"] == model]
     if mine[[*Axes.of_columns(mine).names]].isna().all(axis=None):
         return
     says = (
-        "The chosen model's scores at each threshold; the broken line is the study's own. Lines end where scores are"
-        " missing that a threshold would let in, or where it lets nothing in."
+        "The chosen model's scores at each threshold; the broken line is the study's own. A line ends where the"
+        " threshold accepts nothing, or accepts transformations without scores."
     )
     figure(
         f"{reader.name}-scores-by-threshold",
@@ -231,7 +231,7 @@ def _scores(reader: ScoreReader, scale: Sequence[float], study_threshold: float)
 
 
 def _judges(reader: CampaignReader) -> None:
-    """The section."""
+    """Draw the section on judges."""
     judges = reader.judges()
     if judges is None:
         return
@@ -240,8 +240,8 @@ def _judges(reader: CampaignReader) -> None:
         complain(judges.left_out, what="Judges are left out")
         return
     st.caption(
-        "Beside what people's ratings alone decide stands what the same rule says of people and judges, and how far"
-        " each judge agrees with people. Gap: judge minus people."
+        "The decision by people's ratings alone beside the decision by people and judges under the same rule, and each"
+        " judge's agreement with people. Gap: judge minus people."
     )
     lines(judges.lines)
     for judge_table in judges.exhibits:
@@ -251,12 +251,12 @@ def _judges(reader: CampaignReader) -> None:
 
 
 def _itself(reader: CampaignReader, preferences: pd.DataFrame) -> None:
-    """Self-preference, where the study's candidates were judged too."""
+    """Draw self-preference, if the study's candidates were judged too."""
     if preferences.empty:
         return
     st.caption(
-        "How much better models rate their own outputs than what others say lets expect (`judge select`); a part may be"
-        " deserved."
+        "How much better models rate their own outputs than the other ratings predict (`judge select`); part of it may"
+        " be deserved."
     )
     columns = {"model": "Model", "self_preference": "Self-preference", "low": "From", "high": "To"}
     shown = preferences[list(columns)].rename(columns=columns).round(2)
@@ -265,14 +265,14 @@ def _itself(reader: CampaignReader, preferences: pd.DataFrame) -> None:
 
 
 def _far(reader: CampaignReader, far: pd.DataFrame) -> None:
-    """Ratings to read; a tick opens the pair with all its ratings, and what judges said."""
+    """Draw the ratings to read; a tick opens the pair with all ratings, judges' included."""
     if far.empty:
         st.caption("No rating is more than 2 points from any judge.")
         return
     item = reader.study.called.item
     st.caption(
-        f"Ratings that lie more than 2 points from a judge, the farthest first: to be read, since either may be wrong."
-        f" They decide nothing. Tick a row (or press Shift and Space) to see the {item}."
+        f"Ratings more than 2 points from a judge's, the farthest first. Read them: either may be wrong. They decide"
+        f" nothing. Tick a row (or press Shift and Space) to see the {item}."
     )
     ids, key = list(far["pair_id"]), pair.fresh("far-from-judges")
     st.dataframe(

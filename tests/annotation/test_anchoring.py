@@ -136,7 +136,7 @@ def test_a_random_half_of_each_transformation_is_drawn_to_show_scores_and_never_
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"judges": []}, "shows judges' scores, and the study names no judges"),
+        ({"judges": []}, "shows judges' scores, but the study has no judges"),
         ({"acceptance": {"min_pairs": 13}}, "is more than sample.pairs 24 .of which 12 count"),
     ],
 )

@@ -151,15 +151,21 @@ def test_rules_that_cannot_judge_are_one_line(
 @pytest.mark.parametrize(
     ("acceptance", "said"),
     [
-        ({"rules": [{"question": "quality"}]}, "needs at_least or at_most"),
-        ({"rules": [{"question": "quality", "at_least": 1, "at_most": 2}]}, "needs at_least or at_most"),
-        ({"rules": RULES, "threshold": 3}, "threshold and rules both say what is accepted; leave threshold out"),
-        ({"rules": [RULES[0], RULES[0] | {"at_least": 4}]}, "two rules are about the mean of 'quality'"),
-        ({"rules": [RULES[0] | {"by": "interval"}], "combine": "any"}, "combine 'any' accepts by whichever interval"),
-        ({"rules": RULES, "stop": "anytime"}, "stop 'anytime' is proven of means and shares by their interval alone"),
-        ({"rules": [RULES[1]], "interval": "pairs_and_raters"}, "the interval of a median is over pairs alone"),
-        ({"rules": [RULES[2] | {"at_most": 40}]}, "a share is from 0 to 1, not 40"),
-        ({"combine": "any"}, "combine says how rules go together, and there are none"),
+        ({"rules": [{"question": "quality"}]}, "needs either at_least or at_most"),
+        ({"rules": [{"question": "quality", "at_least": 1, "at_most": 2}]}, "needs either at_least or at_most"),
+        ({"rules": RULES, "threshold": 3}, "threshold and rules cannot both be given; leave threshold out"),
+        ({"rules": [RULES[0], RULES[0] | {"at_least": 4}]}, "two rules limit the mean of 'quality'"),
+        (
+            {"rules": [RULES[0] | {"by": "interval"}], "combine": "any"},
+            "combine 'any' with intervals accepts too often",
+        ),
+        (
+            {"rules": RULES, "stop": "anytime"},
+            "stop 'anytime' is valid only for means and shares judged by their interval",
+        ),
+        ({"rules": [RULES[1]], "interval": "pairs_and_raters"}, "a median's interval covers pairs alone"),
+        ({"rules": [RULES[2] | {"at_most": 40}]}, "a share must be from 0 to 1, not 40"),
+        ({"combine": "any"}, "combine needs rules, and the study has none"),
     ],
 )
 def test_rules_that_contradict_are_one_line(variant: Make, acceptance: dict[str, Any], said: str) -> None:

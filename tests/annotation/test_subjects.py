@@ -195,13 +195,13 @@ def test_the_sample_study_of_texts_is_drawn(tmp_path: Path) -> None:
 FIRST = rows()[0]
 BAD: list[tuple[str, dict[str, Any], str]] = [
     ("a column that is not there", {"subject": {"context": {"talk": "chat"}}}, "no column 'chat'; "),
-    ("a group's name", {"subject": {"groups": ["A B"]}}, "subject.groups.0: takes a small"),
-    ("no list of groups", {"subject": {"groups": "human"}}, "subject.groups: is no list; write one, such as [a, b]"),
+    ("a group's name", {"subject": {"groups": ["A B"]}}, "subject.groups.0: must be a small"),
+    ("no list of groups", {"subject": {"groups": "human"}}, "subject.groups: is not a list; write one, such as [a, b]"),
     ("a group twice", {"subject": {"groups": ["human", "human"]}}, "subject: group 'human' appears twice"),
     ("a group of no row", {"subject": {"groups": ["human", "machine", "third"]}}, "has no text of the group 'third'"),
     ("a row of no group", {"own": [*rows(), {**FIRST, "from": "robot"}]}, "row 23, field 'from': no group is called"),
     ("several groups, no column", {"subject": {"group": ""}}, "subject: has several groups; name the column"),
-    ("the text twice", {"subject": {"context": {"text": "talk"}}}, "context: the field 'text' is the text itself"),
+    ("the text twice", {"subject": {"context": {"text": "talk"}}}, "context: 'text' is the field of the text itself"),
     ("a column twice", {"subject": {"context": {"talk": "prompt"}}}, "subject: column 'prompt' appears twice"),
     ("an unknown language", {"subject": {"language": "klingon"}}, "subject.language: "),
     ("a row's language", {"own": [*rows(), {**FIRST, "language": "xx"}]}, "row 23, field 'language': "),
@@ -214,10 +214,10 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("no chat", {"own": [*rows(), {**FIRST, "talk": ["Hello"]}]}, "row 23, field 'talk' message 1 is not an object"),
     ("no JSON", {"own": [*rows(), {**FIRST, "talk": "Hello"}]}, "row 23, field 'talk' is no chat: it takes a"),
     ("an empty file", {"own": []}, "has no rows"),
-    ("transformations", {"transformations": ["expansion"]}, "transformations: with subject texts nothing is"),
-    ("a generator", {"generator": {"kind": "none"}}, "generator: with subject texts nothing is transformed"),
+    ("transformations", {"transformations": ["expansion"]}, "transformations: does not apply to subject texts"),
+    ("a generator", {"generator": {"kind": "none"}}, "generator: does not apply to subject texts"),
     ("error types", {"sample": {"pairs": 9, "without": ["empty"]}}, "sample.without: only outputs of transformations"),
-    ("data sets", {"datasets": [{"name": "a", "task": "sts", "path": "a.csv", "language": "en"}]}, "datasets: the"),
+    ("data sets", {"datasets": [{"name": "a", "task": "sts", "path": "a.csv", "language": "en"}]}, "datasets: does"),
     ("another kind", {"subject": {"kind": "poems"}}, "subject: "),
     ("answers to no question", {"subject": {"expected": {"labl": "right"}}}, "has no question 'labl', which subject"),
     ("no such answer", {"own": [*rows(), {**FIRST, "right": "good"}]}, "row 23, field 'right': no label is called"),
@@ -260,7 +260,7 @@ STS = {"name": "sample_sts", "task": "sts", "path": "demo/pairs.csv", "language"
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"datasets": [{**STS, "name": "STS12"}]}, "datasets: 'STS12' is judged under its name"),
+        ({"datasets": [{**STS, "name": "STS12"}]}, "datasets: 'STS12': with subject items the name must be"),
         (
             {"datasets": [{**STS, "task": "clustering", "path": "demo/requests.csv", "columns": {"label": "intent"}}]},
             "explains no pool 'items', which the study's subject needs",

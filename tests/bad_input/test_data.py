@@ -80,15 +80,15 @@ TABLES: tuple[tuple[str, str, str, Any, str], ...] = (
     ("a folder", "sts", "t.csv", lambda file: file.mkdir(), "t.csv is a folder, not a file"),
     ("a pipe", "sts", "t.csv", os.mkfifo, "is not an ordinary file (a pipe or a device)"),
     ("a pipe as Parquet", "sts", "t.parquet", os.mkfifo, "is not an ordinary file"),
-    ("a link to itself", "sts", "t.csv", lambda file: file.symlink_to(file.name), "cannot be followed"),
+    ("a link to itself", "sts", "t.csv", lambda file: file.symlink_to(file.name), "cannot be resolved"),
     ("not there", "sts", "t.csv", lambda file: None, "no file"),
     ("not JSON", "sts", "t.jsonl", b"{\n", "line 1 is not JSON"),
     ("a list", "sts", "t.jsonl", b"[]\n", "line 1 is not a JSON object"),
     ("no object", "sts", "t.jsonl", b'"x"\n', "line 1 is not a JSON object"),
     ("a key twice", "sts", "t.jsonl", b'{"score": 1, "score": 2}\n', "line 1 is not JSON: key 'score' appears twice"),
     ("3,000 deep", "sts", "t.jsonl", b"[" * 3000 + b"\n", "line 1 is not JSON: nested too deep"),
-    ("5,000 digits", "sts", "t.jsonl", b'{"score": ' + b"9" * 5000 + b"}\n", "a number with too many digits"),
-    ("half a character", "sts", "t.jsonl", b'{"sentence1": "\\ud800"}\n', "line 1 is not JSON: holds half a character"),
+    ("5,000 digits", "sts", "t.jsonl", b'{"score": ' + b"9" * 5000 + b"}\n", "a number has too many digits"),
+    ("half a character", "sts", "t.jsonl", b'{"sentence1": "\\ud800"}\n', "not JSON: holds half a surrogate pair"),
     ("an escaped null", "sts", "t.jsonl", _jsonl({**STS, "sentence1": "a\0b"}),
      "row 1, field 'sentence1' holds a null"),
     ("latin-1 lines", "sts", "t.jsonl", b'{"sentence1": "\xe9"}\n', "not UTF-8 (byte 0xe9 in line 1)"),
@@ -188,15 +188,15 @@ RECORDINGS: tuple[tuple[str, bytes, str], ...] = (
 WORDED = "name: paraphrasing\nsource: us\nlanguage: en\n"
 WORDINGS: tuple[tuple[str, bytes, str], ...] = (
     ("latin-1", b"name: paraphrasing\ntext: caf\xe9\n", "not UTF-8 (byte 0xe9 in line 2)"),
-    ("empty", b"", "paraphrasing.yaml: is no mapping; write keys with their values"),
-    ("a list", b"- a\n", "paraphrasing.yaml: is no mapping; write keys with their values"),
+    ("empty", b"", "paraphrasing.yaml: is not a mapping; write keys with their values"),
+    ("a list", b"- a\n", "paraphrasing.yaml: is not a mapping; write keys with their values"),
     ("deep", b"a: " + b"[" * 3000, "nested too deep"),
     ("a key twice", b"name: a\nname: b\n", "key 'name' appears twice"),
     ("another name", f"{WORDED}variables: [text]\ntext: '{{text}}'\n".replace("name: p", "name: q").encode(),
      "its name is"),
     ("variables that differ", f"{WORDED}variables: [a]\ntext: '{{text}}'\n".encode(), "the text uses ['text']"),
     ("a variable nobody fills", f"{WORDED}variables: [text, tone]\ntext: '{{text}} {{tone}}'\n".encode(),
-     "nothing fills {tone}"),
+     "unknown variable {tone}"),
     ("no text in it", f"{WORDED}variables: []\ntext: hello\n".encode(), "lacks {text}"),
     ("a number for a text", f"{WORDED}variables: [text]\ntext: 5\n".encode(), 'write it in quotes: "5"'),
 )  # fmt: skip
@@ -251,5 +251,5 @@ def test_a_prompt_that_cannot_be_used_is_one_line(
 
 @pytest.mark.parametrize("name", ["rubrics", "none"])
 def test_a_folder_without_prompts_is_refused(name: str, refused: Callable[[Bad], None]) -> None:
-    says = (f"no folder {name!r} of prompts", "known are: pteb, pteb_multilingual")
+    says = (f"no folder {name!r} with prompts", "known are: pteb, pteb_multilingual")
     refused(Bad(name, GENERATE, lambda place: place.change("prompts", name), says))

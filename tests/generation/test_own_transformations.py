@@ -180,28 +180,34 @@ CALLS = {"name": "mine", "axis": "noise", "calls": [{"text": "Say: {text}"}]}
 @pytest.mark.parametrize(
     ("entry", "says"),
     [
-        ({"name": "mine", "axis": "noise"}, "has nothing that makes texts; give it `calls`, `function` or `outputs`"),
+        (
+            {"name": "mine", "axis": "noise"},
+            "has no source of outputs; give it one of `calls`, `function` and `outputs`",
+        ),
         ({**CALLS, "function": "a:b"}, "has calls and function; give it"),
         ({**CALLS, "name": "expansion"}, "'expansion' is one of HTEB's eight; give yours another name"),
         (
             {**CALLS, "axis": "length"},
-            "axis 'length' is an axis of HTEB, which holds HTEB's transformations alone; choose another",
+            "axis 'length' is reserved for HTEB's own transformations, as an axis of HTEB; choose another",
         ),
-        ({**CALLS, "name": "length"}, "its name is an axis of HTEB"),
-        ({**CALLS, "axis": "mine"}, "its axis 'mine' is also a transformation's name; call one of them otherwise"),
+        ({**CALLS, "name": "length"}, "its name is reserved for HTEB"),
+        ({**CALLS, "axis": "mine"}, "its axis 'mine' is also a transformation's name; rename one of them"),
         ({**CALLS, "axis": "expansion"}, "its axis 'expansion' is also a transformation's name"),
-        ({**CALLS, "axis": "total"}, "'total' stands for something else in tables; choose another name"),
-        ({**CALLS, "name": "No spaces"}, "name: takes a small letter, then"),
+        ({**CALLS, "axis": "total"}, "'total' is reserved for columns of tables; choose another name"),
+        ({**CALLS, "name": "No spaces"}, "name: must be a small letter, then"),
         ({**CALLS, "axes": "x"}, "unknown key 'axes'; did you mean 'axis'?"),
         ({**CALLS, "draw": "text"}, "`draw` (text or run) and `languages` go together"),
-        ({**CALLS, "draw": "run", "languages": ["de"]}, "`languages` needs two at least"),
-        ({**CALLS, "draw": "run", "languages": ["de", "fr"], "drawn_call": 2}, "`drawn_call` 2 is beyond its 1 calls"),
+        ({**CALLS, "draw": "run", "languages": ["de"]}, "`languages` needs at least two"),
+        (
+            {**CALLS, "draw": "run", "languages": ["de", "fr"], "drawn_call": 2},
+            "`drawn_call` 2 is more than the number of `calls`, 1",
+        ),
         ({**CALLS, "language": "german"}, "language 'german' is not known"),
         ({**CALLS, "error_types": ["runnaway"]}, "unknown error type 'runnaway'; did you mean 'runaway'"),
         ({**CALLS, "rated_with": "paraphrasing"}, "rated_with 'paraphrasing' must be another of the study's own"),
         ({**CALLS, "order": 9}, "`order` is for HTEB's transformations; take it out"),
         ({**CALLS, "function": "", "calls": [], "outputs": {"path": ""}}, "outputs.path: is empty"),
-        ({"path": "nowhere.yaml"}, "nowhere.yaml: there is no such file; correct its path"),
+        ({"path": "nowhere.yaml"}, "nowhere.yaml: this file does not exist; correct its path"),
     ],
 )
 def test_what_cannot_be_a_transformation_is_refused_in_a_line(tmp_path: Path, entry: dict[str, Any], says: str) -> None:
@@ -210,7 +216,9 @@ def test_what_cannot_be_a_transformation_is_refused_in_a_line(tmp_path: Path, en
 
 def test_two_of_one_name_are_refused(tmp_path: Path) -> None:
     assert "'mine' appears twice" in refused(tmp_path, CALLS, {**CALLS, "axis": "other"}, generator=server(URL))
-    assert "generator: Field required: mine asks one; add it" in refused(tmp_path, CALLS, generator={"kind": "none"})
+    assert "generator: Field required: mine needs a generator; add one" in refused(
+        tmp_path, CALLS, generator={"kind": "none"}
+    )
 
 
 def test_a_prompt_without_its_variable_is_refused(tmp_path: Path) -> None:
@@ -219,11 +227,11 @@ def test_a_prompt_without_its_variable_is_refused(tmp_path: Path) -> None:
         Plan(small_study(tmp_path, transformations=[entry], generator=server(URL)))
 
     prompts("Say: {text}", "Say in {target_language}: {text}")
-    with pytest.raises(StudyError, match=r"prompt 'mine-2', of mine: lacks \{text\}"):
+    with pytest.raises(StudyError, match=r"prompt 'mine-2' of mine lacks \{text\}"):
         prompts("Say: {text}", "Say it")
-    with pytest.raises(StudyError, match=r"prompt 'mine-1', of mine: nothing fills \{tone\}"):
+    with pytest.raises(StudyError, match=r"prompt 'mine-1' of mine: unknown variable \{tone\}"):
         prompts("Say in a {tone} tone: {text}")
-    with pytest.raises(StudyError, match=r"prompt 'mine-1', of mine: lacks \{target_language\}"):
+    with pytest.raises(StudyError, match=r"prompt 'mine-1' of mine lacks \{target_language\}"):
         prompts("Say: {text}", draw="text", languages=["de", "fr"])
     with pytest.raises(StudyError, match=r"transformation 'mine': no prompt whisper.yaml in "):
         Plan(small_study(tmp_path, transformations=[{**CALLS, "calls": ["whisper"]}], generator=server(URL)))

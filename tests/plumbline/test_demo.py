@@ -44,7 +44,7 @@ def test_what_a_study_needs_is_run_and_nothing_else(
     assert run == commands
     shown = capsys.readouterr().out
     first = shown.splitlines()[0]
-    assert first.startswith(f"The study {study}: ") and str(tmp_path / study) in first
+    assert first.startswith(f"Running the study {study}") and str(tmp_path / study) in first
     assert shown.count("much of") == shown.count("more of it") == 0  # that is in the log
     assert "\n".join(["Verdicts, study s", "", "T  Verdict", "A  accepted", "", "Scores by axis (x)", "m  1"]) in shown
     assert shown.count("== ") == (3 if study == "human" else 4) and "\r" not in shown

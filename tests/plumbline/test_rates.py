@@ -82,8 +82,10 @@ def test_damaged_rates_are_left_out_and_named(tmp_path: Path, capsys: pytest.Cap
     (other.folder / "rates" / "1.json").write_text('[{"work": "gen', encoding="utf-8")
     assert sorted(one.texts for one in read_rates(study.folder)) == [10, 11]
     first, second = capsys.readouterr().err.splitlines()
-    assert re.fullmatch(r"left out: .*pilot/rates/0.json does not have the expected content \(.*\); delete it", first)
-    assert re.fullmatch(r"left out: .*pilot/rates/1.json is damaged \(.*\); delete it", second)
+    assert re.fullmatch(
+        r"forecasts ignore a file: .*pilot/rates/0.json does not have the expected content \(.*\); delete it", first
+    )
+    assert re.fullmatch(r"forecasts ignore a file: .*pilot/rates/1.json is damaged \(.*\); delete it", second)
 
 
 def test_what_a_killed_run_was_writing_goes_with_the_next(tmp_path: Path) -> None:

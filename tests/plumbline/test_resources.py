@@ -61,7 +61,8 @@ def test_what_an_earlier_version_left_in_the_checkout_is_named(
     assert cli.study_of(asked).folder == folder / "exports" / "demo"
     assert annotation_options.home_of(asked).path == folder / ".argilla"
     assert capsys.readouterr().err == (
-        f"note: {checkout}/exports/demo holds records of this name; to go on with them: --exports {checkout}/exports\n"
+        f"note: {checkout}/exports/demo holds records of this study; to continue with them:"
+        f" --exports {checkout}/exports\n"
         f"note: {checkout}/.argilla holds a server's data; to go on with it: --data {checkout}/.argilla\n"
     )
     (folder / "exports" / "demo").mkdir(parents=True)
@@ -110,7 +111,7 @@ def test_who_stands_in_a_folder_that_is_gone_hears_it(installed: Path, monkeypat
     installed.rmdir()
     with pytest.raises(StudyError, match="was deleted; change to another"):
         working("exports")
-    with pytest.raises(StudyError, match="no folder can be made where you stand; change to another"):
+    with pytest.raises(StudyError, match="the current folder was deleted; change to another"):
         study_files.put_samples()
 
 

@@ -287,5 +287,5 @@ def test_a_key_that_stands_there_twice_is_refused_however_it_is_read(tmp_path: P
 
 
 def test_a_place_that_takes_no_folders_is_one_line() -> None:
-    with pytest.raises(DataError, match="/proc/nothing/below: cannot make this folder; name another"):
+    with pytest.raises(DataError, match="/proc/nothing/below: this folder cannot be created; name another folder"):
         write_json(Path("/proc/nothing/below/a.json"), {})

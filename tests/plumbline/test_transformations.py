@@ -109,7 +109,7 @@ def test_a_study_limits_the_languages_that_texts_are_put_into_and_no_others(tmp_
 def test_a_text_that_is_in_the_only_language_is_refused(tmp_path: Path) -> None:
     kind = load_study(write_study(tmp_path, transformations=["translation"], languages=["de"])).kinds["translation"]
     assert kind.drawn(seed=1, dataset="d", text="t", source="en") == "de"
-    with pytest.raises(StudyError, match="puts texts into de alone, and there are texts in it"):
+    with pytest.raises(StudyError, match="has the only target de, but some texts are already in it"):
         kind.drawn(seed=1, dataset="d", text="t", source="de")
 
 

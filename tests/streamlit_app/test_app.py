@@ -51,7 +51,7 @@ SECTIONS = {
         "Verdicts",
         "What is doubtful",
         "What was evaluated",
-        "How it stands",
+        "Progress",
         "Rules and looks at results",
     ],
     "drift": ["Lexical/Stylistic", "Length", "Language", "All texts, rated or not"],
@@ -173,7 +173,7 @@ def test_an_empty_study_says_what_to_run(page: Open, tmp_path: Path, view: str) 
     assert boxes(shown, "cannot be shown") == 0
     assert boxes(shown, "Not there yet") == (view != "overview")  # once a page; the first one has the table of stages
     assert [heading.value for heading in shown.header] == (
-        ["In short", "How it stands", "Rules and looks at results"] if view == "overview" else []
+        ["In short", "Progress", "Rules and looks at results"] if view == "overview" else []
     )
     assert commands(shown)
     assert all(command.endswith(options) for command in commands(shown))
@@ -336,7 +336,7 @@ def test_the_drift_of_all_texts_is_the_chosen_models(page: Open, finished: Path,
     table = table_with(shown, "5% to 95%")
     assert len(table) == 7  # style changes were left out
     assert set(table["Median"]) == {"0.200"}
-    assert "Which are accepted rests on SIMULATED ratings." in captions(shown)
+    assert "The verdicts rest on SIMULATED ratings." in captions(shown)
     assert len(specs(shown)) == 8 + 1
     drawn = shown.get("vega_lite_chart")[-1].proto
     data = [drawn.data.data, *(named.data.data for named in drawn.datasets)]
@@ -387,7 +387,7 @@ def test_an_address_opens_its_pair(page: Open, finished: Path, study: Study) -> 
     assert len(table_with(shown, "rater_id")) == 6
     shown = page("--study", DEMO, "--exports", finished, view="drift", pair=HOSTILE[0])
     assert_calm(shown)
-    assert "The sample no longer holds this pair." in texts(shown)
+    assert "The sample no longer contains this pair." in texts(shown)
 
 
 def test_a_closed_pair_stays_closed_though_its_choice_is_reported_once_more(page: Open, finished: Path) -> None:
@@ -458,20 +458,20 @@ def test_verdicts_have_intervals_bands_and_their_distance(page: Open, finished: 
 def test_another_threshold_shows_which_verdicts_turn(page: Open, finished: Path, study: Study) -> None:
     """At 5 no mean is reached; at 1 all are, so the one that was rejected turns."""
     shown = page("--study", DEMO, "--exports", finished, view="verdicts")
-    assert "0 of 8 verdicts would turn" in captions(shown)
+    assert "0 of 8 verdicts would change" in captions(shown)
     shown.slider(key="threshold").set_value(5.0).run()
     assert_calm(shown)
-    assert "7 of 8 verdicts would turn" in captions(shown)
-    turned = table_with(shown, "Turns")
-    assert list(turned["Turns"]) == ["turns"] * 7 + [""]
+    assert "7 of 8 verdicts would change" in captions(shown)
+    turned = table_with(shown, "Change")
+    assert list(turned["Change"]) == ["changed"] * 7 + [""]
     assert set(turned["At 5"]) == {"✘ rejected"}
     shown.slider(key="threshold").set_value(1.0).run()
-    assert "1 of 8 verdicts would turn" in captions(shown)
+    assert "1 of 8 verdicts would change" in captions(shown)
     rescored = table_with(shown, "What is missing")
     assert set(rescored["Threshold"]) == {"3", "1"}
     assert rescored.loc[rescored["Threshold"] == "1", "What is missing"].str.contains("has no scores").all()
     again = page("--study", DEMO, "--exports", finished, view="verdicts", threshold="5.0")
-    assert "7 of 8 verdicts would turn" in captions(again)
+    assert "7 of 8 verdicts would change" in captions(again)
 
 
 def test_the_campaign_shows_progress_and_pseudonyms(page: Open, finished: Path, study: Study) -> None:
@@ -641,7 +641,7 @@ def test_search_finds_texts_and_marks_what_differs(page: Open, finished: Path) -
     assert table["text"].str.contains("train ticket").any()
     assert (table["text"] + table["output"]).str.lower().str.contains("train ticket").all()
     shown.text_input(key="q").set_value("no such words anywhere").run()
-    assert "Nothing is found." in texts(shown)
+    assert "Nothing found." in texts(shown)
     shown.selectbox(key="in").set_value("original").run()
     shown.text_input(key="q").set_value("train").run()
     assert_calm(shown)
@@ -709,7 +709,7 @@ def test_no_ratings_at_all_are_said(page: Open, exports: Path, study: Study) -> 
     ratings = read_frame(study.folder / "ratings.parquet", Rating, "")
     Manifest.of(study).write_table("ratings.parquet", ratings.head(0), Rating)
     write_json(study.folder / "verdicts.json", list[Verdict]())
-    for view, line in (("drift", "No pair has both a rating that counts and a drift."), ("verdicts", "no verdicts")):
+    for view, line in (("drift", "No pair has both a drift and a rating that counts."), ("verdicts", "no verdicts")):
         shown = page("--study", DEMO, "--exports", exports, view=view)
         assert_calm(shown)
         assert line in captions(shown)
@@ -719,7 +719,7 @@ def test_no_ratings_at_all_are_said(page: Open, exports: Path, study: Study) -> 
 def test_no_scores_at_all_are_said(page: Open, exports: Path, study: Study) -> None:
     scores = read_frame(study.folder / "scores.parquet", Score, "")
     write_table(study.folder / "scores.parquet", scores.head(0), Score)
-    for view, line in (("robustness", "No model has a score."), ("rankings", "there is none"), ("verdicts", "")):
+    for view, line in (("robustness", "No model has a score."), ("rankings", "the study has none"), ("verdicts", "")):
         shown = page("--study", DEMO, "--exports", exports, view=view)
         assert_calm(shown)
         assert line in captions(shown)
@@ -752,6 +752,8 @@ def test_names_are_on_a_page_of_their_own_that_must_be_asked_for(
     others = page(*where, "--names", "--data", home.path, view="campaign")
     assert "Marguerite" not in "".join(frame.value.to_string() for frame in others.dataframe) + texts(others)
     unnamed = page(*where, "--data", home.path, view="people")  # no such page: the first one
-    assert "Names stand here" not in captions(unnamed) and "Overview" in [title.value for title in unnamed.title]
+    assert "Names appear on this page" not in captions(unnamed) and "Overview" in [
+        title.value for title in unnamed.title
+    ]
     address[0] = "0.0.0.0"  # noqa: S104 (told apart, not bound)
-    assert "open to others" in texts(page(*where, "--names", "--data", home.path, view="people"))
+    assert "others can reach" in texts(page(*where, "--names", "--data", home.path, view="people"))

@@ -178,7 +178,7 @@ def test_a_port_is_streamlits_and_the_study_is_the_pages(monkeypatch: pytest.Mon
 @pytest.mark.parametrize("port", ["0", "65536", "-1", "eighty"])
 def test_what_is_no_port_is_refused(port: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.argv", ["streamlit_app", "--study", "s.yaml", f"--port={port}"])
-    with pytest.raises(StudyError, match=re.escape(f"{port!r} is no port (1 to 65535)")):
+    with pytest.raises(StudyError, match=re.escape(f"{port!r} is not a port (1 to 65535)")):
         starting.main()
 
 

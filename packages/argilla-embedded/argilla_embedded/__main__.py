@@ -19,16 +19,16 @@ from .errors import StartError  # noqa: E402
 from .setup import Switches  # noqa: E402
 
 INTERRUPTED = 130
-#: What each of Switches is in the help.
+#: The help texts of Switches.
 SWITCHES = {
-    "hand_out": "hand no record to more annotators at once than it still wants answers, for 20 minutes",
-    "private": "let annotators read their own answers and progress alone",
-    "hardened": "limit what strangers send, slow down guesses at passwords, set safe headers, close API descriptions",
+    "hand_out": "hand each record to no more annotators at once than it still needs answers, for 20 minutes each",
+    "private": "let annotators read only their own answers and progress",
+    "hardened": "limit requests of strangers, slow down password guesses, set safe headers, hide API descriptions",
 }
 
 
 def parser() -> argparse.ArgumentParser:
-    """What the command is asked."""
+    """Return the parser of the command line."""
     command = argparse.ArgumentParser(
         prog="argilla-embedded",
         description="The real Argilla on SQLite or PostgreSQL, without Docker, Elasticsearch and Redis.",
@@ -37,31 +37,33 @@ def parser() -> argparse.ArgumentParser:
     serve = command.add_subparsers(dest="command", required=True).add_parser(
         "serve", help="run the server until Ctrl-C", epilog="example: argilla-embedded serve --home ./argilla"
     )
-    serve.add_argument("--home", type=Path, required=True, help="the server's folder; made where it is missing")
+    serve.add_argument("--home", type=Path, required=True, help="the server's folder; created if it is missing")
     serve.add_argument("--host", default="127.0.0.1", help="the address to listen on")
-    serve.add_argument("--port", type=int, default=6900, help="0 takes a free one")
+    serve.add_argument("--port", type=int, default=6900, help="the port; 0: a free one")
     serve.add_argument(
         "--address", action="append", default=[], metavar="URL",
-        help="an address under which others reach it; requests under other names are refused then",
+        help="an address under which others reach the server; it then refuses requests under other names",
     )  # fmt: skip
     serve.add_argument(
         "--database-url", metavar="URL",
-        help="a PostgreSQL database in the place of SQLite's file; kept in the home from then on",
+        help="a PostgreSQL database to use instead of SQLite; the home remembers it",
     )  # fmt: skip
-    serve.add_argument("--workers", type=int, default=1, help="processes that serve; more than one needs PostgreSQL")
-    serve.add_argument("--migrate", action="store_true", help="migrate the database of an older Argilla")
+    serve.add_argument(
+        "--workers", type=int, default=1, help="number of server processes; more than one needs PostgreSQL"
+    )
+    serve.add_argument("--migrate", action="store_true", help="migrate the database from an older Argilla")
     for name, help_ in SWITCHES.items():
         serve.add_argument(f"--{name.replace('_', '-')}", action="store_true", help=help_)
     serve.add_argument(
         "--plugin", action="append", default=[], metavar="MODULE:FUNCTION",
         help="a function that adds pages and routes, called with a Setup",
     )  # fmt: skip
-    serve.add_argument("--supervised", action="store_true", help="say nothing, and end when standard input closes, too")
+    serve.add_argument("--supervised", action="store_true", help="print nothing, and end when standard input closes")
     return command
 
 
 def main() -> int:
-    """Serve; the exit status."""
+    """Serve; return the exit status."""
     asked = parser().parse_args()
     folder = asked.home.absolute()
     switches = Switches(**{name: getattr(asked, name) for name in SWITCHES})
@@ -71,7 +73,9 @@ def main() -> int:
     try:
         first = home.prepare(folder, asked.database_url)
         if asked.workers > 1 and not (folder / home.DATABASE).exists():
-            raise StartError(f"--workers {asked.workers}: SQLite has one writer; leave it out, or use PostgreSQL")
+            raise StartError(
+                f"--workers {asked.workers}: SQLite has one writer; leave --workers out, or use PostgreSQL"
+            )
         if asked.supervised:
             return launch.main(folder, order)
         never_ending_input()
@@ -92,7 +96,7 @@ def interrupt(number: int, frame: FrameType | None) -> NoReturn:
 
 
 def announce(url: str, folder: Path, first: bool) -> None:
-    """Say where the server is and how to sign in; the password only at a home's first start."""
+    """Print the server's address and how to sign in; the password only at a home's first start."""
     print(f"Argilla runs at {url}   (Ctrl-C stops it)")
     if first:
         owner = home.owner(folder)
@@ -101,7 +105,7 @@ def announce(url: str, folder: Path, first: bool) -> None:
 
 
 def never_ending_input() -> None:
-    """Put a pipe that nobody closes in the place of standard input, whose end would end the server."""
+    """Replace standard input, whose end would end the server, by a pipe that nobody closes."""
     reading, _ = os.pipe()
     os.dup2(reading, 0)
     os.close(reading)

@@ -1,4 +1,4 @@
-"""How connections to the database behave with many writers.
+"""Connections to the database that work with many writers.
 
 Measured with Argilla's own settings: simultaneous submissions on the same records left 23 of 1,640 with a wrong
 status, its connection pool dead-locked at 16 raters, and SQLite answered "database is locked" at 32. Against these: a
@@ -74,12 +74,12 @@ def tune(engine: Engine) -> Engine:
 
 
 def is_sqlite(engine: Engine) -> bool:
-    """Whether the engine speaks to SQLite; else it is PostgreSQL."""
+    """Return whether the engine uses SQLite; else it uses PostgreSQL."""
     return bool(engine.dialect.name == "sqlite")
 
 
 def named(engine: Engine) -> str:
-    """What a person calls the database; never with its password."""
+    """Return the database's name for messages, without its password."""
     if is_sqlite(engine):
         return "argilla.db in the server's folder"
     url = engine.url
@@ -124,7 +124,7 @@ def open_async(most: int | None) -> AsyncEngine:
 
 
 def share(engine: Engine, workers: int) -> int:
-    """How many connections the sessions of each of so many processes may have. Raises StartError for too few."""
+    """Return the number of connections for the sessions of each process. Raises StartError for too few."""
     if is_sqlite(engine):
         return SESSIONS
     with engine.connect() as connection:
@@ -136,8 +136,8 @@ def share(engine: Engine, workers: int) -> int:
     if each < LEAST_SESSIONS:
         least = most - free + workers * (SEARCHES + BESIDE + LEAST_SESSIONS)
         raise StartError(
-            f"PostgreSQL takes {most} connections, too few for {workers} processes of this server; set its"
-            f" max_connections to {least} or more, or start fewer (--workers)"
+            f"PostgreSQL allows {most} connections, too few for {workers} processes of this server; set its"
+            f" max_connections to {least} or more, or start fewer processes (--workers)"
         )
     return each
 

@@ -1,4 +1,4 @@
-"""The database under Argilla: migrated, and what is wrong in it put right, before each start."""
+"""The database under Argilla: it is migrated and repaired before each start."""
 
 from __future__ import annotations
 
@@ -75,12 +75,12 @@ def open_sessions(most: int) -> Sessions:
 
 ADVICE = {
     True: "restore a backup or move it away",
-    False: "check the address, the user and the password in --database-url, and that the server runs",
+    False: "check the address, the user and the password in --database-url, and that PostgreSQL runs",
 }
 
 
 def migrate(engine: Engine, may_migrate: bool) -> None:
-    """Bring the tables to this Argilla's version; nothing happens when they are there already."""
+    """Bring the tables to this Argilla's version, unless they have it."""
     # Without the .ini file of Argilla, whose logging section would silence the server's own loggers.
     config = Config()
     config.set_main_option(
@@ -104,18 +104,18 @@ def migrate(engine: Engine, may_migrate: bool) -> None:
 
 
 def replace_well_known(session: Session) -> None:
-    """Draw new passwords and keys for accounts that came with a brought-along database and have well-known ones."""
+    """Draw new passwords and keys for accounts of an existing database that have well-known ones."""
     users = session.scalars(select(User).where(or_(User.api_key.in_(WELL_KNOWN_KEYS), User.username == "argilla")))
     for user in users:
         guessable = any(accounts.verify_password(password, user.password_hash) for password in WELL_KNOWN_PASSWORDS)
         if guessable or user.api_key in WELL_KNOWN_KEYS:
-            LOGGER.warning("the account %s had a well-known password or key; both are replaced", user.username)
+            LOGGER.warning("the account %s had a well-known password or key; both were replaced", user.username)
             user.api_key = generate_user_api_key()
             user.password_hash = accounts.hash_password(generate_user_api_key()[:40])
 
 
 def ensure_owner(session: Session, owner: dict[str, str]) -> None:
-    """Make the owner's account what the home's credentials file says it is."""
+    """Make the owner's account match the home's credentials file."""
     user = session.scalars(select(User).where(User.username == owner["username"])).one_or_none()
     if user is not None and user.api_key == owner["api_key"]:
         return

@@ -48,7 +48,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Queues:
-    """How annotators' queues differ from Argilla's own, and their progress with them."""
+    """The differences of annotators' queues and progress from Argilla's own."""
 
     handing: Handing | None  #: who holds what, of all processes; None: everybody's queue has all that is pending
     grouping: Grouping | None  #: which records come one after another
@@ -89,11 +89,11 @@ class SqlSearchEngine(SearchEngine):  # type: ignore[misc]  # argilla_server is 
         """Nothing is held between calls."""
 
     async def ping(self) -> bool:
-        """Whether the database answers."""
+        """Return whether the database answers."""
         return await self.reading(lambda connection: connection.scalar(select(1)) == 1)
 
     async def info(self) -> dict[str, str]:
-        """What /api/v1/status shows, without signing in: no more than the name."""
+        """Return the content of /api/v1/status, which anybody may read: the name alone."""
         return {"name": "sql"}
 
     async def search(  # noqa: PLR0913  # Argilla's signature
@@ -282,7 +282,7 @@ class Found:
         return {id_: changed for id_, (_, changed) in moments.items()}
 
     def in_order(self, ids: Sequence[str]) -> list[str]:
-        """Some of them in the order in which they came."""
+        """Return some records in the order in which they came."""
         return ordering.by_insertion({id_: self.moments[id_] for id_ in ids})
 
 

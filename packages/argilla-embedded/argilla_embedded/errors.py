@@ -1,4 +1,4 @@
-"""Why the server cannot start; `launch` turns these into one line and an exit status."""
+"""Errors that keep the server from starting; `launch` turns them into one line and an exit status."""
 
 from __future__ import annotations
 

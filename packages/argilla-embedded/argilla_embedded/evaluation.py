@@ -1,4 +1,4 @@
-"""Which records a text query matches, and how well: the query's tree put to a dataset's words.
+"""Matches and scores of a text query: the query's tree applied to a dataset's words.
 
 Scores are BM25's as Lucene computes them, from all records of the dataset, so that no filter changes them: per field
 and summed over the fields. A phrase counts by how closely it stands, a fuzzy word by how few edits it takes, a prefix
@@ -83,7 +83,7 @@ class Evaluation:
         return {}
 
     def leaf(self, leaf: Leaf) -> Match:
-        """What a leaf matches."""
+        """Return the match of a leaf."""
         rows = len(self.words.ids)
         if isinstance(leaf, Everything):
             return Match(np.ones(rows, bool), np.ones(rows))
@@ -150,7 +150,7 @@ class Evaluation:
         return Match(score > 0, score)
 
     def phrase(self, numbers: Sequence[int], slop: int) -> Match:
-        """Where the words stand one after another, or out of their places by `slop` in all.
+        """Return the places of a phrase: its words in succession, or out of place by `slop` in all.
 
         A word's shift is its place less its place in the phrase. A phrase stands where each word can be given a place
         of its own so that the shifts differ by `slop` at most; for each shift the places are taken from the left.
@@ -197,7 +197,7 @@ class Evaluation:
 
 
 def places(words: Words, numbers: Collection[int]) -> Mapping[int, Integers]:
-    """Where each of these words stands among all words, ascending; all of them in one pass."""
+    """Return the places of these words among all words, ascending, in one pass."""
     wanted = np.zeros(len(words.vocabulary.words), bool)
     wanted[list(numbers)] = True
     found = np.flatnonzero(wanted[words.tokens])
@@ -209,7 +209,7 @@ def places(words: Words, numbers: Collection[int]) -> Mapping[int, Integers]:
 
 
 def joined(node: Not | Both | Either, parts: Sequence[Match]) -> Match:
-    """What a node matches, from what its parts match."""
+    """Return the match of a node, from those of its parts."""
     if isinstance(node, Not):
         holds = ~parts[0].holds
         return Match(holds, holds.astype(float))

@@ -1,4 +1,4 @@
-"""Which requests write, and that they do so one at a time, in the order in which they came.
+"""The gate for writing requests: one at a time, in the order in which they came.
 
 SQLite has one writer anyway. Waiting here, before the request has read anything, keeps the order fair, spares the
 busy-wait of the database, and makes Argilla's read-then-write handlers see what the request before them wrote. On
@@ -23,7 +23,7 @@ ANSWERS = re.compile(r"/api/v1/(?:records/[^/]+/responses|me/responses/bulk|resp
 
 
 def writes(scope: Scope) -> bool:
-    """Whether this HTTP request may change the database."""
+    """Return whether this HTTP request may change the database."""
     path = scope["path"].rstrip("/")
     return scope["method"] not in READS and path.startswith("/api/") and not path.endswith(READING_ENDS)
 

@@ -1,4 +1,4 @@
-"""What stands before Argilla: which hosts are answered, how much is read from whom and for how long, safe headers.
+"""The guard before Argilla: allowed hosts, limits on size and duration of requests, and safe headers.
 
 A stranger can send little, and only for a moment: a larger body is read only from somebody who has signed in, at the
 speed of an ordinary line at least. Whoever is too slow, too large or not known gets an answer, and is hung up on.
@@ -68,9 +68,9 @@ class Guard:
             send = self.with_headers(scope["path"], send, self.page_policy)
         try:
             if not self.hosts.allow(Headers(scope=scope).getlist("host")):
-                raise RefusedRequestError(421, "this server is not reached under that name")
+                raise RefusedRequestError(421, "this server does not answer under that name")
             if not readable(scope["path"]):
-                raise RefusedRequestError(404, "there is no such address here")
+                raise RefusedRequestError(404, "this server has no such address")
             if scope["method"] not in READS:
                 body = await self.body(scope, receive)
                 if body is None:
@@ -82,7 +82,7 @@ class Guard:
         await self.app(scope, receive, send)
 
     async def body(self, scope: Scope, receive: Receive) -> bytes | None:
-        """The whole body, or None when the client left before it was complete. Raises RefusedRequestError."""
+        """Return the whole body, or None if the client left before the end. Raises RefusedRequestError."""
         declared = Headers(scope=scope).get("content-length", "")
         expected = int(declared) if declared.isdecimal() and len(declared) < len(str(2**63)) else 0
         limited = self.page_policy is not None
@@ -107,16 +107,16 @@ class Guard:
                 return b"".join(parts)
 
     async def limit_of(self, scope: Scope) -> int:
-        """How many bytes the sender may send. Raises RefusedRequestError for a stranger."""
+        """Return the number of bytes that the sender may send. Raises RefusedRequestError for a stranger."""
         if not scope["path"].startswith("/api/"):
             return ANYBODY
         role = await self.role_of(scope)
         if role is None:
-            raise RefusedRequestError(401, "sign in before you send so much")
+            raise RefusedRequestError(401, "sign in to send a request of this size")
         return SIGNED_IN.get(role, ANYBODY)
 
     def with_headers(self, path: str, send: Send, page_policy: str) -> Send:
-        """`send`, which adds what keeps a browser from being misled, where the answer does not say so itself."""
+        """Return `send` with headers that protect browsers, unless the answer sets them itself."""
 
         async def sending(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -135,7 +135,7 @@ class Guard:
 
 
 def readable(path: str) -> bool:
-    """Whether a path can be one: what no file system takes would be an error in the files' part of the server."""
+    """Return whether a path is valid: an invalid one would raise an error where the server reads files."""
     parts = path.encode("utf-8", "surrogateescape").split(b"/")
     return "\0" not in path and len(path) <= LONGEST_PATH and max(map(len, parts)) <= LONGEST_NAME
 

@@ -1,4 +1,4 @@
-"""Which records are in whose hands: none goes to more raters at once than it still wants answers.
+"""Records in raters' hands: none goes to more raters at once than it still needs answers.
 
 Argilla's page takes ten records at a time and asks for more when five are left. So a rater holds up to fifteen that
 others would be handed as well, and all of them answer: to 100 records that want three answers each, eight raters gave
@@ -95,7 +95,7 @@ class Handing:
 
 
 class Answers(NamedTuple):
-    """Whether a record is pending, and who responded how."""
+    """The status of a record, and its responses by rater."""
 
     pending: bool
     given: dict[str, ResponseStatus]
@@ -109,7 +109,7 @@ DELETED = Answers(pending=False, given={})
 
 
 def answers_of(connection: Connection, records: Sequence[str]) -> dict[str, Answers]:
-    """What Argilla has of records."""
+    """Return Argilla's answers to records."""
     if not records:
         return {}
     columns = Record.id, Record.status, Response.user_id, Response.status
@@ -124,7 +124,7 @@ def answers_of(connection: Connection, records: Sequence[str]) -> dict[str, Answ
 
 
 class Held(NamedTuple):
-    """What a rater holds of a dataset, and who else holds what."""
+    """The records of a dataset that a rater holds, and the holders of the others."""
 
     rater: str
     own: set[str]
@@ -132,7 +132,7 @@ class Held(NamedTuple):
 
     @classmethod
     def of(cls, database: sqlite3.Connection, dataset_id: UUID, rater: UUID) -> Held:
-        """As it is now."""
+        """Return the present state."""
         found = cls(rater.hex, set(), defaultdict(set))
         since = time.monotonic() - HELD_SECONDS  # one clock for all processes, which nobody sets
         rows = database.execute("SELECT record, rater FROM held WHERE dataset = ? AND at >= ?", (dataset_id.hex, since))
@@ -144,7 +144,7 @@ class Held(NamedTuple):
         return found
 
     def elsewhere(self, records: Iterable[str]) -> list[str]:
-        """Those that others hold and the rater does not."""
+        """Return the records that others hold and the rater does not."""
         return [one for one in records if one in self.others and one not in self.own]
 
     def left(

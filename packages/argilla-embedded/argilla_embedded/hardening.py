@@ -71,7 +71,7 @@ def apply(app: FastAPI) -> None:
     app.user_middleware[:] = [one for one in app.user_middleware if one.cls is not BaseHTTPMiddleware]
 
     def without_words(self: Any, error: Exception) -> None:
-        self.type, self.message = "error", "the server's log says more"
+        self.type, self.message = "error", "see the server's log for details"
 
     base_errors.GenericServerError.__init__ = without_words
 
@@ -89,7 +89,7 @@ def name_errors(api: FastAPI) -> None:
         api.add_exception_handler(kind, told)
 
     async def overtaken(_: Request, __: Exception) -> JSONResponse:
-        return JSONResponse({"detail": "somebody has changed this at the same moment; look at it again"}, 409)
+        return JSONResponse({"detail": "somebody else changed this at the same moment; reload it and try again"}, 409)
 
     for kind in (IntegrityError, StaleDataError):  # from two windows of one rater, written together (`gate`)
         api.add_exception_handler(kind, overtaken)
@@ -99,12 +99,12 @@ def name_errors(api: FastAPI) -> None:
 
 
 async def away(_: Request, error: Exception) -> JSONResponse:
-    """Answer a request that the database failed in one line of the log; else an hour without it would fill the disk."""
+    """Log a request that the database failed in one line, so that an hour without it does not fill the disk."""
     if isinstance(error, DataError | ProgrammingError):
         raise error
     said = " ".join(str(getattr(error, "orig", error)).split())
     LOGGER.error("the database failed a request: %s", said[:LONGEST_NOTE])
-    return JSONResponse({"detail": "the database does not answer; try again in a while"}, 503)
+    return JSONResponse({"detail": "the database does not answer; try again later"}, 503)
 
 
 def close_what_strangers_need_not_see(app: FastAPI) -> None:
@@ -125,7 +125,7 @@ def refuse_what_handlers_fail_on() -> None:
 
     async def validated(db: Any, query: Any, dataset: Any) -> None:
         if query.filters is not None and query.filters.and_ is None:
-            raise UnprocessableEntityError("filters need a list of conditions in 'and'")
+            raise UnprocessableEntityError("a filter's 'and' must be a list of conditions")
         await validate(db, query, dataset)
 
     search.validate_search_records_query = validated
@@ -182,27 +182,27 @@ def strip_foreign_fonts(app: FastAPI) -> None:
 
 
 class Sparing:
-    """Lets so many records a minute into the log: nobody shall fill the disk with requests that fail."""
+    """Limits the log's records a minute, so that failing requests cannot fill the disk."""
 
     def __init__(self) -> None:
         self.minute, self.number = 0, 0
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether the record is written."""
+        """Return whether to write the record."""
         minute = int(record.created // 60)
         if minute != self.minute:
             self.minute, self.number = minute, 0
         self.number += 1
         if self.number == RECORDS_A_MINUTE:
-            record.msg, record.args, record.exc_info = "more was to be said this minute, and is left out", (), None
+            record.msg, record.args, record.exc_info = "further messages of this minute are left out", (), None
         return self.number <= RECORDS_A_MINUTE
 
 
 def without_request_bodies(record: logging.LogRecord) -> bool:
-    """Let a refused request into the log by the names of its fields alone: its values may be passwords or texts."""
+    """Log a refused request by its fields' names alone: the values may be passwords or texts."""
     if isinstance(record.msg, RequestValidationError):
         places = ", ".join(sorted({".".join(str(part) for part in error["loc"]) for error in record.msg.errors()}))
         # A name of a field is the sender's own, too: in one line, and not endless.
-        record.msg, record.args = "a request was not valid in: %s", (ascii(places[:LONGEST_NOTE]),)
+        record.msg, record.args = "a request had invalid values in: %s", (ascii(places[:LONGEST_NOTE]),)
         record.exc_info = record.exc_text = None
     return True

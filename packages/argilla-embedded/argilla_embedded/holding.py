@@ -1,4 +1,4 @@
-"""A PostgreSQL database that this server has for itself, again when PostgreSQL was away.
+"""The lock that reserves a PostgreSQL database for this server, also after PostgreSQL was away.
 
 An advisory lock of PostgreSQL holds it, and ends with the connection that took it: when PostgreSQL begins anew, when
 somebody ends the connection, when the network fails. The parent of all processes therefore looks after it.
@@ -29,7 +29,7 @@ _END = text(
 
 
 class Holder:
-    """What holds the database from its making on."""
+    """Holds the database from its creation on."""
 
     def __init__(self, engine: Engine) -> None:
         """Raises StartError where another server has it."""
@@ -50,7 +50,7 @@ class Holder:
             time.sleep(POSTGRES_PAUSE)
         connection.close()
         raise StartError(
-            f"{named(self.engine)} is in use by another of our servers; stop that one, or use another database"
+            f"another server of this kind uses {named(self.engine)}; stop that server, or use another database"
         )
 
     def look(self, cut_off: bool = False) -> None:
@@ -63,13 +63,13 @@ class Holder:
                 self.connection.execute(select(1))
             else:
                 self.take()
-                LOGGER.warning("PostgreSQL is there again")
+                LOGGER.warning("PostgreSQL answers again")
                 cut_off = True
             if cut_off:
                 recount.put_right(self.engine)
         except DBAPIError as error:
             if self.connection is not None:
-                LOGGER.warning("PostgreSQL is away: %s", str(error.orig).strip())
+                LOGGER.warning("PostgreSQL does not answer: %s", str(error.orig).strip())
                 self.close()
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""What a home needs before its server runs for the first time: a secret, and the owner's account.
+"""The files that a home needs before its server's first start: a secret, and the owner's account.
 
 Nothing in it is ever a default: both are drawn here, and written with mode 0600. Whoever starts the server for others
 may have made the two files before.
@@ -40,7 +40,7 @@ def prepare(home: Path, database_url: str | None = None) -> bool:
         return True
     except OSError as error:
         raise StartError(
-            f"{home}: not usable as the server's folder ({error.strerror}); choose another (--home)"
+            f"{home}: not usable as the server's folder ({error.strerror}); choose another folder (--home)"
         ) from error
 
 
@@ -62,5 +62,5 @@ def owner(home: Path) -> dict[str, str]:
         return {name: str(content[name]) for name in ("username", "password", "api_key")}
     except (ValueError, KeyError, TypeError) as error:
         raise StartError(
-            f"{home / CREDENTIALS}: damaged; move it away and start again: the owner gets a new password"
+            f"{home / CREDENTIALS} is damaged; move it away and start again: the owner gets a new password"
         ) from error

@@ -25,7 +25,7 @@ class Hosts:
         self._more = more
 
     def allow(self, hosts: Sequence[str]) -> bool:
-        """Whether a request with these Host headers is answered; any name is, while no address is known."""
+        """Return whether to answer a request with these Host headers; without a known address every name is allowed."""
         if len(hosts) > 1:
             return False
         host = named(f"//{hosts[0]}") if hosts else ""

@@ -1,4 +1,4 @@
-"""What Argilla imports, and what it shall find; to be settled before it is imported."""
+"""Replacements for modules that Argilla imports; call these functions before importing it."""
 
 from __future__ import annotations
 

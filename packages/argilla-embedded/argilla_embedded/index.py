@@ -160,13 +160,13 @@ class Words:
         return self.tokens.nbytes + len(self.ids) * BYTES_A_RECORD + len(self.vocabulary.words) * BYTES_A_WORD
 
     def without(self, rows: Iterable[int]) -> Words:
-        """The same without some rows' records."""
+        """Return a copy without some rows' records."""
         live = self.live.copy()
         live[list(rows)] = False
         return replace(self, live=live)
 
     def joined(self, ids: Sequence[str], records: Sequence[Parts]) -> Words:
-        """The same with more records."""
+        """Return a copy with more records."""
         tokens: list[int] = []
         starts: list[int] = []
         text_slot: list[int] = []
@@ -190,7 +190,7 @@ class Words:
         )  # fmt: skip
 
     def wasted(self) -> bool:
-        """Whether too much of it belongs to records that have changed or gone."""
+        """Return whether too much of it belongs to changed or deleted records."""
         return not self.live.all() and int(self.live.sum()) < (1 - WASTE) * len(self.ids)
 
 

@@ -33,9 +33,7 @@ from .recount import HEARD
 LOGGER = logging.getLogger("argilla_embedded.jobs")
 RECOUNT_WAITS = (1.0, 1.0, 1.0)
 WEBHOOK_WAITS = (10.0, 60.0, 180.0)
-UNWRITABLE = (
-    "the server cannot note its background jobs: its disk is full or cannot be written; make room, then try again"
-)
+UNWRITABLE = "the server cannot record its background jobs: its disk is full or read-only; make room, then try again"
 
 #: Whether anybody listens; without making objects of the webhooks, for it is asked with each change.
 ENABLED = select(exists().where(Webhook.__table__.c.enabled == true()))
@@ -45,13 +43,13 @@ Function = Callable[..., Awaitable[None]]
 
 @dataclass
 class Job:
-    """What Argilla's handlers ask of a job."""
+    """The interface of a job for Argilla's handlers."""
 
     id: str
     status: JobStatus = JobStatus.QUEUED
 
     def get_status(self, refresh: bool = True) -> JobStatus:
-        """Where the job is; `refresh` is rq's and means nothing here."""
+        """Return the job's status; `refresh` is rq's and has no effect here."""
         return self.status
 
 
@@ -72,7 +70,7 @@ class Jobs:
         self.kinds = {kind.function.__name__: kind for kind in kinds}
 
     def delayed(self, name: str) -> Callable[..., Job]:
-        """What takes the place of a function's `delay`: it returns at once, when the job is in the journal.
+        """Return a replacement for a function's `delay`: it returns as soon as the job is in the journal.
 
         Where that cannot be written, the request is answered with 507.
         """
@@ -82,7 +80,7 @@ class Jobs:
             try:
                 self.journal.add(job.id, name, (list(args), kwargs))
             except sqlite3.Error as error:
-                LOGGER.error("job %s was not taken on: jobs.db cannot be written (%s)", name, error)
+                LOGGER.error("job %s was refused: jobs.db cannot be written (%s)", name, error)
                 raise HTTPException(507, UNWRITABLE) from error
             self.begin(job.id, name, args, kwargs)
             return job
@@ -95,10 +93,10 @@ class Jobs:
         kind.queue.put(self.run(job_id, kind, lambda: kind.function(*args, **kwargs)))
 
     def resume(self) -> None:
-        """Run again what was not ended when the server was."""
+        """Run the jobs again that had not ended when the server did."""
         for job_id, name, args, kwargs in self.journal.unfinished():
             if name in self.kinds:
-                LOGGER.warning("job %s was cut off; it is run again", name)
+                LOGGER.warning("job %s was interrupted and runs again", name)
                 self.begin(job_id, name, args, kwargs)
             else:
                 self.journal.change(job_id, JobStatus.FAILED)
@@ -112,7 +110,7 @@ class Jobs:
                 await call()
             except Exception as error:
                 # Not the traceback: it may hold what the job carries, or a webhook's address with its secret.
-                again = "it is not tried again" if wait is None else f"again in {wait:.0f} s"
+                again = "no further attempt" if wait is None else f"again in {wait:.0f} s"
                 LOGGER.warning("job %s %s failed (%s); %s", name, job_id, type(error).__name__, again)
                 if wait is not None:
                     self.note(job_id, JobStatus.SCHEDULED)
@@ -130,7 +128,7 @@ class Jobs:
         try:
             self.journal.change(job_id, status)
         except sqlite3.Error as error:
-            LOGGER.warning("job %s is %s, which jobs.db does not take (%s)", job_id, status.value, error)
+            LOGGER.warning("job %s is %s, but jobs.db cannot be written (%s)", job_id, status.value, error)
 
     def fetch(self, job_id: str, connection: object = None) -> Job:
         """The job of this id, as `rq.job.Job.fetch` finds it; `connection` is Redis's and means nothing here."""

@@ -1,4 +1,4 @@
-"""What jobs there are and how they stand, in a small file of its own: a crash forgets none of them.
+"""The jobs and their statuses, in a small file of their own: a crash loses none of them.
 
 It is written before the request that asks for a job is answered. A killed process loses nothing; texts that a job
 carries (a webhook's event) leave the file when the job has ended.
@@ -38,9 +38,9 @@ def inherit(file: Path) -> None:
 
 
 def unusable(file: Path, error: sqlite3.Error) -> StartError:
-    """What to say of a file that is none."""
+    """Return the error for a file that is not a journal."""
     return StartError(
-        f"{file} in the server's folder cannot be used ({error}); move it away, with what was not yet sent"
+        f"{file} in the server's folder cannot be used ({error}); move it away: jobs that have not run are lost"
     )
 
 
@@ -85,7 +85,7 @@ class Journal:
                 )
 
     def status(self, job_id: str) -> JobStatus | None:
-        """How a job stands, or None for one that is not known."""
+        """Return a job's status, or None for an unknown job."""
         with self.lock:
             row = self.connection.execute("SELECT status FROM jobs WHERE id = ?", (job_id,)).fetchone()
         return None if row is None else JobStatus(row[0])

@@ -56,7 +56,7 @@ LOCK_TRIES, LOCK_PAUSE = 20, 0.05
 
 @dataclass(frozen=True)
 class Order:
-    """What a server is told at its start."""
+    """The settings of a server's start."""
 
     host: str = "127.0.0.1"
     port: int = 6900  #: 0 takes a free one
@@ -78,14 +78,16 @@ def main(folder: Path, order: Order, on_ready: Callable[[str], None] | None = No
     )  # file names in the database's address are relative, so that no character of the path matters there
     with Path("server.lock").open("a", encoding="utf-8") as lock:
         if not hold(lock):
-            return failed(f"{folder}: another server runs on this folder; use that one, or stop it first", IN_USE_EXIT)
+            return failed(
+                f"{folder}: another server runs on this folder; use that server, or stop it first", IN_USE_EXIT
+            )
         try:
             with scratch(folder), contextlib.ExitStack() as stack:
                 listening = [stack.enter_context(one) for one in listen(order.host, order.port, order.workers)]
                 run(listening, order, on_ready)
         except MigrationNeededError:
             return failed(
-                f"{folder}: its database is of an older Argilla; back it up, then start once with --migrate",
+                f"{folder}: its database is from an older Argilla; back it up, then start once with --migrate",
                 MIGRATION_EXIT,
             )
         except StartError as error:
@@ -93,12 +95,12 @@ def main(folder: Path, order: Order, on_ready: Callable[[str], None] | None = No
         except Exception as error:
             if not any(words in str(error) for words in FULL):
                 raise
-            return failed(f"{folder}: there is no room left on this disk; make room and start again")
+            return failed(f"{folder}: the disk is full; make room and start again")
     return 0
 
 
 def failed(words: str, status: int = FAILED_EXIT) -> int:
-    """Say why the server does not start, in one line; the exit status."""
+    """Print why the server does not start, in one line; return the exit status."""
     print(f"{ERROR_MARK}{' '.join(words.split())}", file=sys.stderr)
     return status
 

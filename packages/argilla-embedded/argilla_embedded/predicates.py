@@ -1,4 +1,4 @@
-"""What a filter lets through: Argilla's filters as SQL conditions where a column answers, else as tests of values.
+"""Argilla's filters: SQL conditions if a column has the answer, else tests of values.
 
 The meaning is that of Argilla on Elasticsearch. What is well-formed but senseless (a range of words over ratings, a
 status that does not exist) matches nothing; what cannot be read at all (a date) is refused with a line.
@@ -81,7 +81,7 @@ def condition(leaf: Leaf) -> ColumnElement[bool] | None:
 def answered(leaf: Leaf, scope: ResponseFilterScope) -> ColumnElement[bool]:
     """Response statuses, ORed; `pending` holds where this user (without one: anybody) has not responded at all."""
     if not isinstance(leaf, TermsFilter) or scope.property != "status":
-        raise UnprocessableEntityError("responses are filtered by a question's values or by a list of statuses")
+        raise UnprocessableEntityError("a filter of responses needs a question's values or a list of statuses")
     own = [] if scope.user is None else [Response.user_id == scope.user.id]
     theirs = select(Response.id).where(Response.record_id == Record.id, *own)
     asked = [readable(ResponseStatus, value) for value in leaf.values]
@@ -116,7 +116,7 @@ def test(leaf: Leaf, reading: Reading) -> Callable[[str], bool]:
 
 
 def values_of(scope: FilterScope, reading: Reading) -> Values:
-    """Where a scope points: for each record the values there, as a list."""
+    """Return the values of a scope, a list for each record."""
     if isinstance(scope, MetadataFilterScope):
         metadata, name = reading.metadata, scope.metadata_property
         return lambda id_: elements(metadata[id_].get(name)) if id_ in metadata else ()
@@ -153,7 +153,7 @@ def suggestion_part(scope: SuggestionFilterScope) -> str:
 
 
 def kind_of_question(schema: Schema, name: str) -> str:
-    """How the answers to a question are compared; only ratings and labels can be searched by."""
+    """Return how the answers to a question are compared; only ratings and labels can be searched."""
     question = schema.questions.get(name)
     if question == QuestionType.rating:
         return NUMBER
@@ -161,7 +161,7 @@ def kind_of_question(schema: Schema, name: str) -> str:
 
 
 def kind_of(scope: FilterScope, schema: Schema) -> str:
-    """How the values are compared to which a scope points."""
+    """Return how the values of a scope are compared."""
     if isinstance(scope, MetadataFilterScope):
         return TEXT if schema.properties.get(scope.metadata_property) == "terms" else NUMBER
     if isinstance(scope, SuggestionFilterScope):
@@ -175,7 +175,7 @@ def kind_of(scope: FilterScope, schema: Schema) -> str:
 
 
 def value_test(leaf: Leaf, kind: str) -> Test:
-    """Whether one value, of this kind, is among the terms or in the (inclusive) range."""
+    """Return whether a value of this kind is among the terms or in the (inclusive) range."""
     if kind == NOTHING:
         return lambda value: False
     convert = CONVERTERS[kind]

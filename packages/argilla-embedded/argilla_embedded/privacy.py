@@ -25,7 +25,7 @@ from .gate import writes
 
 @dataclass(frozen=True)
 class Reader:
-    """Who asked."""
+    """The reader of an answer: the account that asks."""
 
     user_id: UUID
     is_owner: bool

@@ -68,6 +68,6 @@ class ImpatientProtocol(HttpToolsProtocol):
 
 
 def settings() -> dict[str, Any]:
-    """What uvicorn's configuration takes for it: no websockets, no name of the server, an end to idle connections."""
+    """Return the settings for uvicorn: no websockets, no name of the server, an end to idle connections."""
     return {"http": ImpatientProtocol, "ws": "none", "server_header": False, "timeout_keep_alive": 5,
             "limit_concurrency": MOST_CONNECTIONS, "forwarded_allow_ips": "127.0.0.1,::1"}  # fmt: skip

@@ -71,21 +71,21 @@ class Fuzzy:
 
 @dataclass(frozen=True)
 class Not:
-    """What does not match the part."""
+    """Matches what its part does not match."""
 
     part: Node
 
 
 @dataclass(frozen=True)
 class Both:
-    """What matches all parts."""
+    """Matches what all parts match."""
 
     parts: tuple[Node, ...]
 
 
 @dataclass(frozen=True)
 class Either:
-    """What matches at least one of the parts."""
+    """Matches what at least one part matches."""
 
     parts: tuple[Node, ...]
 
@@ -97,7 +97,7 @@ T = TypeVar("T")
 
 @dataclass
 class State:
-    """How far one group, or the whole query, has been read."""
+    """The progress in reading one group, or the whole query."""
 
     index: int
     end: int
@@ -131,7 +131,7 @@ def parse(query: str) -> Node | None:
         return Everything()
     tree = Parser(query).parse()
     if tree is not None and (levels := fold(tree, lambda leaf: 0, lambda node, below: 1 + max(below))) > MOST_LEVELS:
-        raise QueryTooLargeError(f"the text query nests operators {levels} deep; {MOST_LEVELS} is the most")
+        raise QueryTooLargeError(f"the text query nests operators {levels} deep; at most {MOST_LEVELS} are allowed")
     return tree
 
 
@@ -249,7 +249,7 @@ class Parser:
         if edits:
             self.fuzzy += 1
             if self.fuzzy > MOST_FUZZY:
-                raise QueryTooLargeError(f"the text query has more than {MOST_FUZZY} words with ~, which are the most")
+                raise QueryTooLargeError(f"the text query has more than {MOST_FUZZY} words with ~; use fewer")
             state.add(Fuzzy(self.counted([lower(text)])[0], edits))
         elif prefix and not fuzzy:
             state.add(Prefix(*self.counted([lower(text[:-1])])))
@@ -271,10 +271,10 @@ class Parser:
         return value if (value := int(written)) <= MOST_SLOP else 0
 
     def counted(self, found: list[str]) -> tuple[str, ...]:
-        """The same words, counted."""
+        """Return the words; refuse a query with too many."""
         self.words += len(found)
         if self.words > MOST_WORDS:
-            raise QueryTooLargeError(f"the text query has more than {MOST_WORDS} words, which are the most")
+            raise QueryTooLargeError(f"the text query has more than {MOST_WORDS} words; use fewer")
         return tuple(found)
 
 

@@ -1,4 +1,4 @@
-"""What one search reads of a dataset: only the tables and columns it asks for, each once, from Argilla's own tables.
+"""The reads of a search: only the tables and columns that it needs, each once, from Argilla's own tables.
 
 Names of fields, questions and properties are compared as values and never become part of SQL or of a JSON path.
 Records go by their id as 32 hexadecimal digits, as SQLite stores it: at tens of thousands of rows, making objects

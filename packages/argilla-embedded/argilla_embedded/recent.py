@@ -1,4 +1,4 @@
-"""What is remembered for a while of accounts and addresses, the same for all processes of the server.
+"""A short-term memory of accounts and addresses, shared by all processes of the server.
 
 In memory for one process; for several in a file that ends with the server. Accounts and addresses stand in it as
 digests under a key that only these processes have, so nothing of it can be read by anybody else, or later.

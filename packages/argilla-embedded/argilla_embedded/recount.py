@@ -1,4 +1,4 @@
-"""Whether a record has enough answers, counted after each: in two statements, and rightly however many answer at once.
+"""Recount of a record's answers after each one: in two statements, correct however many answer at once.
 
 Argilla reads the record, its dataset and all its answers into objects, in a serialisable transaction. Here the record
 is locked, its submitted answers are counted, and its status is written where it changed. Every answer is committed

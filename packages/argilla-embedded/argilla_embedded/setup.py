@@ -1,4 +1,4 @@
-"""What is asked of a server beside Argilla itself: three switches, and the plugins with what each of them is handed.
+"""A server's additions to Argilla: three switches, and the plugins with their Setup.
 
     def install(setup: Setup) -> None:
         setup.app.router.routes.insert(0, Route("/hello", hello))
@@ -31,7 +31,7 @@ Grouping = Callable[[Mapping[str, Any]], GroupName | None]
 
 @dataclass(frozen=True)
 class Switches:
-    """What Argilla itself does not do; all of it is off unless it is asked for."""
+    """Features that Argilla lacks; all are off by default."""
 
     hand_out: bool = False  #: no record goes to more annotators at once than it still wants answers (`handing`)
     private: bool = False  #: an annotator reads own answers and own progress, and nobody else's (`privacy`)
@@ -40,7 +40,7 @@ class Switches:
 
 @dataclass
 class Setup:
-    """What a plugin is handed, and what it may set."""
+    """The objects that a plugin receives, and those that it may set."""
 
     app: FastAPI  #: Argilla's application: its own routes, `/api/v1` mounted, its pages as the last route
     secret: str  #: what signs Argilla's sessions; derive keys of your own from it
@@ -67,7 +67,7 @@ def api_of(app: FastAPI) -> FastAPI:
 
 
 def pages_of(app: FastAPI) -> Path:
-    """Where this start's copy of Argilla's pages is."""
+    """Return the folder of this start's copy of Argilla's pages."""
     return next(Path(route.app.directory) for route in app.routes if getattr(route, "name", None) == "static")
 
 

@@ -1,4 +1,4 @@
-"""Who somebody is: passwords checked one after another and ever more slowly, and the sender of a large request."""
+"""Authentication: passwords checked one at a time and ever more slowly, and senders of large requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long a password's check waits after wrong ones.
+"""The wait before a password's check after wrong ones.
 
 Waiting, not locking: nobody can keep an account's owner out by guessing. Three wrong passwords are free; then each
 further one for an account from the same address waits twice as long, up to 8 seconds. Who guesses at many accounts
@@ -31,7 +31,7 @@ class Throttle:
     recent: Recent
 
     def seconds(self, account: str, address: str) -> float:
-        """How long the next check of this account's password waits."""
+        """Return the seconds that the next check of this account's password waits."""
         after = self.number(("pair", account, address)) - FREE
         found = [min(MOST_SECONDS, 2.0 ** min(after, 10)) if after >= 0 else 0.0]
         trusted = self.recent.number(("trusted", account, address), TRUST_SECONDS)

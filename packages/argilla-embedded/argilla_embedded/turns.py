@@ -1,4 +1,4 @@
-"""Whose turn it is to write: one request alone, or several answers together, over all processes of the server.
+"""Turns of writing: one request alone, or several answers together, over all processes of the server.
 
 Who writes alone waits for all others, and who comes meanwhile waits behind: first come, first served within a process,
 and between processes nobody is overtaken for long. Processes know of each other by two locked files; a lock ends with

@@ -104,14 +104,14 @@ class Workers:
             os._exit(status)
 
     def begin_again(self) -> None:
-        """Begin those anew that have ended."""
+        """Restart processes that have ended."""
         for process, status in ended():
             worker = self.pids.pop(process)
             how = f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"exit {os.WEXITSTATUS(status)}"
-            LOGGER.warning("process %d of the server has ended (%s) and is begun again", worker, how)
+            LOGGER.warning("process %d of the server ended (%s) and starts again", worker, how)
             self.failures = self.failures + 1 if worker in self.unready else 0
             if self.failures >= MOST_FAILURES:
-                raise StartError("a process of the server ends before it is ready; the log above says why")
+                raise StartError("a process of the server ended before it was ready; the log above has the reason")
             if self.failures:
                 time.sleep(AGAIN_SECONDS)
             self.unready.add(worker)

@@ -53,7 +53,7 @@ def test_argilla_is_as_it_is_without_hardening(served: Callable[..., Server]) ->
     large = httpx.post(f"{plain.url}/api/v1/me/responses/bulk", content=b" " * 2**20, trust_env=False)
     assert large.status_code in (401, 422)  # read to its end, and then refused, as this or that fastapi does
     refused = httpx.post(f"{hard.url}/api/v1/me/responses/bulk", content=b" " * 2**20, trust_env=False)
-    assert refused.json()["detail"] == "sign in before you send so much"
+    assert refused.json()["detail"] == "sign in to send a request of this size"
 
 
 def test_a_server_with_an_address_answers_under_no_other_name(served: Callable[..., Server]) -> None:

@@ -393,7 +393,7 @@ def test_the_plan_accepts_what_launching_accepts(variant: Make, site: MTurkSite)
     study = drawn(variant, transformations=["translation"], crowd={"share": 1.0})
     batches = len(next_batches(Evidence.open(study), "live", []))
     assert f"{batches} batches" in plan_text(Evidence.open(study), "mturk", "live")
-    with pytest.raises(StudyError, match="crowd.countries says nothing of 'en'"):
+    with pytest.raises(StudyError, match="crowd.countries has no countries for 'en'"):
         plan_text(Evidence.open(study), "prolific", "live")  # Prolific looks for readers of both
     assert launch(study, site).posted == batches
 

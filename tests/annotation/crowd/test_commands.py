@@ -204,9 +204,9 @@ def test_a_study_without_a_crowd_says_what_to_add(variant: Make, crowd: Crowd) -
 def test_all_that_a_crowd_needs_is_named_at_once(variant: Make, crowd: Crowd) -> None:
     """English is in none of PTEB's lists; a plan needs no server and no token, but one that is refused names them."""
     wanted = {
-        "mturk": ["has no `crowd`", "crowd.countries says nothing of 'en'"],
+        "mturk": ["has no `crowd`", "crowd.countries has no countries for 'en'"],
         "prolific": [
-            *("has no `crowd`", "crowd.countries says nothing of 'en'", "crowd.prolific_fee is missing"),
+            *("has no `crowd`", "crowd.countries has no countries for 'en'", "crowd.prolific_fee is missing"),
             *("crowd.address is missing", "PROLIFIC_TOKEN is not set"),
         ],
     }

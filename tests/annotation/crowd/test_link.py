@@ -254,7 +254,7 @@ def test_a_file_of_participants_that_is_none_is_one_line(tmp_path: Path, text: s
 @pytest.mark.parametrize(
     ("link", "says"),
     [
-        ({}, "participant is not said"),
+        ({}, "participant is missing"),
         ({"preset": "sona", "complete": "javascript:alert(1)"}, "complete"),
         ({"participant": "a b"}, "participant"),
         ({"preset": "mturk"}, "preset"),

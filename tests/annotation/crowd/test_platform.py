@@ -84,7 +84,7 @@ def test_a_rehearsal_takes_the_fee_of_the_studys_own_platform() -> None:
 
 
 def test_less_than_is_fair_needs_a_reason() -> None:
-    with pytest.raises(ValidationError, match="hourly 9.5 is below 24 dollars, which is the least that is fair"):
+    with pytest.raises(ValidationError, match="hourly 9.5 is below 24 dollars, the lowest fair wage"):
         PaySpec(hourly=9.5)
     assert PaySpec(hourly=9.5, below_fair="students of a seminar, for credit").hourly == 9.5
 
@@ -93,7 +93,7 @@ def test_countries_are_checked_and_known_for_the_languages_of_pteb() -> None:
     crowd = CrowdSpec(countries={"eng": ("US", "GB")})
     assert crowd.countries_of("en") == ("US", "GB")
     assert crowd.countries_of("tr") == ("TR",)  # PTEB, appendix B
-    with pytest.raises(StudyError, match=r"crowd.countries says nothing of 'da'"):
+    with pytest.raises(StudyError, match=r"crowd.countries has no countries for 'da'"):
         crowd.countries_of("da")
     with pytest.raises(ValidationError, match=r"no country has the code 'UK'.*the United Kingdom is GB"):
         CrowdSpec(countries={"en": ("UK",)})

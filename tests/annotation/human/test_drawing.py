@@ -228,7 +228,7 @@ BAD: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
         {},
         "gold scores go from 0 to 5, but people answer from 1 to 4",
     ),
-    ("a scale of no points", {"data": "summaries", "scale": [1, 12]}, {}, "11 points at most"),
+    ("a scale of no points", {"data": "summaries", "scale": [1, 12]}, {}, "at most 11 points"),
     ("a key of another type", {"data": "alike", "labels": {"1": "one"}}, {}, "labels has no effect on sts, only on"),
     ("candidates of texts", {"data": "classes", "candidates": 7}, {}, "candidates has no effect on classification"),
     ("nothing to balance", {"data": "alike", "balance": "label"}, {}, "sts has no labels to balance"),
@@ -245,7 +245,7 @@ BAD: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
         "ranked and many",
         {"data": "search", "relevance": "ranked", "candidates": 12},
         {},
-        "an order is of 10 candidates at most",
+        "ranked allows at most 10 candidates",
     ),
 ]
 

@@ -207,7 +207,7 @@ def test_the_sample_studys_model_is_a_recording_of_its_rule(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("more", "why"),
     [
-        ({"questions": ["groupes"]}, "judges: 'one' does 'groupes'; did you mean 'groups'"),
+        ({"questions": ["groupes"]}, "judges: 'one': no task 'groupes'; did you mean 'groups'"),
         ({"questions": ["groups", "groups"]}, r"judges\.0\.questions: question 'groups' appears twice"),
         ({"prompt": "rubric"}, r"judges\.0: unknown key 'prompt'"),
     ],
@@ -221,7 +221,7 @@ def test_a_model_that_answers_is_not_called_as_one_that_embeds(tmp_path: Path) -
     """Tables have both, by their names."""
     file = asked_study(tmp_path, model("http://127.0.0.1:9/v1")).file
     file.write_text(f"{file.read_text()}\nevaluation: {{models: [{{name: one}}]}}\n")
-    with pytest.raises(StudyError, match=r"judges: 'one' is the name of an embedding model too; give one of"):
+    with pytest.raises(StudyError, match=r"judges: 'one' is also the name of an embedding model; rename one of"):
         load_study(file)
 
 

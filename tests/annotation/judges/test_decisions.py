@@ -215,12 +215,12 @@ def _with_more(verdict: Verdict) -> Verdict:
 
 
 def test_rules_that_no_judge_can_meet_are_refused_in_a_line() -> None:
-    with pytest.raises(ValidationError, match=f"need at least {FEWEST_RATED} rated pairs beside them; write min_pairs"):
+    with pytest.raises(ValidationError, match=f"on at least {FEWEST_RATED} rated pairs; set min_pairs"):
         AcceptanceSpec.model_validate({"judges": "decide", "min_pairs": FEWEST_RATED - 1})
     engine = EngineSpec(kind="recorded", model="m", path="j.jsonl", settings={"saw_ratings": True})
     shown = JudgeSpec(name="j", engine=engine)
     plain = SampleSpec(), RatersSpec()
-    with pytest.raises(ValueError, match="acceptance.judges decide, and the study names no judges"):
+    with pytest.raises(ValueError, match="acceptance.judges: decide needs judges"):
         refuse_unfit_judges((), "all", *plain, RULE)
-    with pytest.raises(ValueError, match="'j' saw people's ratings; take it out"):
+    with pytest.raises(ValueError, match="'j', which saw people's ratings; take it out"):
         refuse_unfit_judges((shown,), "all", *plain, RULE)

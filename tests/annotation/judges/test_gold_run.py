@@ -25,7 +25,7 @@ def test_gold_scores_of_another_scale_are_refused_or_mapped(variant: Callable[..
         pairs_of(variant(datasets=[file]))
     pairs = pairs_of(variant(datasets=[{**file, "gold_scale": [1, 7]}]))
     assert [(pair.gold, pair.gold_lowest, pair.gold_highest) for pair in pairs] == [(1, 1, 7), (7, 1, 7)]
-    with pytest.raises(StudyError, match="gold_scale: has the lowest score first"):
+    with pytest.raises(StudyError, match="gold_scale: must be the lowest score"):
         variant(datasets=[{**file, "gold_scale": [5, 1]}])
 
 

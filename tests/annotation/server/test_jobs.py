@@ -117,7 +117,7 @@ def test_a_webhook_that_failed_when_the_server_was_killed_is_sent_at_the_next_st
     site.raters[0].rate(campaign, "p1", 4)
     with refusing(site.home, "UPDATE"):  # a recount whose end is not noted is run again, too, beside the webhook
         site.owner("PATCH", f"datasets/{campaign.dataset}", ONE_IS_ENOUGH)
-        assert eventually(lambda: "finished, which jobs.db does not take" in logged(site.home))
+        assert eventually(lambda: "finished, but jobs.db cannot be written" in logged(site.home))
     assert site.statuses(campaign)["p1"] == "completed"
     hook = {"url": listener.url, "events": ["response.created"], "description": "test"}
     site.owner("POST", "webhooks", hook)

@@ -332,7 +332,7 @@ def test_a_criterion_of_another_rubric_is_neither_named_nor_classified_for_its_a
     ("answers", "says"),
     [
         ({"comittee": "none"}, "ethics: unknown key 'comittee'; did you mean 'committee'"),
-        ({"experts": "some"}, "ethics: experts: begin with `yes`, `no` or `n/a`, then say what belongs to it"),
+        ({"experts": "some"}, "ethics: experts: begin with `yes`, `no` or `n/a`, then add the details"),
         ({"committee": " "}, "ethics.committee: is empty; give it a value, or leave the key out"),
     ],
 )

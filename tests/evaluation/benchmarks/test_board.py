@@ -110,7 +110,7 @@ def test_a_study_becomes_a_board_and_what_cannot_be_is_one_line(tmp_path: Path) 
     assert "No intervals: they need at least 5 tasks, not 3." in out and "1 (3)" in out
     for more, said in (
         (("--languages", "dan"), "--languages does not apply to a study"),
-        (("--seed", "-1"), "is not a whole number from 0"),
+        (("--seed", "-1"), "is not a whole number of at least 0"),
     ):
         status, _, err = run(tmp_path, study.file, *words, *more)
         assert status == 2 and err.startswith("error: ") and said in err

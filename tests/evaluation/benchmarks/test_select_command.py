@@ -66,7 +66,7 @@ def test_a_table_becomes_a_benchmark_a_study_and_an_answer(tmp_path: Path, long:
     ("words", "said"),
     [
         (("--budget", "2"), "cheapest selection"),
-        (("--seed", "-1"), "is not a whole number from 0"),
+        (("--seed", "-1"), "is not a whole number of at least 0"),
         (("--budget", "3", "hours"), "give a number and one of tasks, texts, characters, minutes"),
         (("--budget", "5", "minutes"), "list them in a table with the columns task, seconds"),
         (("--languages", "dan"), "no task is in 'dan'"),

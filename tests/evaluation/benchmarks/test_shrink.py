@@ -193,7 +193,7 @@ def test_ranks_that_hold_and_ranks_that_turn(study: Study) -> None:
             "--documents 3: 'sets' has 80 documents and",
         ),
         (("--task", "sets", "--documents", "80"), "choose a number below that of documents"),
-        (("--task", "sets", "--seed", "-1"), "is not a whole number from 0"),
+        (("--task", "sets", "--seed", "-1"), "is not a whole number of at least 0"),
         (("--task", "search", "--pool", "m9"), "no model 'm9'"),
         (
             ("--task", "search", "--documents", "9"),

@@ -135,7 +135,7 @@ def test_what_does_not_go_together_is_said(tmp_path: Path) -> None:
         (("--scores", scores, "--models", "all-MiniLM", *out), "no model 'all-MiniLM' has scores; did you mean"),
         (("--scores", tmp_path / "none.csv", *out), f"no file {tmp_path / 'none.csv'}"),
         (("--scores", scores, "--agreement", tmp_path / "none.json", *out), f"no file {tmp_path / 'none.json'}"),
-        (("--scores", scores, "--out", agreement), "a file is there; name a folder"),
+        (("--scores", scores, "--out", agreement), "this is a file; name a folder"),
         (("--study", "studies/human.yaml", "--agreement", agreement), "belong to --scores"),
     ]
     agreement_of_nothing = tmp_path / "bad.json"

@@ -224,7 +224,7 @@ def test_the_command_writes_one_page_and_all_files(tmp_path: Path, capsys: pytes
         assert csv_bytes(again[name].frame) == (tmp_path / "out" / "tables" / f"{name}.csv").read_bytes()
     for options, says in (
         (["--items", "x"], "--items belongs to --scores"),
-        (["--seed", "-1"], "'-1' is not a whole number from 0"),
+        (["--seed", "-1"], "'-1' is not a whole number of at least 0"),
     ):
         with pytest.raises(StudyError, match=says):
             report(["--study", "studies/demo.yaml", *options])

@@ -145,9 +145,9 @@ def test_parameters_are_a_lexical_models_identity(tmp_path: Path) -> None:
     [
         (
             {"kind": "lexical", "path": "here"},
-            "a model of kind lexical has no 'path'; it has: instruction_template, settings",
+            "a model of kind lexical takes no 'path'; it takes: instruction_template, settings",
         ),
-        ({"kind": "lexical", "ngrams": [5, 3]}, r"ngrams: \[5, 3\] is not shortest and longest"),
+        ({"kind": "lexical", "ngrams": [5, 3]}, r"ngrams: \[5, 3\] must be the shortest and the longest n-gram"),
         ({"kind": "lexical", "ngrams": [0, 3]}, r"ngrams: \[0, 3\]"),
         ({"kind": "lexical", "dimensions": 1}, "dimensions"),
         ({"kind": "word_vectors", "path": "here"}, "settings.vectors: Field required"),

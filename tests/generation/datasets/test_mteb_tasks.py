@@ -237,7 +237,7 @@ def test_old_candidates_are_judged_and_ranked() -> None:
         ("type", "InstructIR has mteb's type InstructionRetrieval, which Plumbline cannot transform and score"),
         ("wrong task", "STSBenchmark has mteb's type STS, so its `task` is 'sts', not 'clustering'"),
         ("collection", "CQADupstackRetrieval is a collection of tasks; name them one by one: CQADupstackAndroid"),
-        ("pair of languages", "language 'en-de' is a pair, and classification has single texts"),
+        ("pair of languages", "language 'en-de' is a pair, but classification has single texts"),
         ("subset", "STS17 has no subset 'en-dee'; did you mean 'en-de'?"),
         ("subset of the data", "the data have no subset 'en-tr'; list existing ones in `subsets`"),
         ("split", "subset 'default' of the data has no split 'dev'; known are: test, train"),

@@ -88,7 +88,7 @@ FAULTS: tuple[tuple[list[Answer], str, str], ...] = (
     ([refuses(429, "slow down", **SOON), Answer(b"", cut=True)], "ok", ""),
     ([replace(GOOD, half=True), refuses(500, "oops", **SOON)], "ok", ""),
     ([says('{"prompts": ["one"', finish_reason="length"), says("Certainly! Here they are")], "ok", ""),
-    ([says(None), says("\ud83d")], "failed", "an answer with half a character (a lone surrogate) in it"),
+    ([says(None), says("\ud83d")], "failed", "the answer holds half a character (a lone surrogate)"),
     ([refuses(503, "loading", retry_after_ms="10")] * 3, "unanswered", "status 503, asked 3 times: loading"),
     ([says('{"prompts": [' + '"x", ' * 999 + '"x"]}')] * 3, "failed", "1000 wordings instead of 5"),
 )
@@ -241,8 +241,8 @@ def test_what_is_no_reply_is_told_from_one(answer: str, why: str) -> None:
     [
         ({"subject": {"descriptions": {}}}, "data set 'sample_retrieval' has no description"),
         ({"subject": {"descriptions": {"sample_intens": "x"}}}, "did you mean 'sample_intents'?"),
-        ({"subject": {"contexts": [], "prompts": ""}}, "contexts: nothing gives wordings"),
-        ({"seeds": [1]}, "seeds: with subject instructions nothing is transformed"),
+        ({"subject": {"contexts": [], "prompts": ""}}, "contexts: no source of wordings"),
+        ({"seeds": [1]}, "seeds: does not apply to subject instructions"),
         ({"subject": {"per_call": 0}}, "subject.per_call"),
     ],
 )
@@ -268,7 +268,7 @@ def test_other_commands_say_which_is_meant(tmp_path: Path) -> None:
     with pytest.raises(StudyError, match="sample.pairs is 9, and people label every wording: from_task_type has 10"):
         draw_sample(made(tmp_path, sample={"pairs": 9}))
     models = [{"name": "x", "kind": "lexical", "instruction_template": "Instruct: "}]
-    with pytest.raises(StudyError, match=r"does not say where the instruction stands; write \{instruction\}"):
+    with pytest.raises(StudyError, match=r"must contain \{instruction\}"):
         made(tmp_path, evaluation={"models": models})
 
 

@@ -92,7 +92,7 @@ def test_of_a_mix_of_all_faults_no_text_is_lost_or_doubled(tmp_path: Path) -> No
     assert {name for drawn in faults.values() for name in drawn} == set(PASSING)
 
 
-NOT_A_CHAT_SERVERS = "an answer that is not one of a chat server; is generator.base_url right (ends in /v1)?"
+NOT_A_CHAT_SERVERS = "the answer is not a chat server's; is generator.base_url right (ends in /v1)?"
 
 
 @pytest.mark.usefixtures("_no_backoff")
@@ -108,21 +108,21 @@ NOT_A_CHAT_SERVERS = "an answer that is not one of a chat server; is generator.b
         (refuses(451, "not here"), 1, "failed", "status 451: not here"),
         (refuses(429, "slow down", **SOON), 3, "unanswered", "status 429, asked 3 times: slow down"),
         (Reply(b"<b>oops</b>", 502), 3, "unanswered", "status 502, asked 3 times: <b>oops</b>"),
-        (HALF_JSON, 3, "unanswered", "an answer that breaks off before its end, asked 3 times"),
-        (Reply(b'{"choices": "\xff"}'), 3, "unanswered", "an answer that breaks off before its end, asked 3 times"),
+        (HALF_JSON, 3, "unanswered", "the answer breaks off before its end, asked 3 times"),
+        (Reply(b'{"choices": "\xff"}'), 3, "unanswered", "the answer breaks off before its end, asked 3 times"),
         (Reply(b"", cut=True, seconds=0.05), 3, "unanswered", "the connection was cut, asked 3 times"),
         (Reply(b"<html>hello</html>", content_type="text/html"), 1, "unanswered", NOT_A_CHAT_SERVERS),
         (answers([1]), 1, "unanswered", NOT_A_CHAT_SERVERS + " [1]"),
         (answers({"object": "list"}), 1, "unanswered", NOT_A_CHAT_SERVERS + ' {"object": "list"}'),
         (refuses(200, "overloaded"), 1, "unanswered", NOT_A_CHAT_SERVERS + " overloaded"),
         (Reply(b'{"a":' * 100_000), 1, "unanswered", NOT_A_CHAT_SERVERS),
-        (says(["parts"]), 1, "failed", "an answer whose content is not text"),
-        (says("\ud83d"), 1, "failed", "an answer with half a character (a lone surrogate) in it"),
+        (says(["parts"]), 1, "failed", "the answer's content is not text"),
+        (says("\ud83d"), 1, "failed", "the answer holds half a character (a lone surrogate)"),
         (says("half", finish_reason="content_filter"), 1, "failed", "the server's content filter stopped the answer"),
-        (answers({"choices": []}), 1, "failed", "an answer without choices"),
-        (answers({"choices": None}), 1, "failed", "an answer without choices"),
-        (answers({"choices": "several"}), 1, "failed", "an answer whose choice has no message"),
-        (answers({"choices": [{"index": 0}]}), 1, "failed", "an answer whose choice has no message"),
+        (answers({"choices": []}), 1, "failed", "the answer has no choices"),
+        (answers({"choices": None}), 1, "failed", "the answer has no choices"),
+        (answers({"choices": "several"}), 1, "failed", "the answer's choice has no message"),
+        (answers({"choices": [{"index": 0}]}), 1, "failed", "the answer's choice has no message"),
         (says(None), 1, "failed", "empty after 1 attempt"),
         (says("half a", finish_reason="length"), 1, "failed", "cut off by max_tokens (1024) after 1 attempt"),
     ],
@@ -154,7 +154,7 @@ def test_an_answer_that_does_not_end_is_not_read_to_its_end(tmp_path: Path, monk
     with ChatStub(for_bread(says("x" * 2**21))) as stub:
         study = small_study(tmp_path, generator=server(stub.url))
         generate(study)
-    assert rows(study)["bread"].reason == "an answer larger than 1 MB"
+    assert rows(study)["bread"].reason == "the answer is larger than 1 MB"
 
 
 def test_unanswered_texts_are_asked_for_again_and_failed_ones_only_where_it_is_said(tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ def test_unanswered_texts_are_asked_for_again_and_failed_ones_only_where_it_is_s
         ),
         (
             refuses(307, location="https://elsewhere.org/v1?key=1"),
-            " redirects to 'https://elsewhere.org/v1', which is not followed; correct generator.base_url",
+            " redirects to 'https://elsewhere.org/v1'; Plumbline follows no redirect: correct generator.base_url",
         ),
         (
             Reply(b"", cut=True),
@@ -249,7 +249,7 @@ def test_ten_pages_of_another_server_and_no_good_answer_end_the_run(tmp_path: Pa
     texts = tuple(f"text number {number}" for number in range(60))
     with ChatStub(lambda asked: PAGE) as stub:
         study = small_study(tmp_path, texts, generator=server(stub.url, concurrency=4))
-        with pytest.raises(ServiceError, match=r"not one of a chat server; is generator\.base_url right"):
+        with pytest.raises(ServiceError, match=r"not a chat server's; is generator\.base_url right"):
             generate(study)
     assert 10 <= len(stub.asked) <= 10 + 4
 

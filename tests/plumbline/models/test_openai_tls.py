@@ -76,7 +76,7 @@ def test_a_proxy_that_opens_no_tunnel_ends_the_run_with_what_it_says(
 ) -> None:
     with ChatStub(upper, tls) as stub, tunnel("403 Forbidden") as (address, _, passed):
         monkeypatch.setenv("https_proxy", address.replace("//", "//me:s3cret@"))
-        with pytest.raises(ServiceError, match=r"the proxy says 403 Forbidden") as error:
+        with pytest.raises(ServiceError, match=r"the proxy answers 403 Forbidden") as error:
             generate(small_study(tmp_path, WORDS, generator=openai(stub.url)))
         assert "s3cret" not in str(error.value)
         assert stub.asked == passed == []

@@ -215,7 +215,7 @@ def test_a_study_runs_through_and_vllm_keeps_to_its_log(runs: Runs, place: Path)
     for name in TRANSFORMATIONS:
         first, *others = outputs(place / "whole", name)
         assert (first.text, first.status) == (TOO_LONG.strip(), "failed")
-        assert re.fullmatch(r"longer than the context: \d{4} tokens with its prompt, of at most 1024", first.reason)
+        assert re.fullmatch(r"too long for the context: \d{4} tokens with its prompt, at most 1024", first.reason)
         good = [row for row in others if row.status == "ok"]
         assert len(good) > 0.8 * len(others)
         # The model hears what it is asked: else there would be one output. How many differ hangs on the machine.

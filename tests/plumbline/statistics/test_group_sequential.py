@@ -273,7 +273,7 @@ def test_a_block_counts_once_all_its_pairs_are_rated_on_every_question(rated: in
         ({"threshold": 5.0}, "threshold 5 is not within the scale"),
         ({"scale": (1, 4)}, "a value lies beyond the scale"),
         ({"order": "turn"}, "turn"),
-        ({"order": "question"}, "one column cannot be two"),
+        ({"order": "question"}, "must name different columns"),
     ],
     ids=str,
 )
@@ -287,7 +287,7 @@ def test_looks_that_cannot_be_are_refused_in_a_line(changes: dict[str, object], 
 
 
 def test_two_pairs_cannot_have_one_place() -> None:
-    with pytest.raises(ValueError, match="each pair needs one place"):
+    with pytest.raises(ValueError, match="each pair must have exactly one place"):
         looks(campaign(HIGH, HIGH).assign(order=1), BLOCKS)
 
 
@@ -352,7 +352,7 @@ def test_without_early_stops_the_last_look_goes_by_the_mean_where_the_rule_does(
 def test_a_question_without_any_criterion_or_rating_is_no_reason_to_accept() -> None:
     blocks = Blocks(LOOKS, 3.0, (1, 5), criteria={"odd": LABELS})
     assert looks(campaign(HIGH, HIGH), blocks).decision == "undecided"
-    with pytest.raises(ValueError, match="no criterion is about 'fluency'"):
+    with pytest.raises(ValueError, match="no criterion for 'fluency'"):
         looks(campaign(HIGH, HIGH), Blocks(LOOKS, criteria={"quality": THREE}))
     with pytest.raises(ValueError, match="threshold 2 is not within the scale, 0 to 1"):
         Criterion(2.0, (0, 1))
@@ -403,5 +403,5 @@ def test_a_decision_stays_with_its_ratings_and_falls_without() -> None:
 
 def test_looks_taken_at_another_question_are_refused() -> None:
     taken = looks(campaign(NEAR[:20], HIGH[:20]), BLOCKS).frame()
-    with pytest.raises(ValueError, match="the looks taken lack fluency"):
+    with pytest.raises(ValueError, match="the looks taken do not include fluency"):
         looks(campaign(NEAR, NEAR), BLOCKS, taken=taken[taken["question"] == "quality"])

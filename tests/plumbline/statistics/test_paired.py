@@ -99,7 +99,7 @@ def test_too_many_constant_resamples_give_no_interval() -> None:
 
 
 def test_lengths_must_agree() -> None:
-    with pytest.raises(ValueError, match="one length"):
+    with pytest.raises(ValueError, match="equal length"):
         spearman_interval([1, 2, 3], [1, 2], rng=np.random.default_rng(0))
 
 

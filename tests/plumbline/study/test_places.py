@@ -23,9 +23,9 @@ from tests.evaluation.conftest import write_study
 def test_a_name_that_no_model_has_is_one_line_before_anything_is_loaded(tmp_path: Path, name: str) -> None:
     study = write_study(tmp_path)
     named = study.evaluation.model_copy(update={"models": (ModelSpec.model_construct(name=name),)})
-    with pytest.raises(StudyError, match="no model on the hub has such a name; write OWNER/NAME, or give it a `path`"):
+    with pytest.raises(StudyError, match="is not a valid name on the hub; write OWNER/NAME, or give it a `path`"):
         ModelHost.of(study.model_copy(update={"evaluation": named})).chosen()
-    with pytest.raises(StudyError, match="no model on the hub has such a name"):
+    with pytest.raises(StudyError, match="is not a valid name on the hub"):
         ModelSpec.model_construct(name=name).location(tmp_path)
 
 
@@ -46,7 +46,7 @@ def test_the_whole_file_system_and_folders_without_end_are_not_hashed(
 ) -> None:
     (tmp_path / "link").symlink_to("/")
     for path in (Path("/"), tmp_path / "link"):
-        with pytest.raises(DataError, match="is the whole file system; correct the path"):
+        with pytest.raises(DataError, match="is the root of the file system; correct the path"):
             file_hash(path)
     monkeypatch.setattr(Path, "rglob", lambda *_: itertools.repeat(tmp_path))
     with pytest.raises(DataError, match="holds more than 20,000 files"):
@@ -55,7 +55,7 @@ def test_the_whole_file_system_and_folders_without_end_are_not_hashed(
 
 @pytest.mark.parametrize("named", ["s3://", "s3:///", "gs://", "sftp:///"])
 def test_an_address_without_a_bucket_is_one_line(named: str) -> None:
-    with pytest.raises(StudyError, match="names no bucket or host; write it, as in .*://bucket/folder"):
+    with pytest.raises(StudyError, match="has no bucket or host; write .*://bucket/folder"):
         exports_folder(named)
 
 
@@ -74,5 +74,5 @@ def test_two_columns_of_one_name_are_one_line(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"text": "a", "text": "b"}\n')
     with pytest.raises(DataError, match="appears twice"):
         read_frame(tmp_path / "a.jsonl")
-    with pytest.raises(DataError, match="has two columns of one name"):
+    with pytest.raises(DataError, match="has two columns with the same name"):
         read_table(twice(tmp_path / "b.parquet"), Score, "evaluation.run")

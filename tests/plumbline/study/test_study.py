@@ -42,11 +42,11 @@ RECORDED = study_data()["generator"]
         ({"raters": {"simulated": [{"name": "a"}, {"name": "a"}]}}, "simulated rater 'a' appears twice"),
         ({"languages": ["enlish"]}, "languages.0: language 'enlish' is not known"),
         ({"languages": ["de", "deu"]}, "language 'de' appears twice"),
-        ({"transformations": ["translation"], "languages": ["sw"]}, "'translation' has none of sw as a target"),
-        ({"transformations": ["paraphrasing"], "languages": ["de"]}, "no transformation of the study puts texts"),
+        ({"transformations": ["translation"], "languages": ["sw"]}, "'translation' has no target among sw"),
+        ({"transformations": ["paraphrasing"], "languages": ["de"]}, "no transformation of the study translates"),
         (
             {"generator": {**RECORDED, "settings": {"languages": "recorded"}}, "languages": ["de"]},
-            "leave one of both out",
+            "leave one of the two out",
         ),
     ],
 )
@@ -65,7 +65,7 @@ def test_what_is_wrong_is_said_in_one_line(tmp_path: Path, changes: dict[str, An
     [
         (b"name: a\nname: b\n", "key 'name' appears twice"),
         (b"a: [1\n", "not valid YAML"),
-        (b"name: " + b"9" * 5000, "not valid YAML: a number with too many digits"),
+        (b"name: " + b"9" * 5000, "not valid YAML: a number has too many digits"),
         (b"- a\n", "a study is a mapping"),
         (b"name: \xff\n", "not UTF-8 .byte 0xff in line 1."),
         (b"", "a study is a mapping"),

@@ -165,9 +165,9 @@ def test_a_data_set_is_recorded_as_before_its_two_kinds_were_one() -> None:
     [
         ({"task": None}, "task: Field required"),
         ({"path": None}, "path: Field required"),
-        ({"revision": "0" * 40}, "revision: only a task of mteb"),
-        ({"subsets": ["en-de"]}, "subsets: only a task of mteb"),
-        ({"split": "validation"}, "split: of a file `test` or `all` is scored, not 'validation'"),
+        ({"revision": "0" * 40}, "revision: applies to a task of mteb"),
+        ({"subsets": ["en-de"]}, "subsets: applies to a task of mteb"),
+        ({"split": "validation"}, "split: must be `test` or `all` for a file, not 'validation'"),
         ({"language": "en-de", "task": "classification"}, "language 'en-de' is a pair"),
         ({"splits": "all"}, "unknown key 'splits'; did you mean 'split'"),
     ],
@@ -183,7 +183,7 @@ def test_what_a_file_lacks_or_cannot_have_is_said(beside: Path, changes: dict[st
 
 
 def test_human_beside_a_subject_is_refused() -> None:
-    with pytest.raises(StudyError, match="subject: with `human` people do tasks"):
+    with pytest.raises(StudyError, match="subject: `human` takes its place"):
         modern({"human": {"tasks": []}, "subject": {"kind": "items"}})
 
 
@@ -206,7 +206,7 @@ def test_human_beside_a_subject_is_refused() -> None:
         ),
         (
             {"judges": [{"name": "j", "engine": {"kind": "vllm", "model": "m"}, "retry": {"flags": ["empty"]}}]},
-            "judges.0.retry: flags: is about a generator's outputs; take it out",
+            "judges.0.retry: flags: applies to a generator's outputs alone; take it out",
         ),
         ({"crowd": "crowd.yaml"}, "crowd: no file "),
     ],

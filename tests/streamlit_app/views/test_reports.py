@@ -76,7 +76,7 @@ def test_sections_that_have_data_are_there(page: Open, filled: tuple[Path, Path]
     assert_calm(shown)
     assert [heading.value for heading in shown.header] == [
         "Board",
-        "How few tasks would do",
+        "Smallest sufficient number of tasks",
         "When models should not answer",
         "Task quality",
     ]

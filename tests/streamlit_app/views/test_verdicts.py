@@ -59,13 +59,13 @@ def test_judges_stand_after_people_with_what_is_made_up_and_down_to_the_pair(pag
 
     (row,) = table_with(shown, "Adjudicator", "Decided").to_dict("records")
     assert (row["Decided"], row["Judges' score in sight"], row["Rated it too"]) == ("4", 2, "no")
-    assert "no rating, and nothing counts it" in captions(shown)
+    assert "they are not ratings and enter no result" in captions(shown)
     judgements = table_with(shown, "Judge", "Score")  # in the dialog of the pair
     judged = read_judgements(study).query("pair_id == @pair_id")
     assert (
         sorted(judgements["Score"].dropna()) == sorted(judged["score"].dropna()) and len(judgements) == len(judged) == 4
     )
-    assert "which decides nothing" in captions(shown)
+    assert "they decide nothing" in captions(shown)
 
     # The ratings to read are those far from a judge, the farthest first.
     scores = read_judgements(study).set_index(["pair_id", "question", "judge"])["score"].unstack("judge")

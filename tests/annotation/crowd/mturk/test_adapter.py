@@ -420,7 +420,7 @@ def test_not_enough_money(variant: Variant) -> None:
 
 def test_what_cannot_be_offered_is_refused_before_any_call(variant: Variant, site: MTurkSite) -> None:
     platform = mturk(variant(name="turks", crowd={}), site)
-    with pytest.raises(RefusedError, match="crowd.countries says nothing of 'en'"):
+    with pytest.raises(RefusedError, match="crowd.countries has no countries for 'en'"):
         platform.post(make_offer(), "t")
     many = make_offer([(random.Random(5).randbytes(40_000).hex(), "y")])
     with pytest.raises(RefusedError, match="MTurk takes 65,535; set sample.batch below"):
