@@ -88,7 +88,7 @@ def backup(home: Home, folder: Path | None = None, reason: Reason = "manual") ->
             with changing(home):
                 for name, path in BESIDE.items():
                     if (home.path / path).exists() and name.endswith(".db"):
-                        database.copy_sqlite(home.path / path, work / name)
+                        database.copy_sqlite(home.path / path, work / name, tables=())
                     elif (home.path / path).exists():
                         shutil.copyfile(home.path / path, work / name)
             files = {file.name: digest(file) for file in sorted(work.iterdir())}

@@ -151,8 +151,8 @@ COPY = re.compile(rb"COPY public\.(\w+) \(.*\) FROM stdin;$")
 POSTGRES_LOCK = 8100978942395836782
 
 
-def copy_sqlite(source: Path, target: Path) -> dict[str, int]:
-    """Copy a database that may be in use, in one transaction, and check the copy; return its rows by table."""
+def copy_sqlite(source: Path, target: Path, tables: Sequence[str] = TABLES) -> dict[str, int]:
+    """Copy a database that may be in use, in one transaction, and check the copy; return its rows in these tables."""
     target.touch(mode=PRIVATE_FILE)
     try:
         with (
@@ -165,7 +165,7 @@ def copy_sqlite(source: Path, target: Path) -> dict[str, int]:
         if is_full(error):  # the source is only read
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(target)) from error
         raise DataError(f"{source}: cannot be copied ({error}); restore a backup or move it away") from error
-    return check_sqlite(target)
+    return check_sqlite(target, tables=tables)
 
 
 def reading(file: Path) -> sqlite3.Connection:
@@ -173,12 +173,14 @@ def reading(file: Path) -> sqlite3.Connection:
     return sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_SECONDS)
 
 
-def check_sqlite(file: Path, expected: dict[str, int] | None = None) -> dict[str, int]:
+def check_sqlite(
+    file: Path, expected: dict[str, int] | None = None, tables: Sequence[str] = TABLES
+) -> dict[str, int]:
     """Return a database's rows by table. Raises DataError if it is damaged, or if the rows are not as expected."""
     try:
         with contextlib.closing(reading(file)) as database:
             (verdict,) = database.execute("PRAGMA integrity_check(1)").fetchone()
-            counts = {table: database.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in TABLES}  # noqa: S608  # our own names
+            counts = {table: database.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables}  # noqa: S608  # our own names
     except sqlite3.Error as error:
         raise DataError(f"{file.name}: not an intact Argilla database ({error})") from error
     if verdict != "ok":

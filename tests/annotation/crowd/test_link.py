@@ -28,6 +28,7 @@ from annotation.crowd.link import LinkPlatform, read_participants
 from annotation.crowd.prolific.workspaces import ArgillaRooms
 from annotation.names import worker_pseudonym
 from annotation.offering import LEDGER
+from annotation.server.backup import backup, restore
 from plumbline.errors import DataError
 from plumbline.study import Study
 from plumbline.study.crowd import CrowdSpec, LinkSpec
@@ -216,6 +217,16 @@ def test_a_kill_between_payment_and_list_puts_nobody_on_two(site: Site) -> None:
     assert [len(rows) for rows in site.lists()] in ([1], [])
     site.step(approve)
     assert [[row["participant"] for row in rows] for rows in site.lists()] == [["ada1"]]
+
+
+def test_a_backup_holds_who_entered(site: Site, home: server.Home, tmp_path: Path) -> None:
+    site.begin(**ids("ada1"))
+    packed, _ = backup(home, tmp_path)
+    other = server.Home(tmp_path / "other")
+    restore(other, packed)
+    books = [of.path / "crowd" / "entries.db" for of in (home, other)]
+    entries = [sqlite3.connect(book).execute("SELECT * FROM entries").fetchall() for book in books]
+    assert len(entries[0]) == 1 and entries[0] == entries[1]
 
 
 def test_who_gives_up_is_returned_and_their_place_is_free(site: Site, home: server.Home) -> None:
