@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Sequence
 
@@ -418,12 +419,17 @@ def _intervals(rule: AcceptanceSpec, shown: str, item: str) -> str:
 
 
 def _looks(material: CampaignMaterial) -> str:
-    """Return the number of times that verdicts were reached, each on other ratings or by other rules."""
+    """Return the number of times that verdicts were reached, and whether ratings or rules changed in between."""
     if len(material.looks) < 2:
         return ""
+    bases = [(look.ratings_sha256, look.rule_id, look.pairs_sha256, look.rubric_hash) for look in material.looks]
+    changes = sum(before != after for before, after in itertools.pairwise(bases))
+    times = f"Verdicts were reached {len(material.looks)} times"
+    if not changes:
+        return f"{times}, on the same ratings by the same rules; decisions about raters or pairs came between."
     first, last = material.looks[0], material.looks[-1]
     text = (
-        f"Verdicts were reached {len(material.looks)} times, on different ratings or by different rules: first on"
+        f"{times}, on different ratings or by different rules: first on"
         f" {many(first.n_ratings, 'rating')} ({first.at:%Y-%m-%d}), last on {last.n_ratings:,} ({last.at:%Y-%m-%d})."
     )
     several = material.study.acceptance.stop != "fixed"

@@ -173,9 +173,7 @@ def reading(file: Path) -> sqlite3.Connection:
     return sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_SECONDS)
 
 
-def check_sqlite(
-    file: Path, expected: dict[str, int] | None = None, tables: Sequence[str] = TABLES
-) -> dict[str, int]:
+def check_sqlite(file: Path, expected: dict[str, int] | None = None, tables: Sequence[str] = TABLES) -> dict[str, int]:
     """Return a database's rows by table. Raises DataError if it is damaged, or if the rows are not as expected."""
     try:
         with contextlib.closing(reading(file)) as database:

@@ -272,11 +272,15 @@ def stages_of(
     DataError for damaged files.
     """
     study, noted = records.study, _StageHistory(records.study, manifest)
+    published = _published(noted, records.collected.ratings)
+    collected = _stage("collected", study.folder / "ratings.parquet", "collect", noted)
+    if published.state == "not yet" and records.collected.ratings.empty:  # of a rehearsal that was removed
+        collected = Stage("collected", "not yet")
     stages = [
         *_generated(noted),
         _sampled(noted, records, mismatched),
-        _published(noted, records.collected.ratings),
-        _stage("collected", study.folder / "ratings.parquet", "collect", noted),
+        published,
+        collected,
         _judged(noted, outdated),
         _stage("report", study.folder / "report" / "index.html", "report", noted),
         _scored(noted),

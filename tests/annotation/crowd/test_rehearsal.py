@@ -18,8 +18,10 @@ from annotation.crowd.ledger import Ledger
 from annotation.crowd.rehearsal import MadeUpCrowd, worker_of
 from annotation.offering import LEDGER
 from annotation.report.page import write_report
+from annotation.status.progress import stages_of
 from annotation.verdicts.acceptance import accept
 from plumbline.errors import DataError, StudyError
+from plumbline.manifest import Manifest
 from plumbline.study import Study
 from tests.annotation.campaigns import Make
 from tests.annotation.crowd import campaigns
@@ -125,8 +127,12 @@ def test_a_rehearsal_never_stands_beside_people(variant: Make, crowd: Crowd, sit
     assert (
         code == 2 and "its ratings are a rehearsal's; remove the rehearsal first: `plumbline crowd close" in complaint
     )
+    accept(study)
+    assert [look.simulated for look in CampaignRecords.open(study).looks] == [True]
     code, out, _ = crowd(study, "close", "--platform", "rehearsal", "--forget")
     assert code == 0 and "and everything else of the rehearsal removed" in out
+    assert not CampaignRecords.open(study).looks and not (study.folder / "verdicts.json").exists()
+    assert stages_of(CampaignRecords.open(study), Manifest.of(study).read(), "")["collected"].state == "not yet"
     assert not len(CampaignRecords.open(study).all_ratings) and not (study.scratch / "rehearsal.json").exists()
     assert crowd(study, "launch", "--platform", "mturk", "--live", "--max-cost", "50", "--yes")[0] == 0
     (hit,) = site.hits
