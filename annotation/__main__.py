@@ -107,7 +107,8 @@ _COMMANDS = (
         study=False, data=False,
     ),
     _Command(
-        "users", "add, list, reset and remove annotators, here or on the Argilla that ARGILLA_API_URL names", "",
+        "users", "add, invite, remind, list, reset, remove annotators, here or where ARGILLA_API_URL leads",
+        "",
         options.users, study=False, data=False,
     ),
     _Command(

@@ -314,7 +314,8 @@ def add_users(options: argparse.Namespace) -> int:
                 print(f"Annotator {name}, password {password}   (shown this once)")
             else:
                 users = "plumbline users"
-                print(f"Annotator {name} has an account; a new password: {users} reset {name}")
+                read = f", now for {' and '.join(codes)}" if codes else ""
+                print(f"Annotator {name} has an account{read}; a new password: {users} reset {name}")
         if study is not None:
             # Into the workspaces that there are; publishing lets them into the others.
             with attach(connection) as argilla:

@@ -124,6 +124,9 @@ def sample(options: argparse.Namespace) -> int:
         more = f"{count(kinds['known'], 'known item')}, {count(kinds['repeat'], 'repeat')}"
     if kinds[SUGGESTED]:
         more += f", {kinds[SUGGESTED]} {item}s that will show judges' scores and never count (raters.suggestions)"
+    wanted = study.sample.controls.positive + study.sample.controls.negative
+    if judging.transforms and wanted and not kinds["positive"] + kinds["negative"]:
+        more += " (no control without right answers, `raters.expected`: careless raters may go unnoticed)"
     print(f"{study.name}: {len(pairs)} {item}s drawn, and {more} -> {study.folder / 'pairs.parquet'}, controls.parquet")
     for line in task_lines(read_tasks(study)) if judging.does_tasks else ():
         print(f"  {line}")

@@ -164,7 +164,7 @@ class _Form:
         return pairs
 
     def _pair_id(self, row: Mapping[str, str], where: str) -> str:
-        """Return whose answer a row is: by the id where the file has a column of it, else by the texts."""
+        """Return the id of the pair that a row answers: by the column of ids, else by the texts, never a repeat's."""
         if "pair" in self.columns:
             return row["pair"]
         texts = tuple(_plain(row[name]) for name in ("original", "output") if name in self.columns)
@@ -173,6 +173,8 @@ class _Form:
             raise DataError(
                 f"{where}: no pair has the text {texts[-1][:60]!r}; correct it, or name a column of ids (pair=)"
             )
+        if len(pairs) > 1 and len(shown_first := [pair for pair in pairs if pair.control != "repeat"]) == 1:
+            pairs = shown_first
         if len(pairs) > 1:
             both = " and ".join(f"{pair.pair_id} ({pair.transformation})" for pair in pairs[:2])
             raise DataError(f"{where}: its texts are those of {both}; name a column that tells them apart: pair=NAME")

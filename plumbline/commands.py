@@ -55,9 +55,7 @@ SECTIONS = {
         _annotation("users", "manage annotators' accounts: add, invite, remind, list, reset, remove"),
         _annotation("publish", "send the pairs to Argilla, where annotators rate them"),
         _annotation("simulate", "rehearse: simulated raters answer"),
-        _annotation(
-            "crowd", "recruit crowd workers on MTurk or Prolific instead of annotators", extra="annotation,crowd"
-        ),
+        _annotation("crowd", "recruit crowd workers: Prolific, links, a rehearsal", extra="annotation,crowd"),
         Command(
             "judge",
             "let language models rate too, and measure how useful their ratings are",

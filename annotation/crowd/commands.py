@@ -241,7 +241,9 @@ def launch_batches(options: argparse.Namespace) -> int:
         if campaign.platform.name == "link" and campaign.platform.mode == "live":
             for batch_id, posted_id in campaign.posted_ids().items():
                 print(f"{where} batch {batch_id}: {campaign.platform.preview(posted_id)}")
-        if campaign.platform.mode == "sandbox":
+        if not done.open + done.waiting:
+            print(f"{where} all batches are done; next: `crowd collect`, `review`, `approve`, `bonus` and `close`")
+        elif campaign.platform.mode == "sandbox":
             for batch_id, posted_id in campaign.posted_ids().items():
                 print(f"{where} try batch {batch_id}: {campaign.platform.preview(posted_id)}")
         for line in done.troubles:
@@ -340,8 +342,10 @@ def pay_bonuses(options: argparse.Namespace) -> int:
     """Pay bonuses where the work took longer than the reward pays for."""
     study = cli.study_of(options)
     with campaign_of(study, options, spends=True) as campaign:
-        number = judging.pay_bonuses(campaign)
-        print(f"[{campaign.label}] {count(number, 'bonus', 'bonuses')} paid for work that took longer than assumed")
+        number, cents = judging.pay_bonuses(campaign)
+        in_all = f", {pay.dollars(cents)} in all" if number else ""
+        paid = f"{count(number, 'bonus', 'bonuses')} paid for work that took longer than assumed{in_all}"
+        print(f"[{campaign.label}] {paid}")
         _write_lists(campaign)
     return 0
 

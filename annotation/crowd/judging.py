@@ -189,8 +189,8 @@ def owed(campaign: CrowdCampaign) -> list[tuple[Work, int]]:
     return due
 
 
-def pay_bonuses(campaign: CrowdCampaign) -> int:
-    """Pay the bonuses due for observed times, once for each submission; return how many were paid.
+def pay_bonuses(campaign: CrowdCampaign) -> tuple[int, int]:
+    """Pay the bonuses due for observed times, once for each submission; return how many were paid, and cents.
 
     A refused bonus does not stop the others. Raises LimitError if not all can be paid within the limit, RefusedError
     if the platform refused some; both say how many were paid.
@@ -208,7 +208,7 @@ def pay_bonuses(campaign: CrowdCampaign) -> int:
             refused.append(str(error))
     if refused:
         raise RefusedError(f"{paid} of {len(due)} bonuses paid now; {'; '.join(refused)}")
-    return paid
+    return paid, sum(cents for _, cents in due)
 
 
 def on_rules(judgement: SubmissionReview) -> bool:

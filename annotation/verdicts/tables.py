@@ -347,8 +347,10 @@ def kept_out(verdict: Verdict) -> list[str]:
 
 def _left_out(verdict: Verdict) -> list[str]:
     lines = kept_out(verdict)
-    if verdict.decision_with_excluded is not None:
-        lines.append(f"without {verdict.n_excluded} excluded ratings; with them {verdict.decision_with_excluded}")
+    if verdict.decision_with_excluded is not None and verdict.n_excluded:
+        lines.append(
+            f"without {count(verdict.n_excluded, 'excluded rating')}; with them {verdict.decision_with_excluded}"
+        )
     if verdict.n_withdrawn:
         outcome = f"; with them {verdict.decision_with_withdrawn}" if verdict.decision_with_withdrawn else ""
         lines.append(f"without {count(verdict.n_withdrawn, 'withdrawn pair')}{outcome}")
