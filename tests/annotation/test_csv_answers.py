@@ -159,7 +159,7 @@ def test_texts_of_two_pairs_are_refused_with_both(variant: Make, file: Path, tmp
     (repeat,) = CampaignRecords.open(study).controls
     mapping = column_mapping("output=b,rater=c,quality=d,fluency=e", ["quality", "fluency"])
     pd.DataFrame([(repeat.transformed, "ada", 4, 5)], columns=list("bcde")).to_csv(file, index=False)
-    with pytest.raises(DataError, match=rf"line 2: its texts are those of {repeat.repeats} .* and {repeat.pair_id}"):
+    with pytest.raises(DataError, match=rf"line 2: its texts match {repeat.repeats} .* and {repeat.pair_id}"):
         collect_csv(study, server.Home(tmp_path / "home"), file, mapping)
 
 

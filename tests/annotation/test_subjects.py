@@ -207,12 +207,12 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("a row's language", {"own": [*rows(), {**FIRST, "language": "xx"}]}, "row 23, field 'language': "),
     ("a field that no item has", {"asked": {"fields": [*rubric()["fields"], {"name": "note", "title": {"en": "N"}}]}},
      "shows a field 'note' that the subject does not have"),
-    ("a field that is not shown", {"asked": {"fields": rubric()["fields"][:1]}}, "shows no field 'talk'"),
+    ("a field that is not shown", {"asked": {"fields": rubric()["fields"][:1]}}, "does not show the field 'talk'"),
     ("a field twice", {"asked": {"fields": rubric()["fields"][:1] * 2}}, "fields: field 'text' appears twice"),
     ("no text", {"own": [*rows(), {**FIRST, "prompt": "  "}]}, "row 23, field 'prompt' has no text"),
     ("a number", {"own": [*rows(), {**FIRST, "prompt": 3}]}, "row 23, field 'prompt' has no text"),
     ("no chat", {"own": [*rows(), {**FIRST, "talk": ["Hello"]}]}, "row 23, field 'talk' message 1 is not an object"),
-    ("no JSON", {"own": [*rows(), {**FIRST, "talk": "Hello"}]}, "row 23, field 'talk' is no chat: it takes a"),
+    ("no JSON", {"own": [*rows(), {**FIRST, "talk": "Hello"}]}, "row 23, field 'talk' is not a chat; give a"),
     ("an empty file", {"own": []}, "has no rows"),
     ("transformations", {"transformations": ["expansion"]}, "transformations: with subject texts nothing is"),
     ("a generator", {"generator": {"kind": "none"}}, "generator: with subject texts nothing is transformed"),
@@ -224,9 +224,9 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("number answer", {"own": [*rows(), {**FIRST, "right": 1.5}]}, "row 23, field 'right': no label is called"),
     ("two right answers", {"own": [*rows(), {**FIRST, "right": "acceptable"}, {**FIRST, "right": "unnatural"}]},
      "row 24: the same text has other right answers in an earlier row"),
-    ("a rubric of pairs", {"rubric": "hteb", "acceptance": {"min_pairs": 3}}, "explains no pool 'texts'"),
+    ("a rubric of pairs", {"rubric": "hteb", "acceptance": {"min_pairs": 3}}, "does not define the pool 'texts'"),
     ("a field for some groups", {"asked": {"fields": [{**one, "pools": ["human"]} for one in rubric()["fields"]]}},
-     "raters are not told the groups"),
+     "raters must not learn the groups"),
 ]  # fmt: skip
 
 
@@ -240,7 +240,7 @@ def test_bad_input_is_refused_in_one_line(make: Callable[..., Any], what: str, c
 def test_a_rubric_of_texts_is_refused_for_pairs(make: Callable[..., Any], tmp_path: Path) -> None:
     make()
     study = load_study(ROOT / "studies" / "demo.yaml", tmp_path).model_copy(update={"rubric": "instructions"})
-    with pytest.raises(StudyError, match="lists another subject's fields, and the study judges pairs"):
+    with pytest.raises(StudyError, match="lists another subject's fields, but the study judges pairs"):
         load_rubric(study)
 
 
@@ -263,12 +263,12 @@ STS = {"name": "sample_sts", "task": "sts", "path": "demo/pairs.csv", "language"
         ({"datasets": [{**STS, "name": "STS12"}]}, "datasets: 'STS12' is judged under its name"),
         (
             {"datasets": [{**STS, "task": "clustering", "path": "demo/requests.csv", "columns": {"label": "intent"}}]},
-            "explains no pool 'items', which the study's subject needs",
+            "does not define the pool 'items', which the study's subject needs",
         ),
         (
             {"datasets": [{**STS, "name": "sts", "task": "classification", "path": "demo/requests.csv",
                            "columns": {"label": "intent"}}]},
-            "shows the field 'sentence1' (text) of 'sts', whose items have text (text)",
+            "shows the field 'sentence1' (text), but items of 'sts' have text (text)",
         ),
         ({"subject": {"kind": "items", "candidates": 1}}, "subject.candidates: Input should be greater than"),
         ({"datasets": []}, "datasets: Tuple should have at least 1 item"),

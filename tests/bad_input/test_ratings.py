@@ -73,7 +73,7 @@ PLACES: tuple[tuple[str, Callable[[Path], object], str], ...] = (
 MAPPINGS: tuple[tuple[str, str], ...] = (
     ("pair=Pair", "no column is given for 'rater'; add rater=NAME"),
     ("pairs=Pair", "'pairs=Pair' is not like pair=NAME; did you mean 'pair'"),
-    ("pair=Pair,rater=Who,quality=Q,fluency=Q", "'Q' is given for two things; each needs its own column"),
+    ("pair=Pair,rater=Who,quality=Q,fluency=Q", "the column 'Q' is given twice; each name needs its own column"),
     ("pair=Pair,pair=Who,rater=Who,quality=Q,fluency=F", "'pair' is given twice"),
     ("nonsense", "'nonsense' is not like pair=NAME"),
     ("pair=", "'pair=' is not like pair=NAME"),

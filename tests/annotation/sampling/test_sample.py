@@ -240,7 +240,7 @@ def test_before_generation_it_says_what_to_run(demo: Study) -> None:
 def test_a_rubric_that_does_not_explain_a_transformation_is_refused(
     generated: Study, variant: Callable[..., Study]
 ) -> None:
-    with pytest.raises(StudyError, match="rubric 'pteb' explains no pool 'backtranslation'"):
+    with pytest.raises(StudyError, match="rubric 'pteb' does not define the pool 'backtranslation'"):
         draw_sample(variant(rubric="pteb"))
 
 
