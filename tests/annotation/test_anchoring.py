@@ -52,7 +52,7 @@ def test_what_has_no_spread_or_no_pairs_has_no_interval_and_says_why() -> None:
     same = two_arms(np.full(8, 4.0), np.arange(8) < 4, np.zeros(8, np.int64)).difference
     assert same.value == 0 and np.isnan(same.low) and same.reason == "nothing varies within the groups"
     none = two_arms(np.array([1.0, 2.0]), np.array([True, False]), np.zeros(2, np.int64)).difference
-    assert np.isnan(none.value) and none.reason == "no stratum has 2 of each group"
+    assert np.isnan(none.value) and none.reason == "no stratum has 2 pairs of each group"
 
 
 def campaign(
@@ -102,7 +102,9 @@ def test_a_pair_without_a_score_is_in_neither_row_and_no_rating_is_no_row() -> N
     ratings, scores, strata = campaign(np.random.default_rng(1), 20, 0.0)
     assert anchoring(ratings, scores[1:], strata)[["n_shown", "n_hidden"]].sum(axis=1).tolist() == [19, 19]
     assert anchoring(ratings[:0], scores, strata).empty
-    assert anchoring_lines(anchoring(ratings[:0], scores, strata)) == ["Nobody has rated a pair of both halves yet."]
+    assert anchoring_lines(anchoring(ratings[:0], scores, strata)) == [
+        "No pair with a judge's score has been rated yet."
+    ]
 
 
 RECORDED = {"name": "oracle", "engine": {"kind": "recorded", "model": "seer", "path": "said.jsonl"}}

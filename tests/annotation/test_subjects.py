@@ -101,7 +101,7 @@ def test_a_known_text_is_never_in_the_sample(make: Callable[..., Any]) -> None:
         ("human", "de", 0), ("human", "en", 1), ("machine", "en", 1)
     ]  # fmt: skip
     said = here("annotation", "sample", "--study", str(study.file), "--exports", str(study.folder.parent)).stdout
-    assert "human, en: 1 text is a known item too, and is not in the sample" in said
+    assert "human, en: 1 text is also a known item, and is not in the sample" in said
     machines = [{**one, "right": "acceptable"} for one in rows() if one["from"] == "machine"]
     with pytest.raises(DataError, match="every text of machine is a known item too; add others, or take it out"):
         draw_sample(make("none", own=[*rows(), *machines]))
@@ -130,7 +130,7 @@ def test_a_plan_counts_what_a_queue_of_all_groups_is_asked(make: Callable[..., A
 def test_labels_are_not_compared_and_the_refusal_says_what_is_there(make: Callable[..., Any]) -> None:
     study = make()
     draw_sample(study)
-    with pytest.raises(StudyError, match=r"agreement by kind \(`plumbline .*report --study"):
+    with pytest.raises(StudyError, match=r"orders and agreement \(`plumbline .*report --study"):
         comparison_text(study)
 
 
@@ -140,7 +140,7 @@ def test_a_sample_whose_texts_are_gone_is_refused(make: Callable[..., Any], tmp_
     refuse_other_prompts(CampaignRecords.open(study), [*pairs, *CampaignRecords.open(study).controls])
     lines = (tmp_path / "mine.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
     (tmp_path / "mine.jsonl").write_text("".join([*lines[1:], json.dumps({**rows()[0], "prompt": "New"}) + "\n"]))
-    with pytest.raises(DataError, match=r"1 of the sample's texts are not in it any more, such as 'Find the amber"):
+    with pytest.raises(DataError, match=r"1 of the sample's texts are no longer in it, such as 'Find the amber"):
         refuse_other_prompts(CampaignRecords.open(study), pairs)
 
 
