@@ -264,7 +264,7 @@ def unread_lines(
     if not able or any(name not in reads for name in people or ()):
         return []
     return [
-        f"no rater reads {_names(queue.languages)} ({count(number, 'pair')} of {queue.dataset(study_name)}); add a rater"
+        f"no rater reads {_names(queue.languages)} ({count(number, 'pair')} of {queue.dataset(study_name)}); add one"
         f" (`users add NAME --languages {','.join(sorted(queue.languages))}`), or change `languages` in the study"
         for queue, number in queues.items()
         if not any(queue.languages <= codes for codes in able)

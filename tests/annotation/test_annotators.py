@@ -61,7 +61,7 @@ def of(study: Study, *people: str) -> Study:
 def test_a_queue_that_nobody_reads_is_said() -> None:
     reads = {"ada": ("en", "de"), "kim": ("ko",)}  # each knows one of Korean and English, and nobody both
     (line,) = unread_lines("read", None, QUEUES, reads)
-    assert line.startswith("no rater reads English and Korean (1 pair of read-translation-EN-KO); add a rater")
+    assert line.startswith("no rater reads English and Korean (1 pair of read-translation-EN-KO); add one")
     assert len(unread_lines("read", ("kim",), QUEUES, reads)) == 3
     assert not unread_lines("read", None, QUEUES, {})  # nothing is known
     assert not unread_lines("read", ("kim", "somebody"), QUEUES, reads)  # who may read anything
