@@ -129,9 +129,9 @@ def test_a_random_half_of_each_transformation_is_drawn_to_show_scores_and_never_
     other = variant(**parts, sample={**sample, "seed": 7}, raters={"per_pair": 3, "suggestions": "half"})
     shared = {pair.pair_id for pair in draw_sample(other)} & before
     assert shared and shared != {pair.pair_id for pair in counted} & shared
-    with pytest.raises(StudyError, match="is 'none', and the sample has a half that shows judges' scores"):
+    with pytest.raises(StudyError, match="is 'none', but the sample was drawn with a half that shows judges' scores"):
         refuse_other_half(whole, [*counted, *half])
-    with pytest.raises(StudyError, match="is 'half', and the sample was drawn to show none"):
+    with pytest.raises(StudyError, match="is 'half', but the sample was drawn without judges' scores"):
         refuse_other_half(study, counted)
 
 

@@ -103,7 +103,7 @@ def test_a_known_text_is_never_in_the_sample(make: Callable[..., Any]) -> None:
     said = here("annotation", "sample", "--study", str(study.file), "--exports", str(study.folder.parent)).stdout
     assert "human, en: 1 text is also a known item, and is not in the sample" in said
     machines = [{**one, "right": "acceptable"} for one in rows() if one["from"] == "machine"]
-    with pytest.raises(DataError, match="every text of machine is a known item too; add others, or take it out"):
+    with pytest.raises(DataError, match="every text of machine is also a known item; add others, or remove machine"):
         draw_sample(make("none", own=[*rows(), *machines]))
 
 

@@ -203,9 +203,9 @@ def test_half_of_an_experiment_shows_judges_scores_and_enters_no_verdict(
     other = far(variant(name="anchor", transformations=["paraphrasing"], sample=sample, raters=raters, judges=judges))
     with pytest.raises(StudyError, match="asks for other pairs"):
         draw_sample(other)
-    with pytest.raises(StudyError, match="is 'none', and the sample has a half that shows"):
+    with pytest.raises(StudyError, match="is 'none', but the sample was drawn with a half that shows"):
         publish(other, argilla)
-    with pytest.raises(StudyError, match="is 'none', and the sample has a half that shows"):
+    with pytest.raises(StudyError, match="is 'none', but the sample was drawn with a half that shows"):
         extend_sample(other, "more")
     with pytest.raises(StudyError, match="the sample of an experiment with suggestions is drawn once"):
         extend_sample(study, "more")
