@@ -100,7 +100,7 @@ Scales = Mapping[str, Sequence[float]]  # of the questions that judges answer
 def suggestions_of(judgements: pd.DataFrame, scales: Scales) -> dict[str, tuple[Suggestion, ...]]:
     """By pair, for each question the mean of its judges' scores as the nearest point of its scale.
 
-    A judge without a score in each of its orders says nothing. How sure is the mean of the label masses, as far as
+    A judge without a score in each of its orders is left out. The certainty is the mean of the label masses, as far as
     there are any.
     """
     scores = over_orders(judgements).dropna(subset=["score"])
@@ -118,7 +118,7 @@ def suggestions_of(judgements: pd.DataFrame, scales: Scales) -> dict[str, tuple[
 def said_of(pair_id: str, ratings: pd.DataFrame, judgements: pd.DataFrame, questions: Iterable[str]) -> str:
     """Return the answers to these questions about a pair as lines: people, numbered anew for each pair, then judges.
 
-    Nobody can be followed from pair to pair: who is Rater 1 is a hash's choice. Comments stay with the coordinator.
+    Nobody can be followed from pair to pair: a hash decides who is Rater 1. Comments stay with the coordinator.
     """
     ratings_of_pair, lines, names = ratings[ratings["pair_id"] == pair_id], ["People"], list(questions)
     raters = sorted(ratings_of_pair["rater_id"].unique(), key=lambda rater: identity("adjudicated-v1", pair_id, rater))
@@ -159,7 +159,7 @@ class DisputedPairs:
     def of(cls, evidence: Evidence) -> DisputedPairs:
         """A campaign's. Raises DataError where verdicts or judgements are not there yet, or the verdicts are stale.
 
-        Only then: who saw it before could decide about raters by it, and would have had a look that nobody noted.
+        Not earlier: whoever saw it could decide about raters by it, after a look that no record notes.
         """
         refuse_stale(evidence.read_whole(), evidence.verdicts)
         study, design, judging = evidence.study, evidence.design, read_judging(evidence)
@@ -194,8 +194,8 @@ class DisputedPairs:
         return sorted(judgements.loc[judgements["kind"] == "recorded", "judge"].unique())
 
 
-REVIEW = "REVIEW"  # capitals, which no study's name has, and more of them than a code of a language
-SAID = "people_and_judges"  # the field with what both said
+REVIEW = "REVIEW"  # in capitals, which no study's name has, and longer than a language's code
+SAID = "people_and_judges"  # the field with the answers of both
 _TITLE = "What people and judges said"
 _NOTE = (
     "**Adjudication.** People have rated these pairs, and so have language models. You see what both said; the models'"
@@ -227,9 +227,9 @@ def dataset_of(study_name: str, queue: Queue) -> str:
 def publish_review(study: Study, argilla: Argilla, number: int, names: Sequence[str]) -> Reviewing:
     """Put the pairs on which people and judges differ most before adjudicators (user names), with judges' scores.
 
-    Only pairs with enough ratings to count, after the verdicts. `reviews.json` has it before anything is sent. What is
-    there stays as it is; one adjudication closes a pair. Raises StudyError for who has no annotator's account, and for
-    who can still rate a pair: nobody sees others' answers before giving their own.
+    Only pairs with enough ratings to count, after the verdicts. `reviews.json` notes it before anything is sent. Pairs
+    that are there stay as they are; one adjudication closes a pair. Raises StudyError for a person without an
+    annotator's account, and for one who can still rate a pair: nobody sees others' answers before giving their own.
     """
     with alone(study):
         evidence = Evidence.open(study)
@@ -237,7 +237,7 @@ def publish_review(study: Study, argilla: Argilla, number: int, names: Sequence[
         chosen = disputed.worst(number)
         if not chosen:
             raise StudyError(
-                f"{study.name}: no pair has both enough ratings and a judge's score; there is nothing to read"
+                f"{study.name}: no pair has both enough ratings and a judge's score; there is nothing to adjudicate"
             )
         people = _adjudicators(argilla, names)
         _refuse_open(evidence, argilla, people)
@@ -276,8 +276,8 @@ def _refuse_open(records: CampaignRecords, argilla: Argilla, people: Sequence[Ar
                 open_pairs.update(names[user_id] for user_id in inside - done)
     for name, pairs in open_pairs.items():
         raise StudyError(
-            f"{name!r} can still rate {count(pairs, 'pair')} of {study.name} and would see what others said of pairs;"
-            " name somebody else, or wait until all pairs have their ratings"
+            f"{name!r} can still rate {count(pairs, 'pair')} of {study.name} and would see others' answers;"
+            " name somebody else, or wait until all pairs are rated"
         )
 
 
@@ -343,8 +343,8 @@ def collect_adjudications(study: Study, argilla: Argilla, *, replace: bool = Fal
         lost = {(row.pair_id, row.adjudicator) for row in before} - {(row.pair_id, row.adjudicator) for row in rows}
         if lost and not replace:
             raise DataError(
-                f"{len(lost)} adjudications that were collected before are no longer at {argilla.url}; is it the right"
-                " server? Add --replace to drop them"
+                f"{len(lost)} adjudications that were collected before are no longer at {argilla.url}; check that it is"
+                " the right server, or add --replace to drop them"
             )
         if rows != before:
             Manifest.of(study).write_models(ADJUDICATIONS.name, rows)
@@ -463,10 +463,16 @@ def judged_text(disputed: DisputedPairs, adjudications: Sequence[Adjudication], 
     ]
     judged, item = disputed.called
     header = [item.capitalize(), judged.capitalize(), "Question", "People", "Judges", "Apart"]
-    parts = [f"Where people and judges differ most, study {disputed.study_name}; to be read, since either may be wrong"]
+    parts = [
+        f"Pairs on which people and judges differ most, study {disputed.study_name}; read them: either may be wrong"
+    ]
     parts += [SIMULATED] if disputed.simulated else []
-    parts += [f"Recorded, nobody was asked: {', '.join(disputed.recorded)}"] if disputed.recorded else []
-    parts.append(columns([*header, "Flags", "Adjudicated"], rows, empty="none: no pair has enough ratings and a score"))
+    parts += [f"Judges whose answers come from a file: {', '.join(disputed.recorded)}"] if disputed.recorded else []
+    parts.append(
+        columns(
+            [*header, "Flags", "Adjudicated"], rows, empty="none: no pair has both enough ratings and a judge's score"
+        )
+    )
     hidden = disputed.rows["pair_id"].nunique() - len(worst)
     parts += [f"... and {hidden} more"] if hidden > 0 else []
     if adjudications:
@@ -477,7 +483,7 @@ def judged_text(disputed: DisputedPairs, adjudications: Sequence[Adjudication], 
         number_rated = sum(rated for *_, rated in by)
         numbers = ", ".join(f"{named(who, names)} {number}" for who, number in whose.items())
         parts.append(
-            f"Adjudications: {numbers}; of a pair that the adjudicator had rated too: {number_rated}. They are no"
-            " ratings, were given with judges' scores in sight, and enter no mean, no agreement and no verdict."
+            f"Adjudications: {numbers}; of pairs that the adjudicator had rated: {number_rated}. They are not"
+            " ratings: adjudicators saw judges' scores, so no mean, agreement or verdict uses them."
         )
     return "\n\n".join(parts)

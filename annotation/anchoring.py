@@ -113,7 +113,7 @@ def two_arms(values: Floats, first: NDArray[np.bool_], strata: NDArray[np.int64]
             errors = arm_1.var(ddof=1) / len(arm_1), arm_0.var(ddof=1) / len(arm_0)
             parts.append((len(inside), arm_1.mean(), arm_0.mean(), *errors, len(arm_1), len(arm_0)))
     if not parts:
-        none = Estimate.undefined(f"no stratum has {LEAST} of each group")
+        none = Estimate.undefined(f"no stratum has {LEAST} pairs of each group")
         return Arms(none, math.nan, math.nan, 0, 0, left_out)
     n, means_1, means_0, error_1, error_0, n_1, n_0 = np.array(parts, np.float64).T
     weights = n / n.sum()
@@ -127,7 +127,7 @@ def two_arms(values: Floats, first: NDArray[np.bool_], strata: NDArray[np.int64]
     return Arms(estimate, mean_1, mean_0, int(n_1.sum()), int(n_0.sum()), left_out)
 
 
-#: measure: what of a pair is compared
+#: measures: what is compared of a pair
 RATING, DISTANCE = "mean rating", "distance from the judges"
 COLUMNS = ["question", "measure", "n_shown", "n_hidden", "shown", "hidden", "difference", "low", "high", "left_out"]
 COLUMNS += ["reason"]
@@ -176,15 +176,15 @@ def read_anchoring(records: CampaignRecords) -> pd.DataFrame:
 
 
 ABOUT = (
-    "An experiment: of each transformation a random half of the pairs showed raters the judges' score as a suggestion."
-    " That half counts in no verdict, no mean and no agreement. The other half does, though its raters had seen judges'"
-    " scores elsewhere; so no judge stands beside these verdicts."
+    "An experiment: on a random half of each transformation's pairs, raters saw the judges' score as a suggestion. That"
+    " half counts in no verdict, mean or agreement. The other half counts, but its raters had seen judges' scores on"
+    " other pairs, so these verdicts are not compared with judges."
 )
 
 
 ANCHORING_INTERVALS = (
-    "95%, t over pairs within transformations and languages, of these raters; a distance that falls says that they are"
-    " drawn to the judges."
+    "95% t intervals over pairs within transformations and languages, for these raters; a distance that falls when"
+    " scores are in sight means that raters are drawn to the judges."
 )
 
 
@@ -194,7 +194,7 @@ def anchoring_lines(effects: pd.DataFrame) -> list[str]:
     for row in effects.to_dict("records"):
         what = f"{row['question']}, {row['measure']}"
         if row["n_shown"] == 0:
-            lines.append(f"{what}: no number ({row['reason']})")
+            lines.append(f"{what}: not computed ({row['reason']})")
             continue
         interval = f" [{row['low']:+.2f}, {row['high']:+.2f}]"
         interval = f" (no interval: {row['reason']})" if row["reason"] else interval
@@ -202,4 +202,4 @@ def anchoring_lines(effects: pd.DataFrame) -> list[str]:
             f"{what}: {row['shown']:.2f} with scores in sight, {row['hidden']:.2f} without: {row['difference']:+.2f}"
             f"{interval}; {row['n_shown']} and {row['n_hidden']} pairs"
         )
-    return [*lines, ANCHORING_INTERVALS] if lines else ["Nobody has rated a pair of both halves yet."]
+    return [*lines, ANCHORING_INTERVALS] if lines else ["No pair with a judge's score has been rated yet."]

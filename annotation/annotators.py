@@ -1,4 +1,4 @@
-"""A study's annotators: their accounts, who reads what, invitations and reminders; the commands of `users`."""
+"""A study's annotators: accounts, languages, invitations and reminders; the commands of `users`."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from plumbline.study.crowd import PaySpec
 from plumbline.study.transformations import Transformation
 
 _LETTERS = "letters.yaml"
-_SIGNS = {"fast": "too fast", "apart": "apart from the others"}  # signs that a person is told of
+_SIGNS = {"fast": "too fast", "apart": "apart from the others"}  # signs that an annotator is told about
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Letter:
     """A letter to one annotator."""
 
     name: str
-    rater_id: str  #: what the letter's file is called: a name may be anything
+    rater_id: str  #: name of the letter's file, since a person's name may be anything
     text: str = field(repr=False)  #: an invitation holds the password
 
 
@@ -68,7 +68,7 @@ class AnnotatorProgress:
     last: datetime | None  #: when the last answer was submitted
     excluded: bool
     out: bool  #: no longer let in
-    remarks: Mapping[str, str]  #: why a letter says something: behind, fast, apart, done; what was found, in words
+    remarks: Mapping[str, str]  #: the letter's topics (behind, fast, apart, done), each with what was found, in words
 
     @property
     def said(self) -> str:
@@ -82,9 +82,9 @@ def invite(
 ) -> list[Letter]:
     """Create missing accounts, admit them, and write an invitation to each of `names`.
 
-    `names` default to the study's `raters.people`; `address` to where the server is. Passwords that this machine does
-    not know, of accounts on an Argilla elsewhere, are not told; who reads none of the study's languages gets no letter.
-    Raises StudyError where nobody is named, for a person whom the study does not name, and for a name that cannot be.
+    `names` default to the study's `raters.people`, `address` to the server's own. A letter leaves out a password that
+    this machine does not know (of an account on another Argilla); nobody who reads none of the study's languages gets
+    one. Raises StudyError if nobody is named, for a person whom the study does not name, and for an invalid name.
     """
     invited = list(dict.fromkeys(names)) or list(study.raters.people or ())
     if not invited:
@@ -149,7 +149,7 @@ def standings(status: Status, signs: Sequence[Sign], names: Mapping[str, str]) -
 def answered_since(annotators: Sequence[AnnotatorProgress], more: Mapping[str, int]) -> list[AnnotatorProgress]:
     """Return the annotators, of whom those with `more` answers on the server are no longer behind.
 
-    Who was never collected from is among them, without a word of what is open.
+    They include people without collected answers, for whom the open items are unknown.
     """
     here = [
         replace(
@@ -193,8 +193,8 @@ def unwritten(annotators: Sequence[AnnotatorProgress]) -> str:
     if not names:
         return ""
     return (
-        f"No letter to {', '.join(names)}: items are open for them, but only those count as behind who gave fewer than"
-        f" {FEW:g} times the dataset's median number of answers, or none for {IDLE.days} days before collecting"
+        f"No letter to {', '.join(names)}: they have open items but are not behind, which means fewer answers than"
+        f" {FEW:g} times the dataset's median, or none for {IDLE.days} days before collecting"
     )
 
 
@@ -264,8 +264,8 @@ def unread_lines(
     if not able or any(name not in reads for name in people or ()):
         return []
     return [
-        f"no rater reads {_names(queue.languages)}: {count(number, 'pair')} of {queue.dataset(study_name)} wait for"
-        f" somebody (`users add NAME --languages {','.join(sorted(queue.languages))}`), or for `languages` in the study"
+        f"no rater reads {_names(queue.languages)} ({count(number, 'pair')} of {queue.dataset(study_name)}); add one"
+        f" (`users add NAME --languages {','.join(sorted(queue.languages))}`), or change `languages` in the study"
         for queue, number in queues.items()
         if not any(queue.languages <= codes for codes in able)
     ]
@@ -278,7 +278,7 @@ def idle_lines(
     wanted = sorted({_names(queue.languages) for queue in queues})
     able = {name: set(reads[name]) for name in names if reads.get(name)}
     return [
-        f"{name} reads {_names(codes)}: no queue of {study_name} is in these languages alone; they need"
+        f"{name} reads {_names(codes)}, which is not enough for any queue of {study_name}; the queues need"
         f" {'; '.join(wanted)} (change the languages with `plumbline users add {name} --languages CODES`)"
         for name, codes in able.items()
         if wanted and not any(queue.languages <= codes for queue in queues)
@@ -294,7 +294,7 @@ def target_lines(
     for name, kind in transformations.items():
         if kind.translates and kind.languages and read and (unread := sorted(set(kind.languages) - read)):
             able = [code for code in kind.languages if code in read]
-            advice = f"; `languages: [{', '.join(able)}]` in the study leaves them out" if able else ""
+            advice = f"; to leave them out, set `languages: [{', '.join(able)}]` in the study" if able else ""
             lines.append(f"{name} puts texts into {count(len(unread), 'language')} that no annotator reads{advice}")
     return lines
 
@@ -304,7 +304,7 @@ def _names(codes: Iterable[str]) -> str:
 
 
 def add_users(options: argparse.Namespace) -> int:
-    """Make annotators' accounts."""
+    """Create annotators' accounts."""
     home = home_of(options)
     codes = [code.strip() for code in options.languages.split(",") if code.strip()]
     study = load_study(options.study, options.exports) if options.study else None
@@ -315,7 +315,7 @@ def add_users(options: argparse.Namespace) -> int:
             else:
                 users = "plumbline users"
                 read = f", now for {' and '.join(codes)}" if codes else ""
-                print(f"Annotator {name} has an account{read}; a new password: {users} reset {name}")
+                print(f"Annotator {name} has an account{read}; for a new password run: {users} reset {name}")
         if study is not None:
             # Into the workspaces that there are; publishing lets them into the others.
             with attach(connection) as argilla:
@@ -332,7 +332,7 @@ def _say_idle(records: CampaignRecords, reads: Mapping[str, Sequence[str]], name
 
 
 def invite_users(options: argparse.Namespace) -> int:
-    """Make the accounts of a study's people, and word invitations."""
+    """Create accounts for a study's people, and write invitations."""
     study, home = cli.study_of(options), home_of(options)
     with reach(home) as connection:
         invitations = invite(study, connection, home, options.names, options.address or "")
@@ -344,16 +344,16 @@ def invite_users(options: argparse.Namespace) -> int:
     _hand_out(invitations, options.to)
     if not options.address and connection.home is not None and not is_locked(home):
         serve = "plumbline serve"
-        print(f"the server at {connection.url} ended with this command: start one that stays (`{serve}`) and invite"
-              " again, or name --address", file=sys.stderr)  # fmt: skip
+        print(f"the server at {connection.url} stopped with this command; start one that keeps running (`{serve}`)"
+              " and invite again, or give --address", file=sys.stderr)  # fmt: skip
     elif server.is_loopback(urlsplit(options.address or connection.url).hostname or ""):
-        print(f"{options.address or connection.url} can be opened on this machine alone; --address names the one that"
+        print(f"{options.address or connection.url} can be opened on this machine only; give --address, the one that"
               " others open (docs/howto/tls.md)", file=sys.stderr)  # fmt: skip
     return 0
 
 
 def remind_users(options: argparse.Namespace) -> int:
-    """Show who is behind, and word letters."""
+    """Show who is behind, and write letters."""
     study, home = cli.study_of(options), home_of(options)
     evidence, now = Evidence.open(study), datetime.now(UTC)
     status, names = read_status(evidence, now), known_names(home, study.name)
@@ -361,8 +361,8 @@ def remind_users(options: argparse.Namespace) -> int:
     annotators = answered_since(standings(status, evidence.signs, names), by_name(status, names))
     rows = [_row(annotator, now) for annotator in annotators]
     header = ["name", "rater", "answers", "open", "last answer", "remarks"]
-    print(cli.columns(header, rows, empty=f"nobody is known by name; `{study.command('annotation collect')}` brings"
-                                          " names, of answers in Argilla and in files"), end="\n\n")  # fmt: skip
+    print(cli.columns(header, rows, empty=f"no names are known; `{study.command('annotation collect')}` fetches them"
+                                          " with answers in Argilla or in files"), end="\n\n")  # fmt: skip
     if line := server_line(status):
         print(line, end="\n\n")
     address = entrance(options.address or "", has_page=not os.environ.get("ARGILLA_API_URL"))
@@ -386,7 +386,7 @@ def _hand_out(letters: Sequence[Letter], folder: Path | None) -> None:
         print("\n---\n".join(letter.text for letter in letters), end="")
         return
     for path, letter in zip(write_letters(letters, folder), letters, strict=True):
-        print(f"{path}: to {letter.name}; only you can read it")
+        print(f"{path}: letter to {letter.name}; only you can read it")
 
 
 def list_users(options: argparse.Namespace) -> int:

@@ -1,8 +1,8 @@
-"""A campaign's ratings in Argilla's own files: what `rg.Dataset.from_disk` reads, and what another study takes in.
+"""A campaign's ratings in Argilla's own files, which `rg.Dataset.from_disk` and other studies can read.
 
 A folder for each queue, as `rg.Dataset.to_disk` writes it: settings, dataset, records with their responses. Responses
-name accounts: here ids that are made of pseudonyms, so that no account of the server can be told from them. What
-Argilla's files have no place for (pseudonyms, times) stands beside them.
+name accounts: here by ids made from pseudonyms, which do not reveal the server's accounts. Facts that Argilla's files
+have no place for (pseudonyms, times) are in a file beside them.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _KINDS: dict[str, type[Any]] = {"rating": int, "label": str, "text": str, "multi
 def export_argilla(study: Study, *, licence: str = "", words: bool = False) -> Path:
     """Write submitted answers to the study's `export-argilla/`, a folder a queue; returns it.
 
-    `licence` is a line for the codebook; `words` says that comments and answers in words are wanted too. Raises
+    `licence` is a line for the codebook; `words` adds comments and answers in words. Raises
     DataError where nobody has answered yet.
     """
     campaign = CampaignRecords.open(study)
@@ -145,14 +145,14 @@ def _codebook(study_name: str, rubric: Rubric, ratings: pd.DataFrame, files: Map
     command = f"{taken_in()} --argilla {FOLDER}"
     answers = len(ratings.drop_duplicates(["pair_id", "rater_id"]))
     parts = [
-        f"# Ratings of the study {study_name}, as files of Argilla",
+        f"# Ratings of the study {study_name}, as Argilla's files",
         licence_line(licence),
         *([f"**{SIMULATED}**"] if ratings["simulated"].any() else []),
-        f"{answers} submitted answers of {ratings['rater_id'].nunique()} raters, controls and repeats among them, also"
-        f" answers that do not count; which do, the CSV export says. {BESIDE} has the raters' pseudonyms by the ids in"
-        " the records, which are made for this export, and the times of their answers.",
+        f"{answers} submitted answers of {ratings['rater_id'].nunique()} raters, including controls, repeats"
+        f" and answers that do not count; the CSV export shows which count. {BESIDE} has the raters' pseudonyms, by the"
+        " ids that this export gives them in the records, and the times of their answers.",
         f"{SAME_SAMPLE}\n\n    {command}",
-        "Argilla 2.8 reads each folder with `rg.Dataset.from_disk`, into a server that has an account with each id:",
+        "Argilla 2.8 reads each folder with `rg.Dataset.from_disk` if its server has an account with each id:",
         "    import json, secrets\n    import argilla as rg\n\n"
         "    client = rg.Argilla(api_url=..., api_key=...)\n"
         f'    for user_id, name in json.load(open("{BESIDE}"))["raters"].items():\n'
@@ -176,7 +176,7 @@ def collect_files(study: Study, home: server.Home, folder: Path, *, replace: boo
         reading = _ExportReading(study, rubric, records.shown_by_id, folder, pseudonym_key(home), _beside(folder))
         answers = answers_in(reading.answers(), records, rubric)
         if not answers:
-            raise DataError(f"{folder}: no answers in it; name a folder that `annotation export --argilla` wrote")
+            raise DataError(f"{folder}: has no answers; name a folder that `annotation export --argilla` wrote")
         state = hashlib.sha256(b"".join(file.read_bytes() for file in reading.files())).hexdigest()
         source = f"{folder.resolve().name}/{RECORDS}"
         return keep(records, source, {source: SourcePart(state, answers)}, replace=replace)
@@ -208,15 +208,15 @@ class _ExportReading:
         """The records of each queue; of one, where the folder is a queue's. Raises DataError where there are none."""
         files = sorted([*self.folder.glob(RECORDS), *self.folder.glob(f"*/{RECORDS}")])
         if not files:
-            raise DataError(f"{self.folder}: has no {RECORDS} in it or in a folder of it; correct --argilla")
+            raise DataError(f"{self.folder}: has no {RECORDS}, nor has any folder in it; correct --argilla")
         return files
 
     def answers(self) -> Iterator[tuple[Path, str, Answer]]:
-        """Each answer with its file and place. Raises DataError for what cannot be one."""
+        """Each answer with its file and place. Raises DataError for a record that is not one."""
         for file in self.files():
             records = read_json(file)
             if not isinstance(records, list):
-                raise DataError(f"{file}: is no list of records; bring it back as Argilla or Plumbline wrote it")
+                raise DataError(f"{file}: is not a list of records; restore the file that Argilla or Plumbline wrote")
             for number, record in enumerate(records, 1):
                 for account, values in self._by_account(record, f"{file}, record {number}").items():
                     yield file, f"record {number}", self._answer(str(record["id"]), account, values, file)
@@ -229,13 +229,13 @@ class _ExportReading:
                 for response in responses:
                     if response.get("status") != "submitted":
                         raise DataError(
-                            f"{where}: a response without the status `submitted` (Argilla's own export has none, so"
-                            " drafts cannot be told from answers); export with `annotation export --argilla`"
+                            f"{where}: a response lacks the status `submitted` (Argilla's own export has no status,"
+                            " so drafts look like answers); export with `annotation export --argilla`"
                         )
                     by_account.setdefault(str(response["user_id"]), {})[question] = response["value"]
             str(record["id"])
         except (KeyError, TypeError, AttributeError):
-            raise DataError(f"{where}: is no record of Argilla's (id, responses with value and user_id)") from None
+            raise DataError(f"{where}: is not an Argilla record (id, responses with value and user_id)") from None
         return by_account
 
     def _answer(self, pair_id: str, account: str, values: Mapping[str, Any], file: Path) -> Answer:
@@ -247,7 +247,7 @@ class _ExportReading:
         try:
             time = datetime.fromisoformat(at) if at else datetime.fromtimestamp(file.stat().st_mtime, UTC)
         except (TypeError, ValueError):
-            raise DataError(f"{self.folder / BESIDE}: {at!r} is no time; bring it back as it was exported") from None
+            raise DataError(f"{self.folder / BESIDE}: {at!r} is not a time; restore the exported file") from None
         return Answer(
             pair_id=pair_id,
             rater_id=named_pseudonym(self.key, self.study.name, str(self.beside["raters"].get(account, account))),
@@ -263,7 +263,7 @@ def _kept(scale: QuestionScale | None, value: Any, where: str) -> Any:
         return value if value is None else str(value)
     fits = isinstance(value, _KINDS[scale.kind]) and not isinstance(value, bool)
     if not fits:
-        raise DataError(f"{where}, {scale.name}: {str(value)[:60]!r} is no {scale.kind.replace('_', '-')}")
+        raise DataError(f"{where}, {scale.name}: {str(value)[:60]!r} is not a {scale.kind.replace('_', '-')}")
     if scale.kind == "ranking" and all(
         isinstance(label, str) for label in value
     ):  # Argilla's own: in order, without ties
@@ -271,4 +271,4 @@ def _kept(scale: QuestionScale | None, value: Any, where: str) -> Any:
     try:
         return scale.kept(value)
     except (KeyError, TypeError, ValueError, AttributeError):
-        raise DataError(f"{where}, {scale.name}: {str(value)[:60]!r} is no ranking") from None
+        raise DataError(f"{where}, {scale.name}: {str(value)[:60]!r} is not a ranking") from None

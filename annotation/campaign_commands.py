@@ -116,7 +116,7 @@ def sample(options: argparse.Namespace) -> int:
         print(
             f"{study.name}: wave {wave.number} adds {wave.pairs} {item}s to the sample; publish it to have them rated"
         )
-    records = CampaignRecords.open(study)  # as they are now that the sample was drawn
+    records = CampaignRecords.open(study)  # read again, now that the sample is drawn
     controls = records.controls
     kinds = Counter[str](pair.control for pair in controls)
     more = f"{kinds['positive']} positive and {kinds['negative']} negative controls, {count(kinds['repeat'], 'repeat')}"
@@ -133,15 +133,15 @@ def sample(options: argparse.Namespace) -> int:
     for name in study.kinds if not judging.does_tasks else ():
         drawn = sum(pair.transformation == name for pair in (*pairs, *controls) if pair.drawn)
         if drawn < study.sample.pairs and not judging.takes_all:
-            print(f"  {name}: {drawn} {item}s, the study asks for {study.sample.pairs};"
-                  f" there are no more {judging.sources} that differ enough")  # fmt: skip
+            print(f"  {name}: {drawn} {item}s, but the study asks for {study.sample.pairs};"
+                  f" no more {judging.sources} differ enough")  # fmt: skip
     for supply in records.drawn_from:
         if supply.failed:
             lost = judging.failed.replace(" that", "")
             print(f"  {supply.transformation}, {supply.language}: {supply.failed_share:.1%} of the {lost}"
                   " and are rated by nobody")  # fmt: skip
         if supply.known:
-            too = "is a known item too, and is" if supply.known == 1 else "are known items too, and are"
+            too = "is also a known item, and is" if supply.known == 1 else "are also known items, and are"
             print(f"  {supply.transformation}, {supply.language}: {count(supply.known, item)} {too} not in the sample")
     say_verdicts(study, pairs)
     say_flagged(records)
@@ -177,7 +177,7 @@ def publish_pairs(options: argparse.Namespace) -> int:
     for line in [*changed, *training_lines(training)]:
         print(f"  {line}")
     if done.admission.out:
-        print(f"  taken out, for raters.people does not name them: {', '.join(done.admission.out)};"
+        print(f"  taken out, since raters.people does not name them: {', '.join(done.admission.out)};"
               " their answers stay on the server")  # fmt: skip
     if not study.raters.simulated:
         warn_of_readers(study.raters, done)
@@ -194,14 +194,16 @@ def publish_pairs(options: argparse.Namespace) -> int:
 def warn_of_readers(raters: RatersSpec, done: Publication) -> None:
     """Warn of languages with too few annotators, and of annotators whose languages are unknown.
 
-    It does not where the study names its people, and all that they see is in one workspace.
+    It does not if the study names its people and one workspace has all that they see.
     """
     for workspace, readers in done.admission.readers.items():
         if readers < raters.per_pair:
-            print(f"  {workspace}: {count(readers, 'annotator')} for these languages, {raters.per_pair} wanted a pair")
+            print(
+                f"  {workspace}: {count(readers, 'annotator')} for these languages, each pair needs {raters.per_pair}"
+            )
     if done.admission.unknown and (raters.people is None or len(done.admission.readers) > 1):
-        print(f"  let in everywhere: {count(done.admission.unknown, 'annotator')} whose languages are not known"
-              f" (plumbline users add NAME --languages en,de)")  # fmt: skip
+        print(f"  with access to every queue: {count(done.admission.unknown, 'annotator')} whose languages are unknown"
+              f" (set them: plumbline users add NAME --languages en,de)")  # fmt: skip
 
 
 def simulate_raters(options: argparse.Namespace) -> int:
@@ -210,20 +212,20 @@ def simulate_raters(options: argparse.Namespace) -> int:
     CampaignRecords.open(study).need(PAIRS)  # no server is started to say that there are none
     with connect(home_of(options), existing=True) as argilla:
         answered = simulate(study, argilla)
-    drawn = "" if study.judging.transforms else "; what they think of an item was drawn by the seed"
+    drawn = "" if study.judging.transforms else "; their opinions of the items were drawn with the seed"
     if study.judging.does_tasks:
-        drawn = "; they know the gold, and err as the study says"
+        drawn = "; they know the gold answers, and err as the study sets"
     print(f"{study.name}: {count(answered, 'answer')} given by simulated raters{drawn if answered else ''}")
     return 0
 
 
 def collect_answers(options: argparse.Namespace) -> int:
-    """Take in the answers that Argilla, or a file, has."""
+    """Collect the answers from Argilla, or from a file."""
     study, home = cli.study_of(options), home_of(options)
     if bool(options.csv) != bool(options.columns):
-        raise StudyError("--csv and --columns go together: the file, and which column holds what")
+        raise StudyError("--csv and --columns go together: the file, and the meaning of its columns")
     if options.csv and options.argilla:
-        raise StudyError("--csv and --argilla are two kinds of files; collect them one after the other")
+        raise StudyError("--csv and --argilla read two kinds of files; collect them one after the other")
     adjudicated = list[Adjudication]()
     if options.csv or options.argilla:
         with stage(study, "collect", shown_files(study.folder), collected_files(study.folder)):
@@ -244,7 +246,7 @@ def collect_answers(options: argparse.Namespace) -> int:
     print(f"{study.name}: {number} ({parts}{simulated}) -> {study.folder / 'ratings.parquet'}")
     if adjudicated:
         read = len({(adjudication.pair_id, adjudication.adjudicator) for adjudication in adjudicated})
-        print(f"  {count(read, 'adjudication')}, which are no ratings -> {study.folder / ADJUDICATIONS.name}")
+        print(f"  {count(read, 'adjudication')} (not ratings) -> {study.folder / ADJUDICATIONS.name}")
     return 0
 
 
@@ -253,7 +255,7 @@ def review(options: argparse.Namespace) -> int:
     if options.reason is not None and not (options.exclude or options.keep):
         raise StudyError("--reason goes with --exclude or --keep: name the rater that it is about")
     if bool(options.adjudicate) != bool(options.by):
-        raise StudyError("--adjudicate and --by go together: how many pairs, and the names of those who read them")
+        raise StudyError("--adjudicate and --by go together: the number of pairs, and the adjudicators' names")
     study = cli.study_of(options)
     if options.judged or options.adjudicate:
         return _judged(study, options)
@@ -282,9 +284,9 @@ def review(options: argparse.Namespace) -> int:
         f" {done}: {decision.reason}; run `{study.command('annotation accept')}` again"
     )
     if study.raters.replace_excluded and decision.exclude:
-        print(f"  {study.called.item}s of excluded raters are offered to others again by"
-              f" `{study.command('annotation publish')}`, and a crowd's by `{study.command('annotation crowd launch')}`"
-              " from the remaining money (raters.replace_excluded: false leaves them)")  # fmt: skip
+        print(f"  to offer the {study.called.item}s of excluded raters to others again, run"
+              f" `{study.command('annotation publish')}`, or for a crowd `{study.command('annotation crowd launch')}`,"
+              " which uses the remaining money (raters.replace_excluded: false prevents it)")  # fmt: skip
     return 0
 
 
@@ -300,15 +302,15 @@ def _judged(study: Study, options: argparse.Namespace) -> int:
         done = publish_review(study, argilla, options.adjudicate, people)
         reads = accounts.languages_at(argilla, home_of(options))
     new, whom = sum(done.new.values()), ", ".join(people)
-    print(f"{study.name}: {new} new of {len(done.pairs)} pairs for {whom} to adjudicate in {', '.join(done.new)}")
+    print(f"{study.name}: {new} new of {len(done.pairs)} pairs await adjudication by {whom} in {', '.join(done.new)}")
     print(
-        "  they see judges' scores as suggestions and people's answers without names; their own answers are no ratings"
+        "  they see judges' scores as suggestions and people's answers without names; their own answers are not ratings"
     )
     for name, number in done.rated.items():
-        print(f"  {name} has rated {number} of these pairs too; their adjudications are marked so")
+        print(f"  {name} has also rated {number} of these pairs; these adjudications are marked")
     for name in people:
         if strange := sorted(done.languages - set(reads.get(name, done.languages))):
-            print(f"  {name} does not read {', '.join(strange)}, in which some of these texts are")
+            print(f"  {name} does not read {', '.join(strange)}, a language of some of these texts")
     shown = f"{study.command('annotation review')} --judged"
     print(f"  when they are done: `{study.command('annotation collect')}`, then `{shown}`")
     return 0
@@ -385,14 +387,16 @@ def withdraw_pairs(options: argparse.Namespace) -> int:
     again = "counting again" if options.take_back else "kept, and not counted"
     print(f"{study.name}: {pairs} {done} ({decisions[0].reason}); {of_them} {again}")
     if evidence.has(OFFERED):
-        print(f"  in Argilla: run `{study.command('annotation publish')}`; pairs with answers or drafts stay there")
+        print(
+            f"  to update Argilla, run `{study.command('annotation publish')}`; pairs with answers or drafts stay there"
+        )
     if evidence.has(VERDICTS):
         print(f"  run `{study.command('annotation accept')}` again")
     return 0
 
 
 def compare(options: argparse.Namespace) -> int:
-    """Hold waves, or campaigns, side by side."""
+    """Compare waves, or campaigns."""
     second = load_study(options.other, options.other_exports or options.exports) if options.other else None
     print(comparison_text(cli.study_of(options), second))
     return 0
@@ -403,7 +407,7 @@ def export_ratings(options: argparse.Namespace) -> int:
     study = cli.study_of(options)
     write = export_argilla if options.argilla else export
     folder = write(study, licence=options.licence, words=options.words)
-    print(f"{study.name}: ratings -> {folder}; codebook.md says what is in it")
+    print(f"{study.name}: ratings -> {folder}; codebook.md describes the files")
     return 0
 
 
@@ -412,7 +416,7 @@ _REPORTED = ("pairs.parquet", "ratings.parquet", "agreement.json", "verdicts.jso
 
 @contextlib.contextmanager
 def _reporting(study: Study, name: str) -> Iterator[None]:
-    """Note a stage that reports on verdicts. Raises StudyError for what the extra `report` brings and is not there."""
+    """Note a stage that reports on verdicts. Raises StudyError if a package of the extra `report` is missing."""
     with stage(study, name, [study.folder / file for file in _REPORTED], [study.folder / name]):
         try:
             yield

@@ -1,8 +1,8 @@
-"""A campaign's records, opened once: the one place that knows their files, what is in them and who makes them.
+"""A campaign's records, opened once: the one place that knows their files, contents and makers.
 
-Frames and no records of the pairs and ratings: a hundred thousand pairs are read in a tenth of a second, as records in
-one and a half. What is often the same is categories (in their order), so that it is compared, counted and grouped by as
-numbers.
+Pairs and ratings are frames and not records: a hundred thousand pairs are read in a tenth of a second, as records in
+one and a half. Columns with few values are categories (in their order), so that they are compared, counted and grouped
+as numbers.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ PAIRS = RecordFile("pairs.parquet", Pair, "annotation sample")
 CONTROLS = RecordFile("controls.parquet", Pair, "annotation sample")
 RATINGS = RecordFile("ratings.parquet", Rating, "annotation collect", noted=True)
 CONTROL_RATINGS = RecordFile("control_ratings.parquet", Rating, "annotation collect", noted=True)
-_ONCE = "restore it from a copy, and do not delete it: nothing makes it again"
+_ONCE = "restore it from a copy, and do not delete it: no command can make it again"
 DECISIONS = RecordFile("decisions.json", Decision, "annotation review", noted=True, advice=_ONCE)
 RULES = RecordFile(
     "rules.json",

@@ -1,4 +1,4 @@
-"""Two campaigns, or two waves of one, held side by side: whether other people, or other pairs, say the same.
+"""Comparison of two campaigns, or of two waves of one: whether other people, or other pairs, give the same results.
 
 Pure functions from the ratings that count to rows, and the table for a terminal. Every pair counts once, by the mean of
 its ratings. Where both rated the same pairs, the differences of a pair are the sample; otherwise the pairs of each are.
@@ -34,12 +34,12 @@ class ComparisonRow:
     pool: str
     language: str
     question: str
-    pairs: tuple[int, int]  #: of the first and of the second; where both rated the same ones, as many
+    pairs: tuple[int, int]  #: of the first and of the second; equal if both rated the same pairs
     means: tuple[float, float]  #: of the pairs' means
     difference: float  #: the second mean minus the first
     low: float  #: lower end of the difference's 95% interval; NaN where there is none
     high: float
-    rho: float  #: rank correlation of the pairs' means; NaN where the pairs are others
+    rho: float  #: rank correlation of the pairs' means; NaN if the pairs differ
     ac2: tuple[float, float, float]  #: among the first's raters, the second's, and both's together; NaN as rho
     reason: str  #: why there is no interval; empty where there is one
 
@@ -128,7 +128,7 @@ def _apart(key: tuple[str, str, str], first: pd.Series, second: pd.Series) -> Co
 def _why(low: float, pairs: int) -> str:
     if not math.isnan(low):
         return ""
-    return "one pair is no sample" if pairs < 2 else "no spread to tell an interval by"
+    return "one pair is too few" if pairs < 2 else "the means do not vary"
 
 
 def comparison_text(study: Study, second: Study | None = None) -> str:
@@ -150,7 +150,7 @@ def comparison_text(study: Study, second: Study | None = None) -> str:
     for wave in waves:
         rows = compare_parts(first, mine[mine["wave"] == wave.number])
         parts.append(
-            f"Wave {wave.number} beside wave 1 ({wave.reason})\n{_table(rows, 'wave 1', f'wave {wave.number}')}"
+            f"Wave {wave.number} compared with wave 1 ({wave.reason})\n{_table(rows, 'wave 1', f'wave {wave.number}')}"
         )
     return "\n\n".join([*parts, _notes(mine, "Difference: the later wave minus the first, with Welch's 95% interval")])
 
@@ -161,7 +161,7 @@ class CampaignRatings:
 
     study: Study
     rubric: Rubric
-    ratings: pd.DataFrame  #: on the rubric's scale, with what the sample's pairs are
+    ratings: pd.DataFrame  #: on the rubric's scale, with pool and wave of their pairs
 
     @classmethod
     def of(cls, study: Study, collected: CampaignData | None = None, rubric: Rubric | None = None) -> CampaignRatings:
@@ -175,8 +175,8 @@ class CampaignRatings:
         ]
         if not on_scale:
             raise StudyError(
-                f"{study.file}: rubric {study.rubric!r} rates nothing on its scale, and means are what is compared;"
-                " hold the reports beside each other, which have shares of labels, orders and agreement by kind"
+                f"{study.file}: rubric {study.rubric!r} rates nothing on its scale, so there are no means to compare;"
+                " compare the two reports instead, which have shares of labels, orders and agreement"
                 f" (`{study.command('annotation report')}`)"
             )
         counting = counting_ratings(collected.of_sample, study.raters.per_pair)
@@ -196,7 +196,7 @@ def campaigns_text(first: CampaignRatings, second: CampaignRatings) -> str:
         raise StudyError(f"{their_study.file}: its scale is not that of {study.file}; their ratings cannot be compared")
     if not set(mine["pair_id"]) & set(theirs["pair_id"]):
         raise StudyError(
-            f"{their_study.file}: it rated none of the pairs that {study.file} did; pairs are the same where original,"
+            f"{their_study.file}: it rated none of the pairs that {study.file} did; pairs are the same if original,"
             " output, generator and prompts are"
         )
     rows = compare_campaigns(mine, theirs, scale)
@@ -234,10 +234,10 @@ def _table(rows: Sequence[ComparisonRow], first: str, second: str, *, paired: bo
             f"{row.difference:+.2f}",
         ]
         cells.append([*shown, interval, *((number(row.rho), *map(number, row.ac2)) if paired else ())])
-    return columns(header, cells, "no place has ratings of both")
+    return columns(header, cells, "no pool, language and question has ratings of both")
 
 
 def _notes(rated: pd.DataFrame, about: str) -> str:
     simulated = [SIMULATED] if rated["simulated"].any() else []
-    whole = f"{about}; each pair counts once, by the mean of its ratings that count, on the rubric's scale alone."
+    whole = f"{about}; each pair counts once, by the mean of its counting ratings on the rubric's scale."
     return "\n".join([whole, *simulated])

@@ -1,11 +1,11 @@
-"""Answers as CSV files: taken in (`collect --csv`), and given out for a paper or another tool (`export`).
+"""Answers as CSV files: read (`collect --csv`), and written for a paper or another tool (`export`).
 
-A row of a file that is taken in, such as Google Forms exports, is one rater's answer to one pair. Which column holds
-what says a mapping, `pair=...,rater=...,quality=...,fluency=...`, where `time` and `comment` may be left out, and
-`original=...,output=...` may stand for `pair`. The file is read as `plumbline import` reads it. `answers.csv` has a row
-for each rater and pair, a column a question: the form that `collect --csv` takes, here and in another study on the
-same pairs. `ratings.csv` and `pairs.csv` have every column of the records. What raters wrote in their own words may
-hold names, so it is left out unless it is asked for.
+A row of a file to read, such as an export of Google Forms, is one rater's answer to one pair. A mapping names the
+columns: `pair=...,rater=...,quality=...,fluency=...`; `time` and `comment` may be left out, and
+`original=...,output=...` may replace `pair`. The file is read as `plumbline import` reads it. `answers.csv` has a row
+for each rater and pair and a column for each question, the form that `collect --csv` takes, here and in another study
+on the same pairs. `ratings.csv` and `pairs.csv` have every column of the records. Texts that raters wrote themselves
+may hold names, so they are left out unless they are asked for.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def collect_csv(
         rows = ((path, f"line {line}", form.answer(row, f"{path}, line {line}")) for line, row in form.rows())
         answers = answers_in(rows, records, rubric)
         if not answers:
-            raise DataError(f"{path}: no answers in it, only a header; correct --csv")
+            raise DataError(f"{path}: has a header but no answers; correct --csv")
         remember_names(home, study.name, form.names)
         part = SourcePart(sha256(path.read_bytes()).hexdigest(), answers)
         return keep(records, source, {source: part}, replace=replace)
@@ -117,9 +117,9 @@ def column_mapping(text: str, questions: Sequence[str], optional: Sequence[str] 
         if name not in names or not column:
             raise StudyError(f"--columns: {part.strip()!r} is not like pair=NAME; {nearest(name, names)}")
         if name in mapping:
-            raise StudyError(f"--columns: {name!r} is given twice; name one column")
+            raise StudyError(f"--columns: {name!r} is given twice; give it one column")
         if column in mapping.values():
-            raise StudyError(f"--columns: {column!r} is given for two things; each needs its own column")
+            raise StudyError(f"--columns: the column {column!r} is given twice; each name needs its own column")
         mapping[name] = column
     needed = [] if "output" in texts and "output" in mapping else ["pair"]
     needed += ["rater", *(name for name in questions if name not in optional)]
@@ -171,19 +171,19 @@ class _Form:
         pairs = self._by_texts.get(texts, [])
         if not pairs:
             raise DataError(
-                f"{where}: no pair has the text {texts[-1][:60]!r}; correct it, or name a column of ids (pair=)"
+                f"{where}: no pair has the text {texts[-1][:60]!r}; correct it, or name a column of ids: pair=NAME"
             )
         if len(pairs) > 1 and len(shown_first := [pair for pair in pairs if pair.control != "repeat"]) == 1:
             pairs = shown_first
         if len(pairs) > 1:
             both = " and ".join(f"{pair.pair_id} ({pair.transformation})" for pair in pairs[:2])
-            raise DataError(f"{where}: its texts are those of {both}; name a column that tells them apart: pair=NAME")
+            raise DataError(f"{where}: its texts match {both}; name a column of ids: pair=NAME")
         return pairs[0].pair_id
 
     def answer(self, row: Mapping[str, str], where: str) -> Answer:
         """A row as an answer. Raises DataError for cells that cannot be one."""
         if not row["rater"]:
-            raise DataError(f"{where}: the column for `rater` is empty; say who rated")
+            raise DataError(f"{where}: the column for `rater` is empty; name the rater")
         if "time" in self.columns:
             at = _time(row["time"], where)
         else:
@@ -265,25 +265,25 @@ def _time(text: str, where: str) -> datetime:
 FOLDER = "export"
 NO_LICENCE = "No licence is named: ask those who ran the study before you share this."
 SAME_SAMPLE = (
-    "A study whose sample has every pair, control and repeat that was answered here takes it in with the"
-    " following command, with its own file for YOUR_STUDY.yaml; one that lacks any of them refuses the whole. A sample"
-    " has them that was drawn from the same outputs with the same rubric and the same `sample`, and extended alike."
+    "Another study reads these answers with the command below, with its own file for YOUR_STUDY.yaml. Its sample must"
+    " have every pair, control and repeat that was answered here, or the command refuses all of them. It has them if it"
+    " was drawn from the same outputs with the same rubric and `sample` settings, and extended in the same way."
 )
 _SOURCES = ("argilla", "mturk", "prolific", "link")
 _OF_SUBJECTS = ("fields", "expected", "queue")  # columns of other subjects than pairs
 _MORE = {
-    "control": "kind of check on the rater that the pair is (positive, negative, known, repeat); suggested: shown with"
-    " judges' scores, in an experiment; empty for the sample",
-    "source": "where it was given: argilla, mturk, prolific, link, or file (a file's name may hold a person's)",
+    "control": "how the pair checks the rater (positive, negative, known, repeat); suggested: shown with judges'"
+    " scores, in an experiment; empty for the sample",
+    "source": "where it was given: argilla, mturk, prolific, link, or file (not its name, which may name a person)",
     "withdrawn": "why a person withdrew the pair; empty if nobody did",
-    "counts": "whether it counts in the verdicts: submitted, of the sample, not excluded, withdrawn or surplus",
+    "counts": "whether it counts in the verdicts: submitted, of the sample, and not excluded, withdrawn or surplus",
 }
 
 
 def export(study: Study, *, licence: str = "", words: bool = False) -> Path:
     """Write `answers.csv`, `ratings.csv`, `pairs.csv` and `codebook.md` to the study's `export/`; returns the folder.
 
-    `licence` is a line for the codebook; `words` says that comments and answers in words are wanted too. Raises
+    `licence` is a line for the codebook; `words` adds comments and answers in words. Raises
     DataError where nobody has answered yet.
     """
     records = CampaignRecords.open(study)
@@ -353,7 +353,7 @@ def _codebook(
     dates = [f"{ratings['submitted_at'].agg(end):%Y-%m-%d}" for end in ("min", "max")]
     sample = tables["pairs.csv"]["control"] == ""
     out = int((sample & (tables["pairs.csv"]["withdrawn"] != "")).sum())
-    withdrawn = f" ({out} of them withdrawn: their answers are here, and do not count)" if out else ""
+    withdrawn = f" ({out} of them withdrawn: their answers are included but do not count)" if out else ""
     names = [
         "pair",
         "rater",
@@ -373,7 +373,7 @@ def _codebook(
         "A text that a spreadsheet would take for a formula has an apostrophe before it.",
         questions_text(rubric, [question.name for question in questions]),
         "## answers.csv",
-        "A row for each rater and pair that was submitted, a column for each question.",
+        "A row for each submitted answer of a rater to a pair, a column for each question.",
         f"{SAME_SAMPLE}\n\n    {command}",
         "## ratings.csv",
         _columns(ratings, Rating),
@@ -390,7 +390,7 @@ def codebook(parts: Sequence[str], files: Mapping[str, bytes]) -> str:
 
 
 def taken_in() -> str:
-    """The command by which another study takes an export in, up to the export's name."""
+    """The command by which another study reads an export, up to the export's name."""
     return "plumbline collect --study YOUR_STUDY.yaml"
 
 

@@ -1,8 +1,8 @@
 """Pseudonyms of raters, and the people behind them.
 
-Pseudonyms are the same at each collection, and nobody can tell who it is: an annotator's comes from the account's id in
-Argilla, which only the server's owner can look up; those of raters without an account (of a file, of a crowd platform)
-are made with the home's key: without it nobody can try names until one fits.
+A pseudonym is the same at each collection and reveals nobody: an annotator's comes from the account's id in Argilla,
+which only the server's owner can look up; those of raters without an account (from a file or a crowd platform) are made
+with the home's key, without which nobody can find a name by trying.
 
 Names are for the coordinator alone, in the home's private folder and in no record. The home remembers them as answers
 are collected; commands show them beside pseudonyms on its user's terminal. Crowd workers have no names anywhere.
@@ -56,11 +56,11 @@ def _shown(name: str) -> str:
 def pseudonym_of(rater: str, names: Mapping[str, str]) -> str:
     """Return the pseudonym of a name; an unknown name is returned as it is.
 
-    Raises StudyError where two have the name, as one who answers in Argilla and in a file.
+    Raises StudyError if several pseudonyms have the name, as of a person who answers in Argilla and in a file.
     """
     pseudonyms = sorted(pseudonym for pseudonym, name in names.items() if name == rater)
     if len(pseudonyms) > 1:
-        raise StudyError(f"{rater!r} is {' and '.join(pseudonyms)}; say which by the pseudonym")
+        raise StudyError(f"{rater!r} is the name of {' and '.join(pseudonyms)}; give the pseudonym instead")
     return pseudonyms[0] if pseudonyms else rater
 
 
@@ -128,7 +128,9 @@ def pseudonym_key(home: Home) -> bytes:
         try:
             return bytes.fromhex(file.read_text(encoding="ascii"))
         except (OSError, ValueError) as error:
-            raise DataError(f"{file}: damaged ({error}); bring it back, or raters get other pseudonyms") from None
+            raise DataError(
+                f"{file}: damaged ({error}); restore it from a copy, or raters get other pseudonyms"
+            ) from None
 
 
 def _digest(key: bytes, *parts: str) -> str:

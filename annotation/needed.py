@@ -29,9 +29,9 @@ NEEDED = ["mean", "accepted", "rejected", "undecided", "pairs", "share"]
 PRECISION = ["pairs", "ac2", "ac2_reach", "rho_reach"]
 DESIGNS = ["raters", "pairs", "error", "ratings", "dollars", "cheapest"]
 USUAL = RatingVariation()
-_SIMULATED = 40  # campaigns of which AC2's mean precision is taken
+_SIMULATED = 40  # campaigns over which AC2's precision is averaged
 _BAR = 20  # signs of a whole bar
-_LAST = {"value": "; the last look goes by the mean alone, as no study by blocks does", "interval": ""}
+_LAST = {"value": "; the last look uses the mean alone, unlike in a study by blocks", "interval": ""}
 
 
 def needed(
@@ -264,18 +264,18 @@ def needed_text(  # noqa: PLR0913 (a rule, and what is assumed)
     reach = [[str(row["pairs"]), *(_number(row[name]) for name in PRECISION[1:])] for row in at_n.to_dict("records")]
     return "\n".join(
         [
-            f"How many do I need? All {most} {items} of each verdict ask for {whole.ratings:,} ratings"
+            f"How many do I need? All {most} {items} of each verdict need {whole.ratings:,} ratings"
             f" ({whole.dollars:,.0f} dollars); with looks",
             f"after {', '.join(map(str, blocks.ends))}, {_reached(table, costs)}.",
             "",
-            f"Expected where every question has this true mean ({campaigns} simulated campaigns each, spending"
+            f"Expected if every question has this true mean ({campaigns} simulated campaigns each, spending"
             f" {blocks.spending}{_LAST[blocks.by]}):",
             cli.columns(header, _expected(table, costs)),
             "",
-            f"What fewer {items} leave unsure: 95% intervals of AC2, and of a rank correlation of 0.6, reach so far.",
+            f"Precision with fewer {items}: half widths of the 95% intervals of AC2, and of a rank correlation of 0.6.",
             cli.columns([items.capitalize(), "AC2", "+/-", "rho +/-"], reach),
             "",
-            f"Raters of each {study.called.item} for the same error of the mean over {items}, all of them rated:",
+            f"Raters of each {study.called.item} that give the mean the same standard error, if all {items} are rated:",
             cli.columns(["Raters", items.capitalize(), "Ratings", "Dollars"], _designs(beside)),
             f"Cheapest: {cheapest['pairs']} {items} of each {study.called.judged} by {cheapest['raters']} raters.",
         ]
@@ -309,7 +309,7 @@ def _reached(table: pd.DataFrame, costs: Sequence[Price]) -> str:
     """Return the ratings and cost at the cheapest and at the dearest true mean."""
     least, most = (int(row) for row in (table["pairs"].argmin(), table["pairs"].argmax()))
     if least == most:
-        return "as many: no look may decide earlier"
+        return "the same: no look can decide earlier"
     low, high = costs[least], costs[most]
     return (
         f"from {low.ratings:,} ({low.dollars:,.0f} dollars) at a true mean of {table['mean'][least]:g}"

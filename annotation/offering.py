@@ -1,9 +1,9 @@
-"""What raters may have seen. From before the first request on, the sample is theirs, and nothing replaces it.
+"""Records of what raters may have seen: once a sample is offered, from before the first request, nothing replaces it.
 
 `offered.json` notes each beginning: the pairs, the controls and the words that went out. Rehearsals in a crowd's
-sandbox are noted too and bind nothing.
+sandbox are noted too, and fix nothing.
 
-Nor is a sample offered, or read, that is no longer of the study's generator and prompts, and of the outputs on disk.
+A sample is refused if it no longer comes from the study's generator and prompts, and from the outputs on disk.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def refuse_other_offering(records: CampaignRecords, to: str, rubric: Rubric) -> 
     if to != f"{_SANDBOX}rehearsal" and (records.all_ratings["source"] == REHEARSAL).any():
         close = records.study.command("annotation crowd close")
         raise StudyError(
-            f"{records.study.name} has a rehearsal's ratings, which mix with no others; first take them out: `{close}"
+            f"{records.study.name} has a rehearsal's ratings, which cannot be mixed; first remove them: `{close}"
             " --platform rehearsal --forget`"
         )
     refuse_other_sample(records)
@@ -122,7 +122,7 @@ def refuse_other_sample(records: CampaignRecords, *, cut_off: bool = False) -> N
         if was != now and now not in _grown(was, waves, name):
             raise StudyError(
                 f"{records.path(file)} is not the one that was offered to raters on {real[-1].at:%Y-%m-%d};"
-                " bring that one back, or give the new study another name"
+                " restore that one, or give the new study another name"
             )
     if waves and not cut_off and not is_complete(records, waves[-1]):
         raise StudyError(
@@ -184,8 +184,8 @@ def refuse_other_prompts(records: CampaignRecords, pairs: Collection[Pair]) -> N
     for name, was in sorted({(pair.transformation, pair.generator_kind) for pair in pairs if pair.generator_kind}):
         if was != makers[name].kind:
             raise StudyError(
-                f"{study.file}: the sample's pairs of {name} are of a generator of kind {was}, and the study's is of"
-                f" kind {makers[name].kind} now; undo the change, or give the new study another name"
+                f"{study.file}: the sample's pairs of {name} come from a generator of kind {was}, but the study's is"
+                f" now of kind {makers[name].kind}; undo the change, or give the new study another name"
             )
 
 
@@ -209,8 +209,8 @@ def refuse_other_makers(study: Study, makers: Iterable[tuple[str, str, str]]) ->
         on_disk = _makers_in((file for file in files if file.exists()), study.command(GENERATE))
         if on_disk and not maker_hashes <= on_disk:
             raise DataError(
-                f"{study.outputs / name}: these outputs are of {_other(next(iter(maker_hashes))[1])} than the sample's"
-                " pairs; bring the outputs back, or give the new study another name"
+                f"{study.outputs / name}: these outputs come from {_other(next(iter(maker_hashes))[1])} than the"
+                " sample's pairs; restore the outputs, or give the new study another name"
             )
 
 
@@ -226,8 +226,8 @@ def _refuse_other_items(pairs: Collection[Pair], keys: Collection[str], file: Pa
     """Refuse a sample of texts that are no longer in the file, whose items have these keys."""
     if lost := [pair for pair in pairs if pair.key not in keys]:
         raise DataError(
-            f"{file}: {len(lost)} of the sample's texts are not in it any more, such as"
-            f" {fields_of(lost[0])[0].text[:60]!r} ({lost[0].transformation}); bring them back, or give the new study"
+            f"{file}: {len(lost)} of the sample's texts are no longer in it, such as"
+            f" {fields_of(lost[0])[0].text[:60]!r} ({lost[0].transformation}); restore them, or give the new study"
             " another name"
         )
 

@@ -77,7 +77,7 @@ def _mean(value: str) -> float:
     with contextlib.suppress(ValueError):
         if math.isfinite(number := float(value)):
             return number
-    raise argparse.ArgumentTypeError(f"{value!r} is no number")
+    raise argparse.ArgumentTypeError(f"{value!r} is not a number")
 
 
 def correlation(value: str) -> float:
@@ -85,7 +85,7 @@ def correlation(value: str) -> float:
     number = _mean(value)
     if -1 <= number <= 1:
         return number
-    raise argparse.ArgumentTypeError(f"{value!r} is no correlation, which lies between -1 and 1")
+    raise argparse.ArgumentTypeError(f"{value!r} is not a correlation (-1 to 1)")
 
 
 def _deviation(value: str) -> float:
@@ -96,10 +96,16 @@ def plan(parser: argparse.ArgumentParser) -> None:
     """Add sizes, true means and assumptions; the deviations are those of `annotation.planning.RatingVariation`."""
     add = parser.add_argument
     add("--pairs", type=cli.count, nargs="+", metavar="N", help="pairs of a transformation (default: the study's,"
-        " first)")  # fmt: skip
-    add("--raters", type=cli.count, nargs="+", metavar="N", help="raters per pair (default: the study's, first)")
-    add("--means", type=_mean, nargs="+", metavar="M", help="true means to try, or shares of labels (default: around"
-        " the threshold, or the rules' limits)")  # fmt: skip
+        " then usual numbers)")  # fmt: skip
+    add(
+        "--raters",
+        type=cli.count,
+        nargs="+",
+        metavar="N",
+        help="raters per pair (default: the study's, then usual numbers)",
+    )
+    add("--means", type=_mean, nargs="+", metavar="M", help="true means or shares of labels to try (default: around"
+        " the threshold or the rules' limits)")  # fmt: skip
     for name, what, usual in (
         ("spread", "the pairs' quality", 0.8),
         ("bias", "the raters' habits", 0.25),
@@ -107,16 +113,22 @@ def plan(parser: argparse.ArgumentParser) -> None:
     ):
         add(f"--{name}", type=_deviation, default=usual, metavar="SD",
             help=f"standard deviation of {what} in points (default: {usual:g})")  # fmt: skip
-    add("--campaigns", type=cli.count, default=1000, metavar="N", help="simulated for each number (1000)")
-    add("--blocks", type=cli.count, nargs="+", metavar="N", help="also say how many ratings are needed if the rule"
-        " looks after so many pairs of each verdict, such as 20 40 60 80 (default: the study's blocks)")  # fmt: skip
+    add(
+        "--campaigns",
+        type=cli.count,
+        default=1000,
+        metavar="N",
+        help="campaigns to simulate for each number (default: 1000)",
+    )
+    add("--blocks", type=cli.count, nargs="+", metavar="N", help="also print how many ratings are needed if the rule"
+        " looks after these numbers of pairs of each verdict, such as 20 40 60 80 (default: the study's)")  # fmt: skip
     add("--spending", choices=("pocock", "quadratic", "obrien_fleming"), help="how early these looks spend their error"
         " (default: the study's, or pocock)")  # fmt: skip
-    add("--pilot", metavar="FILE", type=cli.local, help="ratings.parquet of a pilot or an imported study, whose"
-        " deviations are taken instead of --spread, --bias and --noise")  # fmt: skip
-    add("--judge-correlation", type=correlation, metavar="RHO", help="also say what a language model would save whose"
-        " scores correlate so with a pair's mean rating (-1 to 1)")  # fmt: skip
-    add("--seed", type=cli.seed, metavar="N", help="of the simulation (default: the sample's)")
+    add("--pilot", metavar="FILE", type=cli.local, help="ratings.parquet of a pilot or an imported study; its"
+        " deviations replace --spread, --bias and --noise")  # fmt: skip
+    add("--judge-correlation", type=correlation, metavar="RHO", help="also print what a language model saves whose"
+        " scores have this correlation with pairs' mean ratings (-1 to 1)")  # fmt: skip
+    add("--seed", type=cli.seed, metavar="N", help="seed of the simulation (default: the sample's)")
 
 
 def sample(parser: argparse.ArgumentParser) -> None:
@@ -124,15 +136,19 @@ def sample(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--extend",
         metavar="REASON",
-        help="add the pairs that the study asks for now to a sample that raters may have seen, as a further wave;"
-        " what was offered stays as it is, and the reason is kept",
+        help="add the pairs that the study now asks for to a sample that raters may have seen, as a further wave;"
+        " offered pairs stay as they are, and the reason is kept",
     )
 
 
 def preview(parser: argparse.ArgumentParser) -> None:
     """Add the options of `preview`."""
     parser.add_argument(
-        "--pairs", type=cli.count, default=3, metavar="N", help="pairs of a queue at most (default: %(default)s)"
+        "--pairs",
+        type=cli.count,
+        default=3,
+        metavar="N",
+        help="the most pairs to show of a queue (default: %(default)s)",
     )
 
 
@@ -143,8 +159,8 @@ def collect(parser: argparse.ArgumentParser) -> None:
     add("--csv", metavar="FILE", type=cli.local, help="read the answers from a file instead of Argilla")
     add("--argilla", metavar="FOLDER", type=cli.local, help="read the answers from what `export --argilla` wrote")
     example = "pair=NAME,rater=NAME,quality=NAME,fluency=NAME[,time=NAME][,comment=NAME]"
-    add("--columns", metavar="MAPPING", help=f"which column of the file holds what: {example}; in place of pair the"
-        " texts, original=NAME,output=NAME")  # fmt: skip
+    add("--columns", metavar="MAPPING", help=f"the file's columns: {example}; instead of pair, give the"
+        " texts: original=NAME,output=NAME")  # fmt: skip
 
 
 def review(parser: argparse.ArgumentParser) -> None:
@@ -154,14 +170,14 @@ def review(parser: argparse.ArgumentParser) -> None:
         "--exclude",
         metavar="RATER",
         nargs="+",
-        help="exclude raters (pseudonyms or names): the answers stay in the data and no longer count",
+        help="exclude raters (pseudonyms or names): their answers stay in the data but no longer count",
     )
     deciding.add_argument(
         "--keep",
         metavar="RATER",
         nargs="+",
-        help="keep raters: the answers count, whatever was decided before, and no verdict waits for a look at these"
-        " raters until their answers are others, or more",
+        help="keep raters: their answers count, whatever was decided before, and no verdict waits for a look at them"
+        " until they change or add answers",
     )
     parser.add_argument("--reason", metavar="TEXT", help="your reason; it is kept with the decision")
     deciding.add_argument(
@@ -171,7 +187,7 @@ def review(parser: argparse.ArgumentParser) -> None:
         "--adjudicate",
         type=cli.count,
         metavar="N",
-        help="put so many of these before adjudicators in Argilla, with judges' scores as suggestions; no rating",
+        help="send N of these pairs to adjudicators in Argilla, with judges' scores as suggestions; not as ratings",
     )
     parser.add_argument("--by", metavar="NAMES", default="", help="user names of the adjudicators, such as eva,tom")
 
@@ -191,7 +207,9 @@ def withdraw(parser: argparse.ArgumentParser) -> None:
     )
     which.add_argument("--pairs-from", metavar="FILE", type=cli.local, help="a file with an id on each line")
     parser.add_argument("--take-back", action="store_true", help="let pairs that were withdrawn count again")
-    parser.add_argument("--reason", metavar="TEXT", default="", help="your reason; it is kept, and every report has it")
+    parser.add_argument(
+        "--reason", metavar="TEXT", default="", help="your reason; it is kept, and every report shows it"
+    )
 
 
 def compare(parser: argparse.ArgumentParser) -> None:
@@ -203,10 +221,10 @@ def compare(parser: argparse.ArgumentParser) -> None:
 def export(parser: argparse.ArgumentParser) -> None:
     """Add the options of `export`."""
     add = parser.add_argument
-    add("--licence", metavar="TEXT", default="", help="the codebook's line on the licence")
+    add("--licence", metavar="TEXT", default="", help="the licence that the codebook names")
     add("--words", action="store_true", help="also write what raters wrote in their own words, which may hold names")
-    add("--argilla", action="store_true", help="write Argilla's own files instead, to export-argilla/: a folder a"
-        " queue, for rg.Dataset.from_disk")  # fmt: skip
+    add("--argilla", action="store_true", help="write Argilla's own files instead, to export-argilla/: a folder for"
+        " each queue, for rg.Dataset.from_disk")  # fmt: skip
 
 
 def serve(parser: argparse.ArgumentParser) -> None:
@@ -215,22 +233,22 @@ def serve(parser: argparse.ArgumentParser) -> None:
     Times and numbers are those of `annotation.server.backup`.
     """
     add = parser.add_argument
-    add("--study", metavar="FILE", help="make sure of as many annotators as this study wants for a pair")
+    add("--study", metavar="FILE", help="create missing accounts for this study's raters")
     add("--exports", help=argparse.SUPPRESS)
-    add("--host", default="127.0.0.1", help="address to listen on (default: this machine alone)")
-    add("--port", type=int, help=f"port to listen on (default: {PORT}; with --during any free one)")
+    add("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1, this machine only)")
+    add("--port", type=int, help=f"port to listen on (default: {PORT}; with --during, any free port)")
     add("--during", metavar="COMMAND", help="run a command while the server runs, then stop it")
-    add("--address", metavar="URL", type=_address, action="append", default=[], help="the address under which others"
+    add("--address", metavar="URL", type=_address, action="append", default=[], help="the address at which others"
         " reach the server, through a TLS proxy; other host names are refused")  # fmt: skip
-    add("--database-url", metavar="URL", help="PostgreSQL instead of SQLite, also on later starts; `sqlite` goes back. "
-        "With a password: in PLUMBLINE_ARGILLA_DATABASE_URL, for arguments are visible to all users of this"
-        " machine")  # fmt: skip
+    add("--database-url", metavar="URL", help="PostgreSQL instead of SQLite, also on later starts; `sqlite` goes back."
+        " Give a URL with a password in PLUMBLINE_ARGILLA_DATABASE_URL: all users of this machine can see"
+        " arguments")  # fmt: skip
     add("--workers", metavar="N", type=_positive, default=1,
-        help="processes that serve; more than one needs PostgreSQL (default: 1)")  # fmt: skip
+        help="server processes; more than one needs PostgreSQL (default: 1)")  # fmt: skip
     add("--backup-every", metavar="TIME", type=duration, default="6h",
-        help="for example 6h, 30m, 1d, or off (default: 6h)")  # fmt: skip
+        help="interval of backups, for example 6h, 30m, 1d, or off (default: 6h)")  # fmt: skip
     add("--keep", metavar="N", type=_positive, default=28,
-        help="scheduled backups kept; of older ones, one a week (default: 28)")  # fmt: skip
+        help="scheduled backups to keep; of older ones, one a week is kept (default: 28)")  # fmt: skip
 
 
 def backup(parser: argparse.ArgumentParser) -> None:
@@ -269,30 +287,32 @@ def users(parser: argparse.ArgumentParser) -> None:
         return added
 
     def letters(added: argparse.ArgumentParser, default: str) -> None:
-        added.add_argument("--to", metavar="DIR", type=cli.local, help="a file for each person instead of printing")
+        added.add_argument(
+            "--to", metavar="DIR", type=cli.local, help="write a file for each person instead of printing"
+        )
         added.add_argument(
             "--address", metavar="URL", type=_address, help=f"the address that people open (default: {default})"
         )
 
     the_study = "the study, for example studies/demo.yaml"
-    adding = action("add", "make annotators; their drawn passwords are shown once",
+    adding = action("add", "create annotators' accounts; their passwords are shown once",
                     "give them access to this study now (otherwise `publish` does)")  # fmt: skip
     adding.add_argument("names", metavar="NAME", nargs="+")
     adding.add_argument("--languages", metavar="CODES", default="", help="languages that they read, for example en,de")
-    text = "make the accounts of a study's people, and word an invitation for each"
+    text = "create accounts for a study's people, and write an invitation for each"
     inviting = action("invite", text, the_study, required=True)
     inviting.add_argument(
         "names", metavar="NAME", nargs="*", help="whom to invite (default: the study's raters.people)"
     )
     letters(inviting, "the server's own")
-    text = "list annotators who are behind, hasty, unlike the others or finished, with a letter to each"
-    letters(action("remind", text, the_study, required=True), "none is named")
+    text = "list annotators who are behind, too fast, apart from the others or finished, with a letter to each"
+    letters(action("remind", text, the_study, required=True), "none")
     action("list", "show all accounts with languages and number of answers",
-           "show also what each is called in this study's records, and who is in it")  # fmt: skip
-    action("reset", "draw a new password for an account").add_argument("name", metavar="NAME")
+           "also show each account's pseudonym in this study's records, and who is in the study")  # fmt: skip
+    action("reset", "set a new random password for an account").add_argument("name", metavar="NAME")
     removing = action("remove", "delete an annotator's account")
     removing.add_argument("name", metavar="NAME")
-    removing.add_argument("--force", action="store_true", help="remove even if answers are deleted with the account")
+    removing.add_argument("--force", action="store_true", help="remove the account even if its answers are deleted too")
 
 
 PLATFORMS = (
@@ -321,10 +341,10 @@ def add_crowd_actions(crowd: argparse.ArgumentParser) -> None:
     add(
         "launch", "launch_batches", "offer batches to workers, as far as money and shares allow", spends=True
     ).add_argument("--pilot", type=_count, default=0, metavar="N", help=pilot)
-    add("status", "show_campaign", "show where the campaign stands, from the ledger alone")
+    add("status", "show_campaign", "show the state of the campaign, from the ledger only")
     collect = add("collect", "collect_work", "fetch submissions and answers")
     collect.add_argument("--replace", action="store_true", help="also drop ratings that the campaign no longer has")
-    people = "with `link`: a CSV of the platform's, whose participants alone are collected; several add up"
+    people = "with `link`: the platform's CSV of participants; only theirs are collected, and several files add up"
     collect.add_argument("--participants", type=cli.local, metavar="CSV", help=people)
     collect.add_argument(
         "--archive",
@@ -335,28 +355,30 @@ def add_crowd_actions(crowd: argparse.ArgumentParser) -> None:
     review = add("review", "review_work", "list the submissions that wait for a decision, with signs, times and pay")
     review.add_argument("--answers", metavar="SUBMISSION", help="show a submission's answers, pair by pair")
     review.add_argument(
-        "--ask", metavar="SUBMISSION", help="note that you asked its worker (write to them on the platform)"
+        "--ask", metavar="SUBMISSION", help="note that you asked the worker a question (write to them on the platform)"
     )
-    review.add_argument("--reason", default="", metavar="TEXT", help="what the worker was asked")
+    review.add_argument("--reason", default="", metavar="TEXT", help="with --ask: the question for the worker")
     approve = add("approve", "approve_work", "approve submissions, which pays them")
     which = approve.add_mutually_exclusive_group(required=True)
     which.add_argument("submissions", nargs="*", default=[], metavar="SUBMISSION", help="ids, as `review` lists them")
     which.add_argument("--all", action="store_true", help="all submissions without signs")
-    approve.add_argument("--reason", default="", metavar="TEXT", help="why, if there were signs")
+    approve.add_argument("--reason", default="", metavar="TEXT", help="your reason, if there were signs")
     reject = add(
-        "reject", "reject_work", "reject submissions, with a reason: they are not paid, their ratings excluded"
+        "reject", "reject_work", "reject submissions, with a reason: they are not paid, and their ratings are excluded"
     )
     reject.add_argument("submissions", nargs="+", metavar="SUBMISSION", help="ids, as `review` lists them")
-    reject.add_argument("--reason", default="", metavar="TEXT", help="why; the worker reads it")
+    reject.add_argument("--reason", default="", metavar="TEXT", help="your reason; the worker reads it")
     add("bonus", "pay_bonuses", "pay bonuses where the work took longer than the reward pays for", spends=True)
-    close = add("close", "close_campaign", "let nobody begin any more, for good; those at work may finish")
+    close = add("close", "close_campaign", "stop for good: nobody new can begin, and workers who have begun may finish")
     close.add_argument("--forget", action="store_true", help="take a rehearsal's ratings and records out of the study")
 
 
 def _add_shared_options(parser: argparse.ArgumentParser, *, spends: bool) -> None:
     cli.add_study_options(parser)
     add_data_option(parser)
-    platform = "required for the first launch, later the campaign's own; `rehearsal` is a made-up crowd (MTurk closed)"
+    platform = (
+        "required for the first launch, later the campaign's own; `rehearsal` simulates a crowd (MTurk has closed)"
+    )
     parser.add_argument("--platform", choices=PLATFORMS, help=platform)
     live = "use the real platform; without it, the sandbox (MTurk) or drafts (Prolific)"
     parser.add_argument("--live", action="store_true", help=live)
@@ -364,7 +386,7 @@ def _add_shared_options(parser: argparse.ArgumentParser, *, spends: bool) -> Non
         parser.add_argument(
             "--max-cost", type=cli.positive, metavar="DOLLARS", help="limit for the cost of the whole campaign"
         )
-        parser.add_argument("--yes", action="store_true", help="do not ask for confirmation before money is spent")
+        parser.add_argument("--yes", action="store_true", help="spend money without asking for confirmation")
 
 
 def _example(name: str) -> str:

@@ -1,4 +1,4 @@
-"""The rating page: what raters see of a queue or a batch, the same in Argilla, from a crowd and in the preview.
+"""The rating page of a queue or a batch: the same in Argilla, for a crowd and in the preview.
 
 `task_of` gives what all items share and `items_of` the items, as JSON that `rate.js` of the server's plugin shows
 (docs/rating.md). `hosted_html` puts both into one file, for services that host one and for trials.
@@ -36,9 +36,9 @@ from plumbline.study import Study
 
 RIGHT_TO_LEFT = {"Adlm", "Arab", "Hebr", "Mand", "Nkoo", "Rohg", "Samr", "Syrc", "Thaa"}  # scripts of living languages
 ANSWERING_WORDS = "answering_words.yaml"
-COMMENT = "comment"  # what the comment is called among an answer's values
+COMMENT = "comment"  # the comment's name among an answer's values
 COMMENT_LENGTH = 2000  # characters of a comment that are kept
-_REASONS = ("no_language", "damaged", "another")  # why a pair is not judged; the last one is told in the comment
+_REASONS = ("no_language", "damaged", "another")  # reasons not to judge a pair; the comment explains the last one
 _OF_EXAMPLES = ("examples", "right", "why", "open")
 _STEPS = 100  # of a slider on a scale without points
 

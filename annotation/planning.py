@@ -1,7 +1,7 @@
 """Planning by simulated campaigns: the pairs and raters that a study needs, their cost, and the certainty they give.
 
-A made-up campaign is judged by the very functions that judge a real one (`plumbline.statistics.intervals`,
-`annotation.verdicts.rules`), so that what is planned is what will be done.
+The functions that judge a real campaign judge a simulated one (`plumbline.statistics.intervals`,
+`annotation.verdicts.rules`), so the plan follows the rules that will apply.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from plumbline.study.reach import VerdictSize, known_texts, refuse_unreachable, 
 from plumbline.study.subject import ItemGroup
 
 _WIDTHS = 20  # campaigns of whose looks the mean width is taken
-_NAMED = 8  # names in a cell; of more their number is said
+_NAMED = 8  # names in a cell; beyond these, their number
 
 
 @dataclass(frozen=True)
@@ -69,8 +69,8 @@ class Price:
 class VerdictPrice:
     """Verdicts that rest on equally many pairs and cost the same."""
 
-    names: tuple[str, ...]  #: what is judged, as people read it; what shares its pairs stands together
-    places: tuple[str, ...]  #: in these languages, and tasks, each apart; none where all are judged together
+    names: tuple[str, ...]  #: what is judged, as people read it; units that share pairs stand together
+    places: tuple[str, ...]  #: languages, and tasks, that are judged apart; empty if all are judged together
     verdicts: int
     pairs: int  #: of each verdict
     dollars: float  #: for these pairs
@@ -476,7 +476,7 @@ def planned_rules(design: Design, file: Path) -> list[RuleSpec]:
     """The rules that a plan is about: a study's on means and shares, or its one threshold; StudyError for none."""
     rules = [rule for rule in design.rule.rules or (_threshold(design),) if rule.statistic != "median"]
     if not rules:
-        raise StudyError(f"{file}: all its rules are on medians, which change in steps; they cannot be planned")
+        raise StudyError(f"{file}: all its rules are on medians, which change in steps and cannot be planned")
     return rules
 
 
@@ -490,7 +490,9 @@ def _sizes(sizes: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     pairs_and_raters = list(sizes)
     for size in pairs_and_raters:
         if np.shape(size) != (2,) or not all(isinstance(number, int | np.integer) and number > 0 for number in size):
-            raise ValueError(f"a size is (pairs of each transformation, raters of each pair), from 1 on, not {size!r}")
+            raise ValueError(
+                f"a size is (pairs of each transformation, raters of each pair), each 1 or more, not {size!r}"
+            )
     return [(int(pairs), int(raters)) for pairs, raters in pairs_and_raters]
 
 

@@ -47,7 +47,9 @@ def plan_study(options: argparse.Namespace) -> int:
         print(_take_pilot(options))
     one_threshold = not study.acceptance.rules
     if options.blocks and not one_threshold:
-        raise StudyError(f"{study.file}: --blocks plans one threshold on rated questions; this study has rules")
+        raise StudyError(
+            f"{study.file}: --blocks plans a single threshold on rated questions, but this study has acceptance.rules"
+        )
     print(plan_text(study, options))
     if options.blocks or (study.raters.blocks and one_threshold):
         print(f"\n{looks_text(study, options)}")
@@ -66,10 +68,10 @@ def plan_text(study: Study, options: argparse.Namespace) -> str:
     """Return the output of `plumbline plan`: assumptions, a row for each size, and how to read it."""
     if study.judging.does_tasks:
         raise StudyError(
-            f"{study.file}: plan is about verdicts; a task for people sets its own items and"
-            " raters: an accuracy of 0.8 on n items has a 95% interval of about 0.8 / sqrt(n) to each side;"
-            f" `{study.command('annotation sample')}` draws items, `{study.command('annotation crowd plan')}` then says"
-            " hours and dollars"
+            f"{study.file}: plan is for verdicts, but a task for people sets its own items and raters: an accuracy of"
+            " 0.8 on n items has a 95% interval of about 0.8 / sqrt(n) to each side;"
+            f" `{study.command('annotation sample')}` draws items, then `{study.command('annotation crowd plan')}`"
+            " shows hours and dollars"
         )
     rubric = load_rubric(study)
     design = Design.of(study, rubric)
@@ -88,8 +90,8 @@ def plan_text(study: Study, options: argparse.Namespace) -> str:
         how = f"rule {rule.rule}, {', '.join(parts)}, threshold {rule.threshold:g}"
     tables = [_table(planned[planned["rule"] == in_words(part)], rule, part, item) for part in rules]
     titled = (line for part, table in zip(rules, tables, strict=True) for line in (_title(part), table, ""))
-    size = f"First the study's own size: {study_size[0]:,} {item}s and {study_size[1]} raters."
-    unread = f"The languages of the texts are not known ({why_not}): planned as the file has them."
+    size = f"The first row has the study's own size: {study_size[0]:,} {item}s and {study_size[1]} raters."
+    unread = f"The languages of the texts are unknown ({why_not}); the plan uses those in the study file."
     return "\n".join(
         [
             f"Plan of study {study.name}: {how}",
@@ -109,7 +111,7 @@ def plan_text(study: Study, options: argparse.Namespace) -> str:
 
 
 def looks_text(study: Study, options: argparse.Namespace) -> str:
-    """Return how many ratings the study needs with looks after blocks. Raises StudyError for blocks that cannot be."""
+    """Return how many ratings the study needs with looks after blocks. Raises StudyError for impossible blocks."""
     rubric, rule = load_rubric(study), study.acceptance
     design = Design.of(study, rubric)
     scale = next(design.asked(name).scale for name in design.questions if design.asked(name).kind == "rating")
@@ -125,7 +127,7 @@ def looks_text(study: Study, options: argparse.Namespace) -> str:
         verdict.pairs for verdict in verdict_sizes(study, judged_texts(study, rubric)[0], study.sample.pairs)
     )
     warning = (
-        f"\nNOT POSSIBLE YET: these blocks end at {ends[-1]} {study.called.item}s, and a verdict has {smallest}; raise"
+        f"\nNOT POSSIBLE YET: these blocks end at {ends[-1]} {study.called.item}s, but a verdict has {smallest}; raise"
         f" sample.pairs from {study.sample.pairs} to {math.ceil(study.sample.pairs * ends[-1] / smallest)}."
     )
     around = [round(rule.threshold + away, 10) for away in _AWAY]
@@ -146,7 +148,7 @@ def _take_pilot(options: argparse.Namespace) -> str:
     """Take standard deviations from a pilot's most variable question, and return a line that reports it."""
     file = Path(options.pilot)
     if not file.is_file():
-        raise StudyError(f"--pilot: {file} is not there; name a study's ratings.parquet")
+        raise StudyError(f"--pilot: no file {file}; name a study's ratings.parquet")
     try:
         parts = measured_variation(that_count(pd.read_parquet(file)))
     except (ValueError, OSError) as error:
@@ -183,7 +185,7 @@ def _halved(counting: int, drawn: int, called: ItemNames) -> list[str]:
     judged, item = called
     return [
         f"An experiment (raters.suggestions: half): {drawn:,} {item}s of each {judged} are rated, {counting:,} count,",
-        f"and the others show judges' scores. Rows are of {item}s that count: the others cost as many ratings again.",
+        f"and the others show judges' scores. Rows are for {item}s that count; the others need as many ratings again.",
     ]
 
 
@@ -201,9 +203,8 @@ def _of_rules(rule: AcceptanceSpec, item: str) -> list[str]:
     )
     medians = [in_words(part) for part in rule.rules if part.statistic == "median"]
     return [
-        "at M: share of right verdicts by the rule alone where the mean, or share, over all"
-        f" {item}s and all raters is M:",
-        "accepted where M keeps to the limit, not accepted where it does not. At the limit itself: the share accepted.",
+        f"at M: share of right verdicts by the rule alone if the mean, or share, over all {item}s and all raters is M:",
+        "right is to accept if M meets the limit, and else not to accept. At the limit itself: the share accepted.",
         *([together] if len(rule.rules) > 1 else []),
         *(f"Not planned, since a median of ratings changes in steps: {part}." for part in medians),
     ]
@@ -220,37 +221,37 @@ def _notes(rule: AcceptanceSpec, planned: pd.DataFrame, study: Study, paid: PayS
     used = {
         "fixed": [],
         "anytime": [
-            f"{items} used: complete when the rule decides, where raters have orders of their own, as here they have."
+            f"{items} used: complete when the rule decides, if each rater has their own order, as simulated here."
         ],
         "blocks": [
             f"{items} used: of a verdict, up to the look that decides (after {', '.join(map(str, study.raters.blocks))}"
             f" {item}s at most). Ratings, hours and",
-            "dollars are of all blocks: what is decided early asks for fewer.",
+            "dollars are for all blocks; an early decision needs fewer.",
         ],
     }[rule.stop]
-    fixed = "The interval is about these raters: it does not cover what other raters would say (raters' bias)."
+    fixed = "The interval is for these raters only: it does not cover other raters (raters' bias)."
     share = " or as a share" if any(part.label for part in rule.rules) else ""
     every = f"the {judged}" if len(study.kinds) == 1 else f"all {len(study.kinds)} {judged}s"
     together = study.judging.transforms and {"translation", "cross_translation"} <= set(study.kinds)
-    shared = " (the two translations share theirs, and so have twice as many)" if together else ""
+    shared = " (the two translations share theirs, so they have twice as many)" if together else ""
     never = bool(planned["right"].isna().any())
     by_interval = rule.rule == "lower_bound" or any(part.by == "interval" for part in rule.rules)
     short = [
-        f"at M: share of right verdicts on a question whose mean over all {item}s and all raters is M, accepted at",
-        f"{rule.threshold:g} or above and not accepted below.{border}",
+        f"at M: share of right verdicts on a question whose mean over all {item}s and all raters is M: accepted at",
+        f"{rule.threshold:g} or above, not accepted below.{border}",
     ]
     return [
         *([fixed] if by_interval and rule.interval == "pairs" else []),
         *(_of_rules(rule, item) if rule.rules else short),
-        f"Width: of the 95% interval, in points{share}. {items}: of each {judged}. Shares are of one verdict, on the",
-        f"fewest {item}s that any has{shared}.",
+        f"Width: of the 95% interval, in points{share}. {items}: of each {judged}. Shares are for one verdict, the one",
+        f"with the fewest {item}s{shared}.",
         *(["never: too few for any decision (acceptance.min_pairs, min_raters)."] if never else []),
         *used,
-        f"Ratings, hours, dollars: of {every}, with {study.called.known} and repeats; ratings are",
-        "the answers that must be given;",
+        f"Ratings, hours, dollars: for {every}, with {study.called.known} and repeats; ratings are",
+        "answers to required questions;",
         f"{paid.hourly:g} dollars an hour at {paid.seconds:g} s {study.called.an_item}"
         f"{', ' + longer if longer else ''},",
-        "a bonus where people need longer, and a platform's fees on top.",
+        "without bonuses for people who need longer and a platform's fees.",
     ]
 
 

@@ -26,7 +26,7 @@ ENGLISH = "en"  # stands in for languages that a rubric has no words in
 Kind = Literal["rating", "label", "multi_label", "ranking", "text"]
 KINDS: tuple[Kind, ...] = typing.get_args(Kind)
 LABELLED = ("label", "multi_label", "ranking")  # the kinds that have labels
-Value = float | str | None  # an answer in the form in which it is kept; None where there is none
+Value = float | str | None  # an answer in its stored form; None if there is none
 AND, BEFORE, EQUAL = ", ", " > ", " = "
 _NAME = "[a-z][a-z0-9_-]{0,63}"
 MOST_RATED = 10  # the highest point of a rating on Argilla's page
@@ -36,7 +36,7 @@ _ORDER = re.compile(rf"{_NAME}(\s*[>=]\s*{_NAME})*")
 
 def _worded(value: dict[str, str]) -> dict[str, str]:
     if ENGLISH not in value:
-        raise ValueError("the English wording is missing, which stands in for languages that have none; add `en`")
+        raise ValueError("the English wording is missing, which other languages fall back on; add `en`")
     unknown = [code for code in value if language_code(code) != code]
     if unknown:
         raise ValueError(f"languages are named by their code: {unknown[0]!r} should be {language_code(unknown[0])!r}")
@@ -77,17 +77,17 @@ class QuestionScale:
             scale = f"the scale {self.scale[0]} to {self.scale[-1]}"
             return "" if value in self.scale else f"the answer {value!r} is not on {scale}"
         if not isinstance(value, str) or not value:
-            return f"the answer {value!r} is no {self.kind.replace('_', '-')}"
+            return f"the answer {value!r} is not a {self.kind.replace('_', '-')}"
         return "" if self.kind == "text" else self._wrong_labels(value, whole=whole)
 
     def _wrong_labels(self, value: str, *, whole: bool) -> str:
         if self.kind == "ranking" and not _ORDER.fullmatch(value):
-            return f"the answer {value[:60]!r} is no order of labels, such as {BEFORE.join(self.labels[:3])}"
+            return f"the answer {value[:60]!r} is not a ranking of labels, such as {BEFORE.join(self.labels[:3])}"
         named = labels_of(value)
         if unknown := [name for name in named if name not in self.labels]:
             return f"no label is called {unknown[0][:60]!r}; its labels are {', '.join(self.labels)}"
         if self.kind == "label" and len(named) != 1:
-            return f"the answer {value[:60]!r} has {len(named)} labels, and one is asked for"
+            return f"the answer {value[:60]!r} has {len(named)} labels, but the question takes one"
         if len(set(named)) < len(named):
             return f"the answer {value[:60]!r} names a label twice"
         if self.kind == "ranking" and whole and len(named) < len(self.labels):
@@ -167,18 +167,22 @@ class Question(StudyPart):
     name: str = Field(description="quality, fluency or similarity, in records and tables")
     title: Words = Field(description="what the rater is asked")
     points: dict[Point, Words] = Field(
-        default={}, description="what points of a rating's scale mean: the two ends, and those between that need it"
+        default={}, description="meanings of a rating scale's points: both ends, and points between where needed"
     )
-    kind: Kind = Field(default="rating", description="what is answered: a point, a label, labels, an order, a text")
+    kind: Kind = Field(
+        default="rating", description="kind of answer: a point, a label, several labels, an order, or a text"
+    )
     scale: Scale = Field(
         default=(), description="a rating's scale, if it is not the rubric's: its points, or {from, to} and a step"
     )
-    start: Point | None = Field(
-        default=None, description="where a slider stands until it is touched; nowhere where left out"
+    start: Point | None = Field(default=None, description="where a slider stands until it is moved; by default nowhere")
+    labels: dict[str, Words] = Field(
+        default={}, description="the labels to choose or rank, with their wordings, in order"
     )
-    labels: dict[str, Words] = Field(default={}, description="what can be chosen or ranked, with its words, in order")
-    required: bool | None = Field(default=None, description="whether it must be answered; texts need not, others must")
-    pools: tuple[str, ...] = Field(default=(), description="the pools that it is asked about; all where none is named")
+    required: bool | None = Field(
+        default=None, description="whether it must be answered; by default all must except texts"
+    )
+    pools: tuple[str, ...] = Field(default=(), description="the pools that it is asked about; by default all")
 
     @model_validator(mode="after")
     def _fits_its_kind(self) -> Question:
@@ -190,8 +194,8 @@ class Question(StudyPart):
         if labelled and len(self.labels) < 2:
             raise ValueError(f"question {self.name!r} needs two labels or more")
         if wrong := next((name for name in self.labels if not _LABEL.fullmatch(name)), ""):
-            raise ValueError(f"question {self.name!r}, label {wrong!r}: a name begins with a small letter and has small"
-                             " letters, digits, - and _ alone; its words are free")  # fmt: skip
+            raise ValueError(f"question {self.name!r}, label {wrong!r}: a name begins with a lower-case letter and has"
+                             " only lower-case letters, digits, - and _; its wordings are free")  # fmt: skip
         if self.scale and list(self.scale) != sorted(set(self.scale)):
             raise ValueError(f"question {self.name!r}: the scale's points must ascend")
         return self
@@ -204,7 +208,7 @@ class Question(StudyPart):
                 first = names.setdefault(" ".join(trim(wording).casefold().split()), name)
                 if first != name:
                     yield (f"question {self.name!r}: the labels {first!r} and {name!r} are both called"
-                           f" {wording[:60]!r}; word one of them otherwise")  # fmt: skip
+                           f" {wording[:60]!r}; reword one of them")  # fmt: skip
 
     def asked(self, scale: tuple[float, ...]) -> QuestionScale:
         """Return the question as statistics need it; `scale` is the rubric's."""
@@ -213,7 +217,7 @@ class Question(StudyPart):
         return QuestionScale(self.name, self.kind, points, tuple(self.labels), needed, self.pools)
 
 
-# A right answer: a point, a label, or all labels of several. A number in quotes is a number, as it always was.
+# A right answer: a point, a label, or several labels. A number in quotes is a number, as it always was.
 Right = Annotated[int | float | str | tuple[str, ...], Field(union_mode="left_to_right")]
 
 
@@ -229,7 +233,7 @@ class PoolText(StudyPart):
 
     title: Words
     asked: Words = Field(description="what the program was asked to do")
-    questions: dict[str, Sense] = Field(default={}, description="wordings of this pool's own, by question")
+    questions: dict[str, Sense] = Field(default={}, description="this pool's own wordings, by question")
     expected: dict[str, dict[str, Right]] = Field(
         default={}, description="right answers by kind of control and question; a control without any is not used"
     )
@@ -243,7 +247,7 @@ class ShownField(StudyPart):
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")] = Field(description="as the subject calls it")
     title: Words
     kind: FieldKind = Field(default="text", description="a text, a chat (role and content), or a list of texts")
-    pools: tuple[str, ...] = Field(default=(), description="the pools that have it; all where none is named")
+    pools: tuple[str, ...] = Field(default=(), description="the pools that have it; by default all")
 
 
 class FieldTitles(StudyPart):
@@ -251,8 +255,8 @@ class FieldTitles(StudyPart):
 
     LATER: ClassVar[frozenset[str]] = frozenset({"original", "transformed", "asked", "shown"})
 
-    original: Words = Field(default={}, description="of a pair of texts")
-    transformed: Words = Field(default={}, description="of a pair of texts")
+    original: Words = Field(default={}, description="title of a pair's original")
+    transformed: Words = Field(default={}, description="title of a pair's transformed text")
     asked: Words = Field(
         default={
             "en": "What was asked",
@@ -266,9 +270,9 @@ class FieldTitles(StudyPart):
             "tr": "İstenen",
             "ur": "کیا کہا گیا تھا",
         },
-        description="stands above the pool's `asked`",
+        description="title above the pool's `asked`",
     )
-    shown: tuple[ShownField, ...] = Field(default=(), description="of another subject: its fields, in order")
+    shown: tuple[ShownField, ...] = Field(default=(), description="the fields of another subject, in order")
 
     @model_validator(mode="before")
     @classmethod
@@ -283,7 +287,7 @@ class FieldTitles(StudyPart):
         if not self.shown and not (self.original and self.transformed):
             raise ValueError("name original and transformed, or list the fields of another subject")
         if self.shown and (self.original or self.transformed):
-            raise ValueError("original and transformed are a pair's; leave them out where fields are listed")
+            raise ValueError("original and transformed belong to pairs; leave them out if you list other fields")
         return self
 
     def of(self, pool: str) -> list[ShownField]:

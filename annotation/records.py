@@ -18,20 +18,20 @@ class JudgedMean(Record):
     """The joint estimate of people and judges on one question of a verdict, where they decide it together."""
 
     question: str = Field(description="name of the question")
-    judges: tuple[str, ...] = Field(description="the judges, whose mean counts")
-    recorded: tuple[str, ...] = Field(description="those of them that were not asked: their answers come from a file")
+    judges: tuple[str, ...] = Field(description="the judges whose mean counts")
+    recorded: tuple[str, ...] = Field(description="those judges whose answers come from a file")
     n_rated: int = Field(description="pairs that people rated and that count")
-    n_judged: int = Field(description="outputs beyond these that judges have seen")
-    n_failed: int = Field(description="of both: without a score of all judges")
+    n_judged: int = Field(description="further outputs that judges have seen")
+    n_failed: int = Field(description="of both, those that lack a judge's score")
     mean: Number = Field(description="mean of people and judges; NaN where judges are refused")
     low: Number = Field(description="lower end of its 95% interval")
     high: Number = Field(description="upper end")
-    lean_low: Number = Field(description="what people's own mean is above with 80% by their ratings alone")
-    lean_high: Number = Field(description="what it is below with 80%")
-    worth: Number = Field(description="as many rated pairs would be as sure by themselves; NaN where nothing varies")
+    lean_low: Number = Field(description="with 80% certainty people's own mean is above this, by their ratings alone")
+    lean_high: Number = Field(description="with 80% certainty it is below this")
+    worth: Number = Field(description="rated pairs that would be as precise by themselves; NaN where nothing varies")
     reason: str = Field(default="", description="why judges are refused; empty where they are not")
-    late: int = Field(default=0, description="judgements of them that were given after the first rating")
-    judgements: str = Field(description="hash of what the judges were given and said, as far as it counts")
+    late: int = Field(default=0, description="judgements that were made after the first rating")
+    judgements: str = Field(description="hash of the judges' inputs and answers that count")
 
 
 Outcome = Literal["accepted", "rejected", "undecided"]
@@ -43,17 +43,17 @@ class Share(SparseModel, Record):
 
     LATER: ClassVar[frozenset[str]] = frozenset({"unbiased"})
 
-    label: str = Field(description="which label")
+    label: str = Field(description="the label")
     share: Estimate = Field(description="its share; interval over pairs (Wilson's, of the effective number)")
     unbiased: Estimate | None = Field(
-        default=None, description="share without the bias of stopping early, of a rule by blocks, with its interval"
+        default=None, description="of a rule by blocks: share without the bias of stopping early, with its interval"
     )
 
 
 class MeanRank(Record):
     """A label's mean rank in the rankings of a question, 1 for first; tied labels share the mean of their ranks."""
 
-    label: str = Field(description="which label")
+    label: str = Field(description="the label")
     rank: Estimate = Field(description="the mean of its ranks; interval over pairs")
 
 
@@ -61,7 +61,9 @@ class Coefficient(Record):
     """Agreement on answers that are no points of a scale."""
 
     name: str = Field(description="AC1, Fleiss' kappa, alpha (nominal), alpha (MASI); of rankings tau-b, W")
-    label: str = Field(default="", description="the label of several that it is about, as yes or no; empty for all")
+    label: str = Field(
+        default="", description="of several labels the one that it is about, as yes or no; empty for all"
+    )
     estimate: Estimate = Field(description="the number")
 
 
@@ -81,8 +83,8 @@ class Summary(SparseModel, Record):
     low: Number = Field(description="lower end of the mean's 95% interval")
     high: Number = Field(description="upper end")
     interval: Literal["pairs", "pairs_and_raters", "anytime", "blocks"] = Field(
-        description="what is a sample: pairs, or pairs and raters; anytime: pairs, and valid however often one looks;"
-        " blocks: pairs, and valid at the looks after all blocks together"
+        description="what the interval is over: pairs, or pairs and raters; anytime: pairs, valid at every look;"
+        " blocks: pairs, valid at the looks after all blocks together"
     )
     interval_reason: str = Field(description="why there is no interval; empty where there is one")
     bounded: bool = Field(
@@ -90,20 +92,24 @@ class Summary(SparseModel, Record):
         description="most pairs have the same mean, so that the interval is that of a bounded mean (`bounded` in"
         " `plumbline.statistics.intervals`); earlier versions had none where nothing varies",
     )
-    probability: Number = Field(description="P of the threshold, by the t distribution of the mean, under anytime too")
+    probability: Number = Field(description="P of the threshold, by the t distribution of the mean, also under anytime")
     ac2: Estimate = Field(description="Gwet's AC2 with ordinal weights; interval over pairs")
     alpha: Estimate = Field(description="Krippendorff's alpha, ordinal; BCa bootstrap")
     kappa: Estimate = Field(description="mean of Cohen's kappa over all pairs of raters, squared weights; jackknife")
     raw: Estimate = Field(description="share of equal ratings among all couples of ratings of a pair; BCa bootstrap")
-    kind: Kind = Field(default="rating", description="of the question; only ratings have means, AC2, alpha and kappa")
+    kind: Kind = Field(
+        default="rating", description="the question's kind; only ratings have means, AC2, alpha and kappa"
+    )
     median: Estimate | None = Field(
         default=None, description="median of the pairs' means, where a rule asks for it; interval by order statistics"
     )
     unbiased: Estimate | None = Field(
         default=None,
-        description="mean without the bias of stopping early, of a rule by blocks: median-unbiased, with its interval",
+        description="of a rule by blocks: mean without the bias of stopping early (median-unbiased), with its interval",
     )
-    shares: tuple[Share, ...] = Field(default=(), description="of labels: how often each was given, or ranked first")
+    shares: tuple[Share, ...] = Field(
+        default=(), description="of labels: the share of answers that give each, or rank it first"
+    )
     ranks: tuple[MeanRank, ...] = Field(default=(), description="of rankings: each label's mean rank")
     coefficients: tuple[Coefficient, ...] = Field(default=(), description="of labels and rankings: agreement")
 
@@ -111,10 +117,10 @@ class Summary(SparseModel, Record):
 class Group(Record):
     """One row of Table 2: a pool of transformations, an axis, a language, or all (`agreement.json`)."""
 
-    level: Literal["pool", "axis", "language", "overall"] = Field(description="what the row sums up")
+    level: Literal["pool", "axis", "language", "overall"] = Field(description="what the row summarises")
     name: str = Field(description="the pool, the axis, the language of the originals, or 'overall'")
     axis: str = Field(description="the axis that it belongs to; empty for a language and 'overall'")
-    transformations: tuple[str, ...] = Field(description="whose ratings are in it")
+    transformations: tuple[str, ...] = Field(description="the transformations whose ratings are in it")
     simulated: bool = Field(description="true if any of its ratings is simulated")
     questions: tuple[Summary, ...] = Field(description="one for each question")
 
@@ -129,7 +135,7 @@ class Chance(Record):
 #: What P is, wherever it stands: in tables, reports, pages and documents.
 P_IS = (
     "P is the probability that the mean, or share, of everything the sample was drawn from meets its limit; of several"
-    " rules the lowest P, or the highest where any is enough."
+    " rules the lowest P, or the highest if one rule is enough."
 )
 
 
@@ -144,20 +150,22 @@ class BlockLook(Record):
     mean: Number = Field(description="mean of the pairs' means, or shares")
     low: Number = Field(description="lower end of the interval that holds at all looks together")
     high: Number = Field(description="upper end")
-    above: Number = Field(description="p-value of: the mean is at most the limit")
-    below: Number = Field(description="p-value of: the mean is at least the limit")
-    limit: Number = Field(description="what an end must keep to")
+    above: Number = Field(description="p-value of the hypothesis that the mean is at most the limit")
+    below: Number = Field(description="p-value of the hypothesis that the mean is at least the limit")
+    limit: Number = Field(description="the limit that an end of the interval must meet")
 
 
 class TakenLook(Record):
     """A look after a block (`block_looks.json`), which later changes of ratings do not repeat."""
 
-    group: tuple[str, ...] = Field(description="what was looked at: pool, language and task, as far as the scope goes")
+    group: tuple[str, ...] = Field(
+        description="the verdict's pool, language and task, as far as the scope separates them"
+    )
     look: int = Field(description="its number: that of the block, from 1")
     at: AwareDatetime = Field(description="when, UTC")
     rule_id: str = Field(description="hash of the rule that it followed")
-    values: tuple[BlockLook, ...] = Field(description="what it saw of each rule, in the rules' order")
-    decision: Outcome = Field(description="what it said")
+    values: tuple[BlockLook, ...] = Field(description="the values of each rule, in the rules' order")
+    decision: Outcome = Field(description="the decision at the look")
 
 
 class Verdict(SparseModel, Record):
@@ -173,33 +181,33 @@ class Verdict(SparseModel, Record):
 
     transformation: str = Field(description="its name")
     axis: str = Field(description="its axis")
-    pool: str = Field(description="whose ratings decide: translation and cross_translation are rated as one")
+    pool: str = Field(description="the pool whose ratings decide; translation and cross_translation share one")
     language: str = Field(description="language of the originals that were rated")
     output_languages: tuple[str, ...] = Field(description="languages of the transformed texts that were rated")
     task_type: str = Field(default="", description="task of the originals; empty where the verdict is for all tasks")
     scope: Literal["transformation", "language", "task"] = Field(
         default="language",
-        description="whose ratings decide: all of the pool, those in its language, or of its task too",
+        description="the ratings that decide: all of the pool, those in its language, or those of its task there",
     )
-    decision: Outcome = Field(description="only accepted ones are evaluated")
-    reasons: tuple[str, ...] = Field(description="one line each")
+    decision: Outcome = Field(description="the decision; only accepted transformations are evaluated")
+    reasons: tuple[str, ...] = Field(description="the reasons, one line each")
     sequence: tuple[str, ...] = Field(
-        default=(), description="of an anytime rule: what holds its sequence of pairs up, and what it passed over"
+        default=(), description="of an anytime rule: what its sequence of pairs waits for, and what it passed over"
     )
     n_pairs: int = Field(description="pairs that count; every number of the verdict is computed from them")
     n_ratings: int = Field(description="their ratings that count, over all questions")
     waves: tuple[int, ...] = Field(
         default=(1,),
-        description="waves of the sample that these pairs are of, or where there are none those that were drawn",
+        description="waves of the sample that these pairs belong to; without such pairs, all that were drawn",
     )
     questions: tuple[Summary, ...] = Field(description="one for each question")
-    threshold: Number = Field(description="the least mean that is accepted; NaN where `rules` say what is")
-    rule: Literal["mean", "lower_bound"] = Field(default="mean", description="what must reach it")
+    threshold: Number = Field(description="the least mean that is accepted; NaN if `rules` decide instead")
+    rule: Literal["mean", "lower_bound"] = Field(default="mean", description="what must reach the threshold")
     rules: tuple[RuleSpec, ...] = Field(default=(), description="the rules that judged it; none for one threshold")
     combine: Literal["all", "any"] = Field(default="all", description="whether all of them must hold, or any")
     probability: Number = Field(
         default=math.nan,
-        description=f"how close it was. {P_IS} NaN if one of them is",
+        description=f"how close the decision was. {P_IS} NaN if a rule's P is",
     )
     probabilities: tuple[Chance, ...] = Field(default=(), description="P of each of `rules`, in their order")
     n_excluded: int = Field(default=0, description="ratings that quality control excluded, over all questions")
@@ -213,12 +221,12 @@ class Verdict(SparseModel, Record):
     )
     failed_share: Number = Field(
         default=math.nan,
-        description="share of outputs that failed, so that none could be sampled; NaN if unknown",
+        description="share of outputs that failed and could not be sampled; NaN if unknown",
     )
     without: tuple[str, ...] = Field(
         default=(), description="error types whose outputs were kept out of the sample: the verdict does not cover them"
     )
-    kept_out_share: float = Field(default=0.0, description="share of usable outputs that were kept out so")
+    kept_out_share: float = Field(default=0.0, description="share of usable outputs that these error types kept out")
     simulated: bool = Field(description="true if any of the ratings is simulated")
     rules_fixed: Fixed = Field(
         default="",
@@ -232,29 +240,32 @@ class Verdict(SparseModel, Record):
     rule_id: str = Field(description="hash of the rule that it follows (acceptance, raters.per_pair)")
     ratings_sha256: str = Field(description="hash of the ratings that it rests on (ratings.parquet)")
     generator_kind: str = Field(
-        default="", description="of the generator, such as recorded; function, outputs; empty if unknown"
+        default="", description="the generator's kind, such as recorded; function, outputs; empty if unknown"
     )
     rubric_hash: str = Field(default="", description="hash of what raters were asked (the rubric); empty if unknown")
     withdrawn_hash: str = Field(
         default="", description="hash of the ids of withdrawn pairs; empty where there are none"
     )
     decision_people: Outcome | None = Field(
-        default=None, description="what people's ratings alone decide, where people and judges do; none otherwise"
+        default=None,
+        description="the decision by people's ratings alone, if people and judges decide together; else none",
     )
     judged: tuple[JudgedMean, ...] = Field(
-        default=(), description="what people and judges say together, where they decide; none otherwise"
+        default=(), description="joint estimates of people and judges, if they decide together; else none"
     )
     decision_unchecked: Outcome | None = Field(
-        default=None, description="what the rule decides, where the verdict waits for a look at its raters; else none"
+        default=None, description="the rule's decision, if the verdict waits for a look at its raters; else none"
     )
-    checked: bool = Field(default=False, description="whether it waits for a look at raters where these fail")
+    checked: bool = Field(
+        default=False, description="whether the verdict waits for a look at raters who fail the checks"
+    )
     to_look_at: tuple[str, ...] = Field(default=(), description="pseudonyms of the raters whom it waits for")
     kept_hash: str = Field(
         default="", description="hash of the raters whom people looked at and keep; empty where there are none"
     )
 
     blocks: tuple[int, ...] = Field(
-        default=(), description="of a rule by blocks: pairs after each block, withdrawn ones among them"
+        default=(), description="of a rule by blocks: pairs after each block, including withdrawn ones"
     )
     looks: tuple[BlockLook, ...] = Field(
         default=(), description="of a rule by blocks: its looks so far, up to the one that decided"
@@ -275,12 +286,12 @@ class PairMean(Record):
     """One pair's own mean on one question (`pair_means.parquet`), to score accepted pairs alone."""
 
     KEY = ("pair_id", "question")
-    pair_id: str = Field(description="which pair")
+    pair_id: str = Field(description="the pair")
     transformation: str = Field(description="its transformation")
     language: str = Field(description="its original's language")
     question: str = Field(description="name of the question, such as quality or fluency")
     n_ratings: int = Field(description="its ratings that count")
-    mean: float = Field(description="their mean; NaN of labels")
+    mean: float = Field(description="their mean; NaN for labels")
     decision: Outcome = Field(
         description="whether the mean reaches the threshold; undecided with too few raters. With `acceptance.rules`,"
         " whether the pair's own ratings meet them all together"
@@ -291,8 +302,8 @@ class Sign(Record):
     """A sign of a rater's careless answers (`annotation.ratings.signs`); it decides nothing."""
 
     rater_id: str = Field(description="pseudonym")
-    rule: str = Field(description="which rule of the study it comes from")
-    evidence: str = Field(description="one line: what was found")
+    rule: str = Field(description="the rule of the study that it comes from")
+    evidence: str = Field(description="what was found, in one line")
     n: int = Field(description="answers, pairs or comments that the rule looked at")
 
 
@@ -306,18 +317,19 @@ class Decision(SparseModel, Record):
     exclude: bool = Field(description="whether the rater's answers, or those to the pair, stop counting")
     reason: str = Field(description="why, in the person's words")
     decided_at: AwareDatetime = Field(description="when, UTC")
-    signs: tuple[str, ...] = Field(description="the rules whose signs there were, with their evidence")
+    signs: tuple[str, ...] = Field(description="the signs at that time: each rule, with its evidence")
     answers: int = Field(
-        default=0, description="pairs that the rater had answered, as far as was collected; 0 by earlier versions"
+        default=0,
+        description="pairs that the rater had answered in the collected answers; 0 in records of earlier versions",
     )
-    answers_hash: str = Field(default="", description="identity of what was answered; empty by earlier versions")
+    answers_hash: str = Field(default="", description="hash of these answers; empty in records of earlier versions")
 
 
 class OfferedAgain(Record):
     """An answer of an excluded rater whose pair was offered again (`offered_again.json`); the answer stays."""
 
     rater_id: str = Field(description="pseudonym")
-    pair_id: str = Field(description="which pair")
+    pair_id: str = Field(description="the pair")
     at: AwareDatetime = Field(description="when, UTC")
 
 
@@ -335,10 +347,10 @@ class Offering(Record):
     """One time that the sample began to be offered to raters (`offered.json`), noted before the first request."""
 
     at: AwareDatetime = Field(description="when, UTC")
-    to: str = Field(description="argilla, or mode and platform of a crowd: live mturk")
+    to: str = Field(description="argilla, or mode and platform of a crowd, such as live mturk")
     pairs_sha256: str = Field(description="hash of pairs.parquet")
-    controls_sha256: str = Field(description="hash of controls.parquet; empty where there was none")
-    rubric_hash: str = Field(description="hash of the rubric in whose words they were asked")
+    controls_sha256: str = Field(description="hash of controls.parquet; empty if there was none")
+    rubric_hash: str = Field(description="hash of the rubric that raters saw")
 
 
 class Wave(Record):
@@ -348,11 +360,11 @@ class Wave(Record):
     at: AwareDatetime = Field(description="when, UTC")
     reason: str = Field(description="why, in the person's words")
     pairs: int = Field(description="pairs of the sample that it added")
-    settings: dict[str, Any] = Field(description="what the study asked of its sample then")
+    settings: dict[str, Any] = Field(description="the sample settings of the study at that time")
     pairs_before: str = Field(description="hash of pairs.parquet before")
-    pairs_sha256: str = Field(description="and with the wave")
-    controls_before: str = Field(description="hash of controls.parquet before; empty where there was none")
-    controls_sha256: str = Field(description="and with the wave's own controls")
+    pairs_sha256: str = Field(description="hash of pairs.parquet with the wave")
+    controls_before: str = Field(description="hash of controls.parquet before; empty if there was none")
+    controls_sha256: str = Field(description="hash of controls.parquet with the wave's own controls")
 
 
 class Member(Record):
@@ -361,7 +373,7 @@ class Member(Record):
     KEY = ("rater_id", "dataset")
     rater_id: str = Field(description="pseudonym")
     dataset: str = Field(description="the dataset's name in Argilla")
-    simulated: bool = Field(description="true where no person stands behind it")
+    simulated: bool = Field(description="true for a simulated rater")
 
 
 class Supply(Record):
@@ -371,15 +383,15 @@ class Supply(Record):
     transformation: str = Field(description="its name")
     language: str = Field(description="language of the originals")
     ok: int = Field(description="outputs that could be drawn")
-    failed: int = Field(description="outputs with an error that matters: nobody rates them")
+    failed: int = Field(description="outputs with a serious error, which nobody rates")
     unanswered: int = Field(description="outputs that are still to come")
-    failed_share: Number = Field(description="failed over all that came; to be read beside the verdict")
+    failed_share: Number = Field(description="failed outputs as a share of all that came; read it with the verdict")
     flagged: dict[str, int] = Field(
-        default_factory=dict, description="usable outputs with each error type, those that were kept out among them"
+        default_factory=dict, description="usable outputs with each error type, including those kept out"
     )
     without: tuple[str, ...] = Field(default=(), description="error types that keep an output out (`sample.without`)")
-    kept_out: int = Field(default=0, description="usable outputs that could not be drawn for one of these")
-    known: int = Field(default=0, description="texts that are known items too, which the sample never has")
+    kept_out: int = Field(default=0, description="usable outputs that these error types kept out")
+    known: int = Field(default=0, description="texts that are also known items, which the sample leaves out")
 
     @property
     def kept_out_share(self) -> float:
@@ -396,7 +408,7 @@ class Look(Record):
     rule_id: str = Field(description="hash of the rule that they followed")
     pairs_sha256: str = Field(default="", description="hash of the sample (pairs.parquet); empty if unknown")
     rubric_hash: str = Field(default="", description="hash of the rubric; empty if unknown")
-    decisions: dict[str, int] = Field(description="how many were accepted, rejected, undecided")
+    decisions: dict[str, int] = Field(description="how many were accepted, rejected and undecided")
     simulated: bool = Field(default=False, description="true if any of the ratings is simulated")
 
 
@@ -404,9 +416,9 @@ class Review(Record):
     """One time that pairs were given to adjudicators, who see judges' scores (`reviews.json`)."""
 
     at: AwareDatetime = Field(description="when, UTC; noted before the first request")
-    pairs: tuple[str, ...] = Field(description="ids of the pairs that were asked for")
-    adjudicators: tuple[str, ...] = Field(description="pseudonyms, as raters have them")
-    judges: tuple[str, ...] = Field(description="the judges whose scores they see")
+    pairs: tuple[str, ...] = Field(description="ids of the pairs to adjudicate")
+    adjudicators: tuple[str, ...] = Field(description="pseudonyms, like those of raters")
+    judges: tuple[str, ...] = Field(description="the judges whose scores the adjudicators see")
 
 
 class Adjudication(Record):
@@ -416,15 +428,13 @@ class Adjudication(Record):
     """
 
     KEY = ("pair_id", "adjudicator", "question")
-    pair_id: str = Field(description="which pair")
-    adjudicator: str = Field(description="pseudonym, as raters have them")
+    pair_id: str = Field(description="the pair")
+    adjudicator: str = Field(description="pseudonym, like those of raters")
     question: str = Field(description="name of the question")
-    value: int | float | None = Field(
-        description="the point on the scale; none where it was discarded, or has no scale"
-    )
-    answer: str = Field(description="to a question without a scale: the label, the labels, the order, the text")
+    value: int | float | None = Field(description="the point on the scale; none if discarded, or without a scale")
+    answer: str = Field(description="answer to a question without a scale: label, labels, order or text")
     suggested: int | float | None = Field(
-        description="the judges' score that was shown as a suggestion; none where none was"
+        description="the judges' score that was shown as a suggestion; none if none was"
     )
     rated: bool = Field(description="whether the adjudicator is one of the pair's own raters")
     status: Literal["submitted", "discarded"] = Field(description="discarded: the adjudicator could not say")
@@ -436,9 +446,11 @@ class ShownScore(Record):
     """A judge's score of one pair of an experiment on anchoring, and whether raters see it (`suggestions.json`)."""
 
     KEY = ("pair_id", "question")
-    pair_id: str = Field(description="which pair, of either half")
-    shown: bool = Field(description="whether raters see it as a suggestion: a half that the seed drew; it never counts")
+    pair_id: str = Field(description="the pair, of either half")
+    shown: bool = Field(
+        description="whether raters see it as a suggestion; the seed drew this half, which never counts"
+    )
     question: str = Field(description="name of the question")
     value: int | float = Field(description="the mean of the judges' scores, as the nearest point of the scale")
-    agent: str = Field(description="who says so: the judge, or whose mean it is")
-    label_mass: Number = Field(description="how sure they were; NaN where nobody knows")
+    agent: str = Field(description="the judge, or the judges whose mean it is")
+    label_mass: Number = Field(description="how certain the judges were; NaN if unknown")

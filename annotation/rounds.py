@@ -1,7 +1,7 @@
-"""A round of a campaign in Argilla: taking answers in, and offering what they open; and doing both while serving.
+"""A round of a campaign in Argilla: collect answers and offer the pairs that are due, by hand or while serving.
 
-`publish` and `collect` are the same steps, done by hand. Whatever is cut off between two of them is finished by the
-next round: what is open follows from the answers on record, and a pair that is there is not sent again.
+`publish` and `collect` are the same steps, done by hand. The next round finishes whatever was cut off between two of
+them: the answers on record decide what is open, and a pair that is there is not sent again.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ class BlockOpener:
         line = " ".join(str(error).split())
         if self._troubles.get(file) != line:
             self._troubles[file] = line
-            self.say(f"Blocks are not opened now, and tried again: {line}")
+            self.say(f"Blocks cannot be opened now; this is tried again: {line}")
 
 
 def early_block(open_blocks: Mapping[Place, tuple[int, int]], waiting: int, at_work: int) -> Place | None:

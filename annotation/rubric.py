@@ -1,6 +1,6 @@
 """Questions, scale, guidelines and expected answers as data: `prompts/rubrics/<name>.yaml`.
 
-What raters read stands there in several languages; English, which is always there, stands in for the others.
+Each file has the texts for raters in several languages; English is always there and replaces missing ones.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def wrong_rules(
     `used`.
     """
     if not rule.rules and not any(question.kind == "rating" for question in questions):
-        yield "no question has a scale, which a threshold is on; say what is accepted in acceptance.rules"
+        yield "no question has a scale for the threshold; say in acceptance.rules what is accepted"
     by_name = {question.name: question for question in questions}
     for criterion in rule.rules:
         name = criterion.question
@@ -72,37 +72,37 @@ def wrong_rules(
             if pool not in pools:
                 yield f"acceptance.rules, {name!r}: there is no pool {pool!r}; {nearest(pool, list(pools))}"
     if rule.min_ac2 is not None and (fine := next((q.name for q in questions if isinstance(q.scale, Continuous)), "")):
-        yield f"acceptance.min_ac2 is about points, and {fine!r} has a scale without points; leave it out"
+        yield f"acceptance.min_ac2 needs points, and the scale of {fine!r} has none; leave it out"
     yield from _unjudged(rule, questions, used)
     if rule.rules:
         return
     for question in questions:
         if question.kind == "rating" and question.scale != scale:
-            yield (f"question {question.name!r} has a scale of its own, which one threshold cannot judge;"
-                   " say what is accepted in acceptance.rules")  # fmt: skip
+            yield (f"question {question.name!r} has its own scale, which one threshold cannot judge;"
+                   " say in acceptance.rules what is accepted")  # fmt: skip
 
 
 def _unjudged(rule: AcceptanceSpec, questions: Sequence[QuestionScale], pools: Sequence[str]) -> Iterator[str]:
-    """Yield faults about pools without a rule, or with a rule on a question that they are not asked."""
+    """Yield faults of pools without a rule, or with a rule on a question that they do not have."""
     for pool in pools:
         rules = [part for part in rule.rules if not part.pools or pool in part.pools]
         if rule.rules and not rules:
-            yield f"acceptance.rules: none judges the pool {pool!r}; add one, or one without pools"
+            yield f"acceptance.rules: no rule judges the pool {pool!r}; add one for it, or one without pools"
         names = {question.name for question in questions if question.asked_in(pool)}
         for part in rules:
             if part.question not in names:
-                yield (f"acceptance.rules: the pool {pool!r} is not asked {part.question!r}; name the rule's pools")
+                yield f"acceptance.rules: the pool {pool!r} lacks the question {part.question!r}; name the rule's pools"
         if not rule.rules and not any(question.kind == "rating" and question.asked_in(pool) for question in questions):
-            yield f"the pool {pool!r} is asked for no rating, which a threshold is on; say it in acceptance.rules"
+            yield f"the pool {pool!r} has no rating for the threshold; say in acceptance.rules what is accepted"
 
 
 def without_effect(quality: QualitySpec, low: float, high: float) -> Iterator[str]:
-    """Yield the rules of `quality` without effect on this scale, which hold for every answer or for none."""
+    """Yield faults of `quality` rules without effect on this scale: they hold for every answer, or for none."""
     most = high - low  # points between any two answers
     if quality.within >= most:
         yield f"quality.within {quality.within} makes every answer to a control right; give less than {most}"
     if quality.apart > most:
-        yield f"quality.apart {quality.apart:g} is a sign against nobody; give at most {most}"
+        yield f"quality.apart {quality.apart:g} can never be reached; give at most {most}"
     if quality.low < low:
         yield f"quality.low {quality.low:g} lists no pair for review; give at least {low}"
     if quality.low >= high:
@@ -111,11 +111,11 @@ def without_effect(quality: QualitySpec, low: float, high: float) -> Iterator[st
 
 def _wrong(criterion: RuleSpec, question: QuestionScale, rule: AcceptanceSpec) -> Iterator[str]:
     if question.kind in ("text", "ranking"):
-        yield f"a {question.kind} is not judged by a rule; rules judge ratings and labels"
+        yield f"a rule cannot judge a {question.kind}; rules judge ratings and labels"
     elif criterion.statistic == "share" and question.kind == "rating":
-        yield "a share is of a label, and this is a rating; take its mean or median"
+        yield "a rating has no share, as labels have; use its mean or median"
     elif criterion.statistic != "share" and question.kind != "rating":
-        yield f"a {question.kind.replace('_', '-')} has no {criterion.statistic}; take the share of a label"
+        yield f"a {question.kind.replace('_', '-')} has no {criterion.statistic}; use the share of a label"
     elif criterion.label and criterion.label not in question.labels:
         yield f"no label is called {criterion.label!r}; {nearest(criterion.label, list(question.labels))}"
     elif not criterion.label and not question.scale[0] <= criterion.limit <= question.scale[-1]:
@@ -123,9 +123,9 @@ def _wrong(criterion: RuleSpec, question: QuestionScale, rule: AcceptanceSpec) -
     elif rule.stop == "blocks" and criterion.limit in _ends(criterion, question):
         yield f"{criterion.limit:g} {_AT_END}"
     if not question.required:
-        yield "it need not be answered, so that who did not would decide; make it required"
+        yield "the question is optional, so skipped answers would affect the verdict; make it required"
     if rule.min_ac2 is not None and question.kind == "multi_label":
-        yield "min_ac2 is not about several labels; leave it out"
+        yield "min_ac2 does not apply to several labels; leave it out"
 
 
 def _ends(criterion: RuleSpec, question: QuestionScale) -> tuple[float, float]:
@@ -133,16 +133,16 @@ def _ends(criterion: RuleSpec, question: QuestionScale) -> tuple[float, float]:
     return (0.0, 1.0) if criterion.label else (question.scale[0], question.scale[-1])
 
 
-_AT_END = "is an end of the scale, on one side of which no look after a block can find a mean; take one within it"
+_AT_END = "is an end of the scale, so a look after a block can decide on one side only; give a value between the ends"
 CONTROLS = ("positive", "negative")
-KNOWN = "known"  # a control whose right answers stand with it
-CHECKS = (*CONTROLS, KNOWN)  # what tells about raters by right answers
+KNOWN = "known"  # a control that brings its own right answers
+CHECKS = (*CONTROLS, KNOWN)  # controls that check raters by right answers
 # HTEB's and PTEB's, for which the defaults of `quality` were made.
 _PAPERS_SCALES = ((1, 2, 3, 4, 5), (0, 1, 2, 3, 4, 5))
-TAKEN = ("pair", "rater", "time", "comment")  # what else `collect --csv` maps columns to, and Argilla's free comment
+TAKEN = ("pair", "rater", "time", "comment")  # other names for columns of `collect --csv`, and Argilla's free comment
 _NAME = re.compile("[a-z0-9][a-z0-9_-]{0,63}")
-MOST_LABELS = 500  # of a question, as Argilla takes them
-LIMIT = 1000  # characters of a question's description that Argilla takes
+MOST_LABELS = 500  # that Argilla allows a question
+LIMIT = 1000  # characters that Argilla allows a question's description
 
 
 class Rubric(StudyPart):
@@ -170,7 +170,7 @@ class Rubric(StudyPart):
         if list(value) != sorted(set(value)):
             raise ValueError("the scale's points must ascend")
         if len(value) == 1:
-            raise ValueError("a scale has two points or more")
+            raise ValueError("a scale needs two points or more")
         return value
 
     @model_validator(mode="after")
@@ -187,8 +187,8 @@ class Rubric(StudyPart):
         """Return how one pool is explained. Raises StudyError if the rubric does not know it."""
         if name not in self.pools:
             raise StudyError(
-                f"rubric {self.name!r} explains no pool {name!r}; add it under `pools`, or `raters` to a"
-                " transformation of your own"
+                f"rubric {self.name!r} does not define the pool {name!r}; add it under `pools`, or add `raters` to"
+                " your own transformation"
             )
         return self.pools[name]
 
@@ -284,14 +284,14 @@ def _incomplete(rubric: Rubric) -> Iterator[str]:
     """Yield faults of a rubric: missing parts, and words about unknown questions, points, labels or controls."""
     for question, scale in zip(rubric.questions, rubric.asked(), strict=True):
         if scale.kind == "rating" and not scale.scale:
-            yield f"question {scale.name!r} is a rating, and there is no scale; give the rubric one, or the question"
+            yield f"question {scale.name!r} is a rating without a scale; give the question or the rubric one"
         if not _describes(tuple(sorted(question.points)), scale.scale):
-            between = "and points between" if is_fine(scale.scale) else "alone, or every point of the scale"
-            yield f"question {scale.name!r} must describe the two ends of its scale {between}, and no other"
+            between = "only points of it" if is_fine(scale.scale) else "all points or none"
+            yield f"question {scale.name!r} must describe both ends of its scale, and between them {between}"
         if question.start is not None and not (is_fine(scale.scale) and question.start in scale.scale):
-            yield f"question {scale.name!r}: start {question.start} is for a slider, on a point of its scale"
+            yield f"question {scale.name!r}: start {question.start} is for sliders only, and must be on the scale"
         if unknown := [pool for pool in scale.pools if pool not in rubric.pools]:
-            yield f"question {scale.name!r} is asked about a pool {unknown[0]!r} that the rubric does not explain"
+            yield f"question {scale.name!r} names a pool {unknown[0]!r} that the rubric does not define"
     by_name = {question.name: question for question in reversed(rubric.asked())}
     for name, pool in rubric.pools.items():
         if unknown := sorted(set(pool.expected) - set(CONTROLS)):
@@ -300,13 +300,13 @@ def _incomplete(rubric: Rubric) -> Iterator[str]:
         if unknown := sorted(named - set(by_name)):
             yield f"pool {name!r} names a question {unknown[0]!r} that the rubric does not have"
         if not any(question.required for question in rubric.asked(name)):
-            yield f"pool {name!r} has no question that must be answered"
+            yield f"pool {name!r} has no required question"
         yield from _strange(name, pool, by_name)
         for language in rubric.guidelines:
             for question in rubric.asked_questions(name):
                 if len(rubric.description(name, question, language)) > LIMIT:
                     yield (f"pool {name!r}, {question.name!r} in {language!r}: hint and points together"
-                           f" are longer than the {LIMIT} characters that Argilla takes")  # fmt: skip
+                           f" are longer than the {LIMIT} characters that Argilla allows")  # fmt: skip
 
 
 def _describes(points: tuple[float, ...], scale: tuple[float, ...]) -> bool:
@@ -331,7 +331,7 @@ def _strange(name: str, pool: PoolText, scales: Mapping[str, QuestionScale]) -> 
             if scale.kind == "rating" and right not in scale.scale:
                 yield f"pool {name!r} has a point {right} that is not on the scale"
             elif scale.kind == "text":
-                yield f"pool {name!r}, {control}: {question!r} is a text, of which no answer is the right one"
+                yield f"pool {name!r}, {control}: {question!r} asks for a text, which has no right answer"
             elif wrong := scale.wrong(scale.kept(right)):
                 yield f"pool {name!r}, {control}, {question!r}: {wrong}"
 
@@ -339,7 +339,7 @@ def _strange(name: str, pool: PoolText, scales: Mapping[str, QuestionScale]) -> 
 def load_rubric(study: Study, folder: Path | None = None, tasks: Sequence[HumanTask] | None = None) -> Rubric:
     """The study's rubric. Raises StudyError where it is missing, malformed, or not of the rules' scale.
 
-    Of tasks that people do it is that of `tasks`, or of those that were drawn last; DataError before that.
+    For tasks that people do, it is that of `tasks`, or of the tasks drawn last; raises DataError before any are drawn.
     """
     path, judging = rubric_file(study, folder), study.judging
     tasks_by_dataset = {data.name: data.task for data in study.datasets}
@@ -354,7 +354,7 @@ def load_rubric(study: Study, folder: Path | None = None, tasks: Sequence[HumanT
         folders = rubric_folders(folder)
         names = ", ".join(sorted(file.stem for path_folder in folders for file in path_folder.glob("*.yaml")))
         places = " or ".join(map(str, folders))
-        raise StudyError(f"{study.file}: no rubric {study.rubric!r} in {places}; known are: {names}") from None
+        raise StudyError(f"{study.file}: no rubric {study.rubric!r} in {places}; known rubrics: {names}") from None
     except DataError as error:
         raise StudyError(str(error)) from None
     except StudyError as error:
@@ -374,18 +374,18 @@ def _unusable(rubric: Rubric) -> Iterator[str]:
     names = rubric.question_names()
     for name in names:
         if not _NAME.fullmatch(name):
-            yield f"question {name!r}: a name has small letters, digits, - and _ alone, and at most 64 of them"
+            yield f"question {name!r}: a name has only lower-case letters, digits, - and _, and at most 64 characters"
         if name in TAKEN:
-            yield f"question {name!r}: this name stands for something else in files of ratings; give it another"
+            yield f"question {name!r}: files of ratings use this name for something else; rename the question"
     if twice := sorted({name for name in names if names.count(name) > 1}):
         yield f"question {twice[0]!r} appears twice; give each question its own name"
     if rubric.threshold is not None and not rubric.scale:
-        yield f"threshold {rubric.threshold:g} is on no scale; leave it out, and say acceptance.rules in the study"
+        yield f"threshold {rubric.threshold:g}: the rubric has no scale; leave it out, and set acceptance.rules"
     elif rubric.threshold is not None and not rubric.scale[0] <= rubric.threshold <= rubric.scale[-1]:
         yield f"threshold {rubric.threshold:g} is outside the scale {rubric.scale[0]} to {rubric.scale[-1]}"
     for question in rubric.questions:
         if len(question.labels) > MOST_LABELS:
-            yield f"question {question.name!r} has {len(question.labels)} labels; {MOST_LABELS} are the most"
+            yield f"question {question.name!r} has {len(question.labels)} labels; the most are {MOST_LABELS}"
     yield from (wrong for question in rubric.questions for wrong in question.called_alike())
     for where, wording in wordings(rubric.model_dump(), ""):
         if not trim(wording):
@@ -393,12 +393,12 @@ def _unusable(rubric: Rubric) -> Iterator[str]:
 
 
 def _of_another_scale(rubric: Rubric, rules: AcceptanceSpec, quality: QualitySpec, pools: Sequence[str]) -> str:
-    """Return the study's rules in points that the scale lacks, or defaults meant for another scale."""
+    """Return the fault of rules with points that the scale lacks, or of defaults meant for another scale."""
     shared, missing = rubric.scale, []
     unsaid = not rules.rules and "threshold" not in rules.model_fields_set
     if shared and unsaid and rules.threshold != _usual_threshold(rubric):
         source = "" if rubric.threshold is None else f"; the rubric's own is {rubric.threshold:g}"
-        missing.append(f"acceptance.threshold (which mean is accepted there{source})")
+        missing.append(f"acceptance.threshold (the least mean to accept{source})")
     scales = [
         question.scale
         for question in rubric.asked()
@@ -412,7 +412,7 @@ def _of_another_scale(rubric: Rubric, rules: AcceptanceSpec, quality: QualitySpe
         ]
     if missing:
         scale = (*scales, shared)[0]
-        which = f"rubric {rubric.name!r} has the scale {scale[0]} to {scale[-1]}, for which the study must say"
+        which = f"rubric {rubric.name!r} has the scale {scale[0]} to {scale[-1]}, so the study must set"
         return f"{which} {', '.join(missing)}; add {'it' if len(missing) == 1 else 'them'}"
     if first := next(wrong_rules(rules, rubric.asked(), shared, list(rubric.pools), pools), ""):
         return first
@@ -424,7 +424,7 @@ def _of_another_scale(rubric: Rubric, rules: AcceptanceSpec, quality: QualitySpe
     if rules.stop == "blocks" and not rules.rules and rules.threshold in (low, high):
         return f"acceptance.threshold {rules.threshold:g} {_AT_END}"
     wrong = next(without_effect(quality, low, high), "")
-    return f"on the scale {low} to {high} {wrong}" if wrong else ""
+    return f"on the scale {low} to {high}, {wrong}" if wrong else ""
 
 
 def _usual_threshold(rubric: Rubric) -> float | None:

@@ -35,7 +35,7 @@ def _words_of(line: str) -> list[str]:
     except ValueError as error:
         raise StudyError(f"--during {line!r}: {error}; close the quotes") from None
     if not words or shutil.which(words[0]) is None:
-        raise StudyError(f"--during: there is no command {(words or [''])[0]!r}; for a shell's own words: sh -c '...'")
+        raise StudyError(f"--during: there is no command {(words or [''])[0]!r}; for a shell's own syntax: sh -c '...'")
     return words
 
 
@@ -113,12 +113,12 @@ def restore(options: argparse.Namespace) -> int:
     """Replace the stopped local server's data by a backup."""
     _own_only("restored")
     manifest, previous = server.restore(home_of(options), options.file)
-    print(f"Restored {manifest}\nWhat was there is kept in {previous}")
+    print(f"Restored {manifest}\nThe data that it replaced is in {previous}")
     return 0
 
 
 def _own_only(done: str) -> None:
     if os.environ.get("ARGILLA_API_URL"):
         raise StudyError(
-            f"ARGILLA_API_URL names an Argilla elsewhere, which is {done} where it runs; unset it for the local server"
+            f"ARGILLA_API_URL names another Argilla, which must be {done} where it runs; unset it for the local server"
         )

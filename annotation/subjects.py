@@ -45,10 +45,10 @@ class SubjectItem:
     output_language: str  #: of its second text; else the same
     dataset: str  #: the file or data set that it is of
     task_type: str
-    fields: Mapping[str, Value]  #: those that the rubric shows, in its order
+    fields: Mapping[str, Value]  #: those that the rubric shows, in the rubric's order
     apart: tuple[str, ...] = ()  #: fields by which it is another item where its text is the same
-    expected: Mapping[str, Any] = field(default_factory=dict)  #: right answers by question, as they are kept
-    maker: tuple[str, str] = ("", "")  #: where it comes from, and a hash of that where there is one
+    expected: Mapping[str, Any] = field(default_factory=dict)  #: right answers by question, in their stored form
+    maker: tuple[str, str] = ("", "")  #: its source, and the source's hash where there is one
 
     @property
     def key(self) -> str:
@@ -89,15 +89,15 @@ class SubjectItem:
 
 
 def field_value(cell: Any, kind: Kind, where: str) -> Value:
-    """A cell as a field's value, in NFC. Raises DataError for what is none; `where` names file, row and field.
+    """A cell as a field's value, in NFC. Raises DataError if it is not one; `where` names file, row and field.
 
-    Lists and chats in tables of text stand there as JSON.
+    Tables of text hold lists and chats as JSON.
     """
     if kind != "text" and isinstance(cell, str):
         try:
             cell = json.loads(cell)
         except ValueError:
-            raise DataError(f"{where} is no {kind}: it takes {_WHAT[kind]}, in a CSV file as JSON") from None
+            raise DataError(f"{where} is not a {kind}; give {_WHAT[kind]}, in a CSV file as JSON") from None
     if kind == "text":
         if not isinstance(cell, str) or not shows(cell) or "\0" in cell:
             raise DataError(f"{where} has no text; give it one, or remove the row")
@@ -107,14 +107,14 @@ def field_value(cell: Any, kind: Kind, where: str) -> Value:
             raise DataError(f"{where} {wrong}; a chat is a list like [{{role: user, content: Hello}}]")
         return [{name: nfc(part) for name, part in message.items()} for message in cell]
     if not isinstance(cell, list) or not cell or not all(isinstance(entry, str) and shows(entry) for entry in cell):
-        raise DataError(f"{where} is not a list of texts; every entry needs one")
+        raise DataError(f"{where} is not a list of texts; every entry must be a text")
     return [nfc(entry) for entry in cell]
 
 
 def right_answer(cell: Any, question: QuestionScale, where: str) -> Any:
     """Return a cell of right answers in the form of stored answers; None for an empty one.
 
-    Raises DataError for what is no answer to the question.
+    Raises DataError for a cell that is not an answer to the question.
     """
     if cell is None or cell != cell or (isinstance(cell, str) and not shows(cell)):  # noqa: PLR0124 (NaN)
         return None
@@ -162,7 +162,9 @@ def read_texts(study: Study, rubric: Rubric) -> list[SubjectItem]:
             )
     groups_drawn = {item.group for item in items if not item.expected}
     if empty := [name for name in subject.groups if name not in groups_drawn]:
-        raise DataError(f"{path}: has no text of the group {empty[0]!r}; add some, or take it out of `subject.groups`")
+        raise DataError(
+            f"{path}: has no text of the group {empty[0]!r}; add one, or remove the group from `subject.groups`"
+        )
     return items
 
 
@@ -234,8 +236,8 @@ def read_tasks(study: Study, rubric: Rubric) -> Iterator[SubjectItem | str]:
             if kinds.get(name) != kind:
                 has = ", ".join(f"{name} ({kind})" for name, kind in kinds.items())
                 raise StudyError(
-                    f"{study.file}: rubric {rubric.name!r} shows the field {name!r} ({kind}) of {group!r}, whose items"
-                    f" have {has}; correct its `fields`, or say there with `pools` which data sets have it"
+                    f"{study.file}: rubric {rubric.name!r} shows the field {name!r} ({kind}), but items of {group!r}"
+                    f" have {has}; correct the rubric's `fields`, or limit the field with `pools` to other data sets"
                 )
         for item in items:
             if not set(wanted) <= set(item.fields):
@@ -252,7 +254,8 @@ def read_tasks(study: Study, rubric: Rubric) -> Iterator[SubjectItem | str]:
             )
 
 
-#: What gives a subject's items, by its kind; a group's name stands for an item that lacks a text that is to be seen.
+#: The functions that read a subject's items, by its kind; for an item without a text that raters must see they yield
+#: its group's name.
 READERS: Mapping[str, Callable[[Study, Rubric], Iterable[SubjectItem | str]]] = {
     "texts": read_texts,
     "instructions": read_texts,
@@ -261,12 +264,14 @@ READERS: Mapping[str, Callable[[Study, Rubric], Iterable[SubjectItem | str]]] = 
 
 
 def read_items(study: Study, rubric: Rubric) -> tuple[list[SubjectItem], Counter[str]]:
-    """All items of a subject, in their order, each once; and by group how many lack a text that raters are to see.
+    """All items of a subject, in their order, each once; and by group how many lack a text that raters must see.
 
     Raises DataError or StudyError for what cannot be judged.
     """
     if study.judging.kind not in READERS:
-        raise StudyError(f"{study.file}: its subject is pairs, which are drawn from outputs")
+        raise StudyError(
+            f"{study.file}: the study's subject is pairs, which are drawn from outputs and not read as items"
+        )
     lacking, items = Counter[str](), list[SubjectItem]()
     for item_or_group in READERS[study.judging.kind](study, rubric):
         if isinstance(item_or_group, str):

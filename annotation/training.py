@@ -1,6 +1,6 @@
-"""Known pairs that raters learn on: read from the study's file, shown with what is right and why, counted nowhere.
+"""Known pairs for raters' training: read from the study's file, shown with right answers and reasons, never counted.
 
-Answers to them stand in a file of their own (`training.json`), which nothing that judges transformations reads.
+Answers to them are in their own file (`training.json`), which nothing that judges transformations reads.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from plumbline.study.judged import VerdictUnit
 from plumbline.study.transformations import EIGHT
 
 WORDS = "training_words.yaml"
-POOL = "training"  # what its datasets ask about, in the place of a pool of transformations
-_RIGHT, _WHY = "right_", "why_"  # columns begin so; a question's name follows, or a language's code
+POOL = "training"  # the pool of its datasets, instead of a pool of transformations
+_RIGHT, _WHY = "right_", "why_"  # beginnings of columns; a question's name follows, or a language's code
 _UNSHOWN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 _TEXTS = ("original", "transformed")
 
@@ -46,18 +46,18 @@ class TrainingResult(Record):
 
     KEY = ("rater_id", "item_id")
     rater_id: str = Field(description="pseudonym")
-    item_id: str = Field(description="hash of the known pair, its right answers and why they are")
-    simulated: bool = Field(description="true where no person stands behind it")
+    item_id: str = Field(description="hash of the known pair, its right answers and their reasons")
+    simulated: bool = Field(description="true for a simulated rater")
     answered: bool = Field(description="whether the rater submitted an answer")
-    judged: int = Field(description="questions answered whose right answer is known")
-    right: int = Field(description="of these, answers that are right: ratings within `quality.within`, others equal")
+    judged: int = Field(description="answered questions with a known right answer")
+    right: int = Field(description="right answers to these: ratings within `quality.within`, others equal")
 
 
 @dataclass(frozen=True)
 class TrainingItem:
     """A known pair."""
 
-    pair: Pair  #: with its right answers; its id is a hash of all that stands here
+    pair: Pair  #: with its right answers; its id is a hash of this whole item
     why: Mapping[str, str]  #: why they are right, by language
 
     @property
@@ -75,10 +75,10 @@ def read_items(study: Study, rubric: Rubric) -> list[TrainingItem]:
         return []
     if not study.judging.transforms:
         raise StudyError(
-            f"{study.file}: training is on pairs of transformations, and the study has a subject; leave it out"
+            f"{study.file}: training uses pairs of transformations, but the study has another subject; leave it out"
         )
     if POOL in {kind.pool for kind in study.kinds.values()}:
-        raise StudyError(f"{study.file}: a transformation is called {POOL!r}, as raters' training is; rename it")
+        raise StudyError(f"{study.file}: the name {POOL!r} is reserved for raters' training; rename the transformation")
     path = study.resolve(study.training)
     if not path.is_file():
         raise DataError(f"training: no file {path}; correct `training` in the study")
@@ -88,10 +88,10 @@ def read_items(study: Study, rubric: Rubric) -> list[TrainingItem]:
     for name in names:
         if name.startswith(_RIGHT) and name.removeprefix(_RIGHT) not in scales:
             raise DataError(
-                f"{path}: the column {name!r} is about no question; {nearest(name.removeprefix(_RIGHT), list(scales))}"
+                f"{path}: the column {name!r} matches no question; {nearest(name.removeprefix(_RIGHT), list(scales))}"
             )
     if missing := [name for name in (*_TEXTS, "transformation", "language") if name not in names]:
-        raise DataError(f"{path}: no column {missing[0]!r}; there are: {', '.join(names) or 'none'}")
+        raise DataError(f"{path}: no column {missing[0]!r}; its columns are: {', '.join(names) or 'none'}")
     _refuse_nan(path)
     items: dict[str, TrainingItem] = {}
     for row, cells in zip(frame.index, frame.to_dict("records"), strict=True):
@@ -102,12 +102,12 @@ def read_items(study: Study, rubric: Rubric) -> list[TrainingItem]:
         if strange := next(
             (name for name, text in content.items() if isinstance(text, str) and _UNSHOWN.search(text)), ""
         ):
-            raise DataError(f"{where}, {strange!r}: has a character that no page can show; take it out")
+            raise DataError(f"{where}, {strange!r}: has a character that no page can show; remove it")
         item = _item(study.kinds, scales, content, where)
         if items.setdefault(item.pair.pair_id, item) is not item:
-            raise DataError(f"{where}: the same known pair as in a row before; keep one")
+            raise DataError(f"{where}: repeats the known pair of an earlier row; keep one")
     if not items:
-        raise DataError(f"{path}: has no known pair of this study's transformations; add some, or take it out")
+        raise DataError(f"{path}: has no known pair of this study's transformations; add one, or leave out `training`")
     return list(items.values())
 
 
@@ -117,7 +117,9 @@ def _refuse_nan(path: Path) -> None:
     for number, row in rows:
         for name, value in row.items():
             if name.startswith(_RIGHT) and isinstance(value, float) and not math.isfinite(value):
-                raise DataError(f"{path}: line {number}, {name!r}: {value} is no answer; give it one, or leave it out")
+                raise DataError(
+                    f"{path}: line {number}, {name!r}: {value} is not an answer; correct it, or leave it out"
+                )
 
 
 def _cell(value: Any) -> Any:
@@ -161,13 +163,15 @@ def _item(
 
 
 def _right(question: QuestionScale, cell: Any, where: str) -> Value:
-    """A right answer in the form in which answers are kept."""
+    """A right answer in its stored form."""
     value: Value
     if question.kind == "rating":
         try:
             value = as_number(cell)
         except ValueError:
-            raise DataError(f"{where}, {_RIGHT}{question.name}: {str(cell)[:40]!r} is no point of the scale") from None
+            raise DataError(
+                f"{where}, {_RIGHT}{question.name}: {str(cell)[:40]!r} is not a point of the scale"
+            ) from None
     else:
         listed = cell if isinstance(cell, list) else str(cell)
         parts = listed if not isinstance(listed, str) else [part.strip() for part in listed.split(",")]
@@ -187,7 +191,7 @@ def is_right(question: QuestionScale, value: Value, right: Value, within: float)
 def training_rubric(rubric: Rubric, items: Sequence[TrainingItem]) -> Rubric:
     """Return the rubric of a training dataset: a question is asked there if any of the items is asked it.
 
-    What a point means for one transformation alone stands in none of its words; why an answer is right does.
+    Its words leave out the meanings that points have for one transformation only; they give the reasons of answers.
     """
     pools = {item.pair.pool for item in items}
     content = rubric.model_dump()
@@ -207,8 +211,8 @@ class Solution:
     """The right answers to a known pair, with the reason, in a rater's language."""
 
     answers: tuple[tuple[str, str], ...]  #: a question with its right answer, in words
-    why: str  #: empty where nobody said
-    words: Mapping[str, str]  #: what stands with known pairs
+    why: str  #: empty if none was given
+    words: Mapping[str, str]  #: the words shown with known pairs
     language: str
 
 

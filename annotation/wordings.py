@@ -2,9 +2,9 @@
 
 Wordings in further languages stand beside the rubric (`prompts/rubrics/<rubric>/<language>.yaml`), not in it: a study
 that names none under `wordings` asks what it has always asked, and the identity of its rubric is what it was
-(docs/decisions/0009-languages.md). Of another subject than pairs the texts of a file share one explanation, `texts`,
-whatever their groups: who rates is not told of which a text is. A data set's items have the words of its own name, of
-its task, or of `items`.
+(docs/decisions/0009-languages.md). Where the subject is not pairs, all texts of a file share one explanation, `texts`:
+raters must not learn the group of a text. A data set's items have the words of its own name, of its task, or of
+`items`.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from plumbline.study.subject import TEXT
 from plumbline.study.subjects import Subject
 from plumbline.study.transformations import EIGHT
 
-CHECKED_BY = "checked_by"  #: who of its native speakers has checked a wording; empty for nobody
-CROWD_WORDS = Path(str(files("annotation.crowd").joinpath("words")))  # a file a language, of the crowd's pages
-HUMAN_GENERAL = "general.yaml"  # what stands for all tasks that people do, whatever their types
+CHECKED_BY = "checked_by"  #: the native speaker who checked a wording; empty for nobody
+CROWD_WORDS = Path(str(files("annotation.crowd").joinpath("words")))  # of the crowd's pages, a file for each language
+HUMAN_GENERAL = "general.yaml"  # shared by tasks of all types that people do
 
 
 @functools.cache
@@ -83,7 +83,7 @@ def with_wordings(rubric: Any, file: Path, languages: Iterable[str]) -> Any:
                 ", ".join(sorted(file_of_words.stem for file_of_words in path.parent.glob("*.yaml"))) or "none"
             )
             raise StudyError(
-                f"wordings: {path} is not there; known are: {languages_here}; write it, or leave out {code!r}"
+                f"wordings: {path} is missing; available are: {languages_here}; write it, or leave out {code!r}"
             )
         words.pop(CHECKED_BY, None)
         if words:  # else the rubric's own file has the language, and this one says who checked it
@@ -110,7 +110,7 @@ def unchecked_line(codes: Sequence[str]) -> str:
     if not codes:
         return ""
     names = ", ".join(f"{language_name(code)} ({code})" for code in codes)
-    return f"Raters are addressed in wordings that no native speaker has checked (docs/questions.md): {names}"
+    return f"No native speaker has checked the wordings that raters see (docs/questions.md): {names}"
 
 
 class _Place:
@@ -133,13 +133,13 @@ def _added(node: Any, words: Any, code: str, path: _Place) -> Any:
             raise path.error("is missing or empty; every wording of the rubric is needed")
         return {**node, code: words}
     if not isinstance(node, dict) and not _named(node):
-        return node  # no rubric: who reads it will say so
+        return node  # not a rubric: its reader will report it
     if isinstance(node, list):
         named = _added({entry["name"]: entry for entry in node}, words, code, path)
         return list(named.values())
     parts = {name: part for name, part in node.items() if _has_wording(part)}
     if not isinstance(words, dict):
-        raise path.error(f"is missing; it has: {', '.join(map(str, parts))}")
+        raise path.error(f"is missing; its parts are: {', '.join(map(str, parts))}")
     if strange := [name for name in words if name not in parts]:
         raise path.at(strange[0]).error("has no English wording in the rubric; leave it out")
     return {**node, **{name: _added(part, words.get(name), code, path.at(name)) for name, part in parts.items()}}
@@ -167,11 +167,11 @@ def _read(path: Path) -> dict[Any, Any] | None:
     except DataError as error:
         raise StudyError(str(error)) from None
     if not isinstance(content, dict) or not isinstance(content.get(CHECKED_BY), str):
-        raise StudyError(f"{path}: names who has checked it under {CHECKED_BY}: a name, or '' for nobody")
+        raise StudyError(f"{path}: must name its checker under {CHECKED_BY}: a native speaker's name, or '' for nobody")
     return content
 
 
-# What stands with an item in Argilla beside its texts: what was asked, and how to answer.
+# The fields that Argilla shows beside an item's texts: what was asked, and how to answer.
 ASKED, ANSWERING = BESIDE = ("asked", "answering")
 
 
@@ -202,7 +202,9 @@ def with_groups(rubric: Any, judging: Subject, tasks_by_group: Mapping[str, str 
         names = judging.pools(group, task)
         base = next((name for name in names if name in pools), None)
         if base is None:
-            raise StudyError(f"explains no pool {names[-1]!r}, which the study's subject needs; add it under `pools`")
+            raise StudyError(
+                f"does not define the pool {names[-1]!r}, which the study's subject needs; add it under `pools`"
+            )
         used_bases[group] = base
     lists = {name: _widened(rubric[name], used_bases) for name in ("questions", "fields") if name in rubric}
     return {**rubric, **lists, "pools": {**pools, **{name: pools[base] for name, base in used_bases.items()}}}
@@ -225,15 +227,15 @@ def wrong_fields(rubric: _Rubric, judging: Subject, groups: Collection[str]) -> 
     shown = rubric.fields.shown
     if judging.transforms:
         if shown:
-            yield "lists another subject's fields, and the study judges pairs: `fields` names original, transformed"
+            yield "lists another subject's fields, but the study judges pairs: `fields` must be original, transformed"
         return
     if not shown:
-        yield f"shows pairs of texts, and the study's subject is {judging.kind}: list its fields under `fields`"
+        yield f"shows pairs of texts, but the study's subject is {judging.kind}; list its fields under `fields`"
         return
     if taken := [field.name for field in shown if field.name in BESIDE]:
-        yield f"no field can be called {taken[0]!r}, which Argilla shows beside an item's own; rename it"
+        yield f"has a field {taken[0]!r}, a name that Argilla's page uses itself; rename the field"
     if any(pool.expected for pool in rubric.pools.values()):
-        yield "has `expected` answers, of controls that are made of pairs alone; the subject's `expected` names others"
+        yield "has `expected` answers, which only pairs use; name right answers under the subject's `expected` instead"
     if judging.fields:
         yield from _of_texts(rubric, judging, groups)
 
@@ -244,18 +246,18 @@ def _of_texts(rubric: _Rubric, judging: Subject, groups: Collection[str]) -> Ite
         yield f"shows a field {strange[0]!r} that the subject does not have; {nearest(strange[0], names)}"
     if unseen := [name for name in names if name not in shown]:
         where = "`subject.context`" if unseen[0] != TEXT else "the subject"
-        yield f"shows no field {unseen[0]!r}, which {where} has; add it to `fields`, or take it out of the study"
+        yield f"does not show the field {unseen[0]!r}, which {where} has; add it to `fields`, or remove it there"
     pools = {field.name: field.pools for field in rubric.fields.shown} | {
         question.name: question.pools for question in rubric.asked()
     }
     if some := [name for name, of_pools in pools.items() if of_pools and not set(groups) <= set(of_pools)]:
-        yield f"{some[0]!r} is for some groups alone, and raters are not told the groups; leave its `pools` out"
+        yield f"{some[0]!r} is for some groups only, but raters must not learn the groups; leave its `pools` out"
     by_name = {question.name: question for question in rubric.asked()}
     for name in judging.known_questions:
         if name not in by_name:
             yield f"has no question {name!r}, which subject.expected has answers to; {nearest(name, list(by_name))}"
         elif by_name[name].kind == "text":
-            yield f"asks {name!r} for a text, of which no answer is the right one; take it out of subject.expected"
+            yield f"asks {name!r} for a text, which has no right answer; remove it from subject.expected"
 
 
 def with_own_words(rubric: Any, kinds: Mapping[str, VerdictUnit], study_file: Path) -> Any:
@@ -292,7 +294,7 @@ def addressed_lines(study: Study, rubric: _Rubric, texts: Iterable[tuple[str, st
     lines = [line] if line else []
     if codes := ", ".join(code for code in foreign if wording_file(file, code).exists()):
         lines.append(
-            f"Raters of texts in {codes} are addressed in English; `wordings: [{codes}]` in the study, before it is"
-            f" published, addresses them in their language, in the words that rubric {study.rubric!r} has there"
+            f"Raters of texts in {codes} see questions in English; to show them the rubric {study.rubric!r} in their"
+            f" language, add `wordings: [{codes}]` to the study before it is published"
         )
     return lines

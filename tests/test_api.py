@@ -288,7 +288,7 @@ def test_borda_takes_columns_of_two_levels_and_of_one_name() -> None:
 @pytest.mark.parametrize("size", [(0, 3), (30,), 30, (30.5, 3), "30", (30, 3, 1)])
 def test_sizes_that_are_none_are_one_line(size: Any) -> None:
     with pytest.raises(
-        ValueError, match=r"^a size is \(pairs of each transformation, raters of each pair\), from 1 on, not"
+        ValueError, match=r"^a size is \(pairs of each transformation, raters of each pair\), each 1 or more, not"
     ):
         plan(load_study(ROOT / "studies" / "demo.yaml"), [size])
 

@@ -1,4 +1,4 @@
-"""Raters' answers, from wherever they came, turned into ratings: checked, kept as they came in snapshots, written.
+"""Raters' answers from any source, turned into ratings: checked, kept unchanged in snapshots, and written.
 
 Each collection replaces what its source gave before and leaves other sources alone. Where
 anything changed, a snapshot of the source's answers is added to `snapshots/`; none is ever overwritten.
@@ -31,9 +31,9 @@ from plumbline.records import REHEARSAL, SANDBOX, SOURCES, Pair, Rating, is_whol
 from plumbline.store import atomic
 from plumbline.words import readable
 
-CLOCKS = timedelta(minutes=5)  # servers' clocks may be so far apart; what is later is in the future
+CLOCKS = timedelta(minutes=5)  # by which servers' clocks may differ; anything later is in the future
 EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
-PAUSE = timedelta(minutes=10)  # between two answers; who takes longer was away, and how long it took is unknown
+PAUSE = timedelta(minutes=10)  # between two answers; after a longer one the rater was away, and the time is unknown
 KEY = list(Rating.KEY)
 
 
@@ -46,7 +46,7 @@ class Answer:
     submitted_at: str
     status: str = "submitted"
     comment: str = ""
-    seconds: float | None = None  #: on the pair, NaN where a crowd platform does not know; None where none measures it
+    seconds: float | None = None  #: on the pair; NaN if a crowd platform does not know it, None if nothing measures it
     rater_id: str = ""  #: a pseudonym; empty until a crowd worker has theirs
     batch: str = ""  #: of a crowd campaign
     order: str = ""  #: of candidates, as this rater saw them (`Rating.order`)
@@ -72,23 +72,23 @@ def check(answer: Answer, where: str, rubric: Rubric, pairs: Mapping[str, Pair],
     `advice` ends it where the pair is not the study's.
     """
     if answer.pair_id not in pairs:
-        raise DataError(f"{where}: no pair {answer.pair_id!r} is in pairs.parquet or controls.parquet{advice}")
+        raise DataError(f"{where}: pair {answer.pair_id!r} is not in pairs.parquet or controls.parquet{advice}")
     questions = {question.name: question for question in rubric.asked(pairs[answer.pair_id].pool)}
     for name, question in questions.items():
         value = answer.values.get(name)
         if value is None and question.required and answer.status == "submitted":
-            raise DataError(f"{where}: a submitted answer without {name!r}")
+            raise DataError(f"{where}: the submitted answer lacks {name!r}")
         if value is not None and (wrong := question.wrong(value, whole=answer.status == "submitted")):
             raise DataError(f"{where}, {name}: {wrong}")
     if strange := next(
         (name for name, value in answer.values.items() if name not in questions and value is not None), ""
     ):
-        raise DataError(f"{where}: answers {strange[:60]!r}, which is not asked about this pair")
+        raise DataError(f"{where}: answers the question {strange[:60]!r}, which is not asked about this pair")
     at = datetime.fromisoformat(answer.submitted_at)
     if at < EARLIEST:
-        raise DataError(f"{where}: answered at {answer.submitted_at}, before there were such studies; correct the time")
+        raise DataError(f"{where}: answered at {answer.submitted_at}, before the year 2000; correct the time")
     if at > datetime.now(UTC) + CLOCKS:
-        raise DataError(f"{where}: answered at {answer.submitted_at}, which is in the future; set the clocks right")
+        raise DataError(f"{where}: answered at {answer.submitted_at}, which is in the future; correct the clocks")
 
 
 def of_file(command: Callable[[str], str]) -> str:
@@ -97,7 +97,7 @@ def of_file(command: Callable[[str], str]) -> str:
     `command` is `Study.command`.
     """
     return (
-        "; correct the id, or, where the file is of a larger sample, extend this study's (raise sample.pairs and run"
+        "; correct the id, or extend this study's sample if the file's is larger (raise sample.pairs and run"
         f" `{command('annotation sample')} --extend REASON`), or export from a study with the same sample"
     )
 
@@ -105,7 +105,7 @@ def of_file(command: Callable[[str], str]) -> str:
 def source_of_file(path: Path) -> str:
     """The source of a file's ratings: its name. Raises DataError for one that a study's own campaign has."""
     if path.name.removesuffix(SANDBOX) in SOURCES:
-        raise DataError(f"{path}: ratings from {path.name!r} would be taken for a campaign's own; rename the file")
+        raise DataError(f"{path}: the name {path.name!r} is reserved for a campaign's own ratings; rename the file")
     return path.name
 
 
@@ -201,8 +201,8 @@ def _frame(source: str, answers: Sequence[Answer], pairs: Mapping[str, Pair]) ->
 def _seconds(answers: Sequence[Answer]) -> list[float]:
     """Return how long each answer took: from the rater's answer before, of any status, to this one.
 
-    NaN for a rater's first answer, after more than PAUSE, where several answers have one time (a file without times, a
-    form with many pairs: how long each took is unknown), and for simulated raters, who need no time.
+    NaN for a rater's first answer, after more than PAUSE, for answers with the same time (of a file without times or a
+    form with many pairs), and for simulated raters, who need no time.
     """
     taken = [float("nan")] * len(answers)
     turns: dict[str, dict[datetime, list[int]]] = defaultdict(lambda: defaultdict(list))
@@ -222,11 +222,11 @@ def _refuse_mixing(records: CampaignRecords, source: str, before: pd.DataFrame) 
     if not others:
         return
     first = (
-        f"first take the rehearsal out: `{records.study.command('annotation crowd close')} --platform rehearsal"
+        f"first remove the rehearsal: `{records.study.command('annotation crowd close')} --platform rehearsal"
         " --forget`" if source != REHEARSAL else "rehearse under another study name"
     )  # fmt: skip
     raise DataError(
-        f"{source}: {records.study.name} has ratings of {others[0]}, and a rehearsal mixes with nothing; {first}"
+        f"{source}: {records.study.name} has ratings of {others[0]}, and a rehearsal cannot be mixed; {first}"
     )
 
 
@@ -247,8 +247,8 @@ def _refuse_loss(before: pd.DataFrame, now: pd.DataFrame, source: str) -> None:
     lost = int((~had.isin(pd.MultiIndex.from_frame(now[whole]))).sum())
     if lost:
         raise DataError(
-            f"{lost} ratings that were collected before are not on the server, or not in the file ({source});"
-            " is it the right one? Add --replace to drop them"
+            f"{lost} ratings that were collected before are missing on the server or in the file ({source});"
+            " check that it is the right one, or add --replace to drop them"
         )
 
 
@@ -266,7 +266,7 @@ def _snapshots(folder: Path, source: str) -> list[Path]:
 
 
 def _plain(source: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", source.lower()).strip("-")[:180]  # a file's name has 255 at most
+    return re.sub(r"[^a-z0-9]+", "-", source.lower()).strip("-")[:180]  # a file's name has at most 255 bytes
 
 
 def _add_snapshot(folder: Path, source: str, parts: Mapping[str, SourcePart]) -> None:

@@ -1,4 +1,4 @@
-"""The ratings on disk: read, marked with what people decided and with what comes too late to count, written.
+"""The ratings on disk: read, marked with people's decisions and as surplus if they come too late, and written.
 
 `ratings.parquet` holds the ratings of the sample and `control_ratings.parquet` those of controls and repeats, so that
 no verdict can count these.
@@ -87,7 +87,7 @@ def asked_again(ratings: pd.DataFrame) -> pd.Series:
 
 
 def stays(ratings: pd.DataFrame) -> pd.Series:
-    """Return which ratings are of pairs that nobody withdrew; frames without a word of that are."""
+    """Return which ratings are of pairs that nobody withdrew; all of them if the frame does not say."""
     return ratings["withdrawn"] == "" if "withdrawn" in ratings else pd.Series(True, ratings.index)
 
 
@@ -205,7 +205,7 @@ def refuse_unmarked(records: CampaignRecords) -> None:
     """Raise DataError if the sample's ratings lack decisions, since a command was killed before it marked them."""
     if records.decided and not is_marked(records, records.collected.sample_ratings):
         raise DataError(
-            f"{records.path(DECISIONS)} has decisions that the ratings do not carry yet; run"
+            f"{records.path(DECISIONS)} has decisions that the ratings do not show yet; run"
             f" `{records.study.command('annotation accept')}` again"
         )
 
@@ -310,15 +310,17 @@ def _pair_named(study_name: str, name: str, shown: Sequence[Pair]) -> str:
     """The id of the one pair of the sample that begins so. Raises StudyError where there is none, or several."""
     matches = [pair for pair in shown if pair.pair_id.startswith(name)] if len(name) >= _SHORTEST else []
     if len(matches) > 1:
-        raise StudyError(f"{len(matches)} pairs of {study_name} have ids that begin with {name!r}; write more of it")
+        raise StudyError(
+            f"{len(matches)} pairs of {study_name} have ids that begin with {name!r}; write more characters"
+        )
     if not matches:
         raise StudyError(
             f"{study_name} has no pair {name[:80]!r}; write at least {_SHORTEST} characters of an id in pairs.parquet"
         )
     if matches[0].control == "repeat":
-        raise StudyError(f"{name} is a repeat of pair {matches[0].repeats}: withdraw that one, and it goes with it")
+        raise StudyError(f"{name} repeats pair {matches[0].repeats}: withdraw that pair, and its repeat goes too")
     if matches[0].control == SUGGESTED:
-        raise StudyError(f"{name} shows judges' scores in an experiment, so that no verdict counts it; leave it out")
+        raise StudyError(f"{name} shows judges' scores in an experiment, so no verdict counts it; leave it out")
     if matches[0].control:
         raise StudyError(f"{name} is a {matches[0].control} control, which no verdict counts; it cannot be withdrawn")
     return matches[0].pair_id

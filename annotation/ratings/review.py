@@ -1,4 +1,4 @@
-"""`plumbline review`: what a person looks at before deciding about a rater, and the decision."""
+"""`plumbline review`: the evidence for a person's decision about a rater, and the decision."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def review_text(
 ) -> str:
     """Return signs by rater, pairs rated low, and the decisions so far about raters and pairs.
 
-    `unlooked` says by which rules raters could not be looked at.
+    `unlooked` has lines on rules that could not check some raters.
     """
     study, of_sample = records.study, records.collected.of_sample
     ratings = of_sample[stays(of_sample)]
@@ -106,7 +106,7 @@ def review_text(
     rated = ratings.empty or bool(ratings["value"].notna().any())  # labels have no mean
     item = study.called.item
     to_read = [
-        f"{item.capitalize()}s with a mean of {study.quality.low:g} or less, to be read",
+        f"{item.capitalize()}s to read, with a mean of {study.quality.low:g} or less",
         columns([item, study.called.judged, "question", "mean", "ratings"], pairs, empty="none") + more,
     ]
     return "\n\n".join(
@@ -135,5 +135,5 @@ def waiting_text(verdicts: Sequence[Verdict], names: Mapping[str, str]) -> str:
     ]
     if not rows:
         return ""
-    title = "Verdicts that wait until these raters are excluded or kept, as they were reached last"
+    title = "Verdicts, as last reached, that wait until these raters are excluded or kept"
     return f"{title}\n\n{columns(['transformation', 'language', 'raters', 'why'], rows)}\n\n"

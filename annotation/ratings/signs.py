@@ -30,7 +30,7 @@ COMMENTS = "comments (a hint)"  # the rule that proves nothing
 # (pool, kind of control) -> question: the answer that an attentive rater gives; `Rubric.expected` is one.
 Expected = Callable[[str, str], Mapping[str, Value]]
 
-# What chat programs write and hurried people do not (PTEB, appendix B, names dashes and stock phrases).
+# Marks of chat programs that hurried people do not write (PTEB, appendix B, names dashes and stock phrases).
 _DASHES = re.compile(r"[—–]")
 _STOCK = re.compile(
     r"\b(?:overall|furthermore|moreover|in summary|it is worth noting|accurately (?:conveys|captures|preserves)|"
@@ -208,8 +208,8 @@ def _too_fast(submitted: pd.DataFrame, rules: QualitySpec, pairs: pd.DataFrame) 
     raters = raters[(raters["n"] >= rules.least_answers) & (raters["fast"] / raters["n"] > rules.too_fast)]
     for row in raters.itertuples():
         evidence = (
-            f"{row.fast} of {row.n} pairs were answered faster than {rules.words_a_second:g} words a second"
-            f" can be read; half of all within {row.middle:.1f} s"
+            f"{row.fast} of {row.n} pairs were answered faster than reading {rules.words_a_second:g} words a"
+            f" second allows; median time {row.middle:.1f} s"
         )
         yield Sign(rater_id=str(row.Index), rule="too fast", evidence=evidence, n=row.n)
 
@@ -333,7 +333,7 @@ def _numbers(answers: pd.DataFrame) -> Iterator[tuple[tuple[str, str], int]]:
 def not_looked_at(
     ratings: pd.DataFrame, pairs: pd.DataFrame, rules: QualitySpec, expected: Expected
 ) -> tuple[str, ...]:
-    """A line for each rule by which some raters could not be looked at, with why; as for `find_signs`.
+    """A line for each rule that could not check some raters, with the reason; arguments as for `find_signs`.
 
     Times are asked of people alone, and habits only of raters with `rules.least_answers` answers.
     """
@@ -346,16 +346,16 @@ def not_looked_at(
     )
     raters, habits = set(submitted["rater_id"]), _often(once["rater_id"], rules)
     looked: dict[str, tuple[set[str], set[str], str]] = {
-        "controls": (raters, set(control_answers(submitted, expected)["rater_id"]), "no answer of theirs to a control"),
+        "controls": (raters, set(control_answers(submitted, expected)["rater_id"]), "they answered no control"),
         "repeats": (
             raters,
             set(submitted.loc[submitted["control"] == "repeat", "rater_id"]),
-            "no answer of theirs to a repeat",
+            "they answered no repeat",
         ),
         "too fast": (
             habits - set(made_up),
             _often(once.loc[once["seconds"].notna(), "rater_id"], rules),
-            "how long their answers took is unknown",
+            "the time that their answers took is unknown",
         ),
         "apart from the others": (
             _often(shared.drop_duplicates("answer")["rater_id"], rules),

@@ -1,4 +1,4 @@
-"""The outputs that a sample is drawn from, in strata: read in pieces, of which only what may be drawn is kept.
+"""The outputs that a sample is drawn from, in strata: read in pieces, keeping only those that may be drawn.
 
 A hash of seed and identity orders the candidates, so that the sample depends on nothing else. The strata are, one
 within another: language, task type, data set, language of the output, and a third of the originals by length; those of
@@ -267,7 +267,7 @@ class Candidates:
             raise DataError(f"no usable outputs of {transformation} in {study.folder}; run `{how}` first")
         raise StudyError(
             f"{study.file}: every usable output of {transformation} has an error type of sample.without"
-            f" ({', '.join(study.sample.without)}); take the transformation or the error type out"
+            f" ({', '.join(study.sample.without)}); remove the transformation or the error type"
         )
 
     def _state(self, row: dict[str, Any]) -> str:
@@ -399,15 +399,19 @@ class Groups:
         items, kind = self._items[name], self.study.kinds[name]
         if self.study.judging.takes_all and len(items) > self.study.sample.pairs:
             raise StudyError(
-                f"{self.study.file}: sample.pairs is {self.study.sample.pairs}, and people label every wording:"
-                f" {name} has {len(items)}; write {len(items)} or more"
+                f"{self.study.file}: sample.pairs is {self.study.sample.pairs}, but people label every wording,"
+                f" and {name} has {len(items)}; set it to {len(items)} or more"
             )
         twice = {language: number for (group, language), number in self._twice.items() if group == name}
         if twice and not items:
-            raise DataError(f"{self.study.file}: every text of {name} is a known item too; add others, or take it out")
+            raise DataError(
+                f"{self.study.file}: every text of {name} is also a known item; add others, or remove {name}"
+            )
         if not items:
-            raise DataError(f"{self.study.file}: {name} has no item with all that raters are to see; take it out")
-        lacking = self._lacking[name]  # their language is not known, so they stand with the first
+            raise DataError(
+                f"{self.study.file}: {name} has no item with all fields that raters must see; remove {name}"
+            )
+        lacking = self._lacking[name]  # their language is unknown, so they are counted with the first
         numbers = Counter(item.language for item in items)
         for language in sorted({*numbers, *twice}):
             number, all_told = numbers[language], numbers[language] + lacking

@@ -1,13 +1,13 @@
-"""Pairs that tell about their raters: controls, whose answers are known beforehand (PTEB, appendix B), and repeats.
+"""Pairs that check their raters: controls, whose answers are known beforehand (PTEB, appendix B), and repeats.
 
-All are made without a model. An easy positive is an original and the same text all but unchanged; an easy negative is
-an original and what became of another text, one with which it shares few words or none. Which answers follow from that
-says the rubric (`expected`), and a control without an expected answer is not made: a translation has no positive.
-Of another subject than pairs nothing is made: an item whose right answers its file names is a control (`known`).
-A repeat is a pair of the sample once more, to be answered by the same rater.
+All are made without a model. An easy positive is an original with the same text all but unchanged; an easy negative is
+an original with the output of another text that shares few words with it, or none. The rubric gives the right answers
+(`expected`); a control without one is not made: a translation has no positive. For other subjects than pairs nothing is
+made: an item whose file names its right answers is a control (`known`). A repeat is a pair of the sample once more, for
+the same rater.
 
-They stand in `controls.parquet` and nowhere in `pairs.parquet`, so that no verdict can count them. Raters meet them in
-the same datasets, with ids and metadata like all others.
+They are in `controls.parquet` and not in `pairs.parquet`, so that no verdict can count them. Raters see them in the
+same datasets, with ids and metadata like all others.
 """
 
 from __future__ import annotations

@@ -60,10 +60,10 @@ def refuse_other_half(study: Study, pairs: Iterable[Pair]) -> None:
     has_half = any(pair.control == SUGGESTED for pair in pairs)
     if has_half == (study.raters.suggestions == "half"):
         return
-    how = "has a half that shows judges' scores" if has_half else "was drawn to show none of judges' scores"
+    how = "was drawn with a half that shows judges' scores" if has_half else "was drawn without judges' scores"
     raise StudyError(
-        f"{study.file}: raters.suggestions is {study.raters.suggestions!r}, and the sample {how}; undo the change, run"
-        f" `{study.command('annotation sample')}` again where nobody was asked yet, or give the new study another name"
+        f"{study.file}: raters.suggestions is {study.raters.suggestions!r}, but the sample {how}; undo the change, run"
+        f" `{study.command('annotation sample')}` again if no rater was asked yet, or give the new study another name"
     )
 
 
@@ -268,7 +268,7 @@ def _stays(records: CampaignRecords, pairs: Sequence[Pair]) -> bool:
     refuse_other_sample(records)
     if _texts((*records.pairs, *records.known_controls)) != _texts(pairs):
         raise StudyError(
-            f"{records.path(PAIRS)} is {how}, and the study now asks for other pairs (outputs, seed, number, controls,"
+            f"{records.path(PAIRS)} was {how}, but the study now asks for other pairs (outputs, seed, number, controls,"
             f" suggestions); undo the change, add pairs to it with `{WAVES.command(records.study)}`, or give the new"
             " study another name"
         )
@@ -284,7 +284,7 @@ def _refuse_other_settings(records: CampaignRecords) -> None:
     if changed:
         raise StudyError(
             f"{records.study.file}: {' and '.join(changed)} changed after the sample's wave {last.number}; undo the"
-            f" change, or add pairs to it with `{WAVES.command(records.study)}`"
+            f" change, or add pairs with `{WAVES.command(records.study)}`"
         )
 
 
@@ -311,24 +311,26 @@ def extend_sample(study: Study, reason: str) -> Wave:
 def _extend(records: CampaignRecords, reason: str) -> Wave:
     study = records.study
     if not reason:
-        raise StudyError("--extend: say why the sample grows; the reason is kept with it")
+        raise StudyError("--extend: give the reason why the sample grows; it is kept with the sample")
     if study.judging.does_tasks:
         raise StudyError(
             f"{study.file}: items of tasks that people do are drawn only once; for more items make another study"
         )
     if study.raters.blocks:
         raise StudyError(
-            f"{study.file}: raters.blocks say beforehand how many pairs a verdict can rest on, so that no pairs can be"
-            " added; make a study of its own of the pairs to come"
+            f"{study.file}: raters.blocks fix beforehand how many pairs a verdict can rest on, so none can be added;"
+            " make a new study of further pairs"
         )
     if study.raters.suggestions == "half":
         raise StudyError(
-            f"{study.file}: the sample of an experiment with suggestions is drawn once; make a study of its own of the"
-            " pairs to come"
+            f"{study.file}: the sample of an experiment with suggestions is drawn only once; make a new study of"
+            " further pairs"
         )
     path, pairs, waves = records.path(PAIRS), records.pairs, records.waves
     if not offered(records):
-        raise StudyError(f"{path} was never offered; `{study.command(COMMAND)}` draws it anew, at any size")
+        raise StudyError(
+            f"{path} was never offered, so it cannot be extended; `{study.command(COMMAND)}` draws it anew, at any size"
+        )
     refuse_other_half(study, records.known_controls)
     refuse_other_sample(records, cut_off=True)
     if waves and not is_complete(records, waves[-1]):
@@ -341,7 +343,7 @@ def _extend(records: CampaignRecords, reason: str) -> Wave:
     drawn = draw(study, [*sample, *controls])
     if not drawn.pairs:
         raise StudyError(
-            f"{study.file}: {path} has all that the study asks for, or there are no more outputs to draw; raise"
+            f"{study.file}: {path} has all pairs that the study asks for, or no outputs are left to draw; raise"
             " sample.pairs, or add transformations, data sets or seeds and generate them"
         )
     return _write(records, reason, number, waves, [sample, controls], drawn)
@@ -355,7 +357,7 @@ def _refuse_other_draw(records: CampaignRecords, waves: Sequence[Wave]) -> None:
     changed = [f"sample.{name} (was {was[name]})" for name in _FIXED if was.get(name, now[name]) != now[name]]
     if changed:
         raise StudyError(
-            f"{study.file}: a further wave is drawn as the first was, and {' and '.join(changed)} changed; undo the"
+            f"{study.file}: a further wave must be drawn like the first, but {' and '.join(changed)} changed; undo the"
             " change, or give the new study another name"
         )
 

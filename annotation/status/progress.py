@@ -2,9 +2,8 @@
 
 An answer is what one rater gave to one pair, on all questions.
 
-Which stages of the flow a study has been through, and which rest on something that has changed since, files on disk and
-the manifest say. Where the manifest has no hashes (records that were copied here without it, say), nothing is called
-stale.
+The files on disk and the manifest tell which stages a study has completed, and which of them rest on something that has
+changed since. If the manifest has no hashes (for example, because records were copied without it), no stage is stale.
 """
 
 from __future__ import annotations
@@ -35,8 +34,8 @@ from plumbline.study import Study, file_hash
 from plumbline.study.human import HUMAN
 from plumbline.study.transformations import EIGHT
 
-IDLE = timedelta(days=7)  # who has something to rate and has not answered for longer is behind
-FEW = 0.5  # of the median of a dataset's raters; who has given less is behind
+IDLE = timedelta(days=7)  # without an answer, after which a rater with open pairs is behind
+FEW = 0.5  # of the median of a dataset's raters; a rater with fewer answers is behind
 _UNIT = ["transformation", "language"]
 _ANSWER = ["pair_id", "rater_id"]
 _STATES = ["drafts", "discarded", "last", "signs", "excluded", "out", "behind"]
@@ -185,9 +184,9 @@ def _behind(
 ) -> dict[str, list[str]]:
     """Return why members are behind, in words: with work left, they gave few answers or are idle.
 
-    Few are less than half of the median of the members of the same dataset, where the rater has something left. Idle is
-    who has not answered for IDLE before `asked.at`, counted from `asked.since` for who never did. Whom people excluded
-    is neither counted nor behind.
+    Few answers are less than half the median of the dataset's members, for a rater with open pairs there. A rater is
+    idle without an answer for IDLE before `workload.at`, counted from `workload.since` for one who never answered.
+    Excluded raters are neither counted nor behind.
     """
     gave = _counts(submitted, ["dataset", "rater_id"])
     last = _last(submitted)
@@ -348,7 +347,7 @@ def _sampled(noted: _StageHistory, records: CampaignRecords, mismatched: str) ->
     if cut_off := [wave for wave in records.waves[-1:] if not is_complete(records, wave)]:
         return Stage("sample", "under way", stage.at, f"its extension to wave {cut_off[0].number} was cut off")
     if mismatched:
-        return Stage("sample", "stale", stage.at, "of another generator or other prompts than the study's")
+        return Stage("sample", "stale", stage.at, "made by another generator or other prompts than the study's")
     others = changes(
         _drawn_by(noted.entries.get("sample", {}).get("settings", {})),
         sample_settings(noted.study.sample, noted.study.judging, noted.study.raters.blocks),
@@ -404,5 +403,5 @@ def _scored(noted: _StageHistory) -> Stage:
     except DataError as error:
         return Stage("scores", "stale", stage.at, str(error).partition(";")[0])
     if stage.state != "not yet" and command not in noted.entries:
-        return Stage("scores", "under way", None, "no run has come to its end")
+        return Stage("scores", "under way", None, "no run has finished")
     return stage

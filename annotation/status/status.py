@@ -1,7 +1,7 @@
 """The status of a study from its records: asks no server and writes nothing.
 
-With `stop: fixed` no decision is computed here while answers are still to come: who looks early and stops when it suits
-breaks the rule. With `stop: anytime` looking is allowed, so what is decided already is said.
+With `stop: fixed` no decision is computed here while answers are still to come: looking early and stopping when it
+suits breaks the rule. With `stop: anytime` looking is allowed, so decisions so far are shown.
 """
 
 from __future__ import annotations
@@ -249,7 +249,7 @@ def _rules(evidence: Evidence) -> tuple[tuple[str, ...], str]:
     if not what:
         return tuple(lines), ""
     how = "publish again" if first is None else 'accept with --amend "reason"'
-    return tuple(lines), f"{study.file}: rules differ from those that hold: {what}; undo it, or {how}"
+    return tuple(lines), f"{study.file}: the rules differ from those that were fixed: {what}; undo the change, or {how}"
 
 
 def _waves(evidence: Evidence) -> list[str]:
@@ -307,10 +307,10 @@ def _progress(
 def _verdict(decisions: Sequence[str], missing: int, never: str, *, fresh: bool, ready: bool) -> str:
     """Return the decision on one transformation and language, and the number of answers to come.
 
-    `never` is what it cannot come to have enough of.
+    `never` is the number of pairs that it can reach and needs, if it can never be decided.
     """
     if never:
-        return f"{'undecided' if decisions else 'no verdict'}, and will be: {never} at most"
+        return f"{'undecided' if decisions else 'no verdict'}, and will stay so: at most {never} needed"
     if not decisions:
         return f"waiting for {count(missing, 'answer')}" if missing else ("ready: run accept" if ready else "complete")
     counts = Counter(decisions)
@@ -372,9 +372,9 @@ def server_line(status: Status) -> str:
         count(len(on_server.by_account), "account"),
     )
     verb = "is" if status.on_record == 1 else "are"
-    aside = f", and {status.aside} of excluded raters, whose pairs it offers again" if status.aside else ""
-    collected = f"collected {verb} {status.on_record}{aside}"
-    return f"{where} has {answers} of {accounts}; {collected}. All numbers here count collected answers."
+    aside = f", and {status.aside} more by excluded raters, whose pairs it offers again" if status.aside else ""
+    collected = f"{status.on_record} {verb} collected{aside}"
+    return f"{where} has {answers} from {accounts}; {collected}. All numbers here count collected answers."
 
 
 def by_name(status: Status, names: Mapping[str, str]) -> dict[str, int]:

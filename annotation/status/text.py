@@ -148,8 +148,8 @@ def _first(status: Status, arguments: str) -> str:
         return step
     if not annotators:
         more = _find(status, arguments)
-        return f"nobody could rate when it was published: {more}; if people were let in since, {collect}"
-    return f"wait for the ratings of {count(annotators, 'annotator')} (counted when it was published), then {collect}"
+        return f"no annotator had access at publication: {more}; if some have access now, {collect}"
+    return f"wait for the ratings of {count(annotators, 'annotator')} (counted at publication), then {collect}"
 
 
 def _find(status: Status, arguments: str) -> str:
@@ -169,9 +169,9 @@ def _wait(status: Status, arguments: str) -> str:
         return ""
     once = status.study.acceptance.stop == "fixed" and status.stages["verdicts"].state == "not yet"
     after = _after(status, arguments) or "nothing is left to do"
-    end = f"when no more will come{', once' if once else ''}: {after}"
+    end = f"when no more will come{', only once' if once else ''}: {after}"
     if _nobody_left(status):
-        more = f"find more raters for {count(missing, 'answer')}: the present ones have nothing left to rate"
+        more = f"find more raters for {count(missing, 'answer')}, since the present ones have nothing left to rate"
         return f"{more}: {_find(status, arguments)} ({end})"
     return f"wait for {count(missing, 'answer')}; {_collect(status, arguments)} ({end})"
 
@@ -205,7 +205,7 @@ def _review(status: Status, arguments: str) -> str:
 
 
 def _look(status: Status, arguments: str) -> str:
-    """Return the command that records a look at raters for whom verdicts wait."""
+    """Return the command that records a look at raters whom verdicts wait for."""
     raters = " ".join(raters_named(status.to_look_at))
     return (
         f"plumbline review {arguments}, then the same with --exclude {raters} or --keep {raters}, and"
@@ -221,9 +221,9 @@ def _judge(status: Status, arguments: str) -> str:
         return _review(status, arguments)
     missing = int(status.progress["open"].sum()) if len(status.progress) else 0
     if status.judged and not status.decided:
-        return f"nothing to wait for: no answer that can still come decides {_undecided(status)}"
+        return f"nothing to wait for: no further answer can decide {_undecided(status)}"
     if missing:
-        return f"nothing to do: all is decided; {count(missing, 'answer')} that the study asks for are missing"
+        return f"nothing to do: all is decided, without {count(missing, 'answer')} that the study asks for"
     return "nothing is left to do"
 
 
@@ -300,9 +300,7 @@ def _rater_text(status: Status, names: Mapping[str, str]) -> str:
         if not (annotators := status.stages["published"].annotators) or status.sources:
             return "No rater is known yet."
         pairs = f"{status.study.called.item}s"
-        return (
-            f"The {pairs} were published to {count(annotators, 'annotator')}; none of their ratings was collected yet."
-        )
+        return f"The {pairs} were published to {count(annotators, 'annotator')}; no ratings are collected yet."
     trained = {
         row["rater_id"]: [f"{row['answered']}/{row['items']}, {row['right']} of {row['judged']} right"]
         for row in status.trained.to_dict("records")
@@ -324,8 +322,8 @@ def _rater_text(status: Status, names: Mapping[str, str]) -> str:
     header = ["Rater", "Answers", "Open", "Last answer", "Drafts", "Discarded", "Signs", *training, "Remarks"]
     note = (
         f"{controls} and repeats are included. Open: {item}s that the rater can still answer. Behind: has open"
-        f" {item}s,\nand gave fewer than {FEW:g} times the dataset's median, or none for {IDLE.days} days before"
-        " collecting."
+        f" {item}s,\nand gave fewer answers than {FEW:g} times the dataset's median, or none for {IDLE.days} days"
+        " before collecting."
     )
     if training:
         note += f"\nTraining: known {item}s answered, and how many answers to them are right; they never count."
@@ -347,7 +345,7 @@ def ago(then: datetime, now: datetime) -> str:
     return f"{minutes // 60} h ago" if minutes < 48 * 60 else f"{minutes // (24 * 60)} days ago"
 
 
-_NAMED = 6  # languages and tasks with one decision, above which their number is said
+_NAMED = 6  # languages and tasks with one decision, above which their number is given
 _SAID: tuple[tuple[Outcome, str], ...] = (
     ("accepted", "Accepted"),
     ("rejected", "rejected"),
@@ -380,7 +378,7 @@ def in_short(answer: str, doubts: Sequence[str], step: str) -> tuple[str, ...]:
     more = f" {count(len(doubts) - 1, 'further doubt')}." if doubts[1:] else ""
     return (
         answer,
-        f"Doubtful: {doubts[0]}.{more}" if doubts else "Doubtful: nothing that was looked at.",
+        f"Doubtful: {doubts[0]}.{more}" if doubts else "Doubtful: nothing that was checked.",
         f"Next: {step}",  # no full stop: it may end in a command, to be pasted
     )
 

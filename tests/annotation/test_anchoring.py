@@ -52,7 +52,7 @@ def test_what_has_no_spread_or_no_pairs_has_no_interval_and_says_why() -> None:
     same = two_arms(np.full(8, 4.0), np.arange(8) < 4, np.zeros(8, np.int64)).difference
     assert same.value == 0 and np.isnan(same.low) and same.reason == "nothing varies within the groups"
     none = two_arms(np.array([1.0, 2.0]), np.array([True, False]), np.zeros(2, np.int64)).difference
-    assert np.isnan(none.value) and none.reason == "no stratum has 2 of each group"
+    assert np.isnan(none.value) and none.reason == "no stratum has 2 pairs of each group"
 
 
 def campaign(
@@ -102,7 +102,9 @@ def test_a_pair_without_a_score_is_in_neither_row_and_no_rating_is_no_row() -> N
     ratings, scores, strata = campaign(np.random.default_rng(1), 20, 0.0)
     assert anchoring(ratings, scores[1:], strata)[["n_shown", "n_hidden"]].sum(axis=1).tolist() == [19, 19]
     assert anchoring(ratings[:0], scores, strata).empty
-    assert anchoring_lines(anchoring(ratings[:0], scores, strata)) == ["Nobody has rated a pair of both halves yet."]
+    assert anchoring_lines(anchoring(ratings[:0], scores, strata)) == [
+        "No pair with a judge's score has been rated yet."
+    ]
 
 
 RECORDED = {"name": "oracle", "engine": {"kind": "recorded", "model": "seer", "path": "said.jsonl"}}
@@ -127,9 +129,9 @@ def test_a_random_half_of_each_transformation_is_drawn_to_show_scores_and_never_
     other = variant(**parts, sample={**sample, "seed": 7}, raters={"per_pair": 3, "suggestions": "half"})
     shared = {pair.pair_id for pair in draw_sample(other)} & before
     assert shared and shared != {pair.pair_id for pair in counted} & shared
-    with pytest.raises(StudyError, match="is 'none', and the sample has a half that shows judges' scores"):
+    with pytest.raises(StudyError, match="is 'none', but the sample was drawn with a half that shows judges' scores"):
         refuse_other_half(whole, [*counted, *half])
-    with pytest.raises(StudyError, match="is 'half', and the sample was drawn to show none"):
+    with pytest.raises(StudyError, match="is 'half', but the sample was drawn without judges' scores"):
         refuse_other_half(study, counted)
 
 

@@ -39,7 +39,11 @@ def test_who_is_behind_is_reminded_who_is_done_thanked_and_who_gets_no_letter_is
     assert list(letters) == ["ada", "cyd"]
     assert letters["ada"].startswith("A reminder: demo\n") and letters["cyd"].startswith("Vielen Dank: demo\n")
     said = unwritten(found)
-    assert said.startswith("No letter to bob: items are open for them, ") and "0.5 times" in said and "7 days" in said
+    assert (
+        said.startswith("No letter to bob: they have open items but are not behind, ")
+        and "0.5 times" in said
+        and "7 days" in said
+    )
     assert unwritten(found[2:]) == ""
 
 
@@ -57,7 +61,7 @@ def of(study: Study, *people: str) -> Study:
 def test_a_queue_that_nobody_reads_is_said() -> None:
     reads = {"ada": ("en", "de"), "kim": ("ko",)}  # each knows one of Korean and English, and nobody both
     (line,) = unread_lines("read", None, QUEUES, reads)
-    assert line.startswith("no rater reads English and Korean: 1 pair of read-translation-EN-KO wait")
+    assert line.startswith("no rater reads English and Korean (1 pair of read-translation-EN-KO); add one")
     assert len(unread_lines("read", ("kim",), QUEUES, reads)) == 3
     assert not unread_lines("read", None, QUEUES, {})  # nothing is known
     assert not unread_lines("read", ("kim", "somebody"), QUEUES, reads)  # who may read anything
@@ -67,14 +71,16 @@ def test_who_reads_none_of_the_queues_is_said(variant: Make) -> None:
     reads = {"ada": ("en",), "hans": ("de",)}
     (line,) = idle_lines("read", QUEUES, reads, ["ada", "hans", "somebody"])
     assert line.startswith(
-        "hans reads German: no queue of read is in these languages alone; they need English; English and Kor"
+        "hans reads German, which is not enough for any queue of read; the queues need English; English and Kor"
     )
 
 
 def test_languages_that_nobody_reads_are_said_before_a_sample_is_drawn(variant: Make) -> None:
     study = variant(name="read", transformations=["paraphrasing", "translation"])
     (line,) = target_lines(study.transforming, None, {"ada": ("en", "de")})
-    assert line.startswith("translation puts texts into 4 languages that no annotator reads; `languages: [de]`")
+    assert line.startswith(
+        "translation puts texts into 4 languages that no annotator reads; to leave them out, set `languages: [de]`"
+    )
     fewer = variant(name="read", transformations=["translation"], languages=["de"])
     assert not target_lines(fewer.transforming, None, {"ada": ("de",)})
     assert not target_lines(study.transforming, None, {})
@@ -93,6 +99,6 @@ def test_an_invitation_to_a_server_that_ends_with_the_command_says_so(
         study=str(study.file), exports=None, data=str(tmp_path), names=["ada"], address=None, to=None
     )
     assert invite_users(options) == 0
-    assert "40813 ended with this command: start one that stays" in capsys.readouterr().err
+    assert "40813 stopped with this command; start one that keeps running" in capsys.readouterr().err
     options.address = "https://rate.example.org"
     assert invite_users(options) == 0 and not capsys.readouterr().err

@@ -43,9 +43,9 @@ def test_the_difference_on_the_same_pairs_is_the_t_interval_of_differences() -> 
 
 def test_without_spread_there_is_no_interval_and_the_reason() -> None:
     (row, _) = compare_campaigns(rated([1, 2], [3, 4]), rated([1, 2], [4, 5]), SCALE)
-    assert row.difference == 1 and math.isnan(row.low) and row.reason == "no spread to tell an interval by"
+    assert row.difference == 1 and math.isnan(row.low) and row.reason == "the means do not vary"
     (row, _) = compare_campaigns(rated([1], [3]), rated([1], [4]), SCALE)
-    assert math.isnan(row.high) and math.isnan(row.rho) and row.reason == "one pair is no sample"
+    assert math.isnan(row.high) and math.isnan(row.rho) and row.reason == "one pair is too few"
 
 
 def test_waves_are_compared_by_welch() -> None:
@@ -86,7 +86,7 @@ def test_the_commands_table_names_what_it_compares(variant: Make) -> None:
     grown = study_of(variant, "first", 12)
     extend_sample(grown, "more")
     careless(grown)
-    assert "Wave 2 beside wave 1 (more)" in comparison_text(grown) and "8 and 4" in comparison_text(grown)
+    assert "Wave 2 compared with wave 1 (more)" in comparison_text(grown) and "8 and 4" in comparison_text(grown)
     assert {one.wave for one in CampaignRecords.open(grown).pairs} == {1, 2}
 
 

@@ -82,7 +82,7 @@ def test_the_same_file_again_changes_nothing_and_a_shorter_one_is_refused(
     pd.testing.assert_frame_equal(collect_csv(study, home, file, MAPPING), first)
     assert len(list((study.folder / "snapshots").iterdir())) == 1
     write(file, study, rows[0])
-    with pytest.raises(DataError, match=r"2 ratings that were collected before are not .*answers\.csv"):
+    with pytest.raises(DataError, match=r"2 ratings that were collected before are missing .*answers\.csv"):
         collect_csv(study, home, file, MAPPING)
     pd.testing.assert_frame_equal(CampaignRecords.open(study).ratings, first)
     assert len(collect_csv(study, home, file, MAPPING, replace=True)) == 2
@@ -105,8 +105,8 @@ def test_without_a_column_for_it_the_time_is_the_files(study: Study, file: Path,
     [
         ("2026-03-01,ada,{0},6,5,", r"line 3, quality: the answer 6 is not on the scale 1 to 5"),
         ("2026-03-01,ada,{0},good,5,", r"line 3, quality: the answer 'good' is not a number"),
-        ("2026-03-01,ada,{0},,5,", r"line 3: a submitted answer without 'quality'"),
-        ("2026-03-01,ada,pair one,4,5,", r"line 3: no pair 'pair one' is in pairs.parquet"),
+        ("2026-03-01,ada,{0},,5,", r"line 3: the submitted answer lacks 'quality'"),
+        ("2026-03-01,ada,pair one,4,5,", r"line 3: pair 'pair one' is not in pairs.parquet"),
         ("2026-03-01,,{0},4,5,", r"line 3: the column for .rater. is empty"),
         ("2026-03-01,bob,{3},4,5,", r"line 3: the same rater and pair as in line 2; keep one"),
         ("3/1/2026 14:15:37,ada,{0},4,5,", r"line 3: the time '3/1/2026 14:15:37' is not ISO 8601 .* or Google Forms'"),
@@ -159,7 +159,7 @@ def test_texts_of_two_pairs_are_refused_with_both(variant: Make, file: Path, tmp
     (repeat,) = CampaignRecords.open(study).controls
     mapping = column_mapping("output=b,rater=c,quality=d,fluency=e", ["quality", "fluency"])
     pd.DataFrame([(repeat.transformed, "ada", 4, 5)], columns=list("bcde")).to_csv(file, index=False)
-    with pytest.raises(DataError, match=rf"line 2: its texts are those of {repeat.repeats} .* and {repeat.pair_id}"):
+    with pytest.raises(DataError, match=rf"line 2: its texts match {repeat.repeats} .* and {repeat.pair_id}"):
         collect_csv(study, server.Home(tmp_path / "home"), file, mapping)
 
 

@@ -71,7 +71,9 @@ def test_a_larger_samples_answers_are_refused_with_what_to_do(variant: Make, tmp
     careless(first)
     draw_sample(second)
     columns = {name: name for name in ("pair", "rater", "quality", "fluency")}
-    with pytest.raises(DataError, match=r"no pair .*larger sample, extend this study's .*sample --study .* --extend"):
+    with pytest.raises(
+        DataError, match=r"pair .* is not in .*extend this study's sample if .*sample --study .* --extend"
+    ):
         collect_csv(second, server.Home(tmp_path / "home"), export(first) / "answers.csv", columns)
 
 
@@ -117,13 +119,13 @@ def test_simulated_ratings_stay_simulated(variant: Make) -> None:
 
 
 BROKEN: list[tuple[str, object, str]] = [
-    ("records.json", {}, "is no list of records"),
-    ("records.json", [{"id": "x"}], "record 1: is no record of Argilla's"),
-    ("records.json", [{"id": "PAIR", "responses": {"quality": [{"value": 3, "user_id": "u"}]}}], "without the status"),
-    ("records.json", [{"id": "PAIR", "responses": {"quality": [RESPONSE | {"value": "3"}]}}], "'3' is no rating"),
-    ("records.json", [{"id": "PAIR", "responses": {"quality": [RESPONSE]}}], "a submitted answer without 'fluency'"),
-    ("records.json", [{"id": "none", "responses": {"quality": [RESPONSE]}}], "no pair 'none'"),
-    ("records.json", [], "no answers in it"),
+    ("records.json", {}, "is not a list of records"),
+    ("records.json", [{"id": "x"}], "record 1: is not an Argilla record"),
+    ("records.json", [{"id": "PAIR", "responses": {"quality": [{"value": 3, "user_id": "u"}]}}], "lacks the status"),
+    ("records.json", [{"id": "PAIR", "responses": {"quality": [RESPONSE | {"value": "3"}]}}], "'3' is not a rating"),
+    ("records.json", [{"id": "PAIR", "responses": {"quality": [RESPONSE]}}], "the submitted answer lacks 'fluency'"),
+    ("records.json", [{"id": "none", "responses": {"quality": [RESPONSE]}}], "pair 'none' is not in"),
+    ("records.json", [], "has no answers"),
     ("raters.json", [], "does not map ids to raters and times"),
 ]
 

@@ -84,10 +84,10 @@ def test_the_command_says_in_one_line_how_many_are_needed(tmp_path: Path) -> Non
     pd.DataFrame(rows, columns=["pair_id", "rater_id", "question", "value"]).to_parquet(pilot)
     done = here(*command, "--campaigns", "50", "--blocks", "20", "40", "100", "--pilot", str(pilot))
     assert done.returncode == 0, done.stderr
-    assert "How many do I need? All 100 pairs of each verdict ask for 6,752 ratings" in done.stdout
+    assert "How many do I need? All 100 pairs of each verdict need 6,752 ratings" in done.stdout
     assert " at a true mean of 4 to " in done.stdout  # the dearest too, not the most favourable alone
     assert f"Standard deviations measured in {pilot} for quality" in done.stdout
-    assert "Cheapest: " in done.stdout and "the last look goes by the mean alone" in done.stdout
+    assert "Cheapest: " in done.stdout and "the last look uses the mean alone" in done.stdout
     assert "these blocks end at 100 pairs, and a verdict has 24; raise sample.pairs from 24 to 100" in done.stdout
     for wrong, message in (
         (("--blocks", "40", "20"), "--blocks: blocks must rise from at least 8 pairs"),

@@ -89,7 +89,7 @@ def test_what_no_slider_can_show_is_refused(study: Study) -> None:
     with pytest.raises(StudyError, match=r"a scale of 30 points is shown as a slider, which needs equal steps"):
         asked(study, with_scale(load_rubric(study), uneven))
     for scale, start in (([*range(11)], 5), ({"from": 0, "to": 10}, 11)):
-        with pytest.raises(ValueError, match="is for a slider, on a point of its scale"):
+        with pytest.raises(ValueError, match="is for sliders only, and must be on the scale"):
             with_scale(load_rubric(study), scale, start)
 
 

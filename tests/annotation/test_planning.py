@@ -258,7 +258,7 @@ def test_a_study_with_rules_is_planned_rule_by_rule(variant: Callable[..., Study
 
 def test_tasks_that_people_do_have_no_plan_and_are_told_what_says_their_cost() -> None:
     done = here("annotation", "plan", "--study", "studies/human.yaml")
-    assert done.returncode == 2 and "plumbline crowd plan --study studies/human.yaml` then says" in done.stderr
+    assert done.returncode == 2 and "plumbline crowd plan --study studies/human.yaml`" in done.stderr
 
 
 def test_a_mean_off_the_scale_is_refused() -> None:
@@ -291,7 +291,7 @@ def test_the_command_prints_a_row_for_each_size() -> None:
     assert [row.split()[:2] for row in rows] == [["30", "3"], ["60", "3"]]
     assert "seed 1337" in done.stdout and "at 2.5" in done.stdout
     usual = here("annotation", "plan", "--study", "studies/demo.yaml", "--campaigns", "1").stdout.splitlines()
-    assert "First the study's own size: 24 pairs and 4 raters." in usual
+    assert "The first row has the study's own size: 24 pairs and 4 raters." in usual
     assert usual[usual.index("") + 3].split()[:2] == ["24", "4"]
     again = here(*command, "--pairs", "0")
     assert again.returncode == 2
@@ -317,7 +317,7 @@ def test_a_plan_counts_pairs_money_and_certainty_for_each_verdict(variant: Calla
     rows = {line.split("  ")[0]: line.split()[-3:] for line in text.splitlines() if "German, English" in line}
     assert rows["Expansion"] == ["2", "20", "20"] and rows["Translation and Cross-translation"] == ["4", "40", "32"]
     assert "Pairs  Raters  In a verdict  at 3.4" in text and "never: too few for any decision" in text
-    assert "The languages of the texts are not known" in text and "no file" in text  # of none.csv; the file says them
+    assert "The languages of the texts are unknown" in text and "no file" in text  # of none.csv; the file says them
 
 
 def test_a_plan_by_blocks_decides_as_looks_do(variant: Callable[..., Study]) -> None:

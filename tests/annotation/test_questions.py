@@ -65,8 +65,8 @@ def test_rankings_come_back(ranks: dict[str, int]) -> None:
     ("asked", "value", "said"),
     [
         (LABEL, "lovely", "no label is called 'lovely'; its labels are natural, odd, wrong"),
-        (LABEL, "odd, wrong", "has 2 labels, and one is asked for"),
-        (LABEL, 3, "the answer 3 is no label"),
+        (LABEL, "odd, wrong", "has 2 labels, but the question takes one"),
+        (LABEL, 3, "the answer 3 is not a label"),
         (SEVERAL, "words, words", "names a label twice"),
         (ORDER, "a > b", "does not rank all of a, b, c"),
         (QuestionScale("quality", scale=(1, 2, 3)), 4, "the answer 4 is not on the scale 1 to 3"),
@@ -87,18 +87,21 @@ def study_with(patch: pytest.MonkeyPatch, folder: Path, variant: Make, content: 
     [
         (NATURAL | {"name": "quality"}, "question 'quality' appears twice"),
         (NATURAL | {"labels": {"natural": {"en": "x"}}}, "question 'naturalness' needs two labels or more"),
-        (NATURAL | {"labels": {"Not so": {"en": "x"}, "b": {"en": "y"}}}, "label 'Not so': a name begins with a small"),
+        (
+            NATURAL | {"labels": {"Not so": {"en": "x"}, "b": {"en": "y"}}},
+            "label 'Not so': a name begins with a lower-case",
+        ),
         (NATURAL | {"points": {1: {"en": "x"}}}, "question 'naturalness' is a label, which has no points and no scale"),
         (BETTER | {"labels": {"a": {"en": "x"}, "b": {"en": "y"}}}, "question 'better' is a text, which has no labels"),
         (NATURAL | {"kind": "lable"}, "kind"),
-        (NATURAL | {"pools": ["poetry"]}, "question 'naturalness' is asked about a pool 'poetry' that the rubric does"),
+        (NATURAL | {"pools": ["poetry"]}, "question 'naturalness' names a pool 'poetry' that the rubric does"),
         (EFFORT | {"scale": [0, 2, 1]}, "question 'effort': the scale's points must ascend"),
-        (EFFORT | {"scale": [0, 1]}, "question 'effort' must describe the two ends of its scale"),
+        (EFFORT | {"scale": [0, 1]}, "question 'effort' must describe both ends of its scale"),
         (ORDER_ | {"labels": {"a": {"en": "A"}}}, "question 'order' needs two labels or more"),
         (NATURAL | {"title": {"de": "Wie?"}}, "the English wording is missing"),
         (
             NATURAL | {"labels": {"natural": {"en": "Fine"}, "odd": {"en": "Odd", "de": " fine "}}},
-            "the labels 'natural' and 'odd' are both called ' fine '; word one of them otherwise",
+            "the labels 'natural' and 'odd' are both called ' fine '; reword one of them",
         ),
         (
             NATURAL | {"labels": {"natural": {"en": "Odd"}, "odd": {"en": "So so"}}},
@@ -127,15 +130,15 @@ def test_a_label_named_twice_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_pa
     ("rule", "said"),
     [
         ({"question": "mood", "at_least": 3}, "acceptance.rules: no question is called 'mood'"),
-        ({"question": "naturalness", "at_least": 3}, "a label has no mean; take the share of a label"),
-        (SHARE | {"question": "quality"}, "a share is of a label, and this is a rating"),
+        ({"question": "naturalness", "at_least": 3}, "a label has no mean; use the share of a label"),
+        (SHARE | {"question": "quality"}, "a rating has no share, as labels have"),
         (SHARE | {"label": "lovely"}, "no label is called 'lovely'"),
         ({"question": "quality", "at_most": 6}, "6 is outside the scale 1 to 5"),
-        ({"question": "better", "at_least": 1}, "a text is not judged by a rule"),
-        ({"question": "order", "at_most": 2}, "a ranking is not judged by a rule; rules judge ratings and labels"),
+        ({"question": "better", "at_least": 1}, "a rule cannot judge a text"),
+        ({"question": "order", "at_most": 2}, "a rule cannot judge a ranking; rules judge ratings and labels"),
         ({"question": "quality", "at_least": 3, "pools": ["poetry"]}, "there is no pool 'poetry'"),
-        ({"question": "quality", "at_least": 3, "pools": ["expansion"]}, "none judges the pool"),
-        ({"question": "effort", "at_most": 1, "pools": ["translation"]}, "it need not be answered"),
+        ({"question": "quality", "at_least": 3, "pools": ["expansion"]}, "no rule judges the pool"),
+        ({"question": "effort", "at_most": 1, "pools": ["translation"]}, "the question is optional, so skipped"),
     ],
 )  # fmt: skip
 def test_rules_that_cannot_judge_are_one_line(
@@ -179,7 +182,7 @@ def test_one_threshold_judges_no_scale_of_its_own(
 ) -> None:
     study = study_with(monkeypatch, tmp_path, variant, rubric(EFFORT), acceptance={"threshold": 3.0},
                        quality={"within": 1, "apart": 1.0, "low": 2.0})  # fmt: skip
-    with pytest.raises(StudyError, match="question 'effort' has a scale of its own, which one threshold cannot judge"):
+    with pytest.raises(StudyError, match="question 'effort' has its own scale, which one threshold cannot judge"):
         load_rubric(study)
 
 
@@ -202,17 +205,17 @@ def test_a_rubric_without_a_rating_needs_no_scale(
     with pytest.raises(StudyError) as raised:
         load_rubric(variant(rubric="kinds", acceptance={}))
     assert str(raised.value).endswith(
-        "no question has a scale, which a threshold is on; say what is accepted in acceptance.rules"
+        "no question has a scale for the threshold; say in acceptance.rules what is accepted"
     )
 
 
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"threshold": 3}, "threshold 3 is on no scale; leave it out, and say acceptance.rules in the study"),
-        ({"scale": [3]}, "a scale has two points or more"),
+        ({"threshold": 3}, "threshold 3: the rubric has no scale; leave it out, and set acceptance.rules"),
+        ({"scale": [3]}, "a scale needs two points or more"),
         ({"questions": [NATURAL, {"name": "quality", "title": {"en": "Good?"}}]},
-         "question 'quality' is a rating, and there is no scale; give the rubric one, or the question"),
+         "question 'quality' is a rating without a scale; give the question or the rubric one"),
     ],
 )  # fmt: skip
 def test_a_rubric_without_a_scale_is_whole(
@@ -228,7 +231,7 @@ def test_a_scale_of_each_question_needs_rules(monkeypatch: pytest.MonkeyPatch, t
     ask(monkeypatch, tmp_path, labels_alone(questions=[NATURAL, EFFORT | {"required": True, "pools": []}]))
     rules = [{"question": "effort", "at_most": 1}]
     assert load_rubric(variant(rubric="kinds", quality=QUALITY, acceptance={"rules": rules})).scale == ()
-    with pytest.raises(StudyError, match="question 'effort' has a scale of its own, which one threshold cannot judge"):
+    with pytest.raises(StudyError, match="question 'effort' has its own scale, which one threshold cannot judge"):
         load_rubric(variant(rubric="kinds", quality=QUALITY, acceptance={"threshold": 1.0}))
 
 
@@ -254,8 +257,8 @@ def test_what_a_pair_is_not_asked_is_no_answer(monkeypatch: pytest.MonkeyPatch, 
     one = Answer(pair_id="p", values=values, submitted_at="2026-03-01T10:00:00+00:00", rater_id="r")
     check(one, "here", asked, {"p": pair})
     for change, said in (
-        ({"faults": "words"}, "here: answers 'faults', which is not asked about this pair"),
-        ({"naturalness": None}, "here: a submitted answer without 'naturalness'"),
+        ({"faults": "words"}, "here: answers the question 'faults', which is not asked about this pair"),
+        ({"naturalness": None}, "here: the submitted answer lacks 'naturalness'"),
         ({"naturalness": "lovely"}, "here, naturalness: no label is called 'lovely'"),
     ):
         other = Answer(pair_id="p", values=values | change, submitted_at=one.submitted_at, rater_id="r")

@@ -317,7 +317,7 @@ def test_troubles_are_told_once_and_the_server_goes_on(
     serving = opener(home, argilla, lines := [])
     serving.look()
     serving.look()
-    assert len(lines) == 1 and lines[0].startswith("Blocks are not opened now, and tried again: no study file")
+    assert len(lines) == 1 and lines[0].startswith("Blocks cannot be opened now; this is tried again: no study file")
     study.file.with_suffix(".moved").rename(study.file)
     home.blocks_file.write_text("{", encoding="utf-8")
     serving.look()

@@ -83,7 +83,7 @@ def test_guidelines_are_in_the_raters_language_or_in_english(demo: Study) -> Non
 @pytest.mark.parametrize(
     ("place", "value", "said"),
     [
-        (("questions", 0, "points", 3), None, "question 'quality' must describe the two ends of its scale"),
+        (("questions", 0, "points", 3), None, "question 'quality' must describe both ends of its scale"),
         (("questions", 0, "points", 3), {"de": "drei"}, "the English wording is missing"),
         (("guidelines", "deu"), "Leitfaden", "languages are named by their code: 'deu' should be 'de'"),
         (("pools", "expansion", "questions", "beauty"), {}, "pool 'expansion' names a question 'beauty'"),
@@ -118,9 +118,9 @@ def test_a_rubric_that_is_not_whole_is_one_line(
     ("names", "said"),
     [
         (["one", "one"], "question 'one' appears twice"),
-        (["Is it good?"], r"question 'Is it good\?': a name has small letters, digits, - and _ alone"),
-        ([""], "question '': a name has small letters"),
-        (["comment"], "question 'comment': this name stands for something else in files of ratings"),
+        (["Is it good?"], r"question 'Is it good\?': a name has only lower-case letters, digits, - and _"),
+        ([""], "question '': a name has only lower-case letters"),
+        (["comment"], "question 'comment': files of ratings use this name for something else"),
     ],
 )
 def test_questions_that_files_of_ratings_cannot_tell_apart_are_refused(
@@ -167,7 +167,7 @@ def test_the_rubric_that_the_documents_show_can_be_used(variant: Make, tmp_path:
     (tmp_path / "meaning.yaml").write_text(example, encoding="utf-8")
     said = yaml.safe_load(beside)
     unsaid = variant(**said | {"quality": {}})
-    with pytest.raises(StudyError, match="must say quality.within .*quality.apart .*quality.low .*; add them"):
+    with pytest.raises(StudyError, match="must set quality.within .*quality.apart .*quality.low .*; add them"):
         load_rubric(unsaid, tmp_path)
     rubric = load_rubric(variant(**said), tmp_path)
     assert rubric.scale == (1, 2, 3, 4, 5, 6, 7) and rubric.question_names() == ["meaning"]
@@ -178,7 +178,7 @@ def test_the_rubric_that_the_documents_show_can_be_used(variant: Make, tmp_path:
 
 
 def test_an_unknown_rubric_names_the_known_ones(variant: Make) -> None:
-    with pytest.raises(StudyError, match="no rubric 'htep' in .*; known are: hteb, instructions, items, pteb"):
+    with pytest.raises(StudyError, match="no rubric 'htep' in .*; known rubrics: hteb, instructions, items, pteb"):
         load_rubric(variant(rubric="htep"))
 
 
@@ -205,11 +205,11 @@ def test_rules_of_another_scale_are_asked_for(variant: Make, tmp_path: Path) -> 
     with pytest.raises(StudyError, match=f"'hteb' has the scale 0 to 3, .* {every} .*; add them"):
         on_scale(unsaid, tmp_path, points)
     with pytest.raises(
-        StudyError, match="the scale 0 to 3, .*threshold \\(which mean is accepted there; the rubric's own is 2\\)"
+        StudyError, match="the scale 0 to 3, .*threshold \\(the least mean to accept; the rubric's own is 2\\)"
     ):
         on_scale(unsaid, tmp_path, points, threshold=2)
     said = {"acceptance": {"threshold": 3.0}}
-    with pytest.raises(StudyError, match="must say quality.low \\(its default of 2 is meant for 1 to 5\\); add it$"):
+    with pytest.raises(StudyError, match="must set quality.low \\(its default of 2 is meant for 1 to 5\\); add it$"):
         on_scale(variant(**said, quality={"within": 1, "apart": 1}), tmp_path, points)
     on_scale(variant(**said, quality={"within": 1, "apart": 1, "low": 1}), tmp_path, points)
 
@@ -218,7 +218,7 @@ def test_rules_of_another_scale_are_asked_for(variant: Make, tmp_path: Path) -> 
     ("rule", "edge", "beyond", "says"),
     [
         ("within", 3, 4, "within 4 makes every answer to a control right; give less than 4"),  # 5 for 1 would be right
-        ("apart", 4, 4.1, "apart 4.1 is a sign against nobody; give at most 4"),  # who says 1 where all say 5
+        ("apart", 4, 4.1, "apart 4.1 can never be reached; give at most 4"),  # who says 1 where all say 5
         ("low", 1, 0.9, "low 0.9 lists no pair for review; give at least 1"),
         ("low", 4.9, 5, "low 5 lists every pair for review; give less than 5"),
     ],
@@ -227,7 +227,7 @@ def test_a_rule_that_tells_nothing_on_the_scale_is_refused(
     variant: Make, rule: str, edge: float, beyond: float, says: str
 ) -> None:
     load_rubric(variant(quality={rule: edge}))
-    with pytest.raises(StudyError, match=f"on the scale 1 to 5 quality.{says}$"):
+    with pytest.raises(StudyError, match=f"on the scale 1 to 5, quality.{says}$"):
         load_rubric(variant(quality={rule: beyond}))
 
 

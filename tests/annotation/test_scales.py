@@ -107,5 +107,5 @@ def test_answers_off_the_scale_are_one_line(variant: Make, tmp_path: Path, monke
 
 
 def test_a_rule_on_ac2_needs_points(variant: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(StudyError, match=r"acceptance\.min_ac2 .*'similarity' has a scale without points"):
+    with pytest.raises(StudyError, match=r"acceptance\.min_ac2 .*the scale of 'similarity' has none"):
         accept(drawn(variant, monkeypatch, tmp_path, SCALES["continuous"][0], min_ac2=0.2))

@@ -101,9 +101,9 @@ def test_a_known_text_is_never_in_the_sample(make: Callable[..., Any]) -> None:
         ("human", "de", 0), ("human", "en", 1), ("machine", "en", 1)
     ]  # fmt: skip
     said = here("annotation", "sample", "--study", str(study.file), "--exports", str(study.folder.parent)).stdout
-    assert "human, en: 1 text is a known item too, and is not in the sample" in said
+    assert "human, en: 1 text is also a known item, and is not in the sample" in said
     machines = [{**one, "right": "acceptable"} for one in rows() if one["from"] == "machine"]
-    with pytest.raises(DataError, match="every text of machine is a known item too; add others, or take it out"):
+    with pytest.raises(DataError, match="every text of machine is also a known item; add others, or remove machine"):
         draw_sample(make("none", own=[*rows(), *machines]))
 
 
@@ -130,7 +130,7 @@ def test_a_plan_counts_what_a_queue_of_all_groups_is_asked(make: Callable[..., A
 def test_labels_are_not_compared_and_the_refusal_says_what_is_there(make: Callable[..., Any]) -> None:
     study = make()
     draw_sample(study)
-    with pytest.raises(StudyError, match=r"agreement by kind \(`plumbline .*report --study"):
+    with pytest.raises(StudyError, match=r"orders and agreement \(`plumbline .*report --study"):
         comparison_text(study)
 
 
@@ -140,7 +140,7 @@ def test_a_sample_whose_texts_are_gone_is_refused(make: Callable[..., Any], tmp_
     refuse_other_prompts(CampaignRecords.open(study), [*pairs, *CampaignRecords.open(study).controls])
     lines = (tmp_path / "mine.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
     (tmp_path / "mine.jsonl").write_text("".join([*lines[1:], json.dumps({**rows()[0], "prompt": "New"}) + "\n"]))
-    with pytest.raises(DataError, match=r"1 of the sample's texts are not in it any more, such as 'Find the amber"):
+    with pytest.raises(DataError, match=r"1 of the sample's texts are no longer in it, such as 'Find the amber"):
         refuse_other_prompts(CampaignRecords.open(study), pairs)
 
 
@@ -207,12 +207,12 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("a row's language", {"own": [*rows(), {**FIRST, "language": "xx"}]}, "row 23, field 'language': "),
     ("a field that no item has", {"asked": {"fields": [*rubric()["fields"], {"name": "note", "title": {"en": "N"}}]}},
      "shows a field 'note' that the subject does not have"),
-    ("a field that is not shown", {"asked": {"fields": rubric()["fields"][:1]}}, "shows no field 'talk'"),
+    ("a field that is not shown", {"asked": {"fields": rubric()["fields"][:1]}}, "does not show the field 'talk'"),
     ("a field twice", {"asked": {"fields": rubric()["fields"][:1] * 2}}, "fields: field 'text' appears twice"),
     ("no text", {"own": [*rows(), {**FIRST, "prompt": "  "}]}, "row 23, field 'prompt' has no text"),
     ("a number", {"own": [*rows(), {**FIRST, "prompt": 3}]}, "row 23, field 'prompt' has no text"),
     ("no chat", {"own": [*rows(), {**FIRST, "talk": ["Hello"]}]}, "row 23, field 'talk' message 1 is not an object"),
-    ("no JSON", {"own": [*rows(), {**FIRST, "talk": "Hello"}]}, "row 23, field 'talk' is no chat: it takes a"),
+    ("no JSON", {"own": [*rows(), {**FIRST, "talk": "Hello"}]}, "row 23, field 'talk' is not a chat; give a"),
     ("an empty file", {"own": []}, "has no rows"),
     ("transformations", {"transformations": ["expansion"]}, "transformations: does not apply to subject texts"),
     ("a generator", {"generator": {"kind": "none"}}, "generator: does not apply to subject texts"),
@@ -224,9 +224,9 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("number answer", {"own": [*rows(), {**FIRST, "right": 1.5}]}, "row 23, field 'right': no label is called"),
     ("two right answers", {"own": [*rows(), {**FIRST, "right": "acceptable"}, {**FIRST, "right": "unnatural"}]},
      "row 24: the same text has other right answers in an earlier row"),
-    ("a rubric of pairs", {"rubric": "hteb", "acceptance": {"min_pairs": 3}}, "explains no pool 'texts'"),
+    ("a rubric of pairs", {"rubric": "hteb", "acceptance": {"min_pairs": 3}}, "does not define the pool 'texts'"),
     ("a field for some groups", {"asked": {"fields": [{**one, "pools": ["human"]} for one in rubric()["fields"]]}},
-     "raters are not told the groups"),
+     "raters must not learn the groups"),
 ]  # fmt: skip
 
 
@@ -240,7 +240,7 @@ def test_bad_input_is_refused_in_one_line(make: Callable[..., Any], what: str, c
 def test_a_rubric_of_texts_is_refused_for_pairs(make: Callable[..., Any], tmp_path: Path) -> None:
     make()
     study = load_study(ROOT / "studies" / "demo.yaml", tmp_path).model_copy(update={"rubric": "instructions"})
-    with pytest.raises(StudyError, match="lists another subject's fields, and the study judges pairs"):
+    with pytest.raises(StudyError, match="lists another subject's fields, but the study judges pairs"):
         load_rubric(study)
 
 
@@ -263,12 +263,12 @@ STS = {"name": "sample_sts", "task": "sts", "path": "demo/pairs.csv", "language"
         ({"datasets": [{**STS, "name": "STS12"}]}, "datasets: 'STS12': with subject items the name must be"),
         (
             {"datasets": [{**STS, "task": "clustering", "path": "demo/requests.csv", "columns": {"label": "intent"}}]},
-            "explains no pool 'items', which the study's subject needs",
+            "does not define the pool 'items', which the study's subject needs",
         ),
         (
             {"datasets": [{**STS, "name": "sts", "task": "classification", "path": "demo/requests.csv",
                            "columns": {"label": "intent"}}]},
-            "shows the field 'sentence1' (text) of 'sts', whose items have text (text)",
+            "shows the field 'sentence1' (text), but items of 'sts' have text (text)",
         ),
         ({"subject": {"kind": "items", "candidates": 1}}, "subject.candidates: Input should be greater than"),
         ({"datasets": []}, "datasets: Tuple should have at least 1 item"),

@@ -169,9 +169,9 @@ def test_crowd_pages_show_worked_examples_folded_in_the_raters_language(variant:
     ("change", "says"),
     [
         ({"right_quality": 9}, "row 1, right_quality: the answer 9 is not on the scale 1 to 5"),
-        ({"right_quality": "good"}, "row 1, right_quality: 'good' is no point of the scale"),
+        ({"right_quality": "good"}, "row 1, right_quality: 'good' is not a point of the scale"),
         ({"right_quality": None}, "row 1: no right answer; fill one of right_quality, right_fluency"),
-        ({"right_speed": 1}, "the column 'right_speed' is about no question"),
+        ({"right_speed": 1}, "the column 'right_speed' matches no question"),
         ({"transformation": "rhyming"}, "row 1: the study has no transformation 'rhyming'"),
         ({"language": "klingonese"}, "row 1: language 'klingonese' is not known"),
         ({"original": " "}, "row 1, 'original': is empty"),
@@ -193,7 +193,7 @@ def test_a_file_that_is_missing_or_has_a_pair_twice_is_one_line(variant: Make, t
     with pytest.raises(DataError, match="training: no file .*known.csv; correct `training` in the study"):
         read_items(study, load_rubric(study))
     file.write_text("transformation,language,original,transformed,right_quality\n" + "paraphrasing,en,a,b,1\n" * 2)
-    with pytest.raises(DataError, match="row 2: the same known pair as in a row before; keep one"):
+    with pytest.raises(DataError, match="row 2: repeats the known pair of an earlier row; keep one"):
         read_items(study, load_rubric(study))
     file.write_text("transformation,language,original\nparaphrasing,en,a\n")
     with pytest.raises(DataError, match="no column 'transformed'"):

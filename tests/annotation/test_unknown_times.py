@@ -27,7 +27,7 @@ from plumbline.study import ROOT, Study, load_study
 
 PEOPLE = ROOT.parent / "shared" / "data" / "people"
 COLUMNS = {"pair": "pair", "rater": "rater", "quality": "quality", "fluency": "fluency"}
-UNKNOWN = "too fast: {0} of {0} raters (how long their answers took is unknown)"
+UNKNOWN = "too fast: {0} of {0} raters (the time that their answers took is unknown)"
 
 
 def study_of(folder: Path, texts: pd.DataFrame) -> Study:

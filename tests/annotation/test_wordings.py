@@ -110,11 +110,11 @@ def test_wordings_are_among_the_rules(variant: Make) -> None:
     [
         ({"guidelines": None}, r"tr\.yaml: guidelines is missing or empty"),
         ({"guidelines": " "}, r"tr\.yaml: guidelines is missing or empty"),
-        ({"pools": {}}, r"tr\.yaml: pools\.paraphrasing is missing; it has: title, asked"),
+        ({"pools": {}}, r"tr\.yaml: pools\.paraphrasing is missing; its parts are: title, asked"),
         ({"questions": {"similarity": {"title": "?"}}}, r"questions\.similarity\.points is missing"),
         ({"scale": [1]}, r"tr\.yaml: scale has no English wording in the rubric"),
         ({"fields": {"original": "a", "transformed": "b", "third": "c"}}, r"fields\.third has no English wording"),
-        ({"checked_by": None}, r"tr\.yaml: names who has checked it under checked_by"),
+        ({"checked_by": None}, r"tr\.yaml: must name its checker under checked_by"),
     ],
 )
 def test_a_wording_that_is_not_whole_is_refused(variant: Make, own: Path, change: Any, said: str) -> None:
@@ -126,7 +126,7 @@ def test_a_wording_that_is_not_whole_is_refused(variant: Make, own: Path, change
 
 def test_a_language_without_a_file_is_refused_with_those_that_there_are(variant: Make, own: Path) -> None:
     write(own, "tr", TURKISH)
-    with pytest.raises(StudyError, match=r"fi\.yaml is not there; known are: tr; write it, or leave out 'fi'"):
+    with pytest.raises(StudyError, match=r"fi\.yaml is missing; available are: tr; write it, or leave out 'fi'"):
         load_rubric(asking(variant, rubric="mine", wordings=["tr", "fi"]))
     with pytest.raises(StudyError, match="language 'xx' is not known"):
         asking(variant, wordings=["xx"])
@@ -139,9 +139,7 @@ def test_who_has_checked_is_said_and_changes_nothing_else(variant: Make, own: Pa
     write(own, "tr", TURKISH)
     unchecked = load_rubric(study)
     (line,) = addressed_lines(study, unchecked, [("tr", "tr"), ("en", "en"), ("de", "de")])
-    assert (
-        line == "Raters are addressed in wordings that no native speaker has checked (docs/questions.md): Turkish (tr)"
-    )
+    assert line == "No native speaker has checked the wordings that raters see (docs/questions.md): Turkish (tr)"
     write(own, "tr", TURKISH | {"checked_by": "A. Reader, 2026-11-20"})
     assert addressed_lines(study, load_rubric(study), [("tr", "tr"), ("en", "en")]) == []
     assert load_rubric(study).identity() == unchecked.identity()
@@ -157,4 +155,4 @@ def test_pages_that_nobody_has_checked_count_where_crowd_workers_are_asked(varia
 def test_who_is_addressed_in_english_is_said_where_there_are_words(variant: Make) -> None:
     study = asking(variant)
     (line,) = addressed_lines(study, load_rubric(study), [("sw", "sw"), ("ja", "ja"), ("ar", "ar"), ("en", "en")])
-    assert line.startswith("Raters of texts in ar, sw are addressed in English; `wordings: [ar, sw]` in the study")
+    assert line.startswith("Raters of texts in ar, sw see questions in English; to show them the rubric")

@@ -99,7 +99,7 @@ ENVIRONMENTS: tuple[tuple[str, str, Mapping[str, str], str], ...] = (
      "the environment's http_proxy is not http://HOST:PORT"),
     ("a proxy in brackets", PUBLISH, {URL: "http://h.invalid", KEY: "k", "http_proxy": f"http://u:{SECRET}@[h"},
      "the environment's http_proxy is not http://HOST:PORT"),
-    ("a backup of another's", "annotation backup", {URL: f"http://u:{SECRET}@h"}, "names an Argilla elsewhere"),
+    ("a backup of another's", "annotation backup", {URL: f"http://u:{SECRET}@h"}, "names another Argilla"),
 )  # fmt: skip
 
 

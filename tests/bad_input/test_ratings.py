@@ -15,8 +15,8 @@ COLLECT = f"annotation collect {E} --csv {{p}}/answers.csv --columns {COLUMNS}"
 HEAD = "Pair,Who,Q,F,When\n"
 #: The second line of the file, {0} being a pair's id.
 LINES: tuple[tuple[str, str, str], ...] = (
-    ("a pair of no study", "nope,dora,3,4,2026-03-01T10:00:00", "line 2: no pair 'nope'"),
-    ("no pair", ",dora,3,4,2026-03-01T10:00:00", "line 2: no pair ''"),
+    ("a pair of no study", "nope,dora,3,4,2026-03-01T10:00:00", "line 2: pair 'nope'"),
+    ("no pair", ",dora,3,4,2026-03-01T10:00:00", "line 2: pair ''"),
     ("nobody", "{0},,3,4,2026-03-01T10:00:00", "line 2: the column for `rater` is empty"),
     ("nobody to be seen", "{0},\u200b,3,4,2026-03-01T10:00:00", "line 2: the column for `rater` is empty"),
     ("a decimal comma", "{0},dora,3,5,4,2026-03-01T10:00:00", "line 2: 6 cells, the header has 5"),
@@ -38,12 +38,12 @@ LINES: tuple[tuple[str, str, str], ...] = (
     ("off the scale", "{0},dora,6,4,2026-03-01T10:00:00", "line 2, quality: the answer 6 is not on the scale 1 to 5"),
     ("nought", "{0},dora,3,0,2026-03-01T10:00:00", "line 2, fluency: the answer 0 is not on the scale 1 to 5"),
     ("below nought", "{0},dora,-3,4,2026-03-01T10:00:00", "line 2, quality: the answer -3 is not on the scale"),
-    ("no answer", "{0},dora,,4,2026-03-01T10:00:00", "line 2: a submitted answer without 'quality'"),
+    ("no answer", "{0},dora,,4,2026-03-01T10:00:00", "line 2: the submitted answer lacks 'quality'"),
     ("cut off", "{0},dora,3", "line 2: 3 cells, the header has 5"),
     ("no time", "{0},dora,3,4,", "line 2: the time '' is not ISO 8601"),
     ("a time in words", "{0},dora,3,4,yesterday", "line 2: the time 'yesterday' is not ISO 8601"),
     ("the year 1500", "{0},dora,3,4,1500-01-01T10:00:00", "line 2: answered at 1500-01-01T10:00:00+00:00, before"),
-    ("the year 1", "{0},dora,3,4,0001-01-01T00:00:00", "line 2: answered at 0001-01-01T00:00:00+00:00, before there"),
+    ("the year 1", "{0},dora,3,4,0001-01-01T00:00:00", "line 2: answered at 0001-01-01T00:00:00+00:00, before the"),
     ("the first hour, in a zone", "{0},dora,3,4,0001-01-01T00:00:00+14:00", "line 2: the time '0001-01-01T00:00:00+14"),
     ("the last hour, in a zone", "{0},dora,3,4,9999-12-31T23:59:59-12:00", "line 2: the time '9999-12-31T23:59:59-12"),
     ("the year 9999", "{0},dora,3,4,9999-12-31T23:59:59", "which is in the future"),
@@ -73,7 +73,7 @@ PLACES: tuple[tuple[str, Callable[[Path], object], str], ...] = (
 MAPPINGS: tuple[tuple[str, str], ...] = (
     ("pair=Pair", "no column is given for 'rater'; add rater=NAME"),
     ("pairs=Pair", "'pairs=Pair' is not like pair=NAME; did you mean 'pair'"),
-    ("pair=Pair,rater=Who,quality=Q,fluency=Q", "'Q' is given for two things; each needs its own column"),
+    ("pair=Pair,rater=Who,quality=Q,fluency=Q", "the column 'Q' is given twice; each name needs its own column"),
     ("pair=Pair,pair=Who,rater=Who,quality=Q,fluency=F", "'pair' is given twice"),
     ("nonsense", "'nonsense' is not like pair=NAME"),
     ("pair=", "'pair=' is not like pair=NAME"),
@@ -132,7 +132,7 @@ def rows() -> Iterator[Bad]:
         words = f"annotation crowd collect {E} --archive {{p}}/answers.csv"
         yield Bad(f"archive: {name}", words, lambda place, t=text: place.csv.write_text(t) and None, (says,))  # type: ignore[misc]
     yield Bad("--csv alone", f"annotation collect {E} --csv {{p}}/answers.csv", lambda place: None, ("go together",))
-    yield Bad("fewer", COLLECT, _fewer, ("2 ratings that were collected before", "Add --replace to drop them"))
+    yield Bad("fewer", COLLECT, _fewer, ("2 ratings that were collected before", "add --replace to drop them"))
 
 
 def _fewer(place: Place) -> None:

@@ -97,7 +97,7 @@ def refused_while_open(argilla: Argilla, study: Study) -> None:
     """While a pair of the campaign waits for an answer, she could still give it."""
     first = of_records(argilla, dataset(study, argilla))[0]
     argilla.request("DELETE", f"/responses/{first['responses'][0]['id']}")
-    with pytest.raises(StudyError, match="'settle-eve' can still rate 1 pair of settle and would see what others"):
+    with pytest.raises(StudyError, match="'settle-eve' can still rate 1 pair of settle and would see others'"):
         publish_review(study, argilla, 2, ["settle-eve"])
     assert CampaignRecords.open(study).reviews == [] and not any("REVIEW" in name for name in argilla.workspaces())
     simulate(study, argilla)
@@ -156,7 +156,7 @@ def test_adjudicators_see_what_judges_and_people_said_and_give_no_rating(
         DisputedPairs.of(Evidence.open(study)), CampaignRecords.open(study).models(ADJUDICATIONS), {called: "eve"}
     )
     assert "Recorded, nobody was asked: oracle, sibyl" in text and "SIMULATED" in text
-    assert f"Adjudications: {called} eve 2; of a pair that the adjudicator had rated too: 0." in text
+    assert f"Adjudications: {called} eve 2; of pairs that the adjudicator had rated: 0." in text
     argilla.request("DELETE", f"/datasets/{review}")
     with pytest.raises(DataError, match="2 adjudications that were collected before are no longer at"):
         collect_adjudications(study, argilla)
@@ -203,9 +203,9 @@ def test_half_of_an_experiment_shows_judges_scores_and_enters_no_verdict(
     other = far(variant(name="anchor", transformations=["paraphrasing"], sample=sample, raters=raters, judges=judges))
     with pytest.raises(StudyError, match="asks for other pairs"):
         draw_sample(other)
-    with pytest.raises(StudyError, match="is 'none', and the sample has a half that shows"):
+    with pytest.raises(StudyError, match="is 'none', but the sample was drawn with a half that shows"):
         publish(other, argilla)
-    with pytest.raises(StudyError, match="is 'none', and the sample has a half that shows"):
+    with pytest.raises(StudyError, match="is 'none', but the sample was drawn with a half that shows"):
         extend_sample(other, "more")
     with pytest.raises(StudyError, match="the sample of an experiment with suggestions is drawn once"):
         extend_sample(study, "more")

@@ -67,7 +67,7 @@ def test_answers_on_the_running_server_are_counted(
     assert set(methods) == {"GET"}  # it is only read
     assert status.server is not None and status.server.by_account == {"ada-now": 4, "bob-now": 1}
     text = status_text(status, study.arguments)
-    assert f"The server at {argilla.url} has 5 submitted answers of 2 accounts; collected are 0" in text
+    assert f"The server at {argilla.url} has 5 submitted answers from 2 accounts; 0 are collected" in text
     assert "5 answers on the server that are not collected yet" in next_step(status, study.arguments)
 
     place = ["--study", str(study.file), "--exports", str(study.folder.parent), "--data", str(home.path)]

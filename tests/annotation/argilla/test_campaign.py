@@ -255,7 +255,7 @@ def test_a_campaign_of_other_prompts_than_the_studys_is_refused(
     rows = [row.model_copy(update={"prompt_hash": "other"}) for row in read_transformed(study, "paraphrasing", 1337)]
     Manifest.of(study).write_table(OUTPUTS, rows, TransformedText)
     for work in (publish, collect):
-        with pytest.raises(DataError, match="these outputs are of another generator or other prompts"):
+        with pytest.raises(DataError, match="these outputs come from another generator or other prompts"):
             work(study, argilla)
 
 

@@ -265,7 +265,7 @@ def test_answers_that_vanished_from_the_server_are_not_dropped_silently(argilla:
     before = collect(study, argilla)
     rows = next(r for r in argilla.records(dataset(study, argilla)) if r["id"] == record["id"])
     argilla.request("DELETE", f"/responses/{rows['responses'][0]['id']}", api_key=ada.api_key)
-    with pytest.raises(DataError, match="2 ratings that were collected before are not on the server"):
+    with pytest.raises(DataError, match="2 ratings that were collected before are missing on the server"):
         collect(study, argilla)
     pd.testing.assert_frame_equal(CampaignRecords.open(study).ratings, before)
     assert collect(study, argilla, replace=True).empty
@@ -281,7 +281,7 @@ def test_an_account_that_was_removed_takes_its_answers_out_of_what_was_kept(argi
     collect(study, argilla)
     user = next(user for user in argilla.users() if user.username == "leaving")
     argilla.request("DELETE", f"/users/{user.id}")
-    with pytest.raises(DataError, match="2 ratings that were collected before are not on the server"):
+    with pytest.raises(DataError, match="2 ratings that were collected before are missing on the server"):
         collect(study, argilla)
 
 
@@ -307,9 +307,9 @@ def given(study: Study, **changes: Any) -> Answer:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"pair_id": "nobodys"}, "here: no pair 'nobodys' is in pairs.parquet"),
+        ({"pair_id": "nobodys"}, "here: pair 'nobodys' is not in pairs.parquet"),
         ({"values": {"quality": 6, "fluency": 4}}, "here, quality: the answer 6 is not on the scale 1 to 5"),
-        ({"values": {"quality": 3, "fluency": None}}, "here: a submitted answer without 'fluency'"),
+        ({"values": {"quality": 3, "fluency": None}}, "here: the submitted answer lacks 'fluency'"),
         ({"submitted_at": (datetime.now(UTC) + timedelta(hours=1)).isoformat()}, "which is in the future"),
     ],
 )

@@ -136,7 +136,7 @@ def test_the_next_step_is_to_offer_them_again_then_to_find_raters_who_can_answer
         read_status(Evidence.open(study), datetime.now(UTC)), CampaignData.read(study), argilla.connection.home
     )
     assert next_step(status, study.arguments).startswith("wait for 4 answers")
-    assert "collected are 4, and 4 of excluded raters, whose pairs it offers again" in server_line(status)
+    assert "4 are collected, and 4 more by excluded raters, whose pairs it offers again" in server_line(status)
 
 
 def in_manifest(study: Study, command: str, annotators: int | None = None) -> None:

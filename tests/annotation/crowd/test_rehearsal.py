@@ -152,7 +152,7 @@ def test_ratings_of_a_rehearsal_are_refused_beside_a_files(variant: Make, crowd:
     study = drawn(variant)
     crowd(study, "launch", *PLAY)
     assert crowd(study, "collect")[0] == 0
-    with pytest.raises(DataError, match="a rehearsal mixes with nothing"):
+    with pytest.raises(DataError, match="a rehearsal cannot be mixed"):
         keep(CampaignRecords.open(study), "answers.csv", {"": SourcePart("", ())}, replace=False)
 
 

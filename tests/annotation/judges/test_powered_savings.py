@@ -66,5 +66,5 @@ def test_the_plan_says_it_in_words(variant: Callable[..., Study]) -> None:
     assert row[:5] == ["100", "3", "1,000", "128", "79"]
     assert "at least 30" in text and "uses the mean and no interval" in text and "only ratings can" in text
     assert correlation("0.6") == 0.6
-    with pytest.raises(argparse.ArgumentTypeError, match="'6' is no correlation, which lies between -1 and 1"):
+    with pytest.raises(argparse.ArgumentTypeError, match=r"'6' is not a correlation \(-1 to 1\)"):
         correlation("6")

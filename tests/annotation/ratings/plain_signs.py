@@ -77,8 +77,8 @@ def _fast(own: Sequence[Row], known: dict[str, Pair], rules: QualitySpec) -> Fou
     if len(seconds) >= rules.least_answers and fast / len(seconds) > rules.too_fast:
         yield (
             "too fast",
-            f"{fast} of {len(seconds)} pairs were answered faster than {rules.words_a_second:g} words a second"
-            f" can be read; half of all within {statistics.median(seconds.values()):.1f} s",
+            f"{fast} of {len(seconds)} pairs were answered faster than reading {rules.words_a_second:g} words a"
+            f" second allows; median time {statistics.median(seconds.values()):.1f} s",
             len(seconds),
         )
 

@@ -164,7 +164,9 @@ def test_the_same_answer_all_along(share: float, found: bool) -> None:
 def test_answers_faster_than_anyone_reads() -> None:
     # Both texts have 5 words: 10 words at 10 a second are 1 s.
     assert "too fast" not in signs(frame(THREE, seconds=1.0))
-    assert signs(frame(THREE, seconds=0.9))["too fast"].startswith("28 of 28 pairs were answered faster than 10 words")
+    assert signs(frame(THREE, seconds=0.9))["too fast"].startswith(
+        "28 of 28 pairs were answered faster than reading 10 words"
+    )
     assert "too fast" not in signs(frame(THREE, seconds=math.nan))
 
 

@@ -86,7 +86,7 @@ def test_pairs_are_those_of_a_study_without_blocks(variant: Make) -> None:
 
 
 def test_a_sample_by_blocks_does_not_grow(variant: Make) -> None:
-    with pytest.raises(StudyError, match="raters.blocks say beforehand how many pairs a verdict can rest on"):
+    with pytest.raises(StudyError, match="raters.blocks fix beforehand how many pairs a verdict can rest on"):
         extend_sample(by_blocks(variant), "more")
 
 

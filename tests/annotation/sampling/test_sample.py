@@ -203,7 +203,7 @@ def test_a_sample_that_raters_see_is_not_replaced(generated: Study, variant: Cal
         pass
     draw_sample(variant(sample={"pairs": 5}))  # the same sample again is no harm
     for other in ({"pairs": 24}, {"pairs": 5, "repeats": 2}):
-        with pytest.raises(StudyError, match="is published, and the study now asks for other pairs"):
+        with pytest.raises(StudyError, match="was published, but the study now asks for other pairs"):
             draw_sample(variant(sample=other))
 
 
@@ -213,7 +213,7 @@ def test_a_sample_with_ratings_from_elsewhere_is_not_replaced(generated: Study, 
     of_rater = {"rater_id": "ada", "question": "quality", "value": 4, "status": "submitted", "simulated": False}
     rating = Rating(**of_pair, **of_rater, submitted_at=datetime.now(UTC), source="answers.csv")
     write_table(generated.folder / "ratings.parquet", [rating], Rating)
-    with pytest.raises(StudyError, match="is rated, and the study now asks for other pairs"):
+    with pytest.raises(StudyError, match="was rated, but the study now asks for other pairs"):
         draw_sample(variant(sample={"pairs": 5}))
 
 
@@ -240,7 +240,7 @@ def test_before_generation_it_says_what_to_run(demo: Study) -> None:
 def test_a_rubric_that_does_not_explain_a_transformation_is_refused(
     generated: Study, variant: Callable[..., Study]
 ) -> None:
-    with pytest.raises(StudyError, match="rubric 'pteb' explains no pool 'backtranslation'"):
+    with pytest.raises(StudyError, match="rubric 'pteb' does not define the pool 'backtranslation'"):
         draw_sample(variant(rubric="pteb"))
 
 

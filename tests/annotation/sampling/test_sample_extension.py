@@ -162,12 +162,12 @@ def test_what_cannot_be_extended_says_why(variant: Make) -> None:
     study = variant(**(OF_TWO | {"sample": {"pairs": 8, "batch": 4}}))
     generate(study)
     draw_sample(study)
-    with pytest.raises(StudyError, match="was never offered; `.*` draws it anew"):
+    with pytest.raises(StudyError, match="was never offered, so it cannot be extended; `.*` draws it anew"):
         extend_sample(larger(variant), "more")
     begin_offering(CampaignRecords.open(study), ARGILLA, load_rubric(study))
-    with pytest.raises(StudyError, match="--extend: say why the sample grows"):
+    with pytest.raises(StudyError, match="--extend: give the reason why the sample grows"):
         extend_sample(larger(variant), " ")
-    with pytest.raises(StudyError, match="has all that the study asks for"):
+    with pytest.raises(StudyError, match="has all pairs that the study asks for"):
         extend_sample(study, "more")
     other = {"generator": {"kind": "recorded", "model": "another", "path": "demo/outputs"}}
     with pytest.raises(StudyError, match="were made by another generator or other prompts"):

@@ -196,7 +196,9 @@ def test_summaries_and_tables_say_it_of_rankings() -> None:
 )
 def test_an_order_is_kept_in_one_form(text: str, kept: str) -> None:
     assert ABC.kept(text) == kept
-    assert ABC.wrong(kept) == ("" if ">" in kept else "the answer 'a, b, c' is no order of labels, such as a > b > c")
+    assert ABC.wrong(kept) == (
+        "" if ">" in kept else "the answer 'a, b, c' is not a ranking of labels, such as a > b > c"
+    )
     if ">" in kept:
         assert ranked(ranks_of(kept)) == kept
 

@@ -248,14 +248,12 @@ def test_from_nothing_to_a_published_sample(demo: Study) -> None:
     for number, who in ((1, "1 annotator"), (3, "3 annotators")):
         with stage(demo, "publish", [demo.folder / "pairs.parquet"], settings={"annotators": number}):
             pass
-        following = f"wait for the ratings of {who} (counted when it was published), then {MAIN} collect {ARGUMENTS}"
+        following = f"wait for the ratings of {who} (counted at publication), then {MAIN} collect {ARGUMENTS}"
         assert at(people)[1] == following
-        assert f"published to {who}; none of their ratings" in status_text(
-            read_status(Evidence.open(people), NOW), ARGUMENTS
-        )
+        assert f"published to {who}; no ratings" in status_text(read_status(Evidence.open(people), NOW), ARGUMENTS)
     with stage(demo, "publish", [demo.folder / "pairs.parquet"], settings={"annotators": 0}):
         pass
-    assert at(people)[1].startswith(f"nobody could rate when it was published: {MAIN} users add NAME")
+    assert at(people)[1].startswith(f"no annotator had access at publication: {MAIN} users add NAME")
 
 
 OTHER_SAMPLES: dict[str, object] = {
@@ -310,7 +308,7 @@ def test_an_unfinished_campaign_shows_no_decision_unless_the_rule_allows_to_look
     assert set(status.progress["verdict"]) == {"waiting for 16 answers"} and not status.decided
     assert not any(word in status_text(status, ARGUMENTS) for word in ("accepted", "rejected", "undecided"))
     assert following.startswith("wait for 128 answers; ") and following.endswith(
-        f"(when no more will come, once: {MAIN} accept {ARGUMENTS})"
+        f"(when no more will come, only once: {MAIN} accept {ARGUMENTS})"
     )
     assert list(generated.folder.glob("verdicts*")) == []  # nothing is written
 
@@ -344,7 +342,7 @@ def test_nobody_waits_for_what_cannot_decide(generated: Study) -> None:
     withdraw(generated, gone, take_back=False, reason="broken")
     status, following = at(generated)
     rows = status.progress.set_index("transformation")
-    assert rows.loc["paraphrasing", "verdict"] == "no verdict, and will be: 19 of 20 at most"
+    assert rows.loc["paraphrasing", "verdict"] == "no verdict, and will stay so: at most 19 of 20 needed"
     others = int(rows["open"].drop("paraphrasing").sum())
     assert rows["open"]["paraphrasing"] > 0 and following.startswith(f"wait for {others} answers")
     (warning,) = [line for line in status.warnings if line.startswith("too few pairs can ever count")]
@@ -405,7 +403,7 @@ def test_from_ratings_to_scores(generated: Study) -> None:
     assert at(generated)[0].stages["scores"].state == "under way"  # a run that was cut off
     noted(generated, "evaluation", ["verdicts.json", "ratings.parquet"])
     assert states(at(generated)[0]) == "+ + + + + + + +"
-    assert at(generated)[1] == "nothing to do: all is decided; 192 answers that the study asks for are missing"
+    assert at(generated)[1] == "nothing to do: all is decided, without 192 answers that the study asks for"
 
     decide(generated, "a", exclude=True, reason="more of it came up")
     status, following = at(generated)

@@ -160,7 +160,7 @@ def test_a_file_cannot_pass_for_a_campaign(variant: Make, tmp_path: Path) -> Non
     for name in ("argilla", "mturk", "prolific sandbox"):
         path = tmp_path / name
         path.write_text("pair,rater,quality,fluency\n", encoding="utf-8")
-        with pytest.raises(DataError, match="would be taken for a campaign's own; rename the file"):
+        with pytest.raises(DataError, match="is reserved for a campaign's own ratings; rename the file"):
             collect_csv(study, server.Home(tmp_path / "home"), path, COLUMNS)
         path.unlink()
 

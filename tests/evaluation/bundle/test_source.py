@@ -66,7 +66,7 @@ def test_verdicts_that_are_lacking_and_another_scale_are_named(edited: Callable[
     none = said({"verdicts.json": lambda _: b"[]"})
     assert "verdicts.json does not follow from the ratings" in none, none
     wider = said({"rubric.json": with_json(lambda rubric: rubric | {"scale": [*rubric["scale"], 6]})})
-    assert "or every point of the scale, and no other" in wider, wider
+    assert "and between them all points or none" in wider, wider
     study = recorded_study(tmp_path)
     (study.folder / "verdicts.json").unlink()
     with pytest.raises(DataError, match=r"verdicts\.json is not there yet; run"):

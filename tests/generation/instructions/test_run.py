@@ -265,7 +265,9 @@ def test_other_commands_say_which_is_meant(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"prompts\.parquet is not there yet; run `plumbline instructions"):
         draw_sample(study)
     word_instructions(study)
-    with pytest.raises(StudyError, match="sample.pairs is 9, and people label every wording: from_task_type has 10"):
+    with pytest.raises(
+        StudyError, match="sample.pairs is 9, but people label every wording, and from_task_type has 10"
+    ):
         draw_sample(made(tmp_path, sample={"pairs": 9}))
     models = [{"name": "x", "kind": "lexical", "instruction_template": "Instruct: "}]
     with pytest.raises(StudyError, match=r"must contain \{instruction\}"):

@@ -172,7 +172,7 @@ def test_a_batch_of_usual_size_fits(study: Study) -> None:
 
 
 def test_an_unknown_pool_and_a_study_without_crowd(study: Study, variant: Callable[..., Study]) -> None:
-    with pytest.raises(StudyError, match="explains no pool 'nosuch'"):
+    with pytest.raises(StudyError, match="does not define the pool 'nosuch'"):
         page(study, pool="nosuch")
     with pytest.raises(StudyError, match="has no `crowd`"):
         page(variant(name="none"))
