@@ -268,6 +268,8 @@ def review(options: argparse.Namespace) -> int:
         text = review_text(evidence, evidence.signs, evidence.unlooked, names)
         waiting = [verdict for verdict in evidence.known_verdicts if verdict.to_look_at]
         print(f"{waiting_text(waiting, names)}{text}")
+        if evidence.signs:
+            print(f"\nTo decide: {study.command('annotation review')} --exclude RATER --reason '...' (or --keep RATER)")
         return 0
     with alone(study):
         decision = decide(

@@ -142,11 +142,12 @@ def study_text(
 ) -> str:
     """Return the study as YAML, with comments on what may be changed; `size` is texts in all and by language."""
     here = _relative(path, target)
+    several = set(size[1]) > set(language_pair(language))
     dataset = [
         f"name: {name}",
         f"task: {guessed.task}  # {guessed.why}",
         f"path: {_quoted(here)}",
-        f"language: {language}",
+        f"language: {language}{'  # where the column `language` is empty' if several else ''}",
     ]
     mapped = {what: column for what, column in guessed.columns.items() if what not in ("output", column)}
     if guessed.task == "bitext_mining" and "text" in guessed.columns:
@@ -276,7 +277,7 @@ def run(options: argparse.Namespace) -> int:
         print(f"the first line of {options.file} is read as column names, not as a text")
     print(f"task: {guessed.task} ({guessed.why}); language: {language}")
     print(f"-> {study.file}: read it and change what you like")
-    print(f"next: {study.command('generation.run')} --dry-run")
+    print(f"next: {study.command('generation.run')}{'' if 'output' in guessed.columns else ' --dry-run'}")
     return 0
 
 

@@ -239,7 +239,9 @@ def _apart(submitted: pd.DataFrame, rules: QualitySpec) -> Iterator[Sign]:
     habits = habits[(habits["shift"].abs() >= rules.apart) | (habits["rho"] < rules.least_rho)]
     for code, n, shift, rho in habits.itertuples(name=None):
         rater, question = submitted["rater_id"].cat.categories[code // len(questions)], questions[code % len(questions)]
-        correlation = "no rank correlation (one of the two does not vary)" if math.isnan(rho) else f"rho {rho:.2f}"
+        correlation = (
+            "no rank correlation (one side does not vary)" if math.isnan(rho) else f"rank correlation {rho:.2f}"
+        )
         evidence = f"{question}: {shift:+.2f} from the others' mean, {correlation}"
         yield Sign(rater_id=str(rater), rule="apart from the others", evidence=evidence, n=n)
 

@@ -56,7 +56,7 @@ def test_the_study_is_run_and_sampled_as_it_stands(
     said = capsys.readouterr().out
     assert "text: column \"it's: #1\", output: column 'Output'" in said
     assert "language: en (English)" in said
-    assert "next: plumbline generate --study studies/my-texts.yaml --dry-run" in said
+    assert "next: plumbline generate --study studies/my-texts.yaml\n" in said
     study = load_study("studies/my-texts.yaml")
     assert (study.sample.pairs, study.acceptance.min_pairs) == (12, 12)
     place = ["--study", str(study.file), "--exports", str(init / "exports")]

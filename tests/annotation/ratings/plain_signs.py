@@ -98,7 +98,7 @@ def _apart(own: Sequence[Row], rows: Sequence[Row], known: dict[str, Pair], rule
         varied = len(set(mine)) > 1 and len(set(theirs)) > 1
         rho = statistics.correlation(_ranks(mine), _ranks(theirs)) if varied else None
         if abs(shift) >= rules.apart or (rho is not None and rho < rules.least_rho):
-            told = "no rank correlation (one of the two does not vary)" if rho is None else f"rho {rho:.2f}"
+            told = "no rank correlation (one side does not vary)" if rho is None else f"rank correlation {rho:.2f}"
             yield "apart from the others", f"{question}: {shift:+.2f} from the others' mean, {told}", len(mine)
 
 

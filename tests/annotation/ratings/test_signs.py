@@ -173,7 +173,7 @@ def test_answers_faster_than_anyone_reads() -> None:
 def test_a_rater_apart_from_the_others() -> None:
     """Turned round (6 - x): the same mean for 1..5 in turn, and a rank correlation of -1."""
     turned = {**THREE, "a": lambda number, question: 6 - honest(number, question)}
-    assert "rho -1.00" in signs(frame(turned))["apart from the others"]
+    assert "rank correlation -1.00" in signs(frame(turned))["apart from the others"]
     assert signs(frame(turned), "b").get("apart from the others") is None
 
 
