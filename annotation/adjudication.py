@@ -131,7 +131,7 @@ def said_of(pair_id: str, ratings: pd.DataFrame, judgements: pd.DataFrame, quest
     recorded = set(judged.loc[judged["kind"] == "recorded", "judge"])
     lines += ["", "Judges: language models; their mean, rounded, is the suggestion"]
     for judge, group in scores.groupby("judge"):
-        note = " (recorded, nobody was asked)" if judge in recorded else ""
+        note = " (its answers come from a file)" if judge in recorded else ""
         lines.append(f"{judge}{note}: {_listed(group.set_index('question')['score'], names)}")
     return "\n".join(lines)
 

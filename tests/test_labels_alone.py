@@ -83,7 +83,7 @@ def test_labels_of_texts_are_told_in_words_that_fit(tmp_path: Path, monkeypatch:
     study = texts(tmp_path, "mine")
     assert "mine: 18 texts drawn, and 2 known items, 3 repeats ->" in run(study.file, "annotation", "sample")
     planned = run(study.file, "annotation", "plan", "--campaigns", "2", "--pairs", "9")
-    assert "of all 2 groups, with known items and repeats;" in planned
+    assert "for all 2 groups, with known items and repeats;" in planned
     assert "\n24 dollars an hour at 30 s a text,\n" in planned
     run(study.file, "annotation", "preview")
     preview = (study.folder / "preview.html").read_text(encoding="utf-8")

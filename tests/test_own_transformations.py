@@ -115,7 +115,9 @@ def test_a_ninth_transformation_stands_beside_htebs_and_enters_no_number_of_thei
     printed = run(tmp_path / "study.yaml", "evaluation.run")
     assert "total: the mean over lexical_stylistic, length, noise" in printed
     page = (study.folder / "report" / "index.html").read_text(encoding="utf-8")
-    assert "Not HTEB&#x27;s but this study&#x27;s own is typing errors (axis noise)." in page.replace("&#39;", "&#x27;")
+    assert "This study adds typing errors (axis noise) to HTEB&#x27;s transformations." in page.replace(
+        "&#39;", "&#x27;"
+    )
     assert "was made by the function generation.examples:typos" in page
     run(tmp_path / "study.yaml", "evaluation.report")
     page = (study.folder / "report_evaluation" / "index.html").read_text(encoding="utf-8")

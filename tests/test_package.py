@@ -343,6 +343,6 @@ def test_a_package_that_was_overwritten_by_another_is_said_in_one_line(installed
         for asked in (("python", "-m", "evaluation.run"), ("plumbline", "evaluate")):
             ended = installed.run("evaluation", *asked, "--help")
             assert (ended.returncode, ended.stderr.count("\n")) == (2, 1), ended.stderr
-            assert f"{ours.parent} was overwritten" in ended.stderr
+            assert f"overwrote {ours.parent};" in ended.stderr
     finally:
         ours.write_text(kept, encoding="utf-8")

@@ -322,7 +322,7 @@ def made_up(outcome: JudgedOutcome) -> list[str]:
     """Return lines on the judges, on recorded scores, on judges' own outputs, and on simulated ratings."""
     models = outcome.judging.judgements.drop_duplicates("judge").sort_values("judge")
     named = [f"{model['judge']} ({model['model']})" for model in models.to_dict("records")]
-    recorded = f" Recorded, nobody was asked: {', '.join(outcome.recorded)}." if outcome.recorded else ""
+    recorded = f" Judges whose answers come from a file: {', '.join(outcome.recorded)}." if outcome.recorded else ""
     makers = dict.fromkeys(models["generator"])
     kin = {
         model["judge"]: [name for name in makers if family(name) == family(model["model"])]

@@ -309,7 +309,7 @@ def table_two(
     ratings = compact(ratings)
     axis_and_pool = {name: (kind.axis, kind.pool) for name, kind in TRANSFORMATIONS.items()} | dict(places or {})
     axes, pools = (ratings["transformation"].map(lambda name, end=end: axis_and_pool[name][end]) for end in range(2))
-    asked = ratings["question"].isin(design.questions)
+    answering = ratings["question"].isin(design.questions)
     parts: list[tuple[str, str, str, pd.Series]] = []
     for axis in axes_in_order(axis for axis, _ in axis_and_pool.values()):
         parts.append(("axis", axis, axis, axes == axis))
@@ -318,7 +318,9 @@ def table_two(
     languages = sorted(ratings["language"].unique())
     parts += [("language", name, "", ratings["language"] == name) for name in languages if len(languages) > 1]
     parts.append(("overall", "overall", "", pd.Series(True, index=ratings.index)))
-    groups = [(level, name, axis, rows.to_numpy(np.bool_)) for level, name, axis, rows in parts if (rows & asked).any()]
+    groups = [
+        (level, name, axis, rows.to_numpy(np.bool_)) for level, name, axis, rows in parts if (rows & answering).any()
+    ]
     distinct = {rows.tobytes(): rows for *_, rows in groups}  # most axes have one pool
     largest_first = sorted(distinct, key=lambda key: -distinct[key].sum())  # so that no thread waits for the last
     numbers = in_threads(lambda key: _numbers(ratings[distinct[key]], design, seed), largest_first)

@@ -373,7 +373,7 @@ def test_a_sample_that_was_offered_is_not_replaced_and_goes_on(
         (study.folder / name).unlink()
     before = {name: (study.folder / name).read_bytes() for name in ("pairs.parquet", "controls.parquet", "sample.json")}
     line = said_by(lambda: draw_sample(variant(transformations=TRANSFORMATIONS, sample=sample)))
-    assert "is offered to raters (argilla, " in line and "and the study now asks for other pairs" in line
+    assert "was offered to raters (argilla, " in line and "but the study now asks for other pairs" in line
     draw_sample(study)
     assert {name: (study.folder / name).read_bytes() for name in before} == before
 

@@ -317,7 +317,7 @@ def test_stored_embeddings_that_were_permuted_change_no_score(
 def test_a_line_of_the_journal_that_is_no_score_is_one_line(study: Study, loader: Loader) -> None:
     evaluate(study, models=["one"], load=loader)
     (study.scratch / "scores.journal").write_text("{}\n")
-    with pytest.raises(DataError, match=r"scores.journal, line 1: no Score \("):
+    with pytest.raises(DataError, match=r"scores.journal, line 1: not a Score \("):
         evaluate(study, models=["one"], load=loader)
 
 

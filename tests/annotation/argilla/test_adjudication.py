@@ -135,7 +135,7 @@ def test_adjudicators_see_what_judges_and_people_said_and_give_no_rating(
         agent = "mean of oracle and sibyl"
         assert said == {"quality": (2, agent), "fluency": (1, agent)}
         told = record["fields"][SAID]
-        assert "oracle (recorded, nobody was asked): quality 2, fluency 1" in told
+        assert "oracle (its answers come from a file): quality 2, fluency 1" in told
         assert told.count("(simulated): ") == 3 and "Rater 3" in told
         assert "simulated-" not in told  # no pseudonym
     own = dataset(study, argilla)
@@ -155,7 +155,7 @@ def test_adjudicators_see_what_judges_and_people_said_and_give_no_rating(
     text = judged_text(
         DisputedPairs.of(Evidence.open(study)), CampaignRecords.open(study).models(ADJUDICATIONS), {called: "eve"}
     )
-    assert "Recorded, nobody was asked: oracle, sibyl" in text and "SIMULATED" in text
+    assert "Judges whose answers come from a file: oracle, sibyl" in text and "SIMULATED" in text
     assert f"Adjudications: {called} eve 2; of pairs that the adjudicator had rated: 0." in text
     argilla.request("DELETE", f"/datasets/{review}")
     with pytest.raises(DataError, match="2 adjudications that were collected before are no longer at"):
@@ -169,7 +169,7 @@ def test_half_of_an_experiment_shows_judges_scores_and_enters_no_verdict(
     parts = {"raters": {**raters, "suggestions": "half"}, "acceptance": {"min_pairs": 2}}
     study = far(judged(variant, "anchor", tmp_path, **parts))
     half = {pair.pair_id for pair in CampaignRecords.open(study).controls}
-    with pytest.raises(StudyError, match="and there are none; run `plumbline judge run"):
+    with pytest.raises(StudyError, match="but there are none; run `plumbline judge run"):
         publish(study, argilla)
     shown = suggestions_to_show(study)
     noted = {(one.pair_id, one.shown) for one in CampaignRecords.open(study).models(SHOWN)}
@@ -207,7 +207,7 @@ def test_half_of_an_experiment_shows_judges_scores_and_enters_no_verdict(
         publish(other, argilla)
     with pytest.raises(StudyError, match="is 'none', but the sample was drawn with a half that shows"):
         extend_sample(other, "more")
-    with pytest.raises(StudyError, match="the sample of an experiment with suggestions is drawn once"):
+    with pytest.raises(StudyError, match="the sample of an experiment with suggestions is drawn only once"):
         extend_sample(study, "more")
 
 

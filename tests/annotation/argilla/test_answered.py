@@ -73,11 +73,11 @@ def test_answers_on_the_running_server_are_counted(
     place = ["--study", str(study.file), "--exports", str(study.folder.parent), "--data", str(home.path)]
     monkeypatch.setattr("sys.argv", ["annotation", "status", *place])
     assert main() == 0
-    assert "has 5 submitted answers of 2 accounts" in capsys.readouterr().out
+    assert "has 5 submitted answers from 2 accounts" in capsys.readouterr().out
     monkeypatch.setattr("sys.argv", ["annotation", "users", "remind", *place])
     assert main() == 0
     said = capsys.readouterr().out
-    assert "has 5 submitted answers of 2 accounts" in said
+    assert "has 5 submitted answers from 2 accounts" in said
     assert [line.split()[:2] for line in said.splitlines() if line.startswith("ada-now")] == [["ada-now", "4"]]
 
     collect(study, argilla)

@@ -167,7 +167,9 @@ def test_the_coordinator_sees_names_and_no_record_has_them(
     letters = tmp_path / "letters"
     who = pseudonyms["marguerite"]
     file = letters / f"{who[1] if who else ''}.txt"
-    assert run("users", "remind", "--to", str(letters)).endswith(f"{file}: to marguerite; only you can read it\n")
+    assert run("users", "remind", "--to", str(letters)).endswith(
+        f"{file}: letter to marguerite; only you can read it\n"
+    )
     assert list(letters.iterdir()) == [file]  # nobody writes to who is excluded
     thanks = file.read_text(encoding="utf-8")
     assert thanks.startswith("Thank you: naming\n") and "You have answered everything" in thanks

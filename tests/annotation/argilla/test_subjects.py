@@ -145,7 +145,7 @@ def test_items_of_data_sets_from_the_draw_to_verdicts(argilla: Argilla, tmp_path
         assert clear.mean == pytest.approx(own.loc[own["question"] == "clear", "value"].mean())
         assert verdicts[group].task_type == "" and verdicts[group].generator_kind == "items"
     html = write_report(study).read_text(encoding="utf-8")
-    assert "20 items, drawn at random (seed 1337) of 34: 10 for each of 2 data sets" in html
+    assert "20 items, drawn at random (seed 1337) from 34: 10 for each of 2 data sets" in html
 
 
 def test_a_room_of_participants_shows_the_fields_and_no_right_answer(

@@ -83,7 +83,7 @@ def beside_people(study: Study, where: list[str]) -> None:
 
     page = write_report(study).read_text(encoding="utf-8")
     assert page.index("What was decided</h2>") < page.index("Judges beside people</h2>")
-    assert "Recorded, nobody was asked: numbers, shares." in page
+    assert "Judges whose answers come from a file: numbers, shares." in page
     assert "people + judges: 48 rated, 48 judged, worth" in page
     printed = pd.read_csv(study.folder / "report" / "judges_decisions.csv", keep_default_na=False)
     assert list(printed["with_judges"]) == [one["with_judges"] for one in rows.values()]

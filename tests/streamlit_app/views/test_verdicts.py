@@ -45,7 +45,9 @@ def test_judges_stand_after_people_with_what_is_made_up_and_down_to_the_pair(pag
     assert_calm(shown)
     headings = [heading.value for heading in shown.header]
     assert headings.index("Decisions") < headings.index("Raters' severity") < headings.index("Judges beside people")
-    assert "Recorded, nobody was asked: numbers, shares." in texts(shown) and "SIMULATED RATINGS" in texts(shown)
+    assert "Judges whose answers come from a file: numbers, shares." in texts(shown) and "SIMULATED RATINGS" in texts(
+        shown
+    )
     decided = table_with(shown, "People", "People + judges").set_index("Transformation")
     assert decided.loc["Expansion", "People + judges"] == "refused"
     assert decided.loc["Expansion", "Rests on"].startswith("people alone: quality, fluency: 24 pairs are rated")

@@ -333,7 +333,7 @@ def test_what_stands_in_the_way_is_said_in_one_line(
         live.check(offer(output="ha"))
     with pytest.raises(RefusedError, match="cannot filter for readers of 'ha'"):
         live.post(offer(output="ha"), TOKEN)
-    with pytest.raises(StudyError, match="says nothing of 'pt'"):
+    with pytest.raises(StudyError, match="has no countries for 'pt'"):
         live.check(offer(output="pt"))
     with pytest.raises(ServiceError) as unknown:
         open_on(site, study, token="wrong").balance()
