@@ -181,6 +181,8 @@ def publish_pairs(options: argparse.Namespace) -> int:
               " their answers stay on the server")  # fmt: skip
     if not study.raters.simulated:
         warn_of_readers(study.raters, done)
+        if not any(done.admission.readers.values()):
+            print(f"  next: invite annotators with `{study.command('annotation users invite')} NAME ...`")
         say_unread(records, reads)
     texts = {(pair.language, pair.output_language) for pair in records.shown}
     for line in [*addressed_lines(study, rubric, texts), *reworded_lines(study)]:

@@ -142,12 +142,11 @@ def study_text(
 ) -> str:
     """Return the study as YAML, with comments on what may be changed; `size` is texts in all and by language."""
     here = _relative(path, target)
-    several = set(size[1]) > set(language_pair(language))
     dataset = [
         f"name: {name}",
         f"task: {guessed.task}  # {guessed.why}",
         f"path: {_quoted(here)}",
-        f"language: {language}{'  # where the column `language` is empty' if several else ''}",
+        f"language: {language}{_default_note(language, size[1])}",
     ]
     mapped = {what: column for what, column in guessed.columns.items() if what not in ("output", column)}
     if guessed.task == "bitext_mining" and "text" in guessed.columns:
@@ -192,6 +191,11 @@ def study_text(
             "",
         ]
     )
+
+
+def _default_note(language: str, texts: Mapping[str, int]) -> str:
+    """Return a comment if the file has a column of languages."""
+    return "  # where the column `language` is empty" if set(texts) > set(language_pair(language)) else ""
 
 
 def _transformations(here: str, guessed: Guess) -> list[str]:
