@@ -13,7 +13,7 @@ import pytest
 from annotation import server
 from annotation.__main__ import main
 from annotation.campaign_records import CampaignRecords
-from annotation.csv_answers import collect_csv, column_mapping
+from annotation.csv_answers import _Form, collect_csv, column_mapping, rubric_to_rate
 from plumbline import cli
 from plumbline.errors import DataError, StudyError
 from plumbline.study import Study
@@ -131,7 +131,7 @@ def test_a_file_that_is_no_csv_of_answers_is_one_line(study: Study, file: Path, 
     write(file, study, "2026-03-01,ada,{0},4,5,schön", encoding="latin-1")
     assert set(collect_csv(study, home, file, MAPPING)["comment"]) == {"schön"}
     write(file, study, "2026-03-01,ada,{0},4,5,one,two")
-    with pytest.raises(DataError, match=r"line 2: 7 cells, the header has 6; quote cells that hold a comma"):
+    with pytest.raises(DataError, match=r"line 2: 7 cells, but the header has 6; quote cells that hold a comma"):
         collect_csv(study, home, file, MAPPING)
     file.write_text("a;b;c\n1;2;3\n", encoding="utf-8")
     with pytest.raises(DataError, match=r"has no column 'Timestamp'; its columns are: a, b, c"):
@@ -153,14 +153,20 @@ def test_pairs_are_found_by_their_texts(study: Study, file: Path, tmp_path: Path
         collect_csv(study, home, file, mapping)
 
 
-def test_texts_of_two_pairs_are_refused_with_both(variant: Make, file: Path, tmp_path: Path) -> None:
+def test_texts_of_a_repeat_are_its_pairs_and_of_two_pairs_refused(variant: Make, file: Path, tmp_path: Path) -> None:
     sample = {"pairs": 4, "controls": {"positive": 0, "negative": 0}, "repeats": 1}
     study = small(variant, "again", transformations=["paraphrasing"], sample=sample)
     (repeat,) = CampaignRecords.open(study).controls
     mapping = column_mapping("output=b,rater=c,quality=d,fluency=e", ["quality", "fluency"])
     pd.DataFrame([(repeat.transformed, "ada", 4, 5)], columns=list("bcde")).to_csv(file, index=False)
-    with pytest.raises(DataError, match=rf"line 2: its texts match {repeat.repeats} .* and {repeat.pair_id}"):
-        collect_csv(study, server.Home(tmp_path / "home"), file, mapping)
+    records = CampaignRecords.open(study)
+    collect_csv(study, server.Home(tmp_path / "home"), file, mapping)
+    assert set(CampaignRecords.open(study).all_ratings["pair_id"]) == {repeat.repeats}
+    first = records.shown_by_id[repeat.repeats]
+    pairs = {first.pair_id: first, "b" * 16: first.model_copy(update={"pair_id": "b" * 16})}
+    form = _Form(study, rubric_to_rate(records), pairs, file, mapping, b"key")
+    with pytest.raises(DataError, match=rf"line 2: its texts match {first.pair_id} .* and {'b' * 16}"):
+        [form.answer(row, f"{file}, line {line}") for line, row in form.rows()]
 
 
 @pytest.mark.parametrize(

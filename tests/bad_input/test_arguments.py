@@ -47,7 +47,7 @@ WORDS: tuple[tuple[str, str], ...] = (
     (f"annotation plan {E} --pairs 0", "0"),
     (f"annotation plan {E} --pairs x", "x"),
     (f"annotation plan {E} --seed -1", "'-1' is not a whole number of at least 0"),
-    (f"annotation plan {E} --means nan", "'nan' is no number"),
+    (f"annotation plan {E} --means nan", "'nan' is not a number"),
     (f"annotation review {E} --reason x", "--reason goes with --exclude or --keep"),
     (f"evaluation.report {E} --multilingual fake", "--multilingual needs --translation"),
     (f"evaluation.report {E} --translation search search", "'search' is named twice"),

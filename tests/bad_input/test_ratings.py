@@ -19,8 +19,8 @@ LINES: tuple[tuple[str, str, str], ...] = (
     ("no pair", ",dora,3,4,2026-03-01T10:00:00", "line 2: pair ''"),
     ("nobody", "{0},,3,4,2026-03-01T10:00:00", "line 2: the column for `rater` is empty"),
     ("nobody to be seen", "{0},\u200b,3,4,2026-03-01T10:00:00", "line 2: the column for `rater` is empty"),
-    ("a decimal comma", "{0},dora,3,5,4,2026-03-01T10:00:00", "line 2: 6 cells, the header has 5"),
-    ("a decimal comma twice", "{0},dora,3,5,4,5,2026-03-01T10:00:00", "line 2: 7 cells, the header has 5"),
+    ("a decimal comma", "{0},dora,3,5,4,2026-03-01T10:00:00", "line 2: 6 cells, but the header has 5"),
+    ("a decimal comma twice", "{0},dora,3,5,4,5,2026-03-01T10:00:00", "line 2: 7 cells, but the header has 5"),
     ("a decimal number", "{0},dora,3.5,4,2026-03-01T10:00:00", "line 2, quality: the answer 3.5 is not on the scale"),
     ("a word", "{0},dora,good,4,2026-03-01T10:00:00", "line 2, quality: the answer 'good' is not a number"),
     ("400 digits", f"{{0}},dora,{'9' * 400},4,2026-03-01T10:00:00", "line 2, quality: the answer '999"),
@@ -39,7 +39,7 @@ LINES: tuple[tuple[str, str, str], ...] = (
     ("nought", "{0},dora,3,0,2026-03-01T10:00:00", "line 2, fluency: the answer 0 is not on the scale 1 to 5"),
     ("below nought", "{0},dora,-3,4,2026-03-01T10:00:00", "line 2, quality: the answer -3 is not on the scale"),
     ("no answer", "{0},dora,,4,2026-03-01T10:00:00", "line 2: the submitted answer lacks 'quality'"),
-    ("cut off", "{0},dora,3", "line 2: 3 cells, the header has 5"),
+    ("cut off", "{0},dora,3", "line 2: 3 cells, but the header has 5"),
     ("no time", "{0},dora,3,4,", "line 2: the time '' is not ISO 8601"),
     ("a time in words", "{0},dora,3,4,yesterday", "line 2: the time 'yesterday' is not ISO 8601"),
     ("the year 1500", "{0},dora,3,4,1500-01-01T10:00:00", "line 2: answered at 1500-01-01T10:00:00+00:00, before"),
@@ -52,8 +52,8 @@ LINES: tuple[tuple[str, str, str], ...] = (
     ("a month 13", "{0},dora,3,4,2026-13-01T10:00:00", "line 2: the time '2026-13-01T10:00:00' is not ISO 8601"),
     ("the same twice", "{0},dora,3,4,2026-03-01T10:00:00\n{0},dora,3,4,2026-03-02T10:00:00", "line 3: the same rater"),
     ("the same in capitals", "{0},dora,3,4,2026-03-01T10:00:00\n{0},DORA,3,4,2026-03-02T10:00:00", "line 3: the same"),
-    ("a quote open", '{0},"dora,3,4,2026-03-01T10:00:00', "line 2: 2 cells, the header has 5"),
-    ("a null", "{0},do\0ra,3,4,2026-03-01T10:00:00", "holds a null character"),
+    ("a quote open", '{0},"dora,3,4,2026-03-01T10:00:00', "line 2: 2 cells, but the header has 5"),
+    ("a null", "{0},do\0ra,3,4,2026-03-01T10:00:00", "contains a null character"),
 )  # fmt: skip
 FILES: tuple[tuple[str, bytes, str], ...] = (
     ("empty", b"", "is empty; export it again"),
@@ -62,7 +62,7 @@ FILES: tuple[tuple[str, bytes, str], ...] = (
     ("a column missing", b"Pair,Who,Q,When\na,dora,3,x\n", "has no column 'F'; its columns are: Pair, Who, Q, When"),
     ("latin-1", HEAD.encode() + b"a,Andr\xe9,3,4,x\n", "line 2: the time 'x' is not ISO 8601"),
     ("UTF-16", HEAD.encode("utf-16"), "no rows in it, only a header"),
-    ("Excel's own", b"PK\x03\x04\xff\x00", "its lines have one cell each"),
+    ("Excel's own", b"PK\x03\x04\xff\x00", "separate its cells"),
 )
 PLACES: tuple[tuple[str, Callable[[Path], object], str], ...] = (
     ("nothing", lambda file: None, "cannot be read: No such file or directory"),

@@ -233,7 +233,7 @@ def test_answers_to_another_sample_are_not_dropped_silently(argilla: Argilla, va
     answer(argilla, ada, record, "submitted", quality=4, fluency=5)
     others = [pair for pair in draw_sample(study) if pair.pair_id != record["external_id"]]
     write_table(study.folder / "pairs.parquet", others, Pair)
-    with pytest.raises(StudyError, match=r"pairs.parquet is not the one that was offered to raters on .*; bring"):
+    with pytest.raises(StudyError, match=r"pairs.parquet is not the one that was offered to raters on .*; restore"):
         collect(study, argilla)
     for name in ("offered.json", "rules.json", "manifest.json"):  # as of a study of an earlier version
         (study.folder / name).unlink()

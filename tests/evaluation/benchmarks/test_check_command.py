@@ -59,4 +59,4 @@ def test_a_data_set_that_a_study_does_not_have_is_one_line(study: Study, tmp_pat
         f"error: --task stss: {study.file} has no data set of that name; did you mean 'sts'?",
     )
     (tmp_path / "taken").write_text("")
-    assert "a file is there" in run(study, "--out", str(tmp_path / "taken"))[2]
+    assert "this is a file" in run(study, "--out", str(tmp_path / "taken"))[2]

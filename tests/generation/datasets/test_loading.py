@@ -121,7 +121,7 @@ def test_cells_are_texts_as_they_stand_and_texts_are_composed(tmp_path: Path) ->
         ('{"query": "q", "positive": ["a"], "negative": []}', "field 'negative' is not a list"),
         ('{"query": "q", "positive": ["a"], "negative": [""]}', "field 'negative' is empty"),
         ('{"query": "", "positive": ["a"], "negative": ["b"]}', "field 'query' is empty"),
-        ('{"query": "\\ud83d", "positive": ["a"], "negative": ["b"]}', "half a character"),
+        ('{"query": "\\ud83d", "positive": ["a"], "negative": ["b"]}', "half a surrogate pair"),
     ],
 )
 def test_a_jsonl_line_that_cannot_be_used_is_refused(tmp_path: Path, line: str, says: str) -> None:
@@ -341,7 +341,7 @@ def test_a_language_that_cannot_be_is_refused_with_its_row(
 
 def test_a_study_cannot_say_two_languages_of_single_texts(tmp_path: Path) -> None:
     data = {"name": "d", "task": "clustering", "path": "words.csv", "language": "en-de"}
-    with pytest.raises(StudyError, match="language 'en-de' is a pair, and clustering has single texts"):
+    with pytest.raises(StudyError, match="language 'en-de' is a pair, but clustering has single texts"):
         small_study(tmp_path, datasets=[data])
 
 
