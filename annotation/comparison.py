@@ -193,7 +193,7 @@ def campaigns_text(first: CampaignRatings, second: CampaignRatings) -> str:
     study, their_study, mine, theirs = first.study, second.study, first.ratings, second.ratings
     scale = first.rubric.scale
     if second.rubric.scale != scale:
-        raise StudyError(f"{their_study.file}: its scale is not that of {study.file}; their ratings cannot be compared")
+        raise StudyError(f"{their_study.file}: the scale differs from that of {study.file}; ratings cannot be compared")
     if not set(mine["pair_id"]) & set(theirs["pair_id"]):
         raise StudyError(
             f"{their_study.file}: it rated none of the pairs that {study.file} did; pairs are the same if original,"

@@ -22,7 +22,7 @@ class JudgedMean(Record):
     recorded: tuple[str, ...] = Field(description="those judges whose answers come from a file")
     n_rated: int = Field(description="pairs that people rated and that count")
     n_judged: int = Field(description="further outputs that judges have seen")
-    n_failed: int = Field(description="of both, those that lack a judge's score")
+    n_failed: int = Field(description="pairs and further outputs that lack a judge's score")
     mean: Number = Field(description="mean of people and judges; NaN where judges are refused")
     low: Number = Field(description="lower end of its 95% interval")
     high: Number = Field(description="upper end")
@@ -44,9 +44,9 @@ class Share(SparseModel, Record):
     LATER: ClassVar[frozenset[str]] = frozenset({"unbiased"})
 
     label: str = Field(description="the label")
-    share: Estimate = Field(description="its share; interval over pairs (Wilson's, of the effective number)")
+    share: Estimate = Field(description="the label's share; interval over pairs (Wilson's, of the effective number)")
     unbiased: Estimate | None = Field(
-        default=None, description="of a rule by blocks: share without the bias of stopping early, with its interval"
+        default=None, description="for a rule by blocks: share without the bias of stopping early, with its interval"
     )
 
 
@@ -54,7 +54,7 @@ class MeanRank(Record):
     """A label's mean rank in the rankings of a question, 1 for first; tied labels share the mean of their ranks."""
 
     label: str = Field(description="the label")
-    rank: Estimate = Field(description="the mean of its ranks; interval over pairs")
+    rank: Estimate = Field(description="the label's mean rank; interval over pairs")
 
 
 class Coefficient(Record):
@@ -62,7 +62,7 @@ class Coefficient(Record):
 
     name: str = Field(description="AC1, Fleiss' kappa, alpha (nominal), alpha (MASI); of rankings tau-b, W")
     label: str = Field(
-        default="", description="of several labels the one that it is about, as yes or no; empty for all"
+        default="", description="with several labels: the label that the number is about, as yes or no; empty for all"
     )
     estimate: Estimate = Field(description="the number")
 
@@ -76,7 +76,7 @@ class Summary(SparseModel, Record):
 
     question: str = Field(description="name of the question, such as quality or fluency")
     n_pairs: int = Field(description="pairs with at least one rating that counts")
-    n_raters: int = Field(description="raters with at least one such rating")
+    n_raters: int = Field(description="raters with at least one rating that counts")
     n_ratings: int = Field(description="ratings that count")
     mean: Number = Field(description="mean over single ratings")
     sd: Number = Field(description="sample standard deviation over single ratings")
@@ -105,13 +105,13 @@ class Summary(SparseModel, Record):
     )
     unbiased: Estimate | None = Field(
         default=None,
-        description="of a rule by blocks: mean without the bias of stopping early (median-unbiased), with its interval",
+        description="for a rule by blocks: median-unbiased mean, without the bias of stopping early, with interval",
     )
     shares: tuple[Share, ...] = Field(
-        default=(), description="of labels: the share of answers that give each, or rank it first"
+        default=(), description="for labels and rankings: the share of answers that give each label, or rank it first"
     )
-    ranks: tuple[MeanRank, ...] = Field(default=(), description="of rankings: each label's mean rank")
-    coefficients: tuple[Coefficient, ...] = Field(default=(), description="of labels and rankings: agreement")
+    ranks: tuple[MeanRank, ...] = Field(default=(), description="for rankings: each label's mean rank")
+    coefficients: tuple[Coefficient, ...] = Field(default=(), description="for labels and rankings: agreement")
 
 
 class Group(Record):
@@ -142,7 +142,7 @@ P_IS = (
 class BlockLook(Record):
     """One rule's values at a look after a block of pairs."""
 
-    look: int = Field(description="its number: that of the block, from 1")
+    look: int = Field(description="number of the block after which the rule looked, from 1")
     pairs: int = Field(description="pairs that counted")
     level: Number = Field(description="one-sided level of the look")
     question: str = Field(description="name of the question")
@@ -161,7 +161,7 @@ class TakenLook(Record):
     group: tuple[str, ...] = Field(
         description="the verdict's pool, language and task, as far as the scope separates them"
     )
-    look: int = Field(description="its number: that of the block, from 1")
+    look: int = Field(description="number of the block after which the rule looked, from 1")
     at: AwareDatetime = Field(description="when, UTC")
     rule_id: str = Field(description="hash of the rule that it followed")
     values: tuple[BlockLook, ...] = Field(description="the values of each rule, in the rules' order")
@@ -187,12 +187,12 @@ class Verdict(SparseModel, Record):
     task_type: str = Field(default="", description="task of the originals; empty where the verdict is for all tasks")
     scope: Literal["transformation", "language", "task"] = Field(
         default="language",
-        description="the ratings that decide: all of the pool, those in its language, or those of its task there",
+        description="the ratings that decide: all of the pool, or those in its language (and task)",
     )
     decision: Outcome = Field(description="the decision; only accepted transformations are evaluated")
     reasons: tuple[str, ...] = Field(description="the reasons, one line each")
     sequence: tuple[str, ...] = Field(
-        default=(), description="of an anytime rule: what its sequence of pairs waits for, and what it passed over"
+        default=(), description="for an anytime rule: remarks on the pairs that its sequence waits for or passed over"
     )
     n_pairs: int = Field(description="pairs that count; every number of the verdict is computed from them")
     n_ratings: int = Field(description="their ratings that count, over all questions")
@@ -240,7 +240,7 @@ class Verdict(SparseModel, Record):
     rule_id: str = Field(description="hash of the rule that it follows (acceptance, raters.per_pair)")
     ratings_sha256: str = Field(description="hash of the ratings that it rests on (ratings.parquet)")
     generator_kind: str = Field(
-        default="", description="the generator's kind, such as recorded; function, outputs; empty if unknown"
+        default="", description="the generator's kind, such as recorded, or `function` or `outputs`; empty if unknown"
     )
     rubric_hash: str = Field(default="", description="hash of what raters were asked (the rubric); empty if unknown")
     withdrawn_hash: str = Field(
@@ -265,10 +265,10 @@ class Verdict(SparseModel, Record):
     )
 
     blocks: tuple[int, ...] = Field(
-        default=(), description="of a rule by blocks: pairs after each block, including withdrawn ones"
+        default=(), description="for a rule by blocks: number of pairs after each block, including withdrawn pairs"
     )
     looks: tuple[BlockLook, ...] = Field(
-        default=(), description="of a rule by blocks: its looks so far, up to the one that decided"
+        default=(), description="for a rule by blocks: the looks so far, up to the one that decided"
     )
 
     @property

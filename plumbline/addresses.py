@@ -30,7 +30,7 @@ def refuse_no_address(address: str, example: str) -> None:
     except ValueError:
         good, parts = False, urlsplit("")
     if "@" in address.partition("://")[2].partition("?")[0] or parts.query or parts.fragment:
-        raise ValueError(f"the address contains a user, a password, a key or options; write it without: {example}")
+        raise ValueError(f"the address contains a user, a password, a key or options; leave these out, as in {example}")
     if not good or not address.isprintable() or " " in address:
         raise ValueError(f"{address[:100]!r} is not an address; write it like {example}")
 

@@ -218,7 +218,7 @@ class Score(Record):
     n: int = Field(description="scored items of the test split: rows, queries, or texts of sets and summaries")
     n_failed: int = Field(
         default=0,
-        description="items whose outputs failed, for classification also in the train split (`failed_policy`)",
+        description="items whose outputs failed; for classification, also items of the train split (`failed_policy`)",
     )
     n_kept_out: int = Field(
         default=0,
@@ -229,7 +229,7 @@ class Score(Record):
     )
     original_score: Number = Field(
         default=math.nan,
-        description="the metric on the original texts of the same items, without those whose outputs failed; "
+        description="the metric on the original texts of the same items, except items whose outputs failed; "
         "NaN if left out, undefined, or written by an earlier version",
     )
     status: Literal["evaluated", "included_rejected", "left_out", "failed"] = Field(

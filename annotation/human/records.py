@@ -33,7 +33,7 @@ class HumanTask(Record):
     KEY: ClassVar[tuple[str, ...]] = ("task",)
     task: str = Field(description="the task's name in the study")
     task_type: str = Field(description="type of task: classification, sts, reranking and so on")
-    dataset: str = Field(description="its data set's name in the study")
+    dataset: str = Field(description="the name of the task's data set in the study")
     source: str = Field(description="mteb's name of the data set, or its file in the study")
     revision: str = Field(description="the data's revision, or a hash of the file")
     split: str = Field(description="the split that the items come from")
@@ -44,7 +44,7 @@ class HumanTask(Record):
     )
     scale: tuple[int, ...] = Field(default=(), description="points of scores and grades, ascending; empty for others")
     gold_scale: tuple[float, ...] = Field(
-        default=(), description="lowest and highest gold, if its scale is not the one that people answer on"
+        default=(), description="ends of the gold answers' scale, if people answer on another scale; else empty"
     )
     labels: tuple[str, ...] = Field(default=(), description="labels of the data set, in the order shown")
     label_words: dict[str, str] = Field(
@@ -65,7 +65,8 @@ class HumanTask(Record):
     left_out: dict[str, int] = Field(default={}, description="items that could not be drawn, by reason")
     instructions_hash: str = Field(description="hash of the files of instructions to raters")
     words: TaskInstructions = Field(
-        default=TaskInstructions(), description="the instructions, which stay as they are as long as the task does"
+        default=TaskInstructions(),
+        description="the instructions for people and models when the task was drawn",
     )
     settings: dict[str, Any] = Field(description="the task's settings in the study when its items were drawn")
 

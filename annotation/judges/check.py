@@ -200,7 +200,7 @@ def saved_lines(saved: pd.DataFrame | None) -> list[str]:
     where = f"in {len(usable)} of {len(saved)} groups with separate verdicts; judges are refused in the others"
     size = f"{abs(pairs):,.0f} pairs ({abs(ratings):,.0f} ratings)"
     line = (
-        f"Saved so far: {size}, which people alone would have to rate as well for equally narrow intervals over pairs"
+        f"Saved so far: {size}; without judges, people would rate these in addition for intervals over pairs as narrow"
         if pairs > -0.5  # less than half a pair counts as none
         else f"Nothing saved so far: with these judges, means are only as precise as people's with {size} fewer"
     )

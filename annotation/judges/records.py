@@ -107,7 +107,7 @@ class ModelAnswer(Record):
 class SelectedFrom(Record):
     """A generator that `judge select` could choose."""
 
-    generator: str = Field(description="its name in all tables")
+    generator: str = Field(description="the generator's name in all tables")
     model: str = Field(description="its model")
     revision: str = Field(description="the model's revision; empty where the study names none")
     kind: str = Field(description="its kind; `recorded` generators were not asked")
@@ -125,7 +125,7 @@ class SelectedFrom(Record):
 class SelectedBy(Record):
     """A judge whose scores `judge select` used."""
 
-    judge: str = Field(description="its name in the study")
+    judge: str = Field(description="the judge's name in the study")
     model: str = Field(description="its model")
     revision: str = Field(description="the model's revision; empty where the study names none")
     kind: Literal["vllm", "openai", "recorded"] = Field(

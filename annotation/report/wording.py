@@ -177,4 +177,4 @@ def dated_words(rated: pd.DataFrame) -> str:
         return "of unknown time"
     days = [f"{rated.loc[~unknown, 'submitted_at'].agg(end):%Y-%m-%d}" for end in ("min", "max")]
     dated = f"dated {days[0]}" if days[0] == days[1] else f"dated {days[0]} to {days[1]}"
-    return f"{dated} (without those of files without times)" if unknown.any() else dated
+    return f"{dated} (not counting ratings from files without times)" if unknown.any() else dated

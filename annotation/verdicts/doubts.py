@@ -26,8 +26,8 @@ CLOSE = 0.95  # a mean on its side of the threshold with less probability than t
 LOW_ALPHA, FAIR_AC2 = 0.2, 0.4  # bands of agreement: "poor" alpha beside at least "moderate" AC2
 MANY_FAILED = 0.05  # of the outputs; with more, the sample is biased towards outputs that went well
 LOOKED_FOR = (
-    "Checked: when rules were fixed, signs, controls, exclusions, withdrawals, open answers, thin samples, close"
-    " means, agreement, outputs."
+    "Checked: the time at which rules were fixed, signs of carelessness, controls, exclusions, withdrawals, open"
+    " answers, thin samples, close means, agreement, outputs."
 )
 LOOKED_FOR_IN_ITEMS = LOOKED_FOR.replace("means", "means and shares").replace("outputs", "rows without a text")
 _LOOKED_FOR_SO_FAR = "Checked: signs and controls; the rest is checked once there are verdicts."
@@ -254,7 +254,7 @@ def _supply(evidence: Evidence, verdicts: Sequence[Verdict]) -> Iterator[str]:
         if (unit.transformation, unit.language) in judged and unit.failed_share > MANY_FAILED
     ]
     if failed:
-        yield f"{evidence.study.judging.failed}, so that nobody rated them: {_some(failed)}"
+        yield f"nobody rated the {evidence.study.judging.failed}: {_some(failed)}"
 
 
 def _extended(evidence: Evidence) -> Iterator[str]:

@@ -124,7 +124,7 @@ def _add_shrink(commands: Commands) -> None:
     add("--depth", type=cli.count, metavar="N",
         help="retrieval: passages of each model for each query (default: 250)")  # fmt: skip
     add("--pool", nargs="+", default=[], metavar="MODEL",
-        help="retrieval: models that rank passages: bm25, and the study's (default: all of the study's)")  # fmt: skip
+        help="retrieval: models that rank passages, by name, or bm25 (default: all of the study's)")  # fmt: skip
     _add_run_options(parser, "drawing and resampling", "NAME-small")
 
 

@@ -159,7 +159,7 @@ def ceiling(material: HumanMaterial) -> Exhibit:
         _SHARED,
         "Raters' mean: the mean of the raters' own scores. Together: the score of their joint vote or mean, which is an"
         " ensemble, unlike a single model. Models are compared with both",
-        "Best and median model: of the embedding models; language models answered as people do, by the same"
+        "Best and median model: among the embedding models; language models answered as people do, by the same"
         " instructions"
         if answering
         else "",

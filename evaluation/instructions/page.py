@@ -286,7 +286,7 @@ def coverage(analysis: Analysis) -> Exhibit:
         "Default": cell("default", yes.__getitem__), "No prompt": cell("none", yes.__getitem__),
         "Published": cell("reported", yes.__getitem__),
     }  # fmt: skip
-    notes = ["Wordings: how many of the task's count; refused wordings and those of another source do not"]
+    notes = ["Wordings: the number of the task's wordings that count; refused and foreign ones do not"]
     caption = "Scores that count"
     return _exhibit(analysis, "coverage", caption, coverage_table(analysis.grid), columns, notes)
 

@@ -65,7 +65,7 @@ class Instruction(Record):
     task_words: str = Field(description="description of the task that raters read beside the wording")
     language: str = Field(description="code of the wording's language")
     generator: str = Field(description="the generator's model; empty for people's")
-    generator_kind: str = Field(description="the generator's kind, such as recorded; empty for people's")
+    generator_kind: str = Field(description="the generator's kind, such as recorded; empty for wordings by people")
     generator_hash: str = Field(
         description="hash of model, revision and sampling; for people's wordings, of their file"
     )

@@ -183,7 +183,7 @@ class ChatServer(Chat):
                 line = ": ".join(filter(None, (f"{fault.what}, asked {number} times", fault.details)))
                 if not fault.broken or self._good > answered_before:  # others are answered, so this text is the cause
                     raise TextUnansweredError(line) from None
-                line = f"{self.spec.base_url} does not answer, asked {number} times ({fault.what})"
+                line = f"{self.spec.base_url} did not answer: asked {number} times ({fault.what})"
                 raise ServiceError(f"{line}; start the server or correct {self.where}.base_url") from None
             self._good += 1
             return answer

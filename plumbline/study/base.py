@@ -126,7 +126,7 @@ def without_fixed(model: type[StudyPart], data: Mapping[str, Any]) -> dict[str, 
     """
     for name in model.FIXED:
         if name in data and data[name] != getattr(model, name):
-            raise ValueError(f"{name}: is no longer a key, and is {getattr(model, name)} in every study; take it out")
+            raise ValueError(f"{name} is no longer a key: it is {getattr(model, name)} in every study; take it out")
     return {name: value for name, value in data.items() if name not in model.FIXED}
 
 

@@ -153,7 +153,7 @@ class RatersSpec(StudyPart):
     @model_validator(mode="after")
     def _named_once(self) -> RatersSpec:
         if self.former and self.people is None:
-            raise ValueError("former needs people, the list of current raters; add it")
+            raise ValueError("`former` needs `people`, the list of current raters; add `people`")
         refuse_duplicates([*(self.people or ()), *self.former], "annotator")
         return self
 

@@ -117,7 +117,7 @@ class ModelSpec(StudyPart):
     revision: str = Field(default="", description="revision on the hub, or your own version label for local files")
     path: str = Field(default="", description="local folder; if empty, loaded from the hub by name and revision")
     prompts: dict[str, str] = Field(
-        default={}, description="prefixes by mteb's names: of a task, of a task type, `query` or `document`"
+        default={}, description="prefixes, by the name that mteb uses: a task, a task type, `query` or `document`"
     )
     instruction_template: str = Field(
         default="",

@@ -22,8 +22,8 @@ TOGETHER = 10
 #: The answer "cannot tell". A task is accepted if no more than half of its answers are this one.
 CANNOT_TELL = "cannot_tell"
 _SAID = {
-    "pairs": "with subject human each task sets this as `items`",
-    "per_pair": "with subject human each task sets this as `raters`",
+    "pairs": "with subject human, write it as `items` of each task",
+    "per_pair": "with subject human, write it as `raters` of each task",
     "rules": "with subject human the rule is fixed: at most half of the answers to a task may be `cannot_tell`",
 }
 _REFUSED = ("transformations", "rubric")

@@ -282,7 +282,7 @@ def within_languages(
         return {}
     if generator.recorded_languages:
         raise StudyError(
-            "languages: the generator uses its recordings' languages (settings.languages); leave one of the two out"
+            "languages: settings.languages takes the languages from the recordings; leave one of the two out"
         )
     within = {name: kind.within(codes) for name, kind in kinds.items()}
     limited = {name: kind for name, kind in within.items() if kind is not kinds[name]}
@@ -315,7 +315,7 @@ def _read(entry: dict[Any, Any] | str, base: Path, where: str) -> Transformation
     except ValidationError as error:
         raise StudyError(f"{where}: {first_complaint(error)}") from None
     if transformation.order is not None:
-        raise StudyError(f"{where}: `order` is for HTEB's transformations; take it out")
+        raise StudyError(f"{where}: only HTEB's transformations may have `order`; take it out")
     return transformation.placed(file.parent if file else base, file)
 
 

@@ -91,7 +91,7 @@ def test_the_command_says_in_one_line_how_many_are_needed(tmp_path: Path) -> Non
     assert "these blocks end at 100 pairs, but a verdict has 24; raise sample.pairs from 24 to 100" in done.stdout
     for wrong, message in (
         (("--blocks", "40", "20"), "--blocks: blocks must rise from at least 8 pairs"),
-        (("--pilot", str(tmp_path / "none")), "none is not there"),
+        (("--pilot", str(tmp_path / "none")), "no file"),
     ):
         refused = here(*command, "--campaigns", "5", *wrong)
         assert refused.returncode == 2 and message in refused.stderr and len(refused.stderr.splitlines()) == 1

@@ -105,7 +105,7 @@ def test_a_table_without_a_column_that_was_always_there_is_one_line(study: Study
     path = study.folder / "scores.parquet"
     without_notes(study)  # else the file is not what was written
     pq.write_table(pq.read_table(path).drop_columns(["metric"]), path)
-    with pytest.raises(DataError, match="scores.parquet lacks column 'metric'"):
+    with pytest.raises(DataError, match="it lacks column 'metric'"):
         _ = EvaluationRecords.open(study).scores
 
 

@@ -262,7 +262,7 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
         refuse_duplicates(names, "column")
         for row in reader:
             if None in row or None in row.values():
-                raise DataError(f"{path}, line {reader.line_num}: its columns are not the header's; was it cut off?")
+                raise DataError(f"{path}, line {reader.line_num}: not as many cells as the header; download it again")
             yield reader.line_num, row
     except (OSError, ValueError, csv.Error) as error:
         raise DataError(f"{path}: cannot be read as a CSV of the MTurk site ({error})") from None

@@ -173,7 +173,7 @@ def test_hostile_queries_are_answered(query: str) -> None:
 
 @pytest.mark.parametrize("query", ["w " * 1025, "w~ " * 101, "(a | (b " * 100 + "))" * 100, '"' + "w " * 1025 + '"'])
 def test_queries_that_hold_too_much_are_refused_with_a_line(query: str) -> None:
-    with pytest.raises(QueryTooLargeError, match="most"):
+    with pytest.raises(QueryTooLargeError, match=r"use fewer|at most"):
         parse(query)
 
 

@@ -80,7 +80,7 @@ _REAL = {name: with_rows(people) for name in ("ratings.parquet", "control_rating
         ({"study.json": with_json(lambda s: s | {"datasets": None})}, "study.json: datasets"),
         ({"study.json": with_json(lambda s: s | {"generator": []})}, "study.json is not a study"),
         ({"study.json": with_json(lambda s: s | {"evaluation": {"models": [{"name": []}]}})}, "is not a study"),
-        ({"verdicts.json": with_json(lambda v: [v[0] | {"task_type": "x"}, *v[1:]])}, "of which there are no pairs"),
+        ({"verdicts.json": with_json(lambda v: [v[0] | {"task_type": "x"}, *v[1:]])}, "which has no pairs"),
         ({"study.json": with_json(lambda s: s | {"engines": {}})}, "has an unexpected setting 'engines' in study"),
         (
             {"study.json": in_part("generator", settings={"trust_remote_code": True})},

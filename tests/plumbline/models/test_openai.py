@@ -189,7 +189,7 @@ def test_unanswered_texts_are_asked_for_again_and_failed_ones_only_where_it_is_s
         ),
         (
             Reply(b"", cut=True),
-            " does not answer, asked 1 times (the connection was cut); start the server or correct generator.base_url",
+            " did not answer: asked 1 times (the connection was cut); start the server or correct generator.base_url",
         ),
     ],
     ids=["401", "403", "402", "404", "307", "cut"],
@@ -262,7 +262,7 @@ def test_pages_of_another_server_after_a_good_answer_are_those_texts_trouble(tmp
 
 
 def test_no_server_at_all_ends_the_run(tmp_path: Path) -> None:
-    with pytest.raises(ServiceError, match=r"does not answer.*start the server or correct generator\.base_url"):
+    with pytest.raises(ServiceError, match=r"did not answer.*start the server or correct generator\.base_url"):
         generate(small_study(tmp_path, generator=server("http://127.0.0.1:1/v1", retries=0)))
 
 
@@ -273,7 +273,7 @@ def test_a_server_that_takes_no_connections_ends_the_run(tmp_path: Path, monkeyp
         full.listen(0)  # one connection may wait; the next one hangs
         first.connect(full.getsockname())
         url = f"http://127.0.0.1:{full.getsockname()[1]}/v1"
-        with pytest.raises(ServiceError, match=r"does not answer, asked 1 times \(no connection within 0\.1 s\)"):
+        with pytest.raises(ServiceError, match=r"did not answer: asked 1 times \(no connection within 0\.1 s\)"):
             generate(small_study(tmp_path, generator=server(url, retries=0)))
 
 

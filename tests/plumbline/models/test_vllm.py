@@ -289,7 +289,7 @@ def test_vllm_holds_wordings_to_their_schema(later: Later, place: Path) -> None:
     found = word_instructions(study)
     for reply in found.trouble:  # the model's words mean nothing, and never end
         assert re.match(r'\{\s*"prompts"\s*:\s*\[\s*"', reply.raw), reply.raw
-        assert reply.reason.endswith("(it was cut off)")
+        assert reply.reason.endswith("(the answer was cut off)")
     assert found.counts == {"failed": 2, "reused": 0} and len(found.trouble) == 2
 
 
