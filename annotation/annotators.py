@@ -425,5 +425,5 @@ def remove_users(options: argparse.Namespace) -> int:
     home = home_of(options)
     with reach(home, existing=True) as connection:
         answers = accounts.remove(connection, home, options.name, force=options.force)
-    print(f"User {options.name} removed, and {count(answers, 'answer')} with the account")
+    print(f"User {options.name} was removed, with {count(answers, 'answer')} given under that account")
     return 0

@@ -80,7 +80,7 @@ class AbstentionRow(MeasureRow):
     nauc_original_max: Number = Field(description="nAUC of the original texts of these queries")
     curve_max: Curve = Field(description="mean metric of the queries with the largest confidence")
     curve_original_max: Curve = Field(description="the same for the original texts")
-    threshold_max: Curve = Field(description="least confidence of the original texts' queries at each share")
+    threshold_max: Curve = Field(description="confidence that each share of the original texts' queries reaches")
     answered_max: Curve = Field(description="share of queries whose confidence reaches the threshold")
     kept_max: Curve = Field(description="mean metric of those queries; NaN if there are none")
     nauc_std: Number = Field(description="nAUC by the standard deviation of similarities; other columns as for max")

@@ -100,7 +100,10 @@ def _notes_on_rates(table: pd.DataFrame, options: argparse.Namespace, studies: S
     """Return the notes below the table."""
     attempts = "last attempts" if options.after_retries else "first attempts"
     mean = "" if options.by == "transformation" else ", means over the transformations"
-    notes = [f"In % of n, {attempts}{mean} (HTEB, Table 5). A text counts once for each occurrence in the data sets."]
+    notes = [
+        f"Numbers are percentages of n, of {attempts}{mean} (HTEB, Table 5). A text counts once for each occurrence in"
+        " the data sets."
+    ]
     shares = table["language_told"].dropna()
     if len(shares):
         span = " to ".join(dict.fromkeys([shown(shares.min()), shown(shares.max())]))

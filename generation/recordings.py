@@ -70,7 +70,7 @@ def recorded_languages(study: Study) -> Callable[[Text, str, int], str | None]:
         if first != language:
             raise StudyError(
                 f"{study.file}: the generator's settings.languages cannot be 'recorded': {path} has {transformation}"
-                f" of one text into {first!r} and {language!r}; keep one of them, or write 'drawn'"
+                f" of the same text in {first!r} and {language!r}; remove one of these, or write 'drawn'"
             )
 
     def language_of(text: Text, transformation: str, _seed: int) -> str | None:

@@ -222,7 +222,7 @@ class Score(Record):
     )
     n_kept_out: int = Field(
         default=0,
-        description="number of these whose outputs `sample.without` excludes, so that no verdict covers them",
+        description="failed items whose outputs `sample.without` excludes, so that no verdict covers them",
     )
     failed_policy: Literal["drop", "original", ""] = Field(
         default="", description="drop: failed items were dropped; original: scored with their originals; empty: none"
@@ -233,7 +233,7 @@ class Score(Record):
         "NaN if left out, undefined, or written by an earlier version",
     )
     status: Literal["evaluated", "included_rejected", "left_out", "failed"] = Field(
-        description="the gate's decision; failed: the model could not be evaluated"
+        description="included_rejected: scored although rejected; left_out: not scored; failed: the model failed"
     )
     reason: str = Field(description="why it was left out or failed, or what the verdict said; else empty")
     unit_id: str = Field(

@@ -134,7 +134,6 @@ def accepted_pairs(means: pd.DataFrame, questions: Collection[str]) -> frozenset
 
 
 COMMAND = "annotation accept"
-STANDS = "the look did not decide when it was taken, and stands, though ratings have changed since"
 _RESTS_ON = dict.fromkeys(("pairs_sha256", "ratings_sha256", "rule_id"), "")  # for verdicts that are only compared
 _MAKER = ("model", "generator_hash", "prompt_hash", "generator_kind")  # of a text
 

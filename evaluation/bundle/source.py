@@ -43,7 +43,7 @@ from plumbline.words import trim
 
 _COLUMNS = ("key", "text_id", "datasets", "source_language", "language", "output", "status", "flags", records.COPY)
 _Made = dict[tuple[str, str], tuple[str, str, str]]  # by data set and text: key, its language, the output's
-OTHER = "it is another revision or file"
+OTHER = "use the revision or file that the bundle was made from"
 
 
 @dataclass
@@ -199,7 +199,7 @@ class BundleSource:
             )
         if dataset.revision != source.revision:
             raise DataError(
-                f"data set {source.name!r} is {dataset.revision[:60]}, but the bundle has {source.revision[:60]}:"
+                f"data set {source.name!r} is {dataset.revision[:60]}, but the bundle has {source.revision[:60]};"
                 f" {OTHER}"
             )
         self._refuse_others(dataset)
@@ -214,10 +214,10 @@ class BundleSource:
             if next(due, None) != position:
                 raise DataError(
                     f"data set {dataset.name!r}: {text.split} split, item {text.item}, {text.field} differs from"
-                    f" {records.texts_of(dataset.name)}: {OTHER}"
+                    f" {records.texts_of(dataset.name)}; {OTHER}"
                 )
         if next(due, None) is not None:
-            raise DataError(f"data set {dataset.name!r} lacks texts of {records.texts_of(dataset.name)}: {OTHER}")
+            raise DataError(f"data set {dataset.name!r} lacks texts of {records.texts_of(dataset.name)}; {OTHER}")
 
 
 def _found(row: Mapping[str, Any]) -> Found:

@@ -95,7 +95,7 @@ class HumanDifference(_OfTask):
     p_holm: Number = Field(description="p after Holm's correction over tasks")
     n: int = Field(description="number of items behind the value")
     simulated: bool = Field(description="whether a program answered instead of people")
-    reason: str = Field(description="why there is none; empty otherwise")
+    reason: str = Field(description="why there is no difference or interval; empty otherwise")
 
 
 class HumanAnnotator(_OfTask):
@@ -132,7 +132,7 @@ class HumanDifficulty(Record):
     p: Number = Field(description="two-sided p of rho, from the t distribution")
     n: int = Field(description="number of tasks in a language on which both have a score")
     simulated: bool = Field(description="whether a program answered instead of people")
-    reason: str = Field(description="why there is none; empty otherwise")
+    reason: str = Field(description="why there is no correlation; empty otherwise")
 
 
 class HumanItemScore(_OfTask):

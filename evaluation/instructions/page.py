@@ -82,7 +82,7 @@ def recommended(analysis: Analysis) -> Exhibit:
     }  # fmt: skip
     notes = [
         "Recommended: the mean over accepted wordings, then over tasks. Its interval reflects the choice of wordings,"
-        " with tasks fixed (Student's t, Satterthwaite's degrees of freedom); limits of ranks reflect that of tasks",
+        " with tasks fixed (Student's t, Satterthwaite's degrees of freedom); rank limits reflect the choice of tasks",
         f"Kendall's tau-b with the defaults' board: {shown(float(frame.attrs['tau']), 2)}",
         f"Some defaults are missing; for the defaults' ranks {HOLES[analysis.settings.holes]}"
         if analysis.holes

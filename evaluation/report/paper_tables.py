@@ -118,7 +118,7 @@ def kendall(results: PaperResults) -> Exhibit:
     caption = "Kendall's tau between rankings of models by original and transformed scores: mean and SD over data sets"
     how = (
         "On each data set models are ranked by transformed scores; an axis's score is the mean over its"
-        " transformations. SD: of the sample, over data sets"
+        " transformations. SD: the sample standard deviation over data sets"
     )
     why = (how, *results.of_total, *reasons(heads, frame["reason"]))
     return exhibit("kendall", caption, frame, rows, why)

@@ -219,6 +219,13 @@ def test_a_kill_between_payment_and_list_puts_nobody_on_two(site: Site) -> None:
     assert [[row["participant"] for row in rows] for rows in site.lists()] == [["ada1"]]
 
 
+def test_a_page_that_was_used_names_the_platform_of_the_link(site: Site) -> None:
+    form = {"ticket": ticket(site.enter(**ids("ada1"))), "consent": "yes"}
+    first, again = (site.http.post(f"/crowd/enter/{site.room}", data=form) for _ in range(2))
+    assert first.status_code == 200 and again.status_code == 409
+    assert "has been used already" in again.text and "Prolific" not in again.text
+
+
 def test_a_backup_holds_who_entered(site: Site, home: server.Home, tmp_path: Path) -> None:
     site.begin(**ids("ada1"))
     packed, _ = backup(home, tmp_path)

@@ -120,7 +120,7 @@ def test_referenced_texts_are_joined_from_a_copy_and_refused_from_another(
             found, [{"name": "mine"}], tmp_path / "no", EvaluationRequest({"sts": copy}, simulated=True), loader
         )
     copy.write_text(copy.read_text(encoding="utf-8").replace("a", "e", 1), encoding="utf-8")
-    with pytest.raises(DataError, match="but the bundle has .*: it is another revision or file"):
+    with pytest.raises(DataError, match="but the bundle has .*; use the revision or file"):
         evaluate_bundle(found, [{"name": "mine"}], tmp_path / "no", wanted, loader)
     assert not (tmp_path / "no").exists()
 

@@ -50,7 +50,7 @@ def test_data_of_the_hub_are_joined_by_place_and_hash_and_refused_where_they_cha
     ids = rows["text_id"].to_pylist()
     swapped = rows.set_column(rows.schema.get_field_index("text_id"), "text_id", pa.array([ids[1], ids[0], *ids[2:]]))
     for other, revision, what in (
-        (rows, task.revision[:-1] + "x", "but the bundle has .*: it is another revision or file"),
+        (rows, task.revision[:-1] + "x", "but the bundle has .*; use the revision or file"),
         (swapped, task.revision, "item 0, sentence1 differs from texts/STSBenchmark.parquet"),
         (rows.slice(0, 23), task.revision, "item 11, sentence2 differs from"),
         (pa.concat_tables([rows, rows.slice(0, 1)]), task.revision, "lacks texts of texts/STSBenchmark.parquet"),

@@ -155,7 +155,7 @@ class Entrance:
         form = await small_form(request)
         ticket = self._seal.open("enter", form.get("ticket", ""))
         if ticket is None or ticket[2][0] != room_id or not self._entries.use(ticket[1], ticket[0]):
-            raise RefusedError(409, USED)
+            raise RefusedError(409, said(room, USED))
         _, worker, session, person = (*ticket[2], "")[:4]
         if self._entries.entry(room_id, worker).state == "new":
             if form.get("consent") != "yes":
