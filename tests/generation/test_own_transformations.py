@@ -205,7 +205,7 @@ CALLS = {"name": "mine", "axis": "noise", "calls": [{"text": "Say: {text}"}]}
         ({**CALLS, "language": "german"}, "language 'german' is not known"),
         ({**CALLS, "error_types": ["runnaway"]}, "unknown error type 'runnaway'; did you mean 'runaway'"),
         ({**CALLS, "rated_with": "paraphrasing"}, "rated_with 'paraphrasing' must be another of the study's own"),
-        ({**CALLS, "order": 9}, "`order` is for HTEB's transformations; take it out"),
+        ({**CALLS, "order": 9}, "only HTEB's transformations may have `order`; take it out"),
         ({**CALLS, "function": "", "calls": [], "outputs": {"path": ""}}, "outputs.path: is empty"),
         ({"path": "nowhere.yaml"}, "nowhere.yaml: this file does not exist; correct its path"),
     ],

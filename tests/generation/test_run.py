@@ -182,7 +182,7 @@ def test_a_server_that_dies_midway_is_one_line_and_loses_nothing(tmp_path: Path)
         dead.append(True)
         status, _, err = finish(process)
         assert status == 2
-        assert complaint(err).startswith(f"error: {stub.url} does not answer")
+        assert complaint(err).startswith(f"error: {stub.url} did not answer")
         kept = stub.answered
         dead.clear()
         status, out, _ = finish(start(study))

@@ -128,7 +128,7 @@ def test_an_invitation_says_where_as_whom_and_how_long(
         ({"people": []}, "at least 1 item"),
         ({"people": ["ada", "ada"]}, "annotator 'ada' appears twice"),
         ({"people": ["ada"], "former": ["ada"]}, "annotator 'ada' appears twice"),
-        ({"former": ["ada"]}, "former needs people"),
+        ({"former": ["ada"]}, "`former` needs `people`"),
         ({"people": [""]}, "is empty"),
     ],
 )
