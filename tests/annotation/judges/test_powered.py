@@ -226,7 +226,7 @@ def test_what_is_saved_is_the_least_of_a_groups_questions_and_nothing_where_one_
     assert found.loc["b", ["pairs_saved", "ratings_saved"]].tolist() == [-2, -12]
     assert found.loc[["c", "d"], ["pairs_saved", "ratings_saved"]].isna().all(axis=None)
     assert list(found["reason"]) == ["", "", "fluency: few", "fluency: no judge rates it, so people alone decide"]
-    assert saved_lines(found.reset_index())[0].startswith("Saved so far: 6 pairs (36 ratings); without judges, people would")
+    assert saved_lines(found.reset_index())[0].startswith("Saved so far: 6 pairs (36 ratings); without judges, people")
     assert (
         "only as precise as people's with 2 pairs (12 ratings) fewer" in saved_lines(found.loc[["b"]].reset_index())[0]
     )
