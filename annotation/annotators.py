@@ -365,7 +365,7 @@ def remind_users(options: argparse.Namespace) -> int:
                                           " with answers in Argilla or in files"), end="\n\n")  # fmt: skip
     if line := server_line(status):
         print(line, end="\n\n")
-    if annotators and not status.on_record:
+    if annotators and status.stages["collected"].state == "not yet":
         print(f"open items and last answers are known after `{study.command('annotation collect')}`", end="\n\n")
     address = entrance(options.address or "", has_page=not os.environ.get("ARGILLA_API_URL"))
     if line := unwritten(annotators):

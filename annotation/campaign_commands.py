@@ -126,7 +126,7 @@ def sample(options: argparse.Namespace) -> int:
         more += f", {kinds[SUGGESTED]} {item}s that will show judges' scores and never count (raters.suggestions)"
     wanted = study.sample.controls.positive + study.sample.controls.negative
     if judging.transforms and wanted and not kinds["positive"] + kinds["negative"]:
-        more += " (no control without right answers, `raters.expected`: careless raters may go unnoticed)"
+        more += " (controls need right answers, `raters.expected`; without them careless raters may go unnoticed)"
     print(f"{study.name}: {len(pairs)} {item}s drawn, and {more} -> {study.folder / 'pairs.parquet'}, controls.parquet")
     for line in task_lines(read_tasks(study)) if judging.does_tasks else ():
         print(f"  {line}")
@@ -181,7 +181,7 @@ def publish_pairs(options: argparse.Namespace) -> int:
               " their answers stay on the server")  # fmt: skip
     if not study.raters.simulated:
         warn_of_readers(study.raters, done)
-        if not any(done.admission.readers.values()):
+        if done.admission.readers and not any(done.admission.readers.values()):
             print(f"  next: invite annotators with `{study.command('annotation users invite')} NAME ...`")
         say_unread(records, reads)
     texts = {(pair.language, pair.output_language) for pair in records.shown}

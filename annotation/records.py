@@ -409,7 +409,6 @@ class Look(Record):
     pairs_sha256: str = Field(default="", description="hash of the sample (pairs.parquet); empty if unknown")
     rubric_hash: str = Field(default="", description="hash of the rubric; empty if unknown")
     decisions: dict[str, int] = Field(description="how many were accepted, rejected and undecided")
-    simulated: bool = Field(default=False, description="true if any of the ratings is simulated")
 
 
 class Review(Record):

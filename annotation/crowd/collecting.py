@@ -16,7 +16,15 @@ from pathlib import Path
 import pandas as pd
 from tqdm import tqdm
 
-from annotation.campaign_records import AGREEMENT, DECISIONS, LOOKS, PAIR_MEANS, VERDICTS, CampaignRecords
+from annotation.campaign_records import (
+    AGREEMENT,
+    BLOCK_LOOKS,
+    DECISIONS,
+    LOOKS,
+    PAIR_MEANS,
+    VERDICTS,
+    CampaignRecords,
+)
 from annotation.crowd.campaign import CrowdCampaign
 from annotation.crowd.judging import finish
 from annotation.crowd.ledger import Ledger, Work, refuse_lost_batches, source_of
@@ -110,20 +118,23 @@ def collect_archive(study: Study, key: bytes, path: Path, *, replace: bool = Fal
 
 
 def forget_rehearsal(study: Study, ledger: Ledger) -> int:
-    """Remove the made-up crowd's ratings, decisions about its workers and verdicts; return the number of ratings."""
+    """Remove the made-up crowd's ratings, and all that rests on them; return the number of ratings.
+
+    A rehearsal never stands beside people, so that every look and verdict of the study rests on its ratings.
+    """
     records, raters = CampaignRecords.open(study), {work.pseudonym for work in ledger.work()}
     number = int((records.all_ratings["source"] == REHEARSAL).sum())
+    if raters and number == len(records.all_ratings):
+        for file in (LOOKS, BLOCK_LOOKS):
+            if records.has(file):
+                Manifest.of(study).write_models(file.name, [])
+        for result in (VERDICTS, AGREEMENT, PAIR_MEANS):
+            records.path(result).unlink(missing_ok=True)
     if number:
         keep(records, REHEARSAL, {}, replace=True)
     staying = [decision for decision in records.decided if decision.rater_id not in raters]
     if len(staying) < len(records.decided):
         Manifest.of(study).write_models(DECISIONS.name, staying)
-    people = [look for look in records.looks if not look.simulated]
-    if len(people) < len(records.looks):
-        Manifest.of(study).write_models(LOOKS.name, people)
-    if records.has(VERDICTS) and any(verdict.simulated for verdict in records.models(VERDICTS)):
-        for file in (VERDICTS, AGREEMENT, PAIR_MEANS):
-            records.path(file).unlink(missing_ok=True)
     return number
 
 

@@ -241,7 +241,7 @@ def launch_batches(options: argparse.Namespace) -> int:
         if campaign.platform.name == "link" and campaign.platform.mode == "live":
             for batch_id, posted_id in campaign.posted_ids().items():
                 print(f"{where} batch {batch_id}: {campaign.platform.preview(posted_id)}")
-        if not done.open + done.waiting:
+        if not (done.open + done.waiting or done.troubles or done.stopped):
             print(f"{where} all batches are done; next: `crowd collect`, `review`, `approve`, `bonus` and `close`")
         elif campaign.platform.mode == "sandbox":
             for batch_id, posted_id in campaign.posted_ids().items():

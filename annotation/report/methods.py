@@ -425,11 +425,12 @@ def _looks(material: CampaignMaterial) -> str:
     bases = [(look.ratings_sha256, look.rule_id, look.pairs_sha256, look.rubric_hash) for look in material.looks]
     changes = sum(before != after for before, after in itertools.pairwise(bases))
     times = f"Verdicts were reached {len(material.looks)} times"
-    if not changes:
-        return f"{times}, on the same ratings by the same rules; decisions about raters or pairs came between."
+    judged = " or judgements" if material.study.acceptance.judges == "decide" else ""
+    if not changes and not judged:
+        return f"{times}, on the same ratings by the same rules."
     first, last = material.looks[0], material.looks[-1]
     text = (
-        f"{times}, on different ratings or by different rules: first on"
+        f"{times}, on different ratings{judged} or by different rules: first on"
         f" {many(first.n_ratings, 'rating')} ({first.at:%Y-%m-%d}), last on {last.n_ratings:,} ({last.at:%Y-%m-%d})."
     )
     several = material.study.acceptance.stop != "fixed"

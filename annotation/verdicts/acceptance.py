@@ -148,11 +148,9 @@ def _look(
 ) -> list[Look]:
     """Return the looks with this one, unless its results are the last one's."""
     counts = dict(Counter(verdict.decision for verdict in verdicts))
-    simulated = any(verdict.simulated for verdict in verdicts)
-    results = {"n_ratings": n_ratings, "decisions": counts, "simulated": simulated}
-    look = Look.model_validate({"at": datetime.now(UTC), **results, **rests_on})
+    look = Look.model_validate({"at": datetime.now(UTC), "n_ratings": n_ratings, "decisions": counts, **rests_on})
     if looks:  # fields that an earlier version did not note count as equal
-        last = {name: value for name, value in looks[-1].model_dump(exclude={"at"}).items() if value not in ("", False)}
+        last = {name: value for name, value in looks[-1].model_dump(exclude={"at"}).items() if value != ""}
         if last == look.model_dump(include=set(last)):
             return list(looks)
     return [*looks, look]

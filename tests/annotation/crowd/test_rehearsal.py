@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from annotation.campaign_records import CampaignRecords
+from annotation.campaign_records import BLOCK_LOOKS, CampaignRecords
 from annotation.crowd import judging
 from annotation.crowd.campaign import CrowdCampaign
 from annotation.crowd.collecting import collect
@@ -29,6 +29,7 @@ from tests.annotation.crowd.broken import BATCHES, REWARD, Broken, own, places, 
 from tests.annotation.crowd.campaigns import CROWD, drawn, honest, step
 from tests.annotation.crowd.mturk.mturk_site import MTurkSite
 from tests.annotation.crowd.test_commands import Crowd, crowd, site  # noqa: F401 (fixtures)
+from tests.annotation.sampling.test_queues import RULE
 from tests.scale import scaled
 
 PLAY = ("--platform", "rehearsal", "--max-cost", "100", "--yes")
@@ -128,7 +129,7 @@ def test_a_rehearsal_never_stands_beside_people(variant: Make, crowd: Crowd, sit
         code == 2 and "its ratings are a rehearsal's; remove the rehearsal first: `plumbline crowd close" in complaint
     )
     accept(study)
-    assert [look.simulated for look in CampaignRecords.open(study).looks] == [True]
+    assert len(CampaignRecords.open(study).looks) == 1
     code, out, _ = crowd(study, "close", "--platform", "rehearsal", "--forget")
     assert code == 0 and "and everything else of the rehearsal removed" in out
     assert not CampaignRecords.open(study).looks and not (study.folder / "verdicts.json").exists()
@@ -144,6 +145,22 @@ def test_a_rehearsal_never_stands_beside_people(variant: Make, crowd: Crowd, sit
         code, _, complaint = crowd(study, *words)
         assert code == 2 and "which must not be mixed with a rehearsal's" in complaint
     assert CampaignRecords.open(study).all_ratings.equals(people)
+
+
+def test_a_look_after_a_block_of_a_rehearsal_decides_nothing_of_people(variant: Make, crowd: Crowd) -> None:  # noqa: F811
+    study = drawn(
+        variant,
+        sample={"pairs": 24, "batch": 8, "repeats": 0},
+        raters={"per_pair": 2, "blocks": [8, 16, 24]},
+        acceptance=RULE,
+    )
+    for _ in range(8):
+        for words in (("launch", *PLAY), ("collect",), ("approve", "--all")):
+            crowd(study, *words)
+    accept(study)
+    assert CampaignRecords.open(study).block_looks
+    assert crowd(study, "close", "--platform", "rehearsal", "--forget")[0] == 0
+    assert not CampaignRecords.open(study).models(BLOCK_LOOKS)
 
 
 def test_ratings_of_a_rehearsal_are_refused_beside_a_files(variant: Make, crowd: Crowd) -> None:  # noqa: F811
