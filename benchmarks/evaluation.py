@@ -179,7 +179,7 @@ def tell_peer(folder: Path, seed: str) -> dict[str, float]:
             (result,) = mteb.evaluate(model, task, cache=None, co2_tracker=False, show_progress_bar=False).task_results
         seconds += time.perf_counter() - start
         if abs(result.get_score() - scores[unit.transformation, unit.seed]) > 1e-4:
-            raise RuntimeError(f"{unit.transformation}: not mteb's score, {result.get_score()}: nothing was measured")
+            raise RuntimeError(f"{unit.transformation}: the score differs from mteb's; nothing was measured")
     return {"wall": told["wall"], "mteb": seconds}
 
 

@@ -146,7 +146,7 @@ def _transformations(scores: pd.DataFrame, *, include_rejected: bool) -> str:
     ]
     header = ["model", "axis", "transformation", "data sets", "failed", "original", "score", "difference"]
     caption = (
-        "Scores by transformation (failed: items with failed outputs; original: score on the same data sets and items)"
+        "Scores by transformation (failed: items whose outputs failed; original: score on the same data sets and items)"
     )
     undefined = table[table["reason"] != ""]
     notes = [f"  {row.model}, {row.transformation}: {row.reason}" for row in undefined.itertuples()]

@@ -37,7 +37,7 @@ class MeasureRow(Record):
     transformation: str = Field(description="the transformation's name")
     axis: str = Field(description="the transformation's axis")
     seed: int = Field(description="transformation seed")
-    status: Status = Field(description="evaluated; included_rejected: scored although rejected; left_out: not scored")
+    status: Status = Field(description="evaluated; included_rejected: scored but not accepted; left_out: not scored")
     unit_id: str = Field(description="hash of everything that affects the numbers; rows with the same hash are reused")
 
 

@@ -194,8 +194,8 @@ def study_text(
 
 
 def _default_note(language: str, texts: Mapping[str, int]) -> str:
-    """Return a comment if the file has a column of languages."""
-    return "  # where the column `language` is empty" if set(texts) > set(language_pair(language)) else ""
+    """Return a comment if the file's column `language` names a language that is not the default."""
+    return "  # where the column `language` is empty" if set(texts) - set(language_pair(language)) else ""
 
 
 def _transformations(here: str, guessed: Guess) -> list[str]:

@@ -67,7 +67,7 @@ def _stranger(name: str) -> str:
     if folder == ours and "plumbline" in (ours / "__init__.py").read_text(encoding="utf-8"):
         return ""
     if folder == ours:
-        return f"another package of this name overwrote {ours}; install Plumbline in an environment of its own"
+        return f"another package {name!r} overwrote {ours}; install Plumbline in an environment of its own"
     source = folder or Path(next(iter(spec.submodule_search_locations or [name])))
     if spec.origin and spec.submodule_search_locations is None:  # a module, not a package
         source = Path(spec.origin).resolve()

@@ -225,7 +225,7 @@ class Score(Record):
         description="failed items whose outputs `sample.without` excludes, so that no verdict covers them",
     )
     failed_policy: Literal["drop", "original", ""] = Field(
-        default="", description="drop: failed items were dropped; original: scored with their originals; empty: none"
+        default="", description="drop: failed items were dropped; original: originals were scored; empty: none failed"
     )
     original_score: Number = Field(
         default=math.nan,
@@ -233,11 +233,11 @@ class Score(Record):
         "NaN if left out, undefined, or written by an earlier version",
     )
     status: Literal["evaluated", "included_rejected", "left_out", "failed"] = Field(
-        description="included_rejected: scored although rejected; left_out: not scored; failed: the model failed"
+        description="included_rejected: scored but not accepted; left_out: not scored; failed: the model failed"
     )
     reason: str = Field(description="why it was left out or failed, or what the verdict said; else empty")
     unit_id: str = Field(
-        default="", description="identity of all that determines the score, except the verdict; equal ones are reused"
+        default="", description="hash of all that affects the score, except the verdict; equal scores are reused"
     )
     model_revision: str = Field(
         default="", description="the model's revision in the study; for a local model without one, a hash of its files"

@@ -210,7 +210,7 @@ def only_one(path: Path, busy: str, *, shared: bool = False) -> Iterator[None]:
         try:
             fcntl.flock(lock, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise StudyError(f"{busy}; wait until it ends") from None
+            raise StudyError(f"{busy}; wait until that ends") from None
         yield
 
 

@@ -121,7 +121,7 @@ def _show(reader: CampaignReader, pair_id: str) -> None:
     _draw(pair, ratings)
     download_csv(f"{reader.name}-pair-{pair_id[:8]}", ratings)
     if len(judgements):
-        st.caption("Judges' ratings of this pair; they decide nothing. Recorded judges' ratings come from files.")
+        st.caption("Judges' ratings of this pair; alone they decide nothing. Recorded ratings come from files.")
         heads = {name: name.capitalize() for name in judgements.columns} | {"text": "Answer"}
         st.dataframe(
             judgements.rename(columns=heads), hide_index=True, height="content", alt="Judges' ratings of this pair"

@@ -22,6 +22,7 @@ from annotation.ratings.answers import Answer, SourcePart, check, keep, last_sna
 from annotation.records import Member
 from annotation.rubric import Rubric
 from annotation.verdicts.preregistration import asked_rubric
+from annotation.verdicts.tables import count
 from plumbline.errors import DataError, StudyError
 from plumbline.identity import identity
 from plumbline.records import ARGILLA, Pair
@@ -123,15 +124,15 @@ class _Reading:
                     answers.append(self._answer(record["external_id"], rater, response, orders))
         if strange and not self.replace:
             raise DataError(
-                f"{strange} answers on the server at {self.argilla.url} are to pairs that are not in pairs.parquet;"
+                f"{count(strange, 'answer')} on the server at {self.argilla.url} went to pairs outside pairs.parquet;"
                 " restore the published sample, or add --replace to leave the answers out"
             )
         if outside and self.raters.people is not None:
-            print(f"  left out of {name}: {outside} answers from accounts that raters.people does not name",
+            print(f"  left out of {name}: {count(outside, 'answer')} from accounts that raters.people does not name",
                   file=sys.stderr)  # fmt: skip
         elif outside and not self.replace:
             raise DataError(
-                f"{outside} answers in {name!r} are from accounts that are not members of its workspace (the owner,"
+                f"{count(outside, 'answer')} in {name!r} came from accounts outside its workspace (the owner,"
                 " or people who were taken out); let them in, or add --replace to leave the answers out"
             )
         return tuple(sorted(answers, key=lambda answer: (answer.pair_id, answer.rater_id)))
@@ -175,6 +176,6 @@ def _refuse_unnamed(
     )
     if gone := next((rater for rater in others if rater in had and rater not in has), ""):
         raise StudyError(
-            f"{file}: raters.people no longer names {others[gone]!r}, who gave {had[gone]} collected"
-            " answers; put the name under raters.former to keep them, or add --replace to drop them"
+            f"{file}: raters.people no longer names {others[gone]!r}, who gave {count(had[gone], 'collected answer')};"
+            " put the name under raters.former to keep them, or add --replace to drop them"
         )

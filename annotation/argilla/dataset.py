@@ -162,9 +162,7 @@ class Words:
     fields: Mapping[str, str]
     questions: Mapping[str, tuple[str, str]]
     forms: Mapping[str, QuestionForm]  #: the forms of all questions but the free comment
-    beside: Mapping[str, str] = field(
-        default_factory=dict
-    )  #: the texts beside each item; unknown for words read from a dataset
+    beside: Mapping[str, str] = field(default_factory=dict)  #: texts beside each item; unknown if read back
     plain: Mapping[str, str] = field(default_factory=dict)  #: the questions' titles as earlier versions published them
     platforms: frozenset[str] = frozenset()  #: fields whose titles are not the rubric's, and never corrected
     kinds: Mapping[str, FieldKind] = field(default_factory=dict)  #: kinds of the fields that are not plain text
@@ -377,12 +375,8 @@ class Orders:
 
     unknown: bool = False  #: whether each rater had an order that this server does not know
     drawn: bool = False  #: whether each rater had an order
-    entries: Mapping[str, list[int]] = field(
-        default_factory=dict
-    )  #: numbers of candidates in order, the same for all records
-    places: Mapping[str, Mapping[str, int]] = field(
-        default_factory=dict
-    )  #: or each record's place among those of its query
+    entries: Mapping[str, list[int]] = field(default_factory=dict)  #: candidates' numbers in order, for all records
+    places: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  #: or records' places in their query
     turns: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  #: each record's place in the rater's queue
 
     @classmethod

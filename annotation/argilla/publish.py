@@ -84,9 +84,7 @@ class Publication:
 
     def replacements(self) -> list[str]:
         """Return lines on the answers of excluded raters."""
-        aside = (
-            f"offered again because their raters are excluded: the pairs of {self.aside} answers, which stay on record"
-        )
+        aside = f"offered again (their raters are excluded): pairs of {count(self.aside, 'answer')}, kept on record"
         back = f"answers that count again in Argilla because their raters are kept: {self.back}"
         return [line for line, number in ((aside, self.aside), (back, self.back)) if number]
 

@@ -138,7 +138,7 @@ class CrowdCampaign:
         if unsettled:
             tqdm.write(
                 f"[{self.label}] finishing {count(len(unsettled), 'call')} that an earlier command left open; first"
-                " checking whether they took effect (up to 15 minutes for a bonus)",
+                " checking what took effect (up to 15 minutes for a bonus)",
                 file=sys.stderr,
             )
         for operation in unsettled:

@@ -29,6 +29,7 @@ from annotation.crowd.campaign import CrowdCampaign
 from annotation.crowd.judging import finish
 from annotation.crowd.ledger import Ledger, Work, refuse_lost_batches, source_of
 from annotation.crowd.mturk.form import read_archive
+from annotation.human.records import ANSWERS
 from annotation.names import worker_pseudonym
 from annotation.offering import refuse_other_prompts
 from annotation.ratings.answers import Answer, SourcePart, check, keep, source_of_file
@@ -120,7 +121,7 @@ def collect_archive(study: Study, key: bytes, path: Path, *, replace: bool = Fal
 def forget_rehearsal(study: Study, ledger: Ledger) -> int:
     """Remove the made-up crowd's ratings, and all that rests on them; return the number of ratings.
 
-    A rehearsal never stands beside people, so that every look and verdict of the study rests on its ratings.
+    A rehearsal never stands beside people, so every look and verdict of the study rests on its ratings.
     """
     records, raters = CampaignRecords.open(study), {work.pseudonym for work in ledger.work()}
     number = int((records.all_ratings["source"] == REHEARSAL).sum())
@@ -130,6 +131,7 @@ def forget_rehearsal(study: Study, ledger: Ledger) -> int:
                 Manifest.of(study).write_models(file.name, [])
         for result in (VERDICTS, AGREEMENT, PAIR_MEANS):
             records.path(result).unlink(missing_ok=True)
+        (study.folder / ANSWERS).unlink(missing_ok=True)
     if number:
         keep(records, REHEARSAL, {}, replace=True)
     staying = [decision for decision in records.decided if decision.rater_id not in raters]

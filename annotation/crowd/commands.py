@@ -241,9 +241,7 @@ def launch_batches(options: argparse.Namespace) -> int:
         if campaign.platform.name == "link" and campaign.platform.mode == "live":
             for batch_id, posted_id in campaign.posted_ids().items():
                 print(f"{where} batch {batch_id}: {campaign.platform.preview(posted_id)}")
-        if not (done.open + done.waiting or done.troubles or done.stopped):
-            print(f"{where} all batches are done; next: `crowd collect`, `review`, `approve`, `bonus` and `close`")
-        elif campaign.platform.mode == "sandbox":
+        if campaign.platform.mode == "sandbox":
             for batch_id, posted_id in campaign.posted_ids().items():
                 print(f"{where} try batch {batch_id}: {campaign.platform.preview(posted_id)}")
         for line in done.troubles:
@@ -321,7 +319,7 @@ def approve_work(options: argparse.Namespace) -> int:
             number, waiting = judging.approve_all(campaign)
         else:
             number, waiting = judging.approve(campaign, options.submissions, options.reason), []
-        more = f"; {len(waiting)} wait for a person's decision (crowd review)" if waiting else ""
+        more = f"; {count(len(waiting), 'waits', 'wait')} for a person's decision (crowd review)" if waiting else ""
         print(f"[{campaign.label}] {count(number, 'submission')} approved{more}")
         _write_lists(campaign)
     return 0

@@ -190,7 +190,7 @@ def owed(campaign: CrowdCampaign) -> list[tuple[Work, int]]:
 
 
 def pay_bonuses(campaign: CrowdCampaign) -> tuple[int, int]:
-    """Pay the bonuses due for observed times, once for each submission; return how many were paid, and cents.
+    """Pay the bonuses due for observed times, once for each submission; return their number and the cents in all.
 
     A refused bonus does not stop the others. Raises LimitError if not all can be paid within the limit, RefusedError
     if the platform refused some; both say how many were paid.

@@ -34,7 +34,7 @@ from plumbline.study.crowd import PlatformName
 
 STEP = 1800.0  # seconds of the crowd's time that pass at each command
 TAKEN = 0.8  # of the free places, in a step
-RETURNING = 0.3  # share of newcomers who have worked on the study before
+RETURNING = 0.3  # share of those who come that have worked on the study before
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class MadeUpCrowd(AccountPlatform):
     def submission(self, submission_id: str) -> Submission:
         """Return the present state of a submission."""
         if submission_id not in self._works:
-            raise RefusedError(f"{self.account.path}: has no submission {submission_id}; restore it from a backup")
+            raise RefusedError(f"{self.account.path}: has no submission {submission_id}; restore the file from a copy")
         work, decided = self._works[submission_id], self.account.decisions.get(submission_id)
         bonuses = tuple(payment.cents for payment in self.bonuses(submission_id))
         return Submission(

@@ -81,7 +81,7 @@ class HumanItem(Record):
     item: str = Field(description="the item's number or id in the data set, as in `texts.parquet`")
     language: str = Field(description="code of the first text's language")
     candidates: tuple[str, ...] = Field(
-        default=(), description="ids of the candidates, in order: passages, or rows of bitext; empty without candidates"
+        default=(), description="ids of the candidates, sorted: passages, or rows of bitext; empty without candidates"
     )
     shown: tuple[str, ...] = Field(default=(), description="the candidates in the order shown to raters")
     records: tuple[str, ...] = Field(

@@ -352,8 +352,8 @@ def read_tasks(study: Study) -> list[HumanTask]:
             raise StudyError(f"{study.file}: task {spec.name!r} {what}; {advice}")
         if reworded(files, spec, task):
             raise StudyError(
-                f"{study.file}: the instructions of task {spec.name!r} have changed since it was drawn: in their file,"
-                " by `wordings`, or with Plumbline's version if an early one drew the task;"
+                f"{study.file}: the instructions of task {spec.name!r} have changed since it was drawn (in their file,"
+                " by `wordings`, or with Plumbline's version if an early one drew the task);"
                 f" {advice}"
             )
         if not task.words.own:

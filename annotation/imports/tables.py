@@ -308,7 +308,7 @@ def _refuse_no_header(table: CellTable) -> None:
     if names and 2 * len(like_rows) > len(names) and not named_again:  # Qualtrics names its columns thrice
         raise DataError(
             f"{table.path}: its first line looks like a row ({like_rows[0][:40]!r} is hardly the name of a column);"
-            " put a line of names above it, such as item,rater,answer"
+            " put a line of column names above it, such as item,rater,answer"
         )
 
 

@@ -277,7 +277,7 @@ class JudgeRun:
         """Return a line on the run; `what` names the answers, such as judgements."""
         counts = self.counts
         parts = f"{counts['ok']} {what}, {counts['failed']} failed, {counts['unanswered']} unanswered"
-        line = f"{self.judge} ({self.model}): {parts}, {counts['reused']} were there"
+        line = f"{self.judge} ({self.model}): {parts}, {counts['reused']} were there already"
         if not math.isnan(self.cached):
             line += f"; {self.cached:.0%} of the prompts' tokens came from the prefix cache"
         return f"{line}; recorded, no model was asked" if self.kind == "recorded" else line

@@ -350,7 +350,7 @@ def exclusions_exhibit(material: CampaignMaterial) -> Exhibit:
     status, excluded = material.ratings["status"], material.excluded.groupby("excluded", sort=True)
     withdrawn, item = material.withdrawn.groupby("withdrawn", sort=True), material.study.called.item
     parts = [
-        ("yes", f"submitted before the {item} had enough ratings", material.counting),
+        ("yes", f"submitted before the {item} had enough raters", material.counting),
         *(("no", f"rater excluded: {reason}", part) for reason, part in excluded),
         *(("no", f"{item} withdrawn: {reason}", part) for reason, part in withdrawn),
         ("no", f"surplus: the {item} already had enough raters", material.surplus),

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from annotation.ratings.signs import controls_missed
-from annotation.records import Verdict
+from annotation.records import Look, Verdict
 from annotation.report.material import CampaignMaterial
 from annotation.report.wording import (
     LABELS,
@@ -52,7 +52,7 @@ def controls_told(material: CampaignMaterial) -> str:
     if not parts:
         return f"There were no {checks} and no repeats."
     number = int((material.control_ratings["status"] == "submitted").sum())
-    beside = f"Besides the sample there were {listed(parts)}; {many(number, 'rating')} of these came in and"
+    beside = f"The study also had {listed(parts)}; {many(number, 'rating')} of these came in and"
     text = f"{beside} {'counts' if number == 1 else 'count'} in no result."
     controls = pd.DataFrame([pair.model_dump() for pair in material.controls])
     off, answered = controls_missed(
@@ -208,9 +208,7 @@ def _supply(material: CampaignMaterial) -> str:
     out = sum(out_of.kept_out for out_of in material.supply)
     every = ok + failed + out
     names = listed(sorted({flag for supply in material.supply for flag in supply.without}))
-    kept_out = (
-        f" {out:,} ({out / every:.1%}) flagged {names} were kept out: the verdicts do not cover them." if out else ""
-    )
+    kept_out = f" Kept out, and covered by no verdict: {out:,} ({out / every:.1%}) flagged {names}." if out else ""
     if not failed:
         return f"None of the {many(every, 'output')} failed{later}.{kept_out}"
     share = f"{failed:,} of {many(every, 'output')} ({failed / every:.1%})"
@@ -422,19 +420,23 @@ def _looks(material: CampaignMaterial) -> str:
     """Return the number of times that verdicts were reached, and whether ratings or rules changed in between."""
     if len(material.looks) < 2:
         return ""
-    bases = [(look.ratings_sha256, look.rule_id, look.pairs_sha256, look.rubric_hash) for look in material.looks]
-    changes = sum(before != after for before, after in itertools.pairwise(bases))
-    times = f"Verdicts were reached {len(material.looks)} times"
-    judged = " or judgements" if material.study.acceptance.judges == "decide" else ""
-    if not changes and not judged:
-        return f"{times}, on the same ratings by the same rules."
     first, last = material.looks[0], material.looks[-1]
+    times = f"Verdicts were reached {len(material.looks)} times"
+    if not any(itertools.starmap(_other_basis, itertools.pairwise(material.looks))):
+        return f"{times}, on the same ratings by the same rules."
     text = (
-        f"{times}, on different ratings{judged} or by different rules: first on"
+        f"{times}, on different ratings or by different rules: first on"
         f" {many(first.n_ratings, 'rating')} ({first.at:%Y-%m-%d}), last on {last.n_ratings:,} ({last.at:%Y-%m-%d})."
     )
     several = material.study.acceptance.stop != "fixed"
     return text if several else f"{text} The error rates of a rule for one look do not hold for several looks."
+
+
+def _other_basis(before: Look, after: Look) -> bool:
+    """Return whether two looks differ in a hash that both have; earlier versions noted fewer."""
+    names = ("ratings_sha256", "rule_id", "pairs_sha256", "rubric_hash")
+    pairs = ((getattr(before, name), getattr(after, name)) for name in names)
+    return any(old and new and old != new for old, new in pairs)
 
 
 def _minimums(material: CampaignMaterial) -> str:

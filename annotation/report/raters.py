@@ -433,7 +433,7 @@ def length_exhibit(material: CampaignMaterial, outcome: JudgedOutcome) -> Exhibi
     printed = pd.DataFrame(
         {"Judge": frame["judge"], "Question": frame["question"], "Slope [95%]": _intervals(frame, "slope")}
     )
-    caption = "How the gap (judge minus people) rises with length: points for each factor e in the number of words"
+    caption = "How the gap (judge minus people) rises with length: points for each factor of e in the number of words"
     return Exhibit("judges_length", caption, frame, printed)
 
 

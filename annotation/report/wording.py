@@ -159,10 +159,10 @@ def several_rules(rule: AcceptanceSpec) -> str:
             where = f" (except for {listed([display(pool) for pool in instead])})"
         limit = f"at {'least' if criterion.at_least is not None else 'most'} {criterion.limit:g}"
         parts.append(f"{what} of {criterion.question} {limit}{where}")
-    some = "one of them fails" if rule.combine == "all" else "all of them fail"
-    rest = f"rejected if {some} even at the other end of the interval, and undecided otherwise"
+    rest = "rejected if one of them fails even at the other end of the interval, and undecided otherwise"
     last = rest if any(criterion.by == "interval" for criterion in rule.rules) else "rejected otherwise"
-    return f"accepted if {'all' if rule.combine == 'all' else 'any'} of these hold: {'; '.join(parts)}; {last}"
+    which = "all of these hold" if rule.combine == "all" else "any of these holds"
+    return f"accepted if {which}: {'; '.join(parts)}; {last}"
 
 
 def _judged_otherwise(question: str, rule: AcceptanceSpec) -> list[str]:

@@ -166,7 +166,7 @@ def start(  # a server's options
         return Child(home, python, hosts, port, workers=workers)
     except MigrationNeededError:
         file, _ = backup(home, reason="upgrade")
-        progress(f"The database has an older version: backed up to {file}, now migrating it")
+        progress(f"The database is of an older version; it was backed up to {file} and is now migrated")
         return Child(home, python, hosts, port, workers=workers, may_migrate=True)
 
 
@@ -323,7 +323,7 @@ class Child:
 CONSTRAINTS = resource("constraints/argilla-server.txt")
 WITHOUT_NETWORK = (
     f"pip could not install {CONSTRAINTS}; check the network, or pip's configured index. Without a "
-    "network: on a machine online with the same Python, run `pip download --no-deps --only-binary :all: -d wheels -r "
+    "network: on an online machine with the same Python, run `pip download --no-deps --only-binary :all: -d wheels -r "
     f"{CONSTRAINTS}`, copy the folder here, and start with PIP_NO_INDEX=1 PIP_FIND_LINKS=/path/to/wheels"
 )
 LOCATION_VARIABLE = "PLUMBLINE_ARGILLA_ENV"

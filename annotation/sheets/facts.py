@@ -173,7 +173,7 @@ def _crowd_facts(material: CampaignMaterial) -> Mapping[str, SheetAnswer]:
 def _recruited(material: CampaignMaterial, crowd: CrowdSpec) -> SheetAnswer:
     """Return the filters that a platform applied to workers."""
     countries = {code: crowd.countries.get(code) or PTEB_COUNTRIES.get(code) for code in sorted(_readers(material))}
-    lists = [f"{language_name(code)}: {', '.join(named)}" for code, named in countries.items() if named]
+    lists = [f"{language_name(code)} ({', '.join(named)})" for code, named in countries.items() if named]
     return SheetAnswer(
         f"By {collected_from(material)}, among workers with more than {crowd.approval}% of their tasks approved and at"
         f" least {crowd.approved:,} tasks. Countries of recruitment by language: {'; '.join(lists)}."

@@ -34,7 +34,7 @@ LEFT_OUT = Estimate.undefined("not computed: no decision rests on it")
 
 
 def answers_to(question: QuestionScale, ratings: pd.DataFrame) -> Answers:
-    """Return the answers to a question with labels, from a frame with pair_id, rater_id and answer; points are places.
+    """Return answers to a question with labels, of pair_id, rater_id and answer; points are the labels' places.
 
     For several labels each given set is a point, for rankings each given ranking, in the order of its text.
     """

@@ -197,7 +197,7 @@ def _spared_cents(evidence: Evidence, platform: PlatformName, crowd: CrowdSpec) 
 
 
 def _wording_notes(evidence: Evidence, pairs: pd.DataFrame) -> list[str]:
-    """Return which wordings nobody has checked or somebody has changed, and which signs could not be looked at."""
+    """Return which wordings nobody has checked or somebody has changed, and which signs could not be checked."""
     return [
         *addressed_lines(evidence.study, evidence.rubric, _languages(pairs)),
         *reworded_lines(evidence.study),

@@ -292,7 +292,7 @@ _OF_BLOCKS = ("raters.blocks ", "acceptance.spending ", "acceptance.scope ")
 def _lasting(what: Sequence[str], now: Mapping[str, Any]) -> str:
     """Return why one of these changes of rules cannot be amended; empty if all can."""
     if any(change.startswith("raters.per_pair ") for change in what):
-        return "raters were asked for that many ratings"
+        return "raters were asked for the number of ratings that was fixed"
     by_blocks = "blocks" in now["raters"] or any(change.startswith("raters.blocks ") for change in what)
     if by_blocks and any(change.startswith(_OF_BLOCKS) for change in what):
         return "the blocks determine which pairs raters got and what each look may decide"
@@ -397,10 +397,10 @@ def rules_fixed(fixed: Sequence[RuleSet], ratings: pd.DataFrame, *, offered: boo
         elsewhere = (
             f"{_were(len(of_files))} imported from files into a campaign that never offered the sample to raters"
         )
-        return "late", f"{at}; {elsewhere} and count as given earlier: {chosen}"
+        return "late", f"{at}; {elsewhere}, counting as given earlier: {chosen}"
     if unknown := int(untimed(of_files).sum()):
         timeless = f"{_were(unknown)} imported later from a file without times"
-        return "unknown", f"{at}; {timeless}, so they may be older than the rules"
+        return "unknown", f"{at}; {timeless}, and may be older than the rules"
     return "", ""
 
 

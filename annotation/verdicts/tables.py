@@ -349,10 +349,10 @@ def _left_out(verdict: Verdict) -> list[str]:
     lines = kept_out(verdict)
     if verdict.decision_with_excluded is not None and verdict.n_excluded:
         lines.append(
-            f"without {count(verdict.n_excluded, 'excluded rating')}; with them {verdict.decision_with_excluded}"
+            f"without {count(verdict.n_excluded, 'excluded rating')}; if counted, {verdict.decision_with_excluded}"
         )
     if verdict.n_withdrawn:
-        outcome = f"; with them {verdict.decision_with_withdrawn}" if verdict.decision_with_withdrawn else ""
+        outcome = f"; if kept, {verdict.decision_with_withdrawn}" if verdict.decision_with_withdrawn else ""
         lines.append(f"without {count(verdict.n_withdrawn, 'withdrawn pair')}{outcome}")
     return lines
 

@@ -176,7 +176,7 @@ def rankable(scores: Scores, gaps: str) -> Scores:
     if not n_models:
         raise DataError("no model has a score; nothing can be ranked")
     raise DataError(
-        f"--gaps {gaps} leaves nothing to rank: all of {n_models} models or {n_tasks} tasks lack scores; --gaps fewest"
+        f"--gaps {gaps} leaves nothing to rank of {n_models} models and {n_tasks} tasks with gaps; --gaps fewest"
         " leaves out whichever lacks most; --gaps keep ranks as mteb does, without intervals for models with gaps"
     )
 

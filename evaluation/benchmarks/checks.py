@@ -202,7 +202,7 @@ def _of_mteb(names: Sequence[str]) -> tuple[list[TaskCheck], list[str]]:
     specs = {name: DatasetSpec.model_validate({"mteb": name}) for name in names}
     tasks = [CheckedTask(name, load_mteb(spec)) for name, spec in specs.items()]
     with tqdm(total=len(tasks), desc="checking", unit="task", delay=1, leave=False) as bar:
-        return check(tasks, progress=bar.update), ["scores are not checked, as there are no models without a study"]
+        return check(tasks, progress=bar.update), ["scores are not checked, as only a study names models"]
 
 
 def _of_study(study: Study, options: argparse.Namespace) -> tuple[list[TaskCheck], list[str]]:

@@ -83,7 +83,7 @@ def rare_labels(contents: Contents) -> Finding:
         of_gold = [{str(label) for label in _several(contents, gold)} & why.keys() for gold in part.gold] if why else []
         places = [index for index, some in enumerate(of_gold) if some]
         rows.append(rows_of(part, places, [f"{min(of_gold[index])}: {why[min(of_gold[index])]}" for index in places]))
-    return found("rare_labels", rare, f"{rare:,} labels" if rare else "none", together(rows))
+    return found("rare_labels", rare, f"{rare:,} label{'s' * (rare != 1)}" if rare else "none", together(rows))
 
 
 def constant_gold(contents: Contents) -> Finding:
@@ -129,11 +129,11 @@ def _searches(contents: Contents) -> Iterator[Finding]:
                 missing.append(at | {"item": query, "detail": f"no passage {passage}"})
             ranked = set(search.candidates.get(query, ()))
             if ranked and ranked <= relevant:
-                alone.append(at | {"item": query, "detail": f"all {len(ranked)} candidates are relevant"})
+                alone.append(at | {"item": query, "detail": f"no irrelevant candidate among {len(ranked)}"})
     size = sum(len(search.queries) for search in contents.searches)
     for check, findings in (("without_relevant", lacking), ("missing_passages", missing), ("without_others", alone)):
         frame = pd.DataFrame(findings, columns=list(ROWS))
-        yield found(check, len(findings), f"{len(findings):,} cases in {size:,} queries" if findings else "none", frame)
+        yield found(check, len(findings), f"{len(findings):,} found in {size:,} queries" if findings else "none", frame)
 
 
 def _labels(contents: Contents, part: ContentPart) -> list[str]:

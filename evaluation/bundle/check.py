@@ -425,7 +425,7 @@ def _outputs(bundle: Bundle) -> Iterator[Fault]:
             member = records.outputs_of(name, seed)
             table = bundle.outputs(name, seed, ("key", "text_id", "datasets", "output", "status", COPY))
             if _covered(table) != due:
-                yield member, "covers texts that are not those of the data sets"
+                yield member, "does not cover exactly the texts of the data sets"
             has_text = pc.xor(pc.not_equal(table["output"], ""), pc.not_equal(table[COPY], ""))
             if not pc.all(pc.equal(has_text, pc.equal(table["status"], "ok")), min_count=0).as_py():
                 yield member, "has outputs whose status contradicts their text"

@@ -60,7 +60,7 @@ def drafts_of(bundle: Bundle) -> tuple[list[TaskDraft], list[str]]:
         drafts += _of_dataset(bundle, source, dataset, of_dataset, left_out)
     if not any(draft.transformation != ORIGINAL for draft in drafts):
         reasons = "; ".join(left_out) or "no verdict accepts a transformation"
-        raise DataError(f"{bundle.path}: no task can be made: {reasons}")
+        raise DataError(f"{bundle.path}: no task can be made ({reasons})")
     names = [draft.metadata.name for draft in drafts]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise StudyError(f"two tasks would be called {twice[0]}; rename one of the study's data sets")

@@ -137,7 +137,7 @@ def checks(bundle: Bundle, faults: Sequence[Fault], signed: str) -> str:
         lines = [
             f"holds  {len(bundle.manifest.members)} members match the hashes in the manifest",
             f"holds  {COMPUTED}",
-            "holds  ratings are marked as decided on raters and pairs; rated outputs and texts match the bundle's",
+            "holds  ratings' marks match the decisions on raters and pairs; rated outputs and texts match the bundle's",
             *([f"holds  {printable_line(of_judges)}"] if (of_judges := judges_line(bundle)) else []),
         ]
     signature = printable_line(signed) or "signature: not checked (--key)"

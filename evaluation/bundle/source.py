@@ -260,7 +260,7 @@ def study_again(
     try:
         study = load_study(out, exports)
         if study.folder.exists() and not (begun and _unasked(study.folder)):
-            raise StudyError(f"{study.folder}: has records of a study with that name; give --out another name")
+            raise StudyError(f"{study.folder} has records of a study with that name; give --out another name")
         if load_rubric(study).identity() != bundle.rubric.identity():
             raise StudyError(
                 f"{bundle.path}: its rubric {study.rubric!r} differs from yours, so ratings could not be compared; get"

@@ -225,7 +225,7 @@ def models(material: HumanMaterial) -> Exhibit:
     rows = score.drop_duplicates(["Task", "Model"])
     for people, head, p in ((PEOPLE, "Raters' mean", "p (Holm)"), ("aggregate", "Together", "p (Holm) ")):
         cells = pd.concat([score[["Task", "Model"]], apart], axis=1)[apart["people"] == people].drop(columns="people")
-        cells = cells.rename(columns={"less": f"{head} less model [95%]", "p": p})
+        cells = cells.rename(columns={"less": f"{head} minus model [95%]", "p": p})
         rows = rows.merge(cells, on=["Task", "Model"], how="left")
     notes = [
         _SHARED,
@@ -289,7 +289,7 @@ def gap_table(material: HumanMaterial) -> Exhibit:
     }  # fmt: skip
     notes = [
         "For people: easy from 70, hard below 50 (HUME's bands). Best / people: the best model's score as a share of"
-        " people's; above trivial: the same after subtracting the score without reading from both; – if people are"
+        " people's. Above trivial: the same after subtracting the score without reading from both; – if people are"
         " not above that score"
     ]
     caption = "Difficulty of tasks for people, and models' scores, times 100"

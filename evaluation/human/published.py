@@ -166,7 +166,7 @@ def _with_people(frame: pd.DataFrame, path: Path) -> pd.DataFrame:
     """Return the scores with the kind of scorer: rater, aggregate (people together) or model; each once."""
     human = frame["scorer"] == HUMAN
     if not human.any():
-        raise DataError(f"{path}: no scores of people: they need the model name {HUMAN!r}; add them")
+        raise DataError(f"{path}: no scores of people; add them, with the model name {HUMAN!r}")
     single = human & frame["revision"].str.startswith(_RATER)
     kinds = np.where(single, "rater", np.where(human, "aggregate", "model"))
     whole = frame.assign(scorer_kind=kinds, scorer=frame["scorer"].mask(single, frame["revision"]))
@@ -250,7 +250,7 @@ def exhibits_of(published: PublishedScores) -> dict[str, Exhibit]:
     """Return the tables by name, without empty ones."""
     wide = pairs_by_scorer(published.compared)
     names = [f"{name} (has {count})" for name, count in published.incomplete.items()]
-    without = f"models left out, as they have no score on a task that people did: {', '.join(names)}"
+    without = f"models left out, as they lack scores on people's tasks (in one language each): {', '.join(names)}"
     unrated = f"tasks left out (in one language each), as people or a model have no score: {wide.attrs['left_out']}"
     missing = (*([without] if names else []), *([unrated] if wide.attrs["left_out"] else []))
     exhibits = [*_tasks(published), _table_8(published)]

@@ -50,7 +50,7 @@ class HumanScore(_OfTask):
         " raters; model: an embedding model; trivial: answers without reading"
     )
     metric: str = Field(description="mteb's name of the metric, or the name of another measure of the same answers")
-    main: bool = Field(description="whether it is the task's main metric")
+    main: bool = Field(description="whether the metric is the task's main metric")
     score: Number = Field(description="the score, from 0 or (depending on the metric) -1 to 1; NaN if undefined")
     low: Number = Field(description="lower end of the 95% interval; NaN if there is none")
     high: Number = Field(description="upper end of the interval")

@@ -286,7 +286,7 @@ def coverage(analysis: Analysis) -> Exhibit:
         "Default": cell("default", yes.__getitem__), "No prompt": cell("none", yes.__getitem__),
         "Published": cell("reported", yes.__getitem__),
     }  # fmt: skip
-    notes = ["Wordings: the number of the task's wordings that count; refused and foreign ones do not"]
+    notes = ["Wordings: those that count, of all of the task; refused ones and those of another source do not count"]
     caption = "Scores that count"
     return _exhibit(analysis, "coverage", caption, coverage_table(analysis.grid), columns, notes)
 

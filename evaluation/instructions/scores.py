@@ -269,7 +269,7 @@ def of_folder(folder: Path, progress: Callable[[], object] = lambda: None) -> tu
     """
     home = folder if (folder / "results").is_dir() else folder.parent
     if not (home / "results").is_dir():
-        raise DataError(f"{folder}: no folder 'results', which mteb's cache has (results/MODEL/REVISION)")
+        raise DataError(f"{folder}: no folder 'results' as in mteb's cache (results/MODEL/REVISION)")
     files = sorted(path for path in (home / "results").glob("*/*/*.json") if path.name != "model_meta.json")
     runs = sorted((home / "results").glob(f"*/*/{EXPERIMENTS}/*/*.json"))
     experiments = [path for path in runs if path.name != "model_meta.json"]

@@ -196,7 +196,7 @@ class ServerModel(CosineModel):
             answer = self._pool.request("POST", self._url, body=body, headers=headers, redirect=False)
         except urllib3.exceptions.HTTPError as error:
             what = first_line(error.reason if isinstance(error, urllib3.exceptions.MaxRetryError) else error)  # type: ignore[arg-type]
-            line = f"no answer after {self._spec.http.retries + 1} tries ({what.split(': ', 1)[-1]})"
+            line = f"no answer, asked {self._spec.http.retries + 1} times ({what.split(': ', 1)[-1]})"
             raise self._error(f"{line}; start the server or correct base_url") from None
         if answer.status != 200:
             raise self._trouble(answer.status, answer.data)
@@ -208,9 +208,7 @@ class ServerModel(CosineModel):
             data = json.loads(content)["data"]
             vectors = {int(row["index"]): _vector(row["embedding"]) for row in data}
         except (ValueError, TypeError, KeyError, RecursionError):
-            raise self._error(
-                "the answer is not that of an embedding server; check base_url (it ends in /v1)"
-            ) from None
+            raise self._error("the answer is not an embedding server's; is base_url right (ends in /v1)?") from None
         if len(data) != wanted or vectors.keys() != set(range(wanted)):
             raise self._error(f"it returned {len(data)} embeddings for {wanted} texts, numbered {sorted(vectors)[:5]}")
         widths = sorted({len(vector) for vector in vectors.values()})
@@ -225,7 +223,7 @@ class ServerModel(CosineModel):
             return self._error(f"the key is not accepted; set {self._spec.http.api_key_env}")
         if status == 404:
             return self._error(f"no such model there, or base_url lacks its /v1: {complaint}")
-        tries = f" after {self._spec.http.retries + 1} tries" if status in PASSING else ""
+        tries = f", asked {self._spec.http.retries + 1} times" if status in PASSING else ""
         hint = "; a text may be too long, or evaluation.batch_size too large" if status in (400, 413, 422) else ""
         return self._error(f"status {status}{tries}: {complaint}{hint}")
 

@@ -29,7 +29,7 @@ from plumbline.store import read_frame
 from plumbline.study import Study
 from plumbline.transformations import ORIGINAL
 
-SAME_ITEMS = "Items with failed outputs were dropped; differences are from the original texts of the same items."
+SAME_ITEMS = "Items whose outputs failed were dropped; differences are from the original texts of the same items."
 _DECISIONS = ("rejected", "undecided", "accepted")  # the strictest first, as in the gate
 _SETTINGS = ("protocol", "precision", "failed")
 _OF_JUDGEMENTS = ["pair_id", "judge_hash", "prompt_hash", "order", "question", "score"]

@@ -329,9 +329,7 @@ def _lines(run: WordingRun) -> list[str]:
     for group, number in Counter(wording.group for wording in run.wordings).items():
         lines.append(f"  {group}: {number}")
     if run.removed:
-        lines.append(
-            f"  {len(run.removed)} more were removed, as they are equal or nearly equal to others ({REMOVED}):"
-        )
+        lines.append(f"  {len(run.removed)} removed, equal or nearly equal to others ({REMOVED}):")
         lines += [
             f"    {wording.text[:60]!r} is like {wording.kept_text[:60]!r} ({wording.distance:.2f})"
             for wording in run.removed[:5]

@@ -108,7 +108,7 @@ class Study(StudyPart):
         default=(),
         description=("further languages (codes) in which raters are addressed: prompts/rubrics/<rubric>/<code>.yaml"),
     )
-    training: str = Field(default="", description="a file of practice pairs with known answers, which never count")
+    training: str = Field(default="", description="a file of known pairs for practice; answers to them never count")
     raters: RatersSpec = Field(default=RatersSpec(), description="the raters, and how many rate each pair")
     acceptance: AcceptanceSpec = Field(
         default=AcceptanceSpec(), description="the rule by which a transformation is accepted"

@@ -137,7 +137,7 @@ class RatersSpec(StudyPart):
     @classmethod
     def _rising(cls, value: tuple[int, ...]) -> tuple[int, ...]:
         if any(later <= before for before, later in itertools.pairwise(value)):
-            raise ValueError(f"{list(value)} does not rise; write the pairs rated by then, such as [20, 40, 60]")
+            raise ValueError(f"{list(value)} does not rise; write the pairs after each block, such as [20, 40, 60]")
         return value
 
     @field_validator("people")
@@ -147,7 +147,7 @@ class RatersSpec(StudyPart):
             if _RESERVED.fullmatch(name):
                 raise ValueError(f"{name!r} is reserved for the platform; give the annotator another name")
             if not _ACCOUNT.fullmatch(name):
-                raise ValueError(f"{name[:64]!r} is not a valid account name: it has {_SIGNS}")
+                raise ValueError(f"{name[:64]!r} is not a valid account name, which has {_SIGNS}")
         return value
 
     @model_validator(mode="after")
@@ -183,7 +183,7 @@ class RuleSpec(StudyPart):
     @model_validator(mode="after")
     def _whole(self) -> RuleSpec:
         if (self.at_least is None) == (self.at_most is None):
-            raise ValueError(f"the rule on {self.question!r} needs either at_least or at_most")
+            raise ValueError(f"the rule on {self.question!r} needs at_least or at_most, not both")
         if (self.statistic == "share") != bool(self.label):
             raise ValueError(f"the rule on {self.question!r}: statistic share needs a label; the others take none")
         if self.statistic == "share" and not 0 <= self.limit <= 1:

@@ -35,7 +35,7 @@ def _country(code: str) -> str:
     name = territory_name(code) if re.fullmatch("[A-Z]{2}", code) else "Unknown"
     if name.startswith("Unknown") or code in _GROUPS:
         hint = " (the United Kingdom is GB)" if code.upper() == "UK" else ""
-        raise ValueError(f"no country has the code {code!r}; use an ISO 3166-1 code, such as DE or US{hint}")
+        raise ValueError(f"no country has the code {code!r}; use ISO 3166-1's two capitals, such as DE or US{hint}")
     return code
 
 
@@ -174,7 +174,7 @@ class CrowdSpec(StudyPart):
         default=95, ge=0, le=99, description="a worker's approval rate must be above this, in percent"
     )
     approved: int = Field(
-        default=1000, ge=0, le=10**6, description="the number of approved tasks that a worker must have"
+        default=1000, ge=0, le=10**6, description="least number of approved tasks that a worker must have"
     )
     hours: float = Field(default=1.0, gt=0, le=24, description="time limit for a batch, in hours (PTEB: one hour)")
     days: float = Field(default=7.0, gt=0, le=90, description="days for which a batch is offered")

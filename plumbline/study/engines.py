@@ -373,7 +373,7 @@ class JudgeSpec(_Rater):
         default=0.5,
         ge=0,
         le=1,
-        description="with `expected`: an answer whose points have less probability in all is discarded",
+        description="with `expected`: an answer whose points have less probability in all has no score",
     )
 
     @field_validator("orders")

@@ -22,7 +22,7 @@ QUESTIONS = {
     "acquainted": "whether the authors knew raters before: yes or no",
     "researchers": "whether researchers who run the evaluation are among the raters: yes or no",
     "characteristics": "what is known about raters (places, ages, genders, education, first languages), with numbers",
-    "conditions": "where raters work: `own place`, or the controlled conditions",
+    "conditions": "where raters work: `own place`, or how conditions are controlled",
 }
 YES_NO = frozenset({"personal_data", "special_category", "payment", "experts", "acquainted", "researchers"})
 _BEGINNINGS = ("yes", "no", "n/a")

@@ -31,7 +31,7 @@ INSTRUCTION = "{instruction}"  # its place in a template
 def refuse_no_repository(name: str) -> None:
     """Raise StudyError for what can be the name of no model on the hub."""
     if not _REPOSITORY.fullmatch(name) or ".." in name or "--" in name or name.endswith(".git"):
-        raise StudyError(f"model {name!r}: is not a valid name on the hub; write OWNER/NAME, or give it a `path`")
+        raise StudyError(f"model {name!r} is not a valid name on the hub; write OWNER/NAME, or give it a `path`")
 
 
 def refuse_no_model(folder: Path, name: str, files: Sequence[str] = ("config.json", "modules.json")) -> None:

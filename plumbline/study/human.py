@@ -97,7 +97,7 @@ class HumanTaskSpec(StudyPart):
     @model_validator(mode="after")
     def _whole(self) -> HumanTaskSpec:
         if bool(self.mteb) == bool(self.data):
-            raise ValueError("needs either `mteb`, a task of mteb, or `data`, the name of an entry of `datasets`")
+            raise ValueError("needs `mteb`, a task of mteb, or `data`, the name of an entry of `datasets`, not both")
         if self.relevance == "ranked" and self.candidates > TOGETHER:
             raise ValueError(f"relevance: ranked allows at most {TOGETHER} candidates; lower `candidates`")
         refuse_duplicates(list(self.languages), "language")
@@ -162,7 +162,7 @@ def with_human(data: Mapping[str, Any]) -> dict[str, Any]:
     except ValidationError as error:
         raise StudyError(re.sub(r"^subject\.models", "judges", f"subject.{first_complaint(error)}")) from None
     if beside := [name for name in _REFUSED if name in data]:
-        raise StudyError(f"{beside[0]}: does not apply to subject human, whose tasks set it; take it out")
+        raise StudyError(f"{beside[0]}: does not apply to subject human; take it out")
     listed = data.get("datasets", [])
     if not isinstance(listed, list):
         return {**data, "subject": subject}  # which `datasets` complains of

@@ -37,7 +37,7 @@ class VerdictUnit(StudyPart):
     @classmethod
     def _not_taken(cls, value: str) -> str:
         if value in _TAKEN or value.endswith(ENDS):
-            raise ValueError(f"{value!r} is reserved for columns of tables; choose another name")
+            raise ValueError(f"{value!r} is reserved for rows and columns of tables; choose another name")
         return value
 
     def model_post_init(self, _context: Any, /) -> None:

@@ -99,7 +99,7 @@ class InstructionsSubject(StudyPart):
     contexts: tuple[Context, ...] = Field(
         default=("task_type", "description", "language"),
         description=(
-            "the information that the generator gets, one call each: task_type: the task type (its tasks share the"
+            "the information that the generator gets, one call each. task_type: the task type (its tasks share the"
             " wordings); description: also the data set's description; language: also the languages of the texts"
         ),
     )

@@ -58,7 +58,7 @@ class Transformation(VerdictUnit):
 
     source: str = Field(default="", description="its source: paper, appendix, licence")
     calls: tuple[PromptText | Name, ...] = Field(
-        default=(), description="prompts in order, by name or as text; each answer is the next call's input"
+        default=(), description="prompts in order, by name or as text; each but the last is the next call's input"
     )
     function: str = Field(
         default="",
@@ -82,7 +82,7 @@ class Transformation(VerdictUnit):
     length: Literal["similar", "longer", "shorter", "any"] = Field(
         default="similar",
         description=(
-            "expected length of an output: with `shorter` it may not be longer than its text, with `longer` much longer"
+            "expected length of an output; shorter: may not be longer than its text; longer: may be much longer"
         ),
     )
     meaning: Literal["kept", "changed"] = Field(

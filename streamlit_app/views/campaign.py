@@ -348,7 +348,7 @@ def _lengths(reader: CampaignReader) -> None:
 
 
 def _wanted(reader: CampaignReader, title: str) -> bool:
-    """Draw the section's heading; tell whether to read all outputs, which are many only on demand."""
+    """Draw the section's heading; return whether to read all outputs: many are read on demand."""
     size = sum(reader.study.transformation_file(*unit).stat().st_size for unit in reader.units())
     heading(title)
     if size < LARGE or st.session_state.get("count") or reader.counted():

@@ -271,7 +271,7 @@ def _far(reader: CampaignReader, far: pd.DataFrame) -> None:
         return
     item = reader.study.called.item
     st.caption(
-        f"Ratings more than 2 points from a judge's, the farthest first. Read them: either may be wrong. They decide"
+        f"Ratings more than 2 points from a judge's, the farthest first. Read both: either may be wrong. This decides"
         f" nothing. Tick a row (or press Shift and Space) to see the {item}."
     )
     ids, key = list(far["pair_id"]), pair.fresh("far-from-judges")

@@ -154,8 +154,8 @@ def test_rules_that_cannot_judge_are_one_line(
 @pytest.mark.parametrize(
     ("acceptance", "said"),
     [
-        ({"rules": [{"question": "quality"}]}, "needs either at_least or at_most"),
-        ({"rules": [{"question": "quality", "at_least": 1, "at_most": 2}]}, "needs either at_least or at_most"),
+        ({"rules": [{"question": "quality"}]}, "needs at_least or at_most, not both"),
+        ({"rules": [{"question": "quality", "at_least": 1, "at_most": 2}]}, "needs at_least or at_most, not both"),
         ({"rules": RULES, "threshold": 3}, "threshold and rules cannot both be given; leave threshold out"),
         ({"rules": [RULES[0], RULES[0] | {"at_least": 4}]}, "two rules limit the mean of 'quality'"),
         (

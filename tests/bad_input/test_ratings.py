@@ -93,7 +93,7 @@ ARCHIVES: tuple[tuple[str, str, str], ...] = (
     ("an endless time of work", f"{SITE}\nH,A,W,Approved,2026-01-01,inf,p,3,4\n",
      "WorkTimeInSeconds 'inf' is not a number"),
     ("a negative time of work", f"{SITE}\nH,A,W,Approved,2026-01-01,-9,p,3,4\n", "'-9' is not a number"),
-    ("a state", f"{SITE}\nH,A,W,Paid,2026-01-01,9,p,3,4\n", "line 2: AssignmentStatus 'Paid' unknown; known: "),
+    ("a state", f"{SITE}\nH,A,W,Paid,2026-01-01,9,p,3,4\n", "line 2: AssignmentStatus 'Paid' is unknown; known: "),
     ("an id", f"{SITE}\nH,A,=W(),Approved,2026-01-01,9,p,3,4\n", "line 2: WorkerId is not an MTurk id"),
     ("a pair", f"{SITE}\nH,A,W,Approved,2026-01-01,9,p,3,4\n", "line 2: pair 'p' is not in this study's sample"),
 )  # fmt: skip

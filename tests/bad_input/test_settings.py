@@ -147,7 +147,7 @@ VALUES: tuple[tuple[str, Any, str], ...] = (
     ("raters.people", [".."], "raters.people: '..' is not a valid account name"),
     ("raters.people", ["ada", "<script>"], "'<script>' is not a valid account name"),
     ("raters.people", ["a/b/c"], "'a/b/c' is not a valid account name"),
-    ("raters.people", ["a" * 300], "is not a valid account name: it has 1 to 64"),
+    ("raters.people", ["a" * 300], "is not a valid account name, which has 1 to 64"),
     ("raters.simulated", [{"name": "a", "bias": NAN}], f"raters.simulated.0.bias: Input {FINITE}"),
     ("raters.simulated", [{"name": "a", "noise": -1}], "noise: Input should be greater than or equal to 0"),
     ("raters.simulated", [{"name": "a"}, {"name": "a"}], "simulated rater 'a' appears twice"),

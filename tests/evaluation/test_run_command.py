@@ -33,7 +33,7 @@ def test_the_command_says_what_failed(study: Study, loader: Loader) -> None:
     evaluate(study, load=loader)
     done = _command(study)
     assert "translation: 1 item whose outputs failed was dropped [sts]" in done.stdout
-    assert "Scores by transformation (failed: items with failed outputs; original: score on the same" in done.stdout
+    assert "Scores by transformation (failed: items whose outputs failed; original: score on the same" in done.stdout
 
 
 def test_the_command_prints_tables_and_notes_its_stage(study: Study, loader: Loader) -> None:

@@ -207,6 +207,8 @@ def test_a_study_asks_of_no_language_more_pairs_than_it_has_texts(
     """Nine English texts and three German: of the twelve pairs German has three, and not half."""
     pd.DataFrame({"text": TEXTS, "language": ["en"] * 9 + ["de"] * 3}).to_csv(init / "uneven.csv", index=False)
     run(monkeypatch, "uneven.csv")
-    assert "language: en (English, 9), de (German, 3)" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "language: en (English, 9), de (German, 3)" in said and said.endswith(" --dry-run\n")
+    assert "language: en  # where the column `language` is empty\n" in Path("studies/uneven.yaml").read_text("utf-8")
     study = load_study("studies/uneven.yaml")
     assert (study.sample.pairs, study.acceptance.min_pairs) == (12, 3)

@@ -193,7 +193,7 @@ CALLS = {"name": "mine", "axis": "noise", "calls": [{"text": "Say: {text}"}]}
         ({**CALLS, "name": "length"}, "its name is reserved for HTEB"),
         ({**CALLS, "axis": "mine"}, "its axis 'mine' is also a transformation's name; rename one of them"),
         ({**CALLS, "axis": "expansion"}, "its axis 'expansion' is also a transformation's name"),
-        ({**CALLS, "axis": "total"}, "'total' is reserved for columns of tables; choose another name"),
+        ({**CALLS, "axis": "total"}, "'total' is reserved for rows and columns of tables; choose another name"),
         ({**CALLS, "name": "No spaces"}, "name: must be a small letter, then"),
         ({**CALLS, "axes": "x"}, "unknown key 'axes'; did you mean 'axis'?"),
         ({**CALLS, "draw": "text"}, "`draw` (text or run) and `languages` go together"),

@@ -272,7 +272,7 @@ def _submission(row: Mapping[str, str], at: datetime, where: str) -> Submission:
     state = STATES.get(row["AssignmentStatus"])
     if state is None:
         raise DataError(
-            f"{where}: AssignmentStatus {row['AssignmentStatus'][:40]!r} unknown; known: {', '.join(STATES)}"
+            f"{where}: AssignmentStatus {row['AssignmentStatus'][:40]!r} is unknown; known: {', '.join(STATES)}"
         )
     for name in ("HITId", "AssignmentId", "WorkerId"):
         if not re.fullmatch("[A-Z0-9]{1,64}", row[name]):

@@ -401,7 +401,7 @@ class Prolific(ProlificStudies):
     def workplace(self, offer: Offer) -> dict[str, Any]:
         """Open the batch's room; return its address and codes."""
         room = self._rooms.open(offer)
-        return_reason = "You did not consent, or twice answered a question about the instructions wrong."
+        return_reason = "You did not consent, or gave two wrong answers to a question about the instructions."
         returning = {"action": "REQUEST_RETURN", "return_reason": return_reason}
         return {
             "external_study_url": f"{room.address}?{PARAMETERS}",

@@ -97,7 +97,7 @@ class Api:
         except httpx.InvalidURL:
             parts = httpx.URL("")
         if not _is_private(parts.scheme, parts.host):
-            raise ServiceError("Prolific gave no https address for a file; nothing was sent, run this again later")
+            raise ServiceError("Prolific gave no https address for a file; nothing was sent; run the command again")
         trouble = ""
         for attempt in range(TRIES):
             try:

@@ -45,7 +45,7 @@ def refuse_unshowable(study: Study, rubric: Rubric, offer: Offer) -> None:
     }
     if what := next((what for what, holds in reasons.items() if holds), ""):
         raise StudyError(
-            f"{study.file}: Prolific's Task Builder cannot show {what}; remove it, or set crowd.address to the https"
+            f"{study.file}: Prolific's Task Builder cannot show {what}; remove this, or set crowd.address to the https"
             " address of your own server (docs/howto/prolific.md)"
         )
 

@@ -330,7 +330,7 @@ def read_rooms(home: server.Home) -> dict[str, dict[str, Any]]:
     except FileNotFoundError:
         return {}
     except (DataError, ValueError, KeyError, TypeError) as error:
-        raise DataError(f"{file}: damaged ({error}); move it away and run `launch`, which writes it again") from None
+        raise DataError(f"{file}: damaged ({error}); move it away; `crowd launch` writes it again") from None
     return rooms
 
 

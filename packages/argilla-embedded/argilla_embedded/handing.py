@@ -109,7 +109,7 @@ DELETED = Answers(pending=False, given={})
 
 
 def answers_of(connection: Connection, records: Sequence[str]) -> dict[str, Answers]:
-    """Return Argilla's answers to records."""
+    """Return the status of records and the responses to them, as Argilla has them."""
     if not records:
         return {}
     columns = Record.id, Record.status, Response.user_id, Response.status

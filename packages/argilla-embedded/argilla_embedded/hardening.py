@@ -89,7 +89,7 @@ def name_errors(api: FastAPI) -> None:
         api.add_exception_handler(kind, told)
 
     async def overtaken(_: Request, __: Exception) -> JSONResponse:
-        return JSONResponse({"detail": "somebody else changed this at the same moment; reload it and try again"}, 409)
+        return JSONResponse({"detail": "this was changed elsewhere at the same moment; reload it and try again"}, 409)
 
     for kind in (IntegrityError, StaleDataError):  # from two windows of one rater, written together (`gate`)
         api.add_exception_handler(kind, overtaken)

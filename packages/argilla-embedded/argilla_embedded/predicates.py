@@ -153,7 +153,7 @@ def suggestion_part(scope: SuggestionFilterScope) -> str:
 
 
 def kind_of_question(schema: Schema, name: str) -> str:
-    """Return how the answers to a question are compared; only ratings and labels can be searched."""
+    """Return how the answers to a question are compared; only ratings and labels can be searched by."""
     question = schema.questions.get(name)
     if question == QuestionType.rating:
         return NUMBER
@@ -175,7 +175,7 @@ def kind_of(scope: FilterScope, schema: Schema) -> str:
 
 
 def value_test(leaf: Leaf, kind: str) -> Test:
-    """Return whether a value of this kind is among the terms or in the (inclusive) range."""
+    """Return a test of a value of this kind: whether it is among the terms or in the (inclusive) range."""
     if kind == NOTHING:
         return lambda value: False
     convert = CONVERTERS[kind]

@@ -237,7 +237,7 @@ def test_answers_to_another_sample_are_not_dropped_silently(argilla: Argilla, va
         collect(study, argilla)
     for name in ("offered.json", "rules.json", "manifest.json"):  # as of a study of an earlier version
         (study.folder / name).unlink()
-    with pytest.raises(DataError, match=r"1 answers on the server .* are to pairs that are not in pairs.parquet"):
+    with pytest.raises(DataError, match=r"1 answer on the server .* went to pairs outside pairs.parquet"):
         collect(study, argilla)
     assert collect(study, argilla, replace=True).empty
 
@@ -249,9 +249,7 @@ def test_answers_of_people_who_are_no_members_are_not_counted_silently(argilla: 
     values = {question: {"value": 5} for question in ("quality", "fluency")}
     body = {"values": values, "status": "submitted"}
     argilla.request("POST", f"/records/{record['id']}/responses", json=body)  # as the owner, who is in no workspace
-    with pytest.raises(
-        DataError, match="1 answers in 'outsider-paraphrasing-EN' are from accounts that are not members"
-    ):
+    with pytest.raises(DataError, match="1 answer in 'outsider-paraphrasing-EN' came from accounts outside"):
         collect(study, argilla)
     assert collect(study, argilla, replace=True).empty
 

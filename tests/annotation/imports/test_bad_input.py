@@ -83,7 +83,7 @@ def test_a_lone_answer_far_off_does_not_widen_the_scale(place: Workplace) -> Non
 
 def test_a_file_without_a_header_is_refused(place: Workplace) -> None:
     write_csv(place.folder / "ratings.csv", list(map(str, rows()[0])), rows())
-    assert "put a line of names above it" in place.refused("ratings.csv")
+    assert "put a line of column names above it" in place.refused("ratings.csv")
 
 
 def test_an_empty_file_and_a_header_alone_are_refused(place: Workplace) -> None:

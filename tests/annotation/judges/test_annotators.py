@@ -194,7 +194,7 @@ def test_the_sample_studys_model_is_a_recording_of_its_rule(tmp_path: Path) -> N
     assert recording.splitlines() == list(recorded_rule.lines(study))
     (done,) = annotate(study)
     assert done.line("answers").endswith(
-        "57 answers, 0 failed, 0 unanswered, 0 were there; recorded, no model was asked"
+        "57 answers, 0 failed, 0 unanswered, 0 were there already; recorded, no model was asked"
     )
     answers = Manifest.of(study).frame(MODEL_ANSWERS, HumanAnswer, "annotation judge run")
     assert set(answers["rater_id"]) == {"rule (recorded)"}

@@ -15,7 +15,7 @@ from annotation.records import Decision, Look, RuleSet, Supply, Verdict
 from annotation.report.exhibits import rules_exhibit
 from annotation.report.material import CampaignMaterial
 from annotation.report.methods import methods
-from annotation.report.wording import listed, many
+from annotation.report.wording import listed, many, several_rules
 from annotation.rubric import load_rubric
 from annotation.verdicts.preregistration import rules_now
 from generation.jobs import generator_hash
@@ -166,7 +166,7 @@ def test_controls_are_told_where_there_are_some(demo: Study) -> None:
     found = small(demo)
     told = text(dataclasses.replace(found, controls=controls, control_ratings=found.ratings.iloc[:1]))
     assert (
-        "Besides the sample there were 1 positive control (almost identical texts) and 1 repeat (pairs of the sample,"
+        "The study also had 1 positive control (almost identical texts) and 1 repeat (pairs of the sample,"
         " shown a second time); 1 rating of these came in and counts in no result." in told
     )
     assert "answers to controls or repeats that are off by more than 1 point;" in told
@@ -251,3 +251,14 @@ def test_words_for_numbers_and_lists() -> None:
 
 def _excluded(rater: str) -> Decision:
     return Decision(rater_id=rater, exclude=True, reason="why", decided_at=START, signs=())
+
+
+@pytest.mark.parametrize(
+    ("combine", "by", "words"),
+    [("all", "interval", "all of these hold"), ("any", "value", "any of these holds")],
+)
+def test_several_rules_are_told_as_they_are_combined(combine: str, by: str, words: str) -> None:
+    rules = [{"question": name, "at_least": 3, "by": by} for name in ("quality", "fluency")]
+    told = several_rules(AcceptanceSpec.model_validate({"rules": rules, "combine": combine}))
+    end = "rejected if one of them fails even at the other end" if by == "interval" else "rejected otherwise"
+    assert told.startswith(f"accepted if {words}: ") and end in told

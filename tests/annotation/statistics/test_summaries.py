@@ -11,7 +11,7 @@ import pytest
 
 from annotation.ratings.ratings import counting_ratings
 from annotation.records import Group, Summary
-from annotation.statistics.summaries import Design, summarise, table_two
+from annotation.statistics.summaries import Design, compact, summarise, table_two
 from annotation.verdicts.tables import agreement_table, agreement_text, at_least
 from plumbline.statistics.agreement import band
 from plumbline.statistics.intervals import CHANGED
@@ -127,6 +127,17 @@ def test_table_two_rates_the_two_translations_as_one_pool() -> None:
     pool = found["pool", "translation"]
     assert pool.transformations == ("translation", "cross_translation")
     assert pool.questions[0].mean == 4.0
+
+
+def test_a_groups_numbers_are_those_of_its_ratings_alone() -> None:
+    """Groups are computed side by side, and equal ones once."""
+    ratings = compact(hteb_ratings())
+    design = Design(("quality", "fluency"))
+    found = table_two(ratings, design, 1)
+    assert [group.level for group in found].count("pool") == 7 and found[-1].level == "overall"
+    for group in found:
+        own = ratings[ratings["transformation"].isin(group.transformations)]
+        assert group.questions == tuple(summarise(own, name, design, 1) for name in design.questions)
 
 
 def test_hteb_table_two_is_rebuilt_from_its_pools() -> None:

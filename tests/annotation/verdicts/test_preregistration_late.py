@@ -108,7 +108,7 @@ def test_ratings_imported_after_the_rules_into_a_campaign_that_never_offered_the
 
 def test_without_times_nobody_can_know(taken_in: Callable[..., Study]) -> None:
     second = taken_in(COLUMNS, offered=True)
-    says(accept(second), "unknown", "from a file without times, so they may be older than the rules")
+    says(accept(second), "unknown", "from a file without times, and may be older than the rules")
 
 
 def test_a_form_with_times_beside_the_same_campaign_is_as_good_as_the_server(taken_in: Callable[..., Study]) -> None:

@@ -73,7 +73,7 @@ _REAL = {name: with_rows(people) for name in ("ratings.parquet", "control_rating
         ({"ratings.parquet": with_rows(off_scale)}, "ratings.parquet has a rating 6 for 'fluency'"),
         ({**_REAL, "manifest.json": with_json(lambda m: m | {"simulated": False})}, "(simulated-...) as a person's"),
         ({OUTPUTS: with_rows(other_key)}, "was edited: the output of pair "),
-        ({OUTPUTS: with_rows(other_text)}, "covers texts that are not those of the data sets"),
+        ({OUTPUTS: with_rows(other_text)}, "does not cover exactly the texts of the data sets"),
         ({"scores.parquet": lambda c: c[:500]}, "a member cannot be read: "),
         ({"pairs.parquet": with_rows(lambda f: f[:0])}, "which is not among the pairs"),
         ({"pair_means.parquet": with_rows(lambda f: f[:0])}, "pair_means.parquet does not follow from the ratings"),

@@ -113,7 +113,7 @@ def test_the_authors_own_files_give_the_same(tmp_path: Path) -> None:
     [
         ({"drop": "revision"}, "no column 'revision'; the table needs model, revision, task, language, value"),
         ({"metric": "accuracy"}, "no row has the metric 'main_score'"),
-        ({"model": "nobody"}, "no scores of people: they need the model name 'Human'"),
+        ({"model": "nobody"}, "no scores of people; add them, with the model name 'Human'"),
         ({"value": 45.8}, "has the score 45.8; scores must be from -1 to 1"),
         ({"drop": "task_type"}, "do not show its type; add a column 'task_type'"),
     ],

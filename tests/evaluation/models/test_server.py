@@ -135,7 +135,7 @@ def test_passing_faults_are_asked_again_and_the_server_says_when(stub: Stub, mon
 
 def test_a_server_that_stays_broken_is_one_line(stub: Stub) -> None:
     stub.script = lambda *_: (500, {"error": {"message": "out of\nmemory"}}, {})
-    with pytest.raises(ServiceError, match=r"model 'served' at http://.*: status 500 after 3 tries: out of memory$"):
+    with pytest.raises(ServiceError, match=r"model 'served' at http://.*: status 500, asked 3 times: out of memory$"):
         stub.encoder(retries=2).embed(["a cat"])
     assert len(stub.asked) == 3
 
@@ -143,7 +143,7 @@ def test_a_server_that_stays_broken_is_one_line(stub: Stub) -> None:
 def test_nobody_there_is_one_line(stub: Stub) -> None:
     encoder = stub.encoder(retries=1)
     stub.server.server_close()
-    with pytest.raises(ServiceError, match="no answer after 2 tries .*refused.*; start the server or correct base_url"):
+    with pytest.raises(ServiceError, match="no answer, asked 2 times .*refused.*; start the server or correct"):
         encoder.embed(["a cat"])
 
 
@@ -157,9 +157,9 @@ NUMBERS = [{"index": 0, "embedding": [1.0, 2.0]}, {"index": 1, "embedding": [1.0
         (200, {"data": [NUMBERS[0], NUMBERS[0]]}, r"2 embeddings for 2 texts, numbered \[0\]"),
         (200, {"data": [NUMBERS[0], {"index": 1, "embedding": [1.0]}]}, r"different lengths .*: \[1, 2\]"),
         (200, {"data": [{"index": 0, "embedding": []}, {"index": 1, "embedding": []}]}, r"different lengths"),
-        (200, b"<html>hello</html>", "not that of an embedding server; check base_url"),
-        (200, {"choices": []}, "not that of an embedding server"),
-        (200, {"data": [{"index": 0, "embedding": "%%"}, NUMBERS[1]]}, "not that of an embedding server"),
+        (200, b"<html>hello</html>", "not an embedding server's; is base_url right"),
+        (200, {"choices": []}, "not an embedding server's"),
+        (200, {"data": [{"index": 0, "embedding": "%%"}, NUMBERS[1]]}, "not an embedding server's"),
         (400, {"error": {"message": "too long"}}, "status 400: too long; a text may be too long"),
         (401, {"error": "secret-key is wrong"}, "the key is not accepted; set OPENAI_API_KEY"),
         (404, {"detail": "no served"}, "no such model there, or base_url lacks its /v1: no served"),

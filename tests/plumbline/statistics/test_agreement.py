@@ -57,6 +57,11 @@ def answers(matrix: Matrix) -> Answers:
     return Answers.of_table(table if table.ndim == 2 else np.empty((len(matrix), 0)), SCALE)
 
 
+def test_of_a_table_missing_ratings_and_unrated_pairs_are_left_out() -> None:
+    found = Answers.of_table(np.array([[1, NA], [NA, NA], [3, 4]], np.float64), SCALE)
+    assert list(zip(found.pair, found.rater, found.value, strict=True)) == [(0, 0, 1), (1, 0, 3), (1, 1, 4)]
+
+
 def alpha(own: Answers) -> Estimate:
     return krippendorff_alpha(own, np.random.default_rng(1))
 

@@ -131,7 +131,7 @@ class Entrance:
         return await self._next_page(room_id, room, worker, session, pid if linked(room) else "")
 
     def _session(self, room_id: str, room: dict[str, Any], key: bytes, pid: str, study: str, session: str) -> str:
-        """Return a stand-in for the platform's session. Raises RefusedError for a live room of another study.
+        """Return a hash of the platform's session, empty in a rehearsal. Raises RefusedError for an unfit live link.
 
         Without sessions of the platform, each participant has one. A mailing list's link is signed for its person.
         """
