@@ -301,7 +301,7 @@ def _ranking(title: str, name: str, texts: Mapping[str, int], wrong: dict[str, s
         if len(ranks) == len(every) == len(labels_of(text)):
             values[text] = ranked(ranks)
         else:
-            wrong[text] = f"ranks only {len(ranks)} of {len(every)}"
+            wrong[text] = f"does not rank each of the {len(every)} labels exactly once"
     return ImportedQuestion(
         name, title, "ranking", labels={label: label for label in every}, values=values, wrong=wrong
     )

@@ -64,16 +64,8 @@ _CRITERIA = re.compile(
 _PERSON = re.compile(
     r"[^@\s]+@[^@\s]+\.[a-zA-Z]+|A[0-9A-Z]{11,14}|[0-9a-f]{24}"
 )  # a mail address, Amazon's, Prolific's
-_SUMMED = {
-    "mean",
-    "avg",
-    "average",
-    "median",
-    "std",
-    "stdev",
-    "count",
-    "n",
-}  # in names of columns that summarise answers
+# Words in names of columns that summarise answers.
+_SUMMED = {"mean", "avg", "average", "median", "std", "stdev", "count", "n"}
 _MOST_ANSWERS = 101  # distinct answers to a question: 0 to 100
 _MOST_LABELS = 30
 _MOST_QUESTIONS = 60
@@ -160,7 +152,7 @@ class _Proposer:
         self._take_named("comment", lambda name: not self._numeric(name))
         for name in self._rest():
             if hints(name)[:1] == ["unused"]:
-                self._set(name, "unused", "its name, about a person or a session and not an item")
+                self._set(name, "unused", "its name is about a person or a session, not an item")
         self._take_named("status", lambda name: len(self._values[name]) <= 12 and not self._numeric(name))
         self._take_questions()
         self._take_truth()
@@ -215,7 +207,8 @@ class _Proposer:
             if role in self._roles.values():
                 role = "unused"
             self._roles[name] = role if role == "started" else "unused"
-            self._reasons[name] = "times, but another column has the time of the answer"
+            ended = "times, but another column has the time of the answer"
+            self._reasons[name] = "times of a start, by its name" if role == "started" else ended
         ends = [name for name in timed if self._roles[name] != "started" and "time" not in self._has_roles()]
         if ends:
             best = min(ends, key=_time_order)

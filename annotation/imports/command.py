@@ -334,7 +334,7 @@ def _say_listed(study: Study, listed: Sequence[UnplacedRow], say: Callable[[str]
     if not listed:
         say("  every row was imported")
         return
-    say(f"  {len(listed)} answers were not imported; their reasons -> {study.folder / NOT_IMPORTED}")
+    say(f"  answers not imported: {len(listed)}, with reasons -> {study.folder / NOT_IMPORTED}")
     counts = pd.Series([entry.reason.partition(" is in line")[0] for entry in listed]).value_counts()
     for reason, number in counts.head(5).items():
         say(f"    {number}: {printable_line(str(reason))[:100]}")

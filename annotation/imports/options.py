@@ -78,7 +78,7 @@ def read_scale(text: str) -> AskedScale:
     if "<" in text:
         words = tuple(word.strip() for word in text.split("<"))
         if not all(words) or len(set(words)) < len(words):
-            raise StudyError(f"--scale: {text!r} needs different words, as in bad<fair<good")
+            raise StudyError(f"--scale: {text!r} needs a different word for each point, as in bad<fair<good")
         return AskedScale(text, 1, len(words), words)
     ends = text.split("..")
     try:

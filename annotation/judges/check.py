@@ -81,7 +81,7 @@ def held_against(
     epsilon: float = CROWD,
     flag: Flag = "both",
 ) -> dict[str, pd.DataFrame]:
-    """Return tables of judges beside people and each other; `ratings` are ratings on scales that count.
+    """Return tables of judges beside people and each other; `ratings` are ratings that count, on scales.
 
     `judged` has the outputs' `original` and `transformed`, from which lengths are computed.
     """
@@ -200,7 +200,7 @@ def saved_lines(saved: pd.DataFrame | None) -> list[str]:
     where = f"in {len(usable)} of {len(saved)} groups with separate verdicts; judges are refused in the others"
     size = f"{abs(pairs):,.0f} pairs ({abs(ratings):,.0f} ratings)"
     line = (
-        f"Saved so far: {size}; without judges, people would rate these in addition for intervals over pairs as narrow"
+        f"Saved so far: {size}; without judges, people would rate these too for equally narrow intervals over pairs"
         if pairs > -0.5  # less than half a pair counts as none
         else f"Nothing saved so far: with these judges, means are only as precise as people's with {size} fewer"
     )

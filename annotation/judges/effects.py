@@ -26,7 +26,7 @@ class Effects:
     mean: float  #: of all judges and generators
     judges: pd.Series  #: each judge's effect: above 0 for a lenient judge; they sum to 0
     generators: pd.Series  #: each generator's effect; they sum to 0
-    self_preference: pd.Series  #: a model's own cell minus (mean + judge + generator); NaN without a fit
+    self_preference: pd.Series  #: a model's own cell minus (mean + judge + generator); NaN without a fit or that cell
     reason: str  #: why all values are NaN; empty otherwise
 
     @property
@@ -56,7 +56,7 @@ def additive_fit(cells: pd.DataFrame) -> Effects:
         judge, generator, preference = (
             pd.Series(math.nan, names) for names in (judges, generators, [n for n in judges if n in generators])
         )
-        why = "without models' scores of their own outputs not all judges and generators are connected"
+        why = "without models' scores of their own outputs, not all judges and generators are connected"
         return Effects(math.nan, judge, generator, preference, why)
     parts = np.linalg.lstsq(design, values[rows, columns], rcond=None)[0]
     of_judges, of_generators = parts[1 : 1 + len(judges)], parts[1 + len(judges) :]

@@ -324,7 +324,7 @@ def gold_text(rows: Sequence[GoldRow], *, recorded: bool) -> str:
         _table("Spearman by the mean number of words in a pair's texts, in %", "data set, words", rows, "words"),
     ]
     notes = [
-        "Pairs: those with a score from the judge; in the last table from all judges, where a number needs ten pairs."
+        "Pairs: those with a score from the judge, in the last table from all judges; a number there needs ten pairs."
     ]
     return "\n\n".join([*parts, "\n".join([*notes, *([RECORDED] if recorded else [])])])
 

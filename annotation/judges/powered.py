@@ -137,9 +137,8 @@ def _row(part: _Part) -> tuple[object, ...]:
     failed = int(part.scores.reindex(part.outputs["pair_id"]).isna().sum())
     strata = pd.Series(pd.factorize(part.outputs["stratum"])[0], index=part.outputs["pair_id"])
     whole = Answers.of(part.answered, part.design.asked(part.question).scale)
-    stratum_of = (
-        strata.reindex(rated_ids).fillna(0).to_numpy(np.int64)
-    )  # where a pair has no stratum, the row is refused
+    # Where a pair has no stratum, the row is refused.
+    stratum_of = strata.reindex(rated_ids).fillna(0).to_numpy(np.int64)
     rated = RatedPairs(*whole.totals(whole.pair), part.scores.reindex(rated_ids).to_numpy(np.float64), stratum_of)
     pool = Pool(part.scores.reindex(beyond).to_numpy(np.float64), strata.loc[beyond].to_numpy(np.int64))
     rule = part.design.rule

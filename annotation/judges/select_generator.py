@@ -349,14 +349,14 @@ def _doubts(material: SelectionMaterial, common: CrossJudgements, tables: Mappin
     """Return the doubts about the choice, gravest first."""
     doubts = []
     if material.recorded:
-        doubts.append(f"recorded, no model was asked: {', '.join(material.recorded)}")
+        doubts.append(f"no model was asked for recordings ({', '.join(material.recorded)})")
     if material.missing:
         doubts.append(f"{len(material.missing)} thing{'s' * (len(material.missing) > 1)} missing (below)")
     best = str(tables["ranking"]["generator"].iloc[0])
     effects = tables["effects"]
     adjusted = effects[effects["role"] == "generator"].set_index("name")["adjusted_mean"]
     if adjusted.notna().all() and adjusted.idxmax() != best:
-        doubts.append(f"without models' scores of their own outputs {adjusted.idxmax()} is ahead (additive fit)")
+        doubts.append(f"without models' scores of their own outputs, {adjusted.idxmax()} is ahead (additive fit)")
     for row in tables["self_preference"].to_dict("records") if "self_preference" in tables else []:
         if row["low"] >= SEEN:
             interval = f"[{row['low']:.2f}, {row['high']:.2f}]"

@@ -196,9 +196,7 @@ def _tasks(material: CampaignMaterial) -> FieldAnswer:
 
 
 def _languages(codes: Sequence[str]) -> FieldAnswer:
-    options = {
-        code: number for number, code in enumerate(_content()["languages"], 2)
-    }  # the first option is no language
+    options = {code: number for number, code in enumerate(_content()["languages"], 2)}  # option 1 is no language
     others = [language_name(code) for code in codes if code not in options]
     chosen = sorted({options.get(code, len(options) + 2) for code in codes})
     return _choice(SheetAnswer(", ".join(others)), *chosen)

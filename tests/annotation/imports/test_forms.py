@@ -243,6 +243,18 @@ def test_scores_without_raters_count_as_many_peoples(place: Workplace) -> None:
     assert len(place.ratings()) == 50 and place.ratings()["rater_id"].nunique() == 50
 
 
+def test_a_time_of_a_start_without_an_end_says_why_it_is_one(place: Workplace) -> None:
+    rows = [
+        [number, system, original(number), output(number, system), rater, answer(number, system, rater, "meaning"),
+         f"2026-01-{number % 28 + 1:02} 10:00:00"]
+        for number, system, rater in triples(12)
+    ]  # fmt: skip
+    header = ["item", "system", "original", "output", "worker", "score", "start_time"]
+    write_csv(place.folder / "started.csv", header, rows)
+    said = place.take("started.csv").out
+    assert "times of a start, by its name" in said and "another column has the time" not in said
+
+
 def test_excel(place: Workplace) -> None:
     openpyxl = pytest.importorskip("openpyxl")
     book = openpyxl.Workbook()
