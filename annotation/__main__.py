@@ -107,8 +107,7 @@ _COMMANDS = (
         study=False, data=False,
     ),
     _Command(
-        "users", "add, invite, remind, list, reset, remove annotators, here or where ARGILLA_API_URL leads",
-        "",
+        "users", "add, invite, remind, list, reset, remove annotators, here or at ARGILLA_API_URL", "",
         options.users, study=False, data=False,
     ),
     _Command(

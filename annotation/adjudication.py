@@ -483,7 +483,7 @@ def judged_text(disputed: DisputedPairs, adjudications: Sequence[Adjudication], 
         number_rated = sum(rated for *_, rated in by)
         numbers = ", ".join(f"{named(who, names)} {number}" for who, number in whose.items())
         parts.append(
-            f"Adjudications: {numbers}; of pairs that the adjudicator had rated: {number_rated}. They are not"
+            f"Adjudications: {numbers} ({number_rated} of pairs that the adjudicator had rated). They are not"
             " ratings: adjudicators saw judges' scores, so no mean, agreement or verdict uses them."
         )
     return "\n\n".join(parts)

@@ -39,7 +39,7 @@ from annotation.verdicts.tables import count
 from annotation.wordings import platform_words, words_in
 from plumbline import cli
 from plumbline.errors import StudyError
-from plumbline.languages import display_name, language_name
+from plumbline.languages import display_name, language_code, language_name
 from plumbline.study import Study, load_study
 from plumbline.study.crowd import PaySpec
 from plumbline.study.transformations import Transformation
@@ -108,7 +108,7 @@ def invite(
         codes = reads.get(name, ())
         queues = [own_work for queue, own_work in work.items() if not codes or queue.languages <= set(codes)]
         if not queues:
-            continue  # `readers.idle_lines` says so
+            continue  # `idle_lines` says so
         account = {"name": name, "password": account_here.password if account_here is not None else drawn[name] or ""}
         letters.append(Letter(name, pseudonyms[name], _text(opening, entry, account, codes, queues, contact)))
     return letters
@@ -314,7 +314,7 @@ def add_users(options: argparse.Namespace) -> int:
                 print(f"Annotator {name}, password {password}   (shown this once)")
             else:
                 users = "plumbline users"
-                read = f", now for {' and '.join(codes)}" if codes else ""
+                read = f" (languages now: {', '.join(map(language_code, codes))})" if codes else ""
                 print(f"Annotator {name} has an account{read}; for a new password run: {users} reset {name}")
         if study is not None:
             # Into the workspaces that there are; publishing lets them into the others.
@@ -365,8 +365,6 @@ def remind_users(options: argparse.Namespace) -> int:
                                           " with answers in Argilla or in files"), end="\n\n")  # fmt: skip
     if line := server_line(status):
         print(line, end="\n\n")
-    if annotators and status.stages["collected"].state == "not yet":
-        print(f"open items and last answers are known after `{study.command('annotation collect')}`", end="\n\n")
     address = entrance(options.address or "", has_page=not os.environ.get("ARGILLA_API_URL"))
     if line := unwritten(annotators):
         print(line, end="\n\n")

@@ -39,6 +39,7 @@ from annotation.ratings.review import review_text, waiting_text
 from annotation.records import Adjudication
 from annotation.rounds import collected_files, put_out, shown_files, take_in
 from annotation.sampling.candidates import flagged_supply
+from annotation.sampling.controls import ControlDesign
 from annotation.sampling.queues import queues_of
 from annotation.sampling.sample import draw_sample, extend_sample, sample_settings
 from annotation.status.status import read_status
@@ -124,12 +125,12 @@ def sample(options: argparse.Namespace) -> int:
         more = f"{count(kinds['known'], 'known item')}, {count(kinds['repeat'], 'repeat')}"
     if kinds[SUGGESTED]:
         more += f", {kinds[SUGGESTED]} {item}s that will show judges' scores and never count (raters.suggestions)"
-    wanted = study.sample.controls.positive + study.sample.controls.negative
-    if judging.transforms and wanted and not kinds["positive"] + kinds["negative"]:
-        more += " (controls need right answers, `raters.expected`; without them careless raters may go unnoticed)"
     print(f"{study.name}: {len(pairs)} {item}s drawn, and {more} -> {study.folder / 'pairs.parquet'}, controls.parquet")
     for line in task_lines(read_tasks(study)) if judging.does_tasks else ():
         print(f"  {line}")
+    pools = [pair.pool for pair in records.pairs] if judging.transforms else []
+    for pool in ControlDesign.of(study, records.rubric).unchecked(pools):
+        print(f"  no controls for {pool}: add right answers, `expected`, to its `raters` (docs/transformations.md)")
     for name in study.kinds if not judging.does_tasks else ():
         drawn = sum(pair.transformation == name for pair in (*pairs, *controls) if pair.drawn)
         if drawn < study.sample.pairs and not judging.takes_all:
@@ -196,7 +197,7 @@ def publish_pairs(options: argparse.Namespace) -> int:
 def warn_of_readers(raters: RatersSpec, done: Publication) -> None:
     """Warn of languages with too few annotators, and of annotators whose languages are unknown.
 
-    It does not if the study names its people and one workspace has all that they see.
+    Unknown languages need no warning if the study names its people and one workspace has all that they see.
     """
     for workspace, readers in done.admission.readers.items():
         if readers < raters.per_pair:
@@ -270,7 +271,7 @@ def review(options: argparse.Namespace) -> int:
         text = review_text(evidence, evidence.signs, evidence.unlooked, names)
         waiting = [verdict for verdict in evidence.known_verdicts if verdict.to_look_at]
         print(f"{waiting_text(waiting, names)}{text}")
-        if evidence.signs:
+        if {sign.rater_id for sign in evidence.signs} - {decision.rater_id for decision in evidence.decided}:
             print(f"\nTo decide: {study.command('annotation review')} --exclude RATER --reason '...' (or --keep RATER)")
         return 0
     with alone(study):
@@ -306,7 +307,7 @@ def _judged(study: Study, options: argparse.Namespace) -> int:
         done = publish_review(study, argilla, options.adjudicate, people)
         reads = accounts.languages_at(argilla, home_of(options))
     new, whom = sum(done.new.values()), ", ".join(people)
-    print(f"{study.name}: {new} new of {len(done.pairs)} pairs await adjudication by {whom} in {', '.join(done.new)}")
+    print(f"{study.name}: {new} new of {len(done.pairs)} pairs sent to {whom} to adjudicate in {', '.join(done.new)}")
     print(
         "  they see judges' scores as suggestions and people's answers without names; their own answers are not ratings"
     )
@@ -314,7 +315,7 @@ def _judged(study: Study, options: argparse.Namespace) -> int:
         print(f"  {name} has also rated {number} of these pairs; these adjudications are marked")
     for name in people:
         if strange := sorted(done.languages - set(reads.get(name, done.languages))):
-            print(f"  {name} does not read {', '.join(strange)}, a language of some of these texts")
+            print(f"  some of these texts are in {', '.join(strange)}, which {name} does not read")
     shown = f"{study.command('annotation review')} --judged"
     print(f"  when they are done: `{study.command('annotation collect')}`, then `{shown}`")
     return 0

@@ -128,7 +128,7 @@ def _apart(key: tuple[str, str, str], first: pd.Series, second: pd.Series) -> Co
 def _why(low: float, pairs: int) -> str:
     if not math.isnan(low):
         return ""
-    return "one pair is too few" if pairs < 2 else "the means do not vary"
+    return "one pair is too few" if pairs < 2 else "no spread to compute an interval from"
 
 
 def comparison_text(study: Study, second: Study | None = None) -> str:

@@ -15,7 +15,7 @@ import json
 import re
 import shlex
 import unicodedata
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -140,6 +140,7 @@ class _Form:
     columns: Mapping[str, str]
     key: bytes
     names: dict[str, str] = field(default_factory=dict)  #: of those who answered, by pseudonym
+    turns: Counter[tuple[str, tuple[str, ...]]] = field(default_factory=Counter)  #: rows so far, by rater and texts
 
     def rows(self) -> Iterator[tuple[int, dict[str, str]]]:
         """Yield the line number and the wanted cells of each row that is not blank."""
@@ -164,7 +165,7 @@ class _Form:
         return pairs
 
     def _pair_id(self, row: Mapping[str, str], where: str) -> str:
-        """Return the id of the pair that a row answers: by the column of ids, else by the texts, never a repeat's."""
+        """Return the id of the pair that a row answers: by its id, else by its texts."""
         if "pair" in self.columns:
             return row["pair"]
         texts = tuple(_plain(row[name]) for name in ("original", "output") if name in self.columns)
@@ -173,12 +174,13 @@ class _Form:
             raise DataError(
                 f"{where}: no pair has the text {texts[-1][:60]!r}; correct it, or name a column of ids: pair=NAME"
             )
-        if len(pairs) > 1 and len(shown_first := [pair for pair in pairs if pair.control != "repeat"]) == 1:
-            pairs = shown_first
-        if len(pairs) > 1:
-            both = " and ".join(f"{pair.pair_id} ({pair.transformation})" for pair in pairs[:2])
+        sampled = [pair for pair in pairs if pair.control != "repeat"]
+        if len(sampled) > 1 or (len(pairs) > 1 and not sampled):
+            both = " and ".join(f"{pair.pair_id} ({pair.transformation})" for pair in (sampled or pairs)[:2])
             raise DataError(f"{where}: its texts match {both}; name a column of ids: pair=NAME")
-        return pairs[0].pair_id
+        turn = self.turns[row["rater"], texts]  # a rater's second row with these texts answers the repeat
+        self.turns[row["rater"], texts] += 1
+        return sorted(pairs, key=lambda pair: pair.control == "repeat")[min(turn, len(pairs) - 1)].pair_id
 
     def answer(self, row: Mapping[str, str], where: str) -> Answer:
         """A row as an answer. Raises DataError for cells that cannot be one."""

@@ -148,7 +148,7 @@ def preview(parser: argparse.ArgumentParser) -> None:
         type=cli.count,
         default=3,
         metavar="N",
-        help="the most pairs to show of a queue (default: %(default)s)",
+        help="pairs to show of each queue, at most (default: %(default)s)",
     )
 
 
@@ -187,7 +187,7 @@ def review(parser: argparse.ArgumentParser) -> None:
         "--adjudicate",
         type=cli.count,
         metavar="N",
-        help="send N of these pairs to adjudicators in Argilla, with judges' scores as suggestions; not as ratings",
+        help="send N of these pairs to adjudicators in Argilla, with judges' scores as suggestions",
     )
     parser.add_argument("--by", metavar="NAMES", default="", help="user names of the adjudicators, such as eva,tom")
 

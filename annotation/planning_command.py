@@ -251,7 +251,7 @@ def _notes(rule: AcceptanceSpec, planned: pd.DataFrame, study: Study, paid: PayS
         "answers to required questions;",
         f"{paid.hourly:g} dollars an hour at {paid.seconds:g} s {study.called.an_item}"
         f"{', ' + longer if longer else ''},",
-        "without bonuses for people who need longer and a platform's fees.",
+        "without bonuses (for people who need longer) and without a platform's fees.",
     ]
 
 

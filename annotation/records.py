@@ -257,7 +257,7 @@ class Verdict(SparseModel, Record):
         default=None, description="the rule's decision, if the verdict waits for a look at its raters; else none"
     )
     checked: bool = Field(
-        default=False, description="whether the verdict waits for a look at raters who fail the checks"
+        default=False, description="whether raters who fail the checks make the verdict wait for a look at them"
     )
     to_look_at: tuple[str, ...] = Field(default=(), description="pseudonyms of the raters whom it waits for")
     kept_hash: str = Field(

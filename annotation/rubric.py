@@ -385,7 +385,7 @@ def _unusable(rubric: Rubric) -> Iterator[str]:
         yield f"threshold {rubric.threshold:g} is outside the scale {rubric.scale[0]} to {rubric.scale[-1]}"
     for question in rubric.questions:
         if len(question.labels) > MOST_LABELS:
-            yield f"question {question.name!r} has {len(question.labels)} labels; the most are {MOST_LABELS}"
+            yield f"question {question.name!r} has {len(question.labels)} labels, but at most {MOST_LABELS} are allowed"
     yield from (wrong for question in rubric.questions for wrong in question.called_alike())
     for where, wording in wordings(rubric.model_dump(), ""):
         if not trim(wording):

@@ -186,7 +186,7 @@ def who_decides(*, decides: bool) -> str:
 
 
 def _recorded(judges: Sequence[str]) -> list[str]:
-    return [f"Recorded judges, which were not asked: {', '.join(judges)}"] if judges else []
+    return [f"Judges whose answers come from a file: {', '.join(judges)}"] if judges else []
 
 
 def saved_lines(saved: pd.DataFrame | None) -> list[str]:

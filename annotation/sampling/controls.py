@@ -12,7 +12,7 @@ same datasets, with ids and metadata like all others.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -71,6 +71,11 @@ class ControlDesign:
         n_known = self.sample.controls.known if self.judging.known_questions else 0
         n_made = self._of_rubric(pool) if self.judging.transforms else 0
         return n_known + n_made + self.sample.repeats
+
+    def unchecked(self, pools: Iterable[str]) -> list[str]:
+        """Return the pools without right answers, if the study wants controls."""
+        wanted = any(number for _, number in self._kinds())
+        return [pool for pool in dict.fromkeys(pools) if wanted and not self._of_rubric(pool)]
 
     def _of_rubric(self, pool: str) -> int:
         """Return the number of a batch's controls with answers in the rubric."""

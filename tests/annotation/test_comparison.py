@@ -43,7 +43,7 @@ def test_the_difference_on_the_same_pairs_is_the_t_interval_of_differences() -> 
 
 def test_without_spread_there_is_no_interval_and_the_reason() -> None:
     (row, _) = compare_campaigns(rated([1, 2], [3, 4]), rated([1, 2], [4, 5]), SCALE)
-    assert row.difference == 1 and math.isnan(row.low) and row.reason == "the means do not vary"
+    assert row.difference == 1 and math.isnan(row.low) and row.reason == "no spread to compute an interval from"
     (row, _) = compare_campaigns(rated([1], [3]), rated([1], [4]), SCALE)
     assert math.isnan(row.high) and math.isnan(row.rho) and row.reason == "one pair is too few"
 

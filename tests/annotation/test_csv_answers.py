@@ -158,10 +158,12 @@ def test_texts_of_a_repeat_are_its_pairs_and_of_two_pairs_refused(variant: Make,
     study = small(variant, "again", transformations=["paraphrasing"], sample=sample)
     (repeat,) = CampaignRecords.open(study).controls
     mapping = column_mapping("output=b,rater=c,quality=d,fluency=e", ["quality", "fluency"])
-    pd.DataFrame([(repeat.transformed, "ada", 4, 5)], columns=list("bcde")).to_csv(file, index=False)
+    rows = [(repeat.transformed, rater, 4, 5) for rater in ("ada", "ada", "bob")]
+    pd.DataFrame(rows, columns=list("bcde")).to_csv(file, index=False)
     records = CampaignRecords.open(study)
     collect_csv(study, server.Home(tmp_path / "home"), file, mapping)
-    assert set(CampaignRecords.open(study).all_ratings["pair_id"]) == {repeat.repeats}
+    found = CampaignRecords.open(study).all_ratings.drop_duplicates(["pair_id", "rater_id"])["pair_id"].tolist()
+    assert sorted(found) == sorted([repeat.repeats, repeat.repeats, repeat.pair_id])  # Ada's second row is the repeat's
     first = records.shown_by_id[repeat.repeats]
     pairs = {first.pair_id: first, "b" * 16: first.model_copy(update={"pair_id": "b" * 16})}
     form = _Form(study, rubric_to_rate(records), pairs, file, mapping, b"key")

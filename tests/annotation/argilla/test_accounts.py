@@ -54,8 +54,8 @@ def test_a_life_of_an_account(argilla: Argilla, home: server.Home, run: Run) -> 
     first = password_in(said, "marie")
     assert signs_in(argilla, "marie", first) and signs_in(argilla, "zoë.k", password_in(said, "zoë.k"))
     assert stat.S_IMODE(home.languages_file.stat().st_mode) == 0o600
-    again = run("users", "add", "marie", "--languages", "fr")
-    assert "has an account" in again and first not in again
+    again = run("users", "add", "marie", "--languages", "fra")
+    assert "has an account (languages now: fr)" in again and first not in again
     listed = run("users", "list")
     assert first not in listed
     assert re.search(r"^marie +annotator +fr +0$", listed, re.MULTILINE)

@@ -126,7 +126,7 @@ def test_the_sample_studys_judges_are_held_against_its_raters(generated: Study, 
     beside_people(generated, where)
     done = here("annotation", "judge", "check", *where, "--flag", "any")
     assert done.returncode == 0, done.stderr
-    assert "Recorded judges, which were not asked: numbers, shares" in done.stdout
+    assert "Judges whose answers come from a file: numbers, shares" in done.stdout
     assert "24 pairs are rated, of at least 30 that judges need" in done.stdout
     assert "translation (en), cross_translation (en): quality: people + judges: 48 rated, 48 judged" in done.stdout
     tables = {path.stem: pd.read_csv(path) for path in (generated.folder / FOLDER).glob("*.csv")}

@@ -67,10 +67,12 @@ def test_a_person_who_keeps_the_raters_ends_it_until_they_answer_more(generated:
     assert {one.decision for one in found} == {"undecided"}
     read = here("annotation", "review", *options(generated))
     assert "Verdicts, as last reached, that wait until these raters are excluded or kept" in read.stdout
+    assert "To decide: plumbline review " in read.stdout
     done = here(
         "annotation", "review", *options(generated), "--keep", "a", "b", "c", "d", "--reason", "watched them work"
     )
     assert (done.returncode, done.stderr) == (0, "")
+    assert "To decide: " not in here("annotation", "review", *options(generated)).stdout
     assert "a, b, c, d are kept: watched them work; run `" in done.stdout
     with pytest.raises(DataError, match="the list of kept raters changed after the verdicts were reached"):
         refuse_stale(CampaignRecords.open(generated), found)

@@ -17,6 +17,7 @@ from annotation.crowd.prolific.workspaces import DONE
 from annotation.human.order import OrderDrawing
 from annotation.page import data_of, direction, rating_words
 from annotation.rubric import load_rubric
+from annotation.server.plugin.plumbline_argilla import rate
 from annotation.server.plugin.plumbline_argilla.crowd_words import WORDS
 from annotation.wordings import CROWD_WORDS
 from plumbline.errors import StudyError
@@ -153,6 +154,14 @@ def test_any_text_comes_through_as_it_is(study: Study, text: str) -> None:
     assert html is not None
     assert form_data(html)["pairs"][0]["texts"] == [text, "b"]
     assert len(re.findall("<script", html)) == len(re.findall("</script>", html)) == 2
+
+
+def test_nothing_but_comments_is_cut_from_the_script() -> None:
+    """`page._lean` cuts lines at two blanks and two slashes, which no text of the script may hold."""
+    for name in ("rate.js", "rate.css"):
+        for line in rate.source(name).splitlines():
+            kept, cut, _ = line.partition("  // ")
+            assert not cut or not any(kept.count(quote) % 2 for quote in "\"'`"), line
 
 
 def test_the_limit(study: Study) -> None:
