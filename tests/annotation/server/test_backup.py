@@ -137,7 +137,7 @@ def test_an_older_database_is_backed_up_before_it_is_migrated(
     with running(home):
         pass
     (file,) = home.backups.glob("*-upgrade.tar.gz")
-    assert f"backed up to {file}, now migrating it" in capsys.readouterr().out
+    assert f"backed up to {file} and is now migrated" in capsys.readouterr().out
     with contextlib.closing(sqlite3.connect(home.database)) as database:
         assert database.execute("SELECT version_num FROM alembic_version").fetchone() == ("580a6553186f",)
     before = Home(tmp_path / "before")

@@ -225,7 +225,7 @@ def test_what_cannot_be_ranked_is_one_line(tmp_path: Path) -> None:
     write_results(tmp_path, "MTEB(kor, v1)", {"org/two": 0.5}, without={"org/two": ["KLUE-TC"]})
     (tmp_path / "nothing" / "results").mkdir(parents=True)
     cases = (
-        (tmp_path, ("--benchmark", "MTEB(kor, v1)"), "tasks lack scores; --gaps fewest"),
+        (tmp_path, ("--benchmark", "MTEB(kor, v1)"), "tasks with gaps; --gaps fewest"),
         (tmp_path, ("--benchmark", "MTEB(kor, v9)"), "has no benchmark 'MTEB(kor, v9)'; did you mean"),
         (tmp_path / "nothing", ("--benchmark", "MTEB(kor, v1)"), "no result files of these 6 tasks"),
         (tmp_path / "nothing", (), "no result files of mteb tasks"),
