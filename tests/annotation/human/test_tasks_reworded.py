@@ -131,5 +131,5 @@ def test_records_that_kept_a_hash_alone_go_on_with_the_same_instructions(tmp_pat
     assert load_rubric(study) == rubric and read_tasks(study) == tasks
     reword(prompts / "sts.yaml")
     assert reworded_lines(study) == []
-    with pytest.raises(StudyError, match="or with Plumbline.s version if an early one drew the task\); run"):
+    with pytest.raises(StudyError, match=r"or with Plumbline.s version if an early one drew the task\); run"):
         load_rubric(study)
