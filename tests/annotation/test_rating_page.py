@@ -456,7 +456,7 @@ def test_candidates_stand_in_an_order_of_each_rater_and_answers_name_them(
             grades |= {(person.username, text): place % 4 for place, text in enumerate(texts)}
             orders.add(tuple(texts))
             rate(page, *(place % 4 + 1 for place in range(6)))
-        page.goto(f"{argilla.url}/rate/{datasets['bitext']}")
+        page.wait_for_url(f"{argilla.url}/rate/{datasets['bitext']}")  # once both answers are stored
         page.get_by_role("button", name="Begin").click()
         for number in (1, 2):
             expect(page.locator("#turn")).to_have_text(re.compile(f" {number + 2} of 4$"))
