@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import copy
 import functools
-import typing
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -149,7 +148,8 @@ def _frame(tables: Iterable[pa.Table], record: type[Record], words: Sequence[str
 
 
 def _records(pairs: pd.DataFrame) -> list[Pair]:
-    return [as_record(typing.cast("dict[str, Any]", row), Pair) for row in pairs.to_dict("records")]
+    columns = {str(name): pairs[name].tolist() for name in pairs}
+    return [as_record(dict(zip(columns, row, strict=True)), Pair) for row in zip(*columns.values(), strict=True)]
 
 
 def withdrawals(decisions: Sequence[Decision], controls: Sequence[Pair]) -> dict[str, str]:

@@ -53,7 +53,7 @@ def test_a_changed_meaning_wants_a_rule_that_says_so(tmp_path: Path) -> None:
     (tmp_path / "own").mkdir()
     for name in ("typos", "negation"):
         (tmp_path / "own" / f"{name}.yaml").write_text((ROOT / "studies" / "own" / f"{name}.yaml").read_text())
-    rule = "    - {question: quality, at_most: 2, pools: [negation]} # it is accepted where the meaning is another\n"
+    rule = "    - {question: quality, at_most: 2, pools: [negation]} # accepted only if it changes the meaning\n"
     file = tmp_path / "study.yaml"
     file.write_text(text.replace(rule, ""), encoding="utf-8")
     with pytest.raises(

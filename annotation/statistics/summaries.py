@@ -7,11 +7,8 @@ A frame of ratings is `ratings.parquet`: one row for each pair, rater and questi
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 import numpy as np
 import pandas as pd
@@ -23,7 +20,7 @@ from annotation.rubric import Rubric
 from annotation.statistics import labels
 from plumbline.scales import points_of
 from plumbline.statistics.agreement import Answers, gwet_ac2, krippendorff_alpha, mean_kappa, raw_agreement
-from plumbline.statistics.estimates import Estimate
+from plumbline.statistics.estimates import Estimate, in_threads
 from plumbline.statistics.group_sequential import FEW, repeated_interval
 from plumbline.statistics.intervals import (
     CHANGED,
@@ -42,9 +39,6 @@ from plumbline.transformations import TRANSFORMATIONS, axes_in_order, in_order
 
 HTEB_SCALE = (1, 2, 3, 4, 5)
 _LEFT_OUT = Estimate.undefined("not computed: no decision rests on it")
-_MOST_THREADS = 8  # each holds a part's resamples in memory
-_Part = TypeVar("_Part")
-_Numbers = TypeVar("_Numbers")
 
 
 @dataclass(frozen=True)
@@ -288,12 +282,6 @@ def mean_of(answers: Answers, interval: str, *, within_bounds: bool = True) -> t
         return mean, "all pairs have the same mean, so their spread is unknown"
     spread = "" if within_bounds else ", or too little spread,"
     return mean, f"too few raters{spread} to tell what others would say"
-
-
-def in_threads(compute: Callable[[_Part], _Numbers], parts: Iterable[_Part]) -> list[_Numbers]:
-    """Return what is computed of each part, in their order; NumPy draws and sums in several threads side by side."""
-    with ThreadPoolExecutor(min(os.cpu_count() or 1, _MOST_THREADS)) as threads:
-        return list(threads.map(compute, parts))
 
 
 def table_two(

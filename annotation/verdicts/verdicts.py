@@ -28,7 +28,7 @@ from annotation.ratings.ratings import (
 from annotation.records import Chance, Group, Summary, Supply, Verdict
 from annotation.sampling.queues import SCOPES
 from annotation.statistics.labels import with_label
-from annotation.statistics.summaries import Design, coded, compact, in_threads, mean_of, summarise, table_two
+from annotation.statistics.summaries import Design, coded, compact, mean_of, summarise, table_two
 from annotation.verdicts.counted import Basis, Place, answers, basis, with_enough
 from annotation.verdicts.rules import decide, earlier, rules_for
 from plumbline.errors import DataError
@@ -36,7 +36,7 @@ from plumbline.frames import is_among
 from plumbline.manifest import RecordFile
 from plumbline.records import Pair
 from plumbline.statistics.agreement import Answers
-from plumbline.statistics.estimates import Estimate
+from plumbline.statistics.estimates import Estimate, in_threads
 from plumbline.statistics.intervals import score_at_least
 from plumbline.study.campaign import AcceptanceSpec, RuleSpec
 

@@ -34,8 +34,8 @@ def study() -> str:
     """Every key of a study file."""
     lines = [
         "# Study files",
-        "A study is one YAML file. These are all of its keys, as `plumbline.study` reads them; one that is unknown is"
-        " refused with the nearest that there is. A commented example is [studies/demo.yaml](../../studies/demo.yaml).",
+        "A study is one YAML file. This page lists every key that `plumbline.study` reads; an unknown key is refused,"
+        " with the nearest known one. A commented example is [studies/demo.yaml](../../studies/demo.yaml).",
     ]
     waiting: list[tuple[str, type[BaseModel]]] = [("A study", Study)]
     seen: set[type[BaseModel]] = set()
@@ -191,8 +191,8 @@ def records() -> str:
     shared = {name: text or "" for (name, text), times in written.items() if times > 1}
     lines = [
         "# Records",
-        "The fields of each file that stages write; [which file holds which](../../exports/README.md). A field that is"
-        " undefined is NaN, in JSON null. Parquet files hold the types themselves.",
+        "The fields of the records that stages write; [the files of a study](../../exports/README.md) lists the record"
+        " of each file. An undefined number is NaN, in JSON null.",
         "## Fields of several records",
         "\n".join(f"- `{name}`: {_cell(text)}" for name, text in sorted(shared.items())),
     ]
