@@ -342,9 +342,10 @@ def collect_adjudications(study: Study, argilla: Argilla, *, replace: bool = Fal
         before = records.models(ADJUDICATIONS)
         lost = {(row.pair_id, row.adjudicator) for row in before} - {(row.pair_id, row.adjudicator) for row in rows}
         if lost and not replace:
+            are, them = ("is", "it") if len(lost) == 1 else ("are", "them")
             raise DataError(
-                f"{len(lost)} adjudications that were collected before are no longer at {argilla.url}; check that it is"
-                " the right server, or add --replace to drop them"
+                f"{count(len(lost), 'adjudication')} collected before {are} no longer at {argilla.url}; check that it"
+                f" is the right server, or add --replace to drop {them}"
             )
         if rows != before:
             Manifest.of(study).write_models(ADJUDICATIONS.name, rows)
@@ -483,7 +484,7 @@ def judged_text(disputed: DisputedPairs, adjudications: Sequence[Adjudication], 
         number_rated = sum(rated for *_, rated in by)
         numbers = ", ".join(f"{named(who, names)} {number}" for who, number in whose.items())
         parts.append(
-            f"Adjudications: {numbers} ({number_rated} of pairs that the adjudicator had rated). They are not"
+            f"Adjudications: {numbers} ({number_rated} on pairs that the adjudicator had rated). They are not"
             " ratings: adjudicators saw judges' scores, so no mean, agreement or verdict uses them."
         )
     return "\n\n".join(parts)

@@ -183,8 +183,8 @@ ABOUT = (
 
 
 ANCHORING_INTERVALS = (
-    "95% t intervals over pairs within transformations and languages, for these raters; a distance that falls when"
-    " scores are in sight means that raters are drawn to the judges."
+    "95% t intervals over pairs within transformations and languages, for these raters; a distance that is"
+    " smaller with scores shown means that raters are drawn to the judges."
 )
 
 
@@ -199,7 +199,7 @@ def anchoring_lines(effects: pd.DataFrame) -> list[str]:
         interval = f" [{row['low']:+.2f}, {row['high']:+.2f}]"
         interval = f" (no interval: {row['reason']})" if row["reason"] else interval
         lines.append(
-            f"{what}: {row['shown']:.2f} with scores in sight, {row['hidden']:.2f} without: {row['difference']:+.2f}"
+            f"{what}: {row['shown']:.2f} with scores shown, {row['hidden']:.2f} without: {row['difference']:+.2f}"
             f"{interval}; {row['n_shown']} and {row['n_hidden']} pairs"
         )
     return [*lines, ANCHORING_INTERVALS] if lines else ["No pair with a judge's score has been rated yet."]

@@ -135,7 +135,7 @@ def standings(status: Status, signs: Sequence[Sign], names: Mapping[str, str]) -
     for row in status.raters[status.raters["rater_id"].isin(list(names))].to_dict("records"):
         rater, number_open = row["rater_id"], None if pd.isna(row["open"]) else int(row["open"])
         remarks = {"behind": row["behind"], **{key: rules.get((rater, rule), "") for key, rule in _SIGNS.items()}}
-        remarks["done"] = "all is answered" if row["answers"] and number_open == 0 else ""
+        remarks["done"] = "all items are answered" if row["answers"] and number_open == 0 else ""
         last = None if pd.isna(row["last"]) else row["last"]
         remarks_made = {key: what for key, what in remarks.items() if what}
         rows.append(
@@ -193,8 +193,8 @@ def unwritten(annotators: Sequence[AnnotatorProgress]) -> str:
     if not names:
         return ""
     return (
-        f"No letter to {', '.join(names)}: they have open items but are not behind, which means fewer answers than"
-        f" {FEW:g} times the dataset's median, or none for {IDLE.days} days before collecting"
+        f"No letter to {', '.join(names)}: they have open items but are not behind (raters are behind with fewer"
+        f" answers than {FEW:g} times the dataset's median, or none for {IDLE.days} days before collecting)"
     )
 
 
@@ -295,7 +295,9 @@ def target_lines(
         if kind.translates and kind.languages and read and (unread := sorted(set(kind.languages) - read)):
             able = [code for code in kind.languages if code in read]
             advice = f"; to leave them out, set `languages: [{', '.join(able)}]` in the study" if able else ""
-            lines.append(f"{name} puts texts into {count(len(unread), 'language')} that no annotator reads{advice}")
+            lines.append(
+                f"{name} translates texts into {count(len(unread), 'language')} that no annotator reads{advice}"
+            )
     return lines
 
 
@@ -347,8 +349,8 @@ def invite_users(options: argparse.Namespace) -> int:
         print(f"the server at {connection.url} stopped with this command; start one that keeps running (`{serve}`)"
               " and invite again, or give --address", file=sys.stderr)  # fmt: skip
     elif server.is_loopback(urlsplit(options.address or connection.url).hostname or ""):
-        print(f"{options.address or connection.url} can be opened on this machine only; give --address, the one that"
-              " others open (docs/howto/tls.md)", file=sys.stderr)  # fmt: skip
+        print(f"{options.address or connection.url} can be opened on this machine only; give the address that others"
+              " open with --address (docs/howto/tls.md)", file=sys.stderr)  # fmt: skip
     return 0
 
 
@@ -361,8 +363,8 @@ def remind_users(options: argparse.Namespace) -> int:
     annotators = answered_since(standings(status, evidence.signs, names), by_name(status, names))
     rows = [_row(annotator, now) for annotator in annotators]
     header = ["name", "rater", "answers", "open", "last answer", "remarks"]
-    print(cli.columns(header, rows, empty=f"no names are known; `{study.command('annotation collect')}` fetches them"
-                                          " with answers in Argilla or in files"), end="\n\n")  # fmt: skip
+    print(cli.columns(header, rows, empty=f"no names are known yet; `{study.command('annotation collect')}` records"
+                                          " them with the answers in Argilla or in files"), end="\n\n")  # fmt: skip
     if line := server_line(status):
         print(line, end="\n\n")
     address = entrance(options.address or "", has_page=not os.environ.get("ARGILLA_API_URL"))

@@ -149,8 +149,8 @@ def _codebook(study_name: str, rubric: Rubric, ratings: pd.DataFrame, files: Map
         licence_line(licence),
         *([f"**{SIMULATED}**"] if ratings["simulated"].any() else []),
         f"{answers} submitted answers of {ratings['rater_id'].nunique()} raters, including controls, repeats"
-        f" and answers that do not count; the CSV export shows which count. {BESIDE} has the raters' pseudonyms, by the"
-        " ids that this export gives them in the records, and the times of their answers.",
+        f" and answers that do not count; the CSV export shows which count. {BESIDE} maps the raters' ids in"
+        " these records to their pseudonyms, and has the times of their answers.",
         f"{SAME_SAMPLE}\n\n    {command}",
         "Argilla 2.8 reads each folder with `rg.Dataset.from_disk` if its server has an account with each id:",
         "    import json, secrets\n    import argilla as rg\n\n"
@@ -263,7 +263,9 @@ def _kept(scale: QuestionScale | None, value: Any, where: str) -> Any:
         return value if value is None else str(value)
     fits = isinstance(value, _KINDS[scale.kind]) and not isinstance(value, bool)
     if not fits:
-        raise DataError(f"{where}, {scale.name}: {str(value)[:60]!r} is not a {scale.kind.replace('_', '-')}")
+        raise DataError(
+            f"{where}, {scale.name}: {str(value)[:60]!r} is not a {scale.kind.replace('multi_label', 'list of labels')}"
+        )
     if scale.kind == "ranking" and all(
         isinstance(label, str) for label in value
     ):  # Argilla's own: in order, without ties

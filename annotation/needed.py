@@ -275,7 +275,7 @@ def needed_text(  # noqa: PLR0913 (a rule, and what is assumed)
             f"Precision with fewer {items}: half widths of the 95% intervals of AC2, and of a rank correlation of 0.6.",
             cli.columns([items.capitalize(), "AC2", "+/-", "rho +/-"], reach),
             "",
-            f"Raters of each {study.called.item} that give the mean the same standard error, if all {items} are rated:",
+            f"Numbers of raters and {items} that give the mean the same standard error without early stopping:",
             cli.columns(["Raters", items.capitalize(), "Ratings", "Dollars"], _designs(beside)),
             f"Cheapest: {cheapest['pairs']} {items} of each {study.called.judged} by {cheapest['raters']} raters.",
         ]

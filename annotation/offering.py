@@ -39,7 +39,7 @@ COMMAND = "annotation publish"
 
 def alone(study: Study) -> contextlib.AbstractContextManager[None]:
     """Lock the campaign; a second command on it is refused meanwhile."""
-    return only_one(study.scratch / ".campaign.lock", f"another command works on the campaign of {study.name!r}")
+    return only_one(study.scratch / ".campaign.lock", f"another command is working on the campaign of {study.name!r}")
 
 
 def offered(records: CampaignRecords) -> str:
@@ -71,8 +71,8 @@ def refuse_other_offering(records: CampaignRecords, to: str, rubric: Rubric) -> 
     if to != f"{_SANDBOX}rehearsal" and (records.all_ratings["source"] == REHEARSAL).any():
         close = records.study.command("annotation crowd close")
         raise StudyError(
-            f"{records.study.name} has a rehearsal's ratings, which cannot be mixed; first remove them: `{close}"
-            " --platform rehearsal --forget`"
+            f"{records.study.name} has a rehearsal's ratings, which cannot be mixed with others; first remove them:"
+            f" `{close} --platform rehearsal --forget`"
         )
     refuse_other_sample(records)
     for offering in {offering.to: offering for offering in records.offerings}.values():

@@ -24,7 +24,7 @@ from annotation.sampling.queues import ends_of
 from annotation.statistics.summaries import Design
 from annotation.subjects import read_items
 from annotation.verdicts.rules import in_words, outcomes, short
-from annotation.verdicts.tables import display
+from annotation.verdicts.tables import count, display
 from generation.datasets.loading import texts_in
 from plumbline.cli import columns
 from plumbline.errors import PlumblineError, StudyError
@@ -187,7 +187,7 @@ def verdict_lines(study: Study, texts: Texts, size: tuple[int, int], pay: PaySpe
         ],
     )
     about = f"{number:,} verdicts by acceptance.scope {study.acceptance.scope}" if number > 1 else "One verdict"
-    return [f"{about}, at {size[0]:,} {item}s of each {study.called.judged} and {size[1]} raters:", table]
+    return [f"{about}, at {size[0]:,} {item}s of each {study.called.judged} and {count(size[1], 'rater')}:", table]
 
 
 def some(names: Sequence[str]) -> str:

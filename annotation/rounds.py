@@ -140,7 +140,7 @@ class BlockOpener:
         line = " ".join(str(error).split())
         if self._troubles.get(file) != line:
             self._troubles[file] = line
-            self.say(f"Blocks cannot be opened now; this is tried again: {line}")
+            self.say(f"Blocks cannot be opened now; the server will try again: {line}")
 
 
 def early_block(open_blocks: Mapping[Place, tuple[int, int]], waiting: int, at_work: int) -> Place | None:

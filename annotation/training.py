@@ -49,8 +49,10 @@ class TrainingResult(Record):
     item_id: str = Field(description="hash of the known pair, its right answers and their reasons")
     simulated: bool = Field(description="true for a simulated rater")
     answered: bool = Field(description="whether the rater submitted an answer")
-    judged: int = Field(description="answered questions with a known right answer")
-    right: int = Field(description="right answers to these: ratings within `quality.within`, others equal")
+    judged: int = Field(description="number of answered questions with a known right answer")
+    right: int = Field(
+        description="number of right answers to these questions: ratings within `quality.within`, others equal"
+    )
 
 
 @dataclass(frozen=True)

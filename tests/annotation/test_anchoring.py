@@ -82,7 +82,7 @@ def test_raters_who_go_a_third_of_the_way_are_found() -> None:
     assert rated["shown"] - rated["hidden"] == pytest.approx(rated["difference"])
     assert (rated["n_shown"], rated["n_hidden"]) == (200, 200)
     lines = anchoring_lines(table)
-    assert lines[0].startswith("quality, mean rating: 3.") and "with scores in sight" in lines[0]
+    assert lines[0].startswith("quality, mean rating: 3.") and "with scores shown" in lines[0]
 
 
 def test_intervals_hold_no_difference_in_95_of_100_campaigns() -> None:
