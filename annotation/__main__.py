@@ -1,6 +1,6 @@
-"""`plumbline COMMAND`: pairs out to people, ratings back, verdicts.
+"""`plumbline COMMAND`: send pairs to people, collect ratings, reach verdicts.
 
-A table of commands; what one of them does is imported when it is run.
+A table of commands; a command's module is imported when it runs.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class _Command:
 
     name: str
     text: str
-    run: str = ""  #: `module:function` of this package; empty where its actions say it
-    declare: Callable[[argparse.ArgumentParser], None] | None = None  #: adds its options, when it is asked for
+    run: str = ""  #: `module:function` of this package; empty if its actions name the functions
+    declare: Callable[[argparse.ArgumentParser], None] | None = None  #: adds its options, on first use
     study: bool = True  #: whether it takes a study
     data: bool = True  #: whether it takes the local server's folder
     example: str = "--study studies/demo.yaml"

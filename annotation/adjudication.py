@@ -44,7 +44,7 @@ from plumbline.study.subject import ItemNames
 if TYPE_CHECKING:
     pass
 
-LEAST_MASS = 0.9  # less probability on the points of the scale deserves a look
+LEAST_MASS = 0.9  # judgements with less probability on the points of the scale are flagged
 COLUMNS = ["pair_id", "transformation", "question", "people", "judges", "apart", "spread", "raters", "far", "flags"]
 
 
@@ -157,9 +157,9 @@ class DisputedPairs:
 
     @classmethod
     def of(cls, evidence: Evidence) -> DisputedPairs:
-        """A campaign's. Raises DataError where verdicts or judgements are not there yet, or the verdicts are stale.
+        """Return a campaign's. Raises DataError before there are verdicts and judgements, and for stale verdicts.
 
-        Not earlier: whoever saw it could decide about raters by it, after a look that no record notes.
+        Before the verdicts, somebody who saw it could decide about raters by it, without a record.
         """
         refuse_stale(evidence.read_whole(), evidence.verdicts)
         study, design, judging = evidence.study, evidence.design, read_judging(evidence)
@@ -209,8 +209,8 @@ class Reviewing:
     """The pairs put before adjudicators."""
 
     pairs: Sequence[str]  #: ids of the pairs, those on which people and judges differ most first
-    new: Mapping[str, int]  #: pairs that were not there before, by dataset
-    rated: Mapping[str, int]  #: how many of the pairs an adjudicator has rated, by user name; only who has
+    new: Mapping[str, int]  #: number of new pairs, by dataset
+    rated: Mapping[str, int]  #: number of these pairs that an adjudicator has rated, by user name, if any
     languages: frozenset[str]  #: of their texts (codes)
 
 
@@ -228,7 +228,7 @@ def publish_review(study: Study, argilla: Argilla, number: int, names: Sequence[
     """Put the pairs on which people and judges differ most before adjudicators (user names), with judges' scores.
 
     Only pairs with enough ratings to count, after the verdicts. `reviews.json` notes it before anything is sent. Pairs
-    that are there stay as they are; one adjudication closes a pair. Raises StudyError for a person without an
+    sent earlier stay as they are; one adjudication closes a pair. Raises StudyError for a person without an
     annotator's account, and for one who can still rate a pair: nobody sees others' answers before giving their own.
     """
     with alone(study):
@@ -373,7 +373,7 @@ class _AdjudicationReading:
         return cls(argilla, people, pairs, asked_rubric(records), raters)
 
     def rows(self, dataset_id: str) -> list[Adjudication]:
-        """The adjudications of one dataset, a row a question."""
+        """The adjudications of one dataset, a row for each question."""
         questions = self.argilla.request("GET", f"/datasets/{dataset_id}/questions")["items"]
         names = {question["id"]: question["name"] for question in questions}
         shown = self._suggested(dataset_id, names)

@@ -33,8 +33,8 @@ SHOWN = RecordFile("suggestions.json", ShownScore, "annotation publish", noted=T
 def suggestions_to_show(study: Study) -> Suggested:
     """Return the scores that an experiment shows, by pair: those noted earlier, or else noted now from the judgements.
 
-    Empty where the study makes no experiment. A pair of either half of which no judge has a score shows nothing, and
-    stays in its half. Raises DataError where judges have not rated all pairs yet.
+    Empty if the study makes no experiment. A pair without a judge's score shows nothing, and stays in its half. Raises
+    DataError if judges have not rated all pairs yet.
     """
     if study.raters.suggestions == "none":
         return {}
@@ -127,7 +127,7 @@ def two_arms(values: Floats, first: NDArray[np.bool_], strata: NDArray[np.int64]
     return Arms(estimate, mean_1, mean_0, int(n_1.sum()), int(n_0.sum()), left_out)
 
 
-#: measures: what is compared of a pair
+#: measures by which pairs are compared
 RATING, DISTANCE = "mean rating", "distance from the judges"
 COLUMNS = ["question", "measure", "n_shown", "n_hidden", "shown", "hidden", "difference", "low", "high", "left_out"]
 COLUMNS += ["reason"]
@@ -136,11 +136,12 @@ COLUMNS += ["reason"]
 def anchoring(ratings: pd.DataFrame, scores: Iterable[ShownScore], strata: Mapping[str, str]) -> pd.DataFrame:
     """Two rows for each question: the mean rating, and how far ratings are from the judges, with and without them.
 
-    `ratings` are those that count, of both halves (pair_id, question, value); `scores` what was noted, `strata` those
-    within which chance chose, by pair. A pair has the mean of its ratings, and the mean of their distances from the
-    judges' score, which the hidden half has as well. Pairs without a score are in neither row. Columns: question,
-    measure, n_shown, n_hidden (pairs), shown, hidden (means), difference (shown minus hidden) with low and high (95%, t
-    over pairs within strata, raters as they are), left_out (pairs of strata with fewer than two of a half), reason.
+    `ratings` are those that count, of both halves (pair_id, question, value); `scores` the recorded ones, `strata` the
+    strata within which the half was drawn, by pair. A pair has the mean of its ratings, and the mean of their distances
+    from the judges' score, which the hidden half has as well. Pairs without a score are in neither row. Columns:
+    question, measure, n_shown, n_hidden (pairs), shown, hidden (means), difference (shown minus hidden) with low and
+    high (95%, t over pairs within strata, raters as they are), left_out (pairs of strata with fewer than two of a
+    half), reason.
     """
     noted = pd.DataFrame(
         [(score.pair_id, score.question, score.shown, score.value) for score in scores],

@@ -64,10 +64,10 @@ class AnnotatorProgress:
     name: str
     rater_id: str
     answers: int
-    open: int | None  #: items that still want an answer and have none of the person's; None for who answers in a file
+    open: int | None  #: items that need answers and have none by this person; None for people in a file
     last: datetime | None  #: when the last answer was submitted
     excluded: bool
-    out: bool  #: no longer let in
+    out: bool  #: no longer has access
     remarks: Mapping[str, str]  #: the letter's topics (behind, fast, apart, done), each with what was found, in words
 
     @property
@@ -184,7 +184,7 @@ def remind(
 
 
 def unwritten(annotators: Sequence[AnnotatorProgress]) -> str:
-    """Return who gets no letter although something is open for them, and why; empty where nobody is."""
+    """Return a line on annotators who get no letter although they have open items; empty if there are none."""
     names = [
         annotator.name
         for annotator in annotators
@@ -257,8 +257,8 @@ def unread_lines(
 ) -> list[str]:
     """A line for each queue that no annotator reads; `queues` have their numbers of pairs.
 
-    `reads` are languages (codes) by user name. Nothing is said where nobody's languages are known, and where one of
-    the study's people is known without any: who reads what cannot be told then.
+    `reads` are languages (codes) by user name. There is no line if nobody's languages are known, or if
+    those of one of the study's people are unknown.
     """
     able = [set(codes) for name, codes in reads.items() if people is None or name in people]
     if not able or any(name not in reads for name in people or ()):
@@ -288,7 +288,7 @@ def idle_lines(
 def target_lines(
     transformations: Mapping[str, Transformation], people: Sequence[str] | None, reads: Mapping[str, Sequence[str]]
 ) -> list[str]:
-    """Before a sample is drawn: into which languages texts are put that no annotator reads."""
+    """Before a sample is drawn, return a line for each transformation into languages that no annotator reads."""
     read = {code for name, codes in reads.items() if people is None or name in people for code in codes}
     lines = []
     for name, kind in transformations.items():

@@ -57,7 +57,7 @@ _KINDS: dict[str, type[Any]] = {"rating": int, "label": str, "text": str, "multi
 
 
 def export_argilla(study: Study, *, licence: str = "", words: bool = False) -> Path:
-    """Write submitted answers to the study's `export-argilla/`, a folder a queue; returns it.
+    """Write submitted answers to the study's `export-argilla/`, a folder for each queue; returns it.
 
     `licence` is a line for the codebook; `words` adds comments and answers in words. Raises
     DataError where nobody has answered yet.
@@ -166,9 +166,9 @@ def _codebook(study_name: str, rubric: Rubric, ratings: pd.DataFrame, files: Map
 def collect_files(study: Study, home: server.Home, folder: Path, *, replace: bool = False) -> pd.DataFrame:
     """Add an export's answers to the ratings of other sources; return the sample's ratings.
 
-    Its name is their source: the same again replaces what it gave before. Raters get pseudonyms of this study. Without
-    times beside them, answers have the time of their file. Raises DataError with file and record for what is no rating
-    of this study.
+    Its name is their source: collected again, it replaces its earlier answers. Raters get pseudonyms of this study.
+    Without times beside them, answers have the time of their file. Raises DataError with file and record for what is
+    no rating of this study.
     """
     with alone(study):
         records = CampaignRecords.open(study)

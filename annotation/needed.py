@@ -42,7 +42,7 @@ def needed(
     campaigns: int = 1000,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Pairs that a verdict needs on average with looks after blocks, if the truth is a mean.
+    """Return the pairs that a verdict needs on average with looks after blocks, for given true means.
 
     Every rated question has this mean, with pairs, raters and noise of its own, and all must hold. Raters' habits
     shift all pairs alike; the looks take raters as they are.
@@ -56,8 +56,8 @@ def needed(
         seed: of the simulation.
 
     Returns:
-        A row a mean: accepted, rejected, undecided (shares of campaigns), pairs (rated by the decision, on average),
-        share (of the pairs of the last block).
+        A row for each mean: accepted, rejected, undecided (shares of campaigns), pairs (rated by the decision, on
+        average), share (of the pairs of the last block).
 
     Raises:
         StudyError: a mean that ratings on the scale cannot have.
@@ -106,7 +106,7 @@ def precision(  # noqa: PLR0913 (a design, and what is assumed of it)
         seed: of the simulation.
 
     Returns:
-        A row a number: pairs, ac2 and ac2_reach (means of 40 simulated campaigns; NaN with one rater, or where the
+        A row for each number: pairs, ac2 and ac2_reach (means of 40 simulated campaigns; NaN with one rater, or if the
         scale is continuous), rho_reach (half of the interval by Fisher's z with the variance (1 + rho^2 / 2) / (n - 3);
         NaN below 4 pairs).
 
@@ -201,7 +201,7 @@ def designs(
         raters: numbers to try; those below `acceptance.min_raters` (and 2, where AC2 is wanted) are left out.
 
     Returns:
-        A row a number of raters: pairs, error (standard error of the mean), ratings and dollars of the whole study,
+        A row for each number of raters: pairs, error (standard error of the mean), ratings and dollars of the study,
         cheapest (whether no row costs less).
 
     Source: Brennan (2001), Generalizability Theory, chapter 2 (decision studies).

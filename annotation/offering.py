@@ -1,7 +1,7 @@
-"""Records of what raters may have seen: once a sample is offered, from before the first request, nothing replaces it.
+"""Records of what raters may have seen: once a sample is offered, no other sample may replace it.
 
-`offered.json` notes each beginning: the pairs, the controls and the words that went out. Rehearsals in a crowd's
-sandbox are noted too, and fix nothing.
+`offered.json` notes each offer before its first request: the pairs, the controls and the rubric. Rehearsals in a
+crowd's sandbox are noted too, but do not fix the sample.
 
 A sample is refused if it no longer comes from the study's generator and prompts, and from the outputs on disk.
 """
@@ -45,7 +45,7 @@ def alone(study: Study) -> contextlib.AbstractContextManager[None]:
 def offered(records: CampaignRecords) -> str:
     """Return how people may have come to see the sample, in words; empty where they cannot have.
 
-    Studies of earlier versions have no `offered.json`: there the manifest, the ledger and ratings tell.
+    Studies of earlier versions have no `offered.json`: for these the manifest, the ledger and the ratings are checked.
     """
     for offering in records.offerings:
         if not offering.to.startswith(_SANDBOX):
@@ -113,8 +113,8 @@ def _refuse_other_words(offering: Offering, to: str, line: str, command: str) ->
 def refuse_other_sample(records: CampaignRecords, *, cut_off: bool = False) -> None:
     """Raise StudyError if `pairs.parquet` or `controls.parquet` differs from the one offered to raters.
 
-    What extensions have made of that one since is the sample. One that was cut off must be finished before anything
-    else, so it is refused, unless `cut_off` says that this is about to be done.
+    The offered sample with its later extensions is accepted. An extension that was cut off must be finished first, so
+    it is refused, unless `cut_off` says that the caller finishes it.
     """
     real, waves = [offering for offering in records.offerings if not offering.to.startswith(_SANDBOX)], records.waves
     for name, file in (("pairs", PAIRS), ("controls", CONTROLS)) if real else ():
@@ -171,7 +171,7 @@ def ledgers(path: Path) -> list[tuple[PlatformName, Mode]]:
 def refuse_other_prompts(records: CampaignRecords, pairs: Collection[Pair]) -> None:
     """Refuse a campaign whose pairs are not of the study's generator and prompts, or whose outputs have been replaced.
 
-    Raises StudyError or DataError. Where outputs are not on this machine, the study alone is looked at.
+    Raises StudyError or DataError. If the outputs are not on this machine, only the study is checked.
     """
     study = records.study
     if not study.judging.transforms:

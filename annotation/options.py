@@ -327,7 +327,7 @@ PLATFORMS = (
     "link",
     "rehearsal",
     "mturk",
-)  # those of `plumbline.study.crowd`, which takes long to import; a test holds them
+)  # those of `plumbline.study.crowd`, which takes long to import; a test compares them
 
 
 def add_crowd_actions(crowd: argparse.ArgumentParser) -> None:

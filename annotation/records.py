@@ -138,7 +138,7 @@ class Chance(Record):
     reason: str = Field(default="", description="the reason why there is no P; else empty")
 
 
-#: What P is, wherever it stands: in tables, reports, pages and documents.
+#: The definition of P in tables, reports, pages and documents.
 P_IS = (
     "P is the probability that the mean, or share, of everything the sample was drawn from meets its limit; of several"
     " rules the lowest P, or the highest if one rule is enough."

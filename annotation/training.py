@@ -272,7 +272,7 @@ def read_trained(records: CampaignRecords) -> list[TrainingResult]:
 
 
 def by_trained(rows: Sequence[TrainingResult]) -> pd.DataFrame:
-    """A row a rater: rater_id, simulated, `items` (asked), `answered`, `judged` (answers that can be), `right`."""
+    """A row for each rater: rater_id, simulated, `items` (asked), `answered`, `judged`, `right`."""
     names = ["rater_id", "simulated", "answered", "judged", "right"]
     frame = pd.DataFrame([[getattr(result, name) for name in names] for result in rows], columns=names)
     frame = frame.astype({"answered": int, "judged": int, "right": int})

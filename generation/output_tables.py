@@ -185,7 +185,7 @@ def length_table(sums: pd.DataFrame, kinds: Mapping[str, Transformation] = EIGHT
 
 
 def _transformation_means(sums: pd.DataFrame, kinds: Mapping[str, Transformation]) -> pd.DataFrame:
-    """Return the means over texts, then seeds, then data sets: a row a transformation and generator."""
+    """Return the means over texts, then seeds, then data sets: a row for each transformation and generator."""
     numbers = ["texts", "ok", "failed", "unanswered", "original_words", "words", "distance"]
     units = sums.groupby(["transformation", "generator", "dataset", "seed"], sort=False)[numbers].sum()
     usable = units["ok"].replace(0, np.nan)
