@@ -226,8 +226,8 @@ def _refuse_other_items(pairs: Collection[Pair], keys: Collection[str], file: Pa
     """Refuse a sample of texts that are no longer in the file, whose items have these keys."""
     if lost := [pair for pair in pairs if pair.key not in keys]:
         raise DataError(
-            f"{file}: {len(lost)} of the sample's texts are no longer in it, such as"
-            f" {fields_of(lost[0])[0].text[:60]!r} ({lost[0].transformation}); restore them, or give the new study"
+            f"{file}: no longer has {len(lost)} text{'s' * (len(lost) != 1)} of the sample, such as"
+            f" {fields_of(lost[0])[0].text[:60]!r} ({lost[0].transformation}); restore the file, or give the new study"
             " another name"
         )
 

@@ -153,5 +153,5 @@ def test_the_example_for_slurm_makes_shards_and_then_the_tables(
         assert main() == 0
     out = capsys.readouterr().out
     assert out.count("when all shards have ended, run again without --shard") == 2
-    assert "small: 0 texts transformed, 0 failed, 0 unanswered, 40 were there" in out
+    assert "small: 0 texts transformed, 0 failed, 0 unanswered, 40 already stored" in out
     assert len(stub.asked) == 40
