@@ -95,7 +95,7 @@ _COMMANDS = (
         "report", "write the report: one HTML page, and its tables as CSV", "campaign_commands:report", data=False
     ),
     _Command(
-        "sheet", "write what a paper needs: HEDS 3.0, ARR's checklist D, a datasheet, Methods in LaTeX",
+        "sheet", "write documents for a paper: HEDS 3.0, ARR's checklist D, a datasheet, Methods in LaTeX",
         "campaign_commands:sheet", data=False,
     ),
     _Command(

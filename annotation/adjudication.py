@@ -463,7 +463,7 @@ def judged_text(disputed: DisputedPairs, adjudications: Sequence[Adjudication], 
         for row in disputed.rows[disputed.rows["pair_id"].isin(worst)].to_dict("records")
     ]
     judged, item = disputed.called
-    header = [item.capitalize(), judged.capitalize(), "Question", "People", "Judges", "Apart"]
+    header = [item.capitalize(), judged.capitalize(), "Question", "People", "Judges", "Difference"]
     parts = [
         f"Pairs on which people and judges differ most, study {disputed.study_name}; read them: either may be wrong"
     ]

@@ -157,7 +157,7 @@ def sample(options: argparse.Namespace) -> int:
 def preview(options: argparse.Namespace) -> int:
     """Write the page that previews raters' queues."""
     study = cli.study_of(options)
-    print(f"{study.name}: what raters will see -> {write_preview(study, options.pairs)}; open it in a browser")
+    print(f"{study.name}: preview of raters' pages -> {write_preview(study, options.pairs)}; open it in a browser")
     return 0
 
 

@@ -227,7 +227,11 @@ def export(parser: argparse.ArgumentParser) -> None:
     """Add the options of `export`."""
     add = parser.add_argument
     add("--licence", metavar="TEXT", default="", help="the licence that the codebook names")
-    add("--words", action="store_true", help="also write what raters wrote in their own words, which may hold names")
+    add(
+        "--words",
+        action="store_true",
+        help="also write answers and comments in raters' own words, which may contain names",
+    )
     add("--argilla", action="store_true", help="write Argilla's own files instead, to export-argilla/: a folder for"
         " each queue, for rg.Dataset.from_disk")  # fmt: skip
 
@@ -367,7 +371,9 @@ def add_crowd_actions(crowd: argparse.ArgumentParser) -> None:
     review = add("review", "review_work", "list the submissions that wait for a decision, with signs, times and pay")
     review.add_argument("--answers", metavar="SUBMISSION", help="show a submission's answers, pair by pair")
     review.add_argument(
-        "--ask", metavar="SUBMISSION", help="note that you asked the worker a question (write to them on the platform)"
+        "--ask",
+        metavar="SUBMISSION",
+        help="record that you asked the worker a question (write to them on the platform)",
     )
     review.add_argument("--reason", default="", metavar="TEXT", help="with --ask: the question for the worker")
     approve = add("approve", "approve_work", "approve submissions, which pays them")

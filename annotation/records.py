@@ -18,13 +18,13 @@ class JudgedMean(Record):
     """The joint estimate of people and judges on one question of a verdict, where they decide it together."""
 
     question: str = Field(description="name of the question")
-    judges: tuple[str, ...] = Field(description="the judges whose mean counts")
+    judges: tuple[str, ...] = Field(description="the judges whose mean score counts")
     recorded: tuple[str, ...] = Field(description="those judges whose answers come from a file")
     n_rated: int = Field(description="pairs that people rated and that count")
     n_judged: int = Field(description="further outputs that judges have seen")
     n_failed: int = Field(description="pairs and further outputs that lack a judge's score")
     mean: Number = Field(
-        description="mean estimated from people's ratings and judges' scores; NaN if judges are refused"
+        description="mean estimated from people's ratings and judges' scores; NaN if the judges' scores are refused"
     )
     low: Number = Field(description="lower end of this mean's 95% interval")
     high: Number = Field(description="upper end of this mean's 95% interval")
@@ -33,7 +33,7 @@ class JudgedMean(Record):
     worth: Number = Field(
         description="number of rated pairs that would be as precise without judges; NaN without variance"
     )
-    reason: str = Field(default="", description="the reason why judges are refused; empty if they are not")
+    reason: str = Field(default="", description="the reason why the judges' scores are refused; empty if they are used")
     late: int = Field(default=0, description="number of judgements made after the first rating")
     judgements: str = Field(description="hash of the judges' inputs and answers that count")
 
@@ -64,7 +64,7 @@ class MeanRank(Record):
 class Coefficient(Record):
     """Agreement on answers that are no points of a scale."""
 
-    name: str = Field(description="AC1, Fleiss' kappa, alpha (nominal), alpha (MASI); of rankings tau-b, W")
+    name: str = Field(description="AC1, Fleiss' kappa, alpha (nominal), alpha (MASI); for rankings tau-b, W")
     label: str = Field(
         default="", description="with several labels: the label, as a yes/no answer; empty for all labels together"
     )

@@ -286,7 +286,7 @@ class _TextScheduler(Scheduler):
             return
         worker.at_once, gpu, versions = answer
         if difference := other_version(versions, self._versions):
-            problem = StudyError(f"node {worker.slot.address}: {difference}; install the same everywhere")
+            problem = StudyError(f"node {worker.slot.address}: {difference}; install the same version on all nodes")
             self._lose(worker, problem, died=False)
             return
         if not self._prepared_workers:

@@ -257,7 +257,7 @@ def _notes_on_lengths(table: pd.DataFrame, studies: Sequence[Study]) -> list[str
     ]
     generators = list(table["generator"].unique())
     if len(generators) > 1:
-        notes.append(f"+-: the difference to {generators[0]}.")
+        notes.append(f"+-: the difference from {generators[0]}.")
     if (table["unanswered"] > 0).any():
         notes.append("Incomplete: unanswered texts have no output yet, and the means of words leave them out.")
     axes = total_axes(table["name"], filter(None, table["axis"]))

@@ -23,7 +23,7 @@ class TaskInstructions(Record):
         default={}, description="the task's own instructions; empty in records of early versions"
     )
     wordings: tuple[str, ...] = Field(
-        default=(), description="the study's further languages, in which both are written"
+        default=(), description="the study's further languages, in which both kinds of instructions are written"
     )
 
 
