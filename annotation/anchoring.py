@@ -119,7 +119,7 @@ def two_arms(values: Floats, first: NDArray[np.bool_], strata: NDArray[np.int64]
     weights = n / n.sum()
     mean_1, mean_0 = float(weights @ means_1), float(weights @ means_0)
     variance = float(weights**2 @ (error_1 + error_0))
-    estimate = Estimate.alone(mean_1 - mean_0, "nothing varies within the groups")
+    estimate = Estimate.alone(mean_1 - mean_0, "no variance within the groups")
     if variance > 0:
         freedom = variance**2 / float(weights**4 @ (error_1**2 / (n_1 - 1) + error_0**2 / (n_0 - 1)))
         reach = float(quantile(np.array([freedom]))[0]) * math.sqrt(variance)

@@ -31,7 +31,7 @@ DESIGNS = ["raters", "pairs", "error", "ratings", "dollars", "cheapest"]
 USUAL = RatingVariation()
 _SIMULATED = 40  # campaigns over which AC2's precision is averaged
 _BAR = 20  # signs of a whole bar
-_LAST = {"value": "; the last look uses the mean alone, unlike in a study by blocks", "interval": ""}
+_LAST = {"value": "; the last look uses the mean alone, unlike in a study with blocks", "interval": ""}
 
 
 def needed(

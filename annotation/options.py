@@ -359,7 +359,7 @@ def add_crowd_actions(crowd: argparse.ArgumentParser) -> None:
     collect = add("collect", "collect_work", "fetch submissions and answers")
     collect.add_argument("--replace", action="store_true", help="also drop ratings that the campaign no longer has")
     people = (
-        "with `link`: the platform's CSV of participants; only their answers are collected, and several files add up"
+        "with `link`: the platform's CSV of participants, whose answers are collected; later files add participants"
     )
     collect.add_argument("--participants", type=cli.local, metavar="CSV", help=people)
     collect.add_argument(

@@ -211,7 +211,9 @@ class Verdict(SparseModel, Record):
     rule: Literal["mean", "lower_bound"] = Field(
         default="mean", description="the statistic that must reach the threshold"
     )
-    rules: tuple[RuleSpec, ...] = Field(default=(), description="the rules that decided; empty for one threshold")
+    rules: tuple[RuleSpec, ...] = Field(
+        default=(), description="the rules that decided; empty if one threshold decided"
+    )
     combine: Literal["all", "any"] = Field(default="all", description="whether all rules must be met, or any")
     probability: Number = Field(
         default=math.nan,
@@ -306,7 +308,7 @@ class PairMean(Record):
     mean: float = Field(description="mean of these ratings; NaN for labels")
     decision: Outcome = Field(
         description="whether the mean reaches the threshold; undecided with too few raters. With `acceptance.rules`,"
-        " whether the pair's own ratings meet the rules, combined as the study says"
+        " whether the pair's own ratings meet the rules, combined by `acceptance.combine`"
     )
 
 
@@ -325,7 +327,9 @@ class Decision(SparseModel, Record):
     LATER: ClassVar[frozenset[str]] = frozenset({"pair_id", "answers", "answers_hash"})
 
     rater_id: str = Field(description="pseudonym of the rater; empty for a decision about a pair")
-    pair_id: str = Field(default="", description="id of the pair that is withdrawn or taken back; empty for a rater")
+    pair_id: str = Field(
+        default="", description="id of the pair that is withdrawn or taken back; empty for a decision about a rater"
+    )
     exclude: bool = Field(description="whether the rater's answers, or those to the pair, stop counting")
     reason: str = Field(description="the reason, in the person's words")
     decided_at: AwareDatetime = Field(description="time of the decision, UTC")

@@ -87,7 +87,7 @@ def _unjudged(rule: AcceptanceSpec, questions: Sequence[QuestionScale], pools: S
     for pool in pools:
         rules = [part for part in rule.rules if not part.pools or pool in part.pools]
         if rule.rules and not rules:
-            yield f"acceptance.rules: no rule judges the pool {pool!r}; add one for it, or one without pools"
+            yield f"acceptance.rules: no rule judges the pool {pool!r}; add a rule for it, or a rule without pools"
         names = {question.name for question in questions if question.asked_in(pool)}
         for part in rules:
             if part.question not in names:
