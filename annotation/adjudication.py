@@ -210,7 +210,7 @@ class Reviewing:
 
     pairs: Sequence[str]  #: ids of the pairs, those on which people and judges differ most first
     new: Mapping[str, int]  #: number of new pairs, by dataset
-    rated: Mapping[str, int]  #: number of these pairs that an adjudicator has rated, by user name, if any
+    rated: Mapping[str, int]  #: number of these pairs that an adjudicator has rated, by user name; without zeros
     languages: frozenset[str]  #: of their texts (codes)
 
 
@@ -344,8 +344,8 @@ def collect_adjudications(study: Study, argilla: Argilla, *, replace: bool = Fal
         if lost and not replace:
             are, them = ("is", "it") if len(lost) == 1 else ("are", "them")
             raise DataError(
-                f"{count(len(lost), 'adjudication')} collected before {are} no longer at {argilla.url}; check that it"
-                f" is the right server, or add --replace to drop {them}"
+                f"{count(len(lost), 'adjudication')} collected before {are} no longer at {argilla.url}; check that"
+                f" this is the right server, or add --replace to drop {them}"
             )
         if rows != before:
             Manifest.of(study).write_models(ADJUDICATIONS.name, rows)

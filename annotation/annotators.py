@@ -64,7 +64,7 @@ class AnnotatorProgress:
     name: str
     rater_id: str
     answers: int
-    open: int | None  #: items that need answers and have none by this person; None for people in a file
+    open: int | None  #: items that need answers and have none by this person; None if the answers come from a file
     last: datetime | None  #: when the last answer was submitted
     excluded: bool
     out: bool  #: no longer has access
@@ -193,8 +193,8 @@ def unwritten(annotators: Sequence[AnnotatorProgress]) -> str:
     if not names:
         return ""
     return (
-        f"No letter to {', '.join(names)}: they have open items but are not behind (raters are behind with fewer"
-        f" answers than {FEW:g} times the dataset's median, or none for {IDLE.days} days before collecting)"
+        f"No letter to {', '.join(names)}: they have open items but are not behind (raters are behind if they have"
+        f" fewer answers than {FEW:g} times the dataset's median, or none in the {IDLE.days} days before collecting)"
     )
 
 
@@ -349,8 +349,8 @@ def invite_users(options: argparse.Namespace) -> int:
         print(f"the server at {connection.url} stopped with this command; start one that keeps running (`{serve}`)"
               " and invite again, or give --address", file=sys.stderr)  # fmt: skip
     elif server.is_loopback(urlsplit(options.address or connection.url).hostname or ""):
-        print(f"{options.address or connection.url} can be opened on this machine only; give the address that others"
-              " open with --address (docs/howto/tls.md)", file=sys.stderr)  # fmt: skip
+        print(f"{options.address or connection.url} can be opened on this machine only; with --address, give the"
+              " address that others open (docs/howto/tls.md)", file=sys.stderr)  # fmt: skip
     return 0
 
 

@@ -115,8 +115,8 @@ def sample(options: argparse.Namespace) -> int:
     item = study.called.item
     if wave is not None:
         print(
-            f"{study.name}: wave {wave.number} adds {count(wave.pairs, item)} to the sample; run `publish` to have"
-            f" {'it' if wave.pairs == 1 else 'them'} rated"
+            f"{study.name}: wave {wave.number} adds {count(wave.pairs, item)} to the sample; publish the wave to"
+            " collect ratings"
         )
     records = CampaignRecords.open(study)  # read again, now that the sample is drawn
     controls = records.controls
@@ -222,7 +222,7 @@ def simulate_raters(options: argparse.Namespace) -> int:
         answered = simulate(study, argilla)
     drawn = "" if study.judging.transforms else "; their opinions of the items are random, drawn with the seed"
     if study.judging.does_tasks:
-        drawn = "; they know the gold answers, and make errors as the study sets"
+        drawn = "; they know the gold answers, and make errors as set in the study"
     print(f"{study.name}: {count(answered, 'answer')} given by simulated raters{drawn if answered else ''}")
     return 0
 
@@ -313,8 +313,7 @@ def _judged(study: Study, options: argparse.Namespace) -> int:
         reads = accounts.languages_at(argilla, home_of(options))
     new, whom = sum(done.new.values()), ", ".join(people)
     print(
-        f"{study.name}: {count(len(done.pairs), 'pair')} for {whom} to adjudicate, {new} of them new,"
-        f" in {', '.join(done.new)}"
+        f"{study.name}: {count(len(done.pairs), 'pair')} for {whom} to adjudicate ({new} new), in {', '.join(done.new)}"
     )
     print(
         "  they see judges' scores as suggestions and people's answers without names; their own answers are not ratings"

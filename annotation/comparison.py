@@ -175,7 +175,7 @@ class CampaignRatings:
         ]
         if not on_scale:
             raise StudyError(
-                f"{study.file}: rubric {study.rubric!r} has no question on its own scale, so there are no means to"
+                f"{study.file}: rubric {study.rubric!r} has no question on the rubric's scale, so there are no means to"
                 " compare; compare the two reports instead, which have shares of labels, orders and agreement"
                 f" (`{study.command('annotation report')}`)"
             )

@@ -201,8 +201,8 @@ def designs(
         raters: numbers to try; those below `acceptance.min_raters` (and 2, where AC2 is wanted) are left out.
 
     Returns:
-        A row for each number of raters: pairs, error (standard error of the mean), ratings and dollars of the study,
-        cheapest (whether no row costs less).
+        A row for each number of raters: pairs, error (standard error of the mean), ratings and dollars of the whole
+        study, cheapest (whether no row costs less).
 
     Source: Brennan (2001), Generalizability Theory, chapter 2 (decision studies).
     """

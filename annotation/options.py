@@ -220,7 +220,9 @@ def withdraw(parser: argparse.ArgumentParser) -> None:
 def compare(parser: argparse.ArgumentParser) -> None:
     """Add the options of `compare`."""
     parser.add_argument("--other", metavar="FILE", help="another study that rated the same pairs")
-    parser.add_argument("--other-exports", metavar="DIR", help="folder of that study's records, if it is another one")
+    parser.add_argument(
+        "--other-exports", metavar="DIR", help="the place of that study's records, if it is not --exports"
+    )
 
 
 def export(parser: argparse.ArgumentParser) -> None:
@@ -314,7 +316,9 @@ def users(parser: argparse.ArgumentParser) -> None:
         "names", metavar="NAME", nargs="*", help="people to invite (default: the study's raters.people)"
     )
     letters(inviting, "the server's own")
-    text = "list annotators who are behind, too fast, far from the other raters or finished, with a letter to each"
+    text = (
+        "list annotators who are behind or finished, answer too fast, or rate unlike the others, with a letter to each"
+    )
     letters(action("remind", text, the_study, required=True), "none")
     action("list", "show all accounts with languages and number of answers",
            "also show each account's pseudonym in this study's records, and who is in the study")  # fmt: skip
@@ -359,7 +363,7 @@ def add_crowd_actions(crowd: argparse.ArgumentParser) -> None:
     collect = add("collect", "collect_work", "fetch submissions and answers")
     collect.add_argument("--replace", action="store_true", help="also drop ratings that the campaign no longer has")
     people = (
-        "with `link`: the platform's CSV of participants, whose answers are collected; later files add participants"
+        "with `link`: the platform's CSV of participants; only their answers are collected, and later files add more"
     )
     collect.add_argument("--participants", type=cli.local, metavar="CSV", help=people)
     collect.add_argument(

@@ -234,7 +234,7 @@ def _notes(rule: AcceptanceSpec, planned: pd.DataFrame, study: Study, paid: PayS
     share = " or as a share" if any(part.label for part in rule.rules) else ""
     every = f"the {judged}" if len(study.kinds) == 1 else f"all {len(study.kinds)} {judged}s"
     together = study.judging.transforms and {"translation", "cross_translation"} <= set(study.kinds)
-    shared = f" (the two translations share their {item}s, so they have twice as many)" if together else ""
+    shared = " (the two translations share their verdict, which has twice as many)" if together else ""
     never = bool(planned["right"].isna().any())
     by_interval = rule.rule == "lower_bound" or any(part.by == "interval" for part in rule.rules)
     short = [

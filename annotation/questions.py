@@ -182,7 +182,7 @@ class Question(StudyPart):
     required: bool | None = Field(
         default=None, description="whether an answer is required; by default yes, except for texts"
     )
-    pools: tuple[str, ...] = Field(default=(), description="the pools that the question is about; by default all")
+    pools: tuple[str, ...] = Field(default=(), description="the pools for which the question is asked; by default all")
 
     @model_validator(mode="after")
     def _fits_its_kind(self) -> Question:

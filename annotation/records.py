@@ -28,8 +28,8 @@ class JudgedMean(Record):
     )
     low: Number = Field(description="lower end of this mean's 95% interval")
     high: Number = Field(description="upper end of this mean's 95% interval")
-    lean_low: Number = Field(description="the mean of people's ratings alone is above this with 80% certainty")
-    lean_high: Number = Field(description="the mean of people's ratings alone is below this with 80% certainty")
+    lean_low: Number = Field(description="by people's ratings alone, the mean is above this with 80% certainty")
+    lean_high: Number = Field(description="by people's ratings alone, the mean is below this with 80% certainty")
     worth: Number = Field(
         description="number of rated pairs that would be as precise without judges; NaN without variance"
     )
@@ -66,7 +66,7 @@ class Coefficient(Record):
 
     name: str = Field(description="AC1, Fleiss' kappa, alpha (nominal), alpha (MASI); for rankings tau-b, W")
     label: str = Field(
-        default="", description="with several labels: the label, as a yes/no answer; empty for all labels together"
+        default="", description="with several labels: the label whose yes/no answers are compared; empty for all labels"
     )
     estimate: Estimate = Field(description="the coefficient, with its interval")
 
@@ -123,7 +123,7 @@ class Summary(SparseModel, Record):
 class Group(Record):
     """One row of Table 2: a pool of transformations, an axis, a language, or all (`agreement.json`)."""
 
-    level: Literal["pool", "axis", "language", "overall"] = Field(description="the level of the row")
+    level: Literal["pool", "axis", "language", "overall"] = Field(description="kind of group that the row summarises")
     name: str = Field(description="the pool, the axis, the language of the originals, or 'overall'")
     axis: str = Field(description="the axis that it belongs to; empty for a language and 'overall'")
     transformations: tuple[str, ...] = Field(description="the transformations whose ratings the row includes")
@@ -242,8 +242,8 @@ class Verdict(SparseModel, Record):
     simulated: bool = Field(description="true if any of the ratings is simulated")
     rules_fixed: Fixed = Field(
         default="",
-        description="time when the rules were fixed: late: after the first rating; unknown: imported ratings have no"
-        " times; empty: before the first rating, or without a record",
+        description="late: the rules were fixed after the first rating; unknown: imported ratings have no times; empty:"
+        " the rules were fixed before the first rating, or this is not recorded",
     )
     model: str = Field(description="the generator's model")
     generator_hash: str = Field(description="hash of model, revision and sampling")
@@ -432,7 +432,9 @@ class Look(Record):
 class Review(Record):
     """One time that pairs were given to adjudicators, who see judges' scores (`reviews.json`)."""
 
-    at: AwareDatetime = Field(description="time of the review, UTC; recorded before the first request")
+    at: AwareDatetime = Field(
+        description="time when the pairs were given to adjudicators, UTC; recorded before the first request"
+    )
     pairs: tuple[str, ...] = Field(description="ids of the pairs to adjudicate")
     adjudicators: tuple[str, ...] = Field(description="pseudonyms of the adjudicators")
     judges: tuple[str, ...] = Field(description="the judges whose scores the adjudicators see")

@@ -117,11 +117,11 @@ def _usable(
             else bool(item.labels) or task_type == "multilabel_classification"
         )
         if not item.whole:
-            left_out["with an empty or invisible text"] += 1
+            left_out["without a text that shows"] += 1
         elif not gold:
             left_out["without gold"] += 1
         elif key in seen:
-            left_out["with the same texts as another item"] += 1
+            left_out["with the texts of another"] += 1
         else:
             seen.add(key)
             usable.append(item)
@@ -179,12 +179,12 @@ def _searched(
     for item in items:
         distinct = _apart(item, spec.cut)
         if len(distinct) < len(item.candidates):
-            left_out["candidates with an empty or repeated text"] += len(item.candidates) - len(distinct)
+            left_out["candidates without a text of their own"] += len(item.candidates) - len(distinct)
         relevant = item.relevant & set(distinct)
         if not relevant:
             left_out["without a right candidate that has a text"] += 1
         elif len(relevant) == len(distinct):
-            left_out["with right candidates only"] += 1
+            left_out["with right candidates alone"] += 1
         else:
             usable.append(replace(item, candidates=distinct, relevant=relevant))
     counts = sorted((len(item.candidates) for item in usable), reverse=True)

@@ -110,7 +110,7 @@ class HumanAnswer(Record):
         " chosen candidate, empty if none is the translation; otherwise empty",
     )
     abstained: bool = Field(
-        default=False, description="true if the rater cannot tell; `value` and `label` are then empty"
+        default=False, description="true if the rater cannot tell; `value` is then NaN, and `label` empty"
     )
     place: int = Field(
         default=0,

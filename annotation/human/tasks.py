@@ -395,10 +395,7 @@ def task_lines(tasks: Iterable[HumanTask]) -> Iterator[str]:
             sure = "always with a right one" if task.relevant_in == "always" else "perhaps without a right one"
             line += f"; {task.candidates} candidates each, {sure}"
         if task.cut:
-            line += (
-                f"; people read the first {task.cut} characters of {task.n_cut} longer text{'s' * (task.n_cut != 1)}"
-            )
-            line += "; models read whole texts"
+            line += f"; texts cut to {task.cut} characters for people: {task.n_cut}; models read whole texts"
         out = ", ".join(f"{number} {reason}" for reason, number in task.left_out.items())
         yield line + (f"; left out: {out}" if out else "")
         if task.longest > LONG and not task.cut:

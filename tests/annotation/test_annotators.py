@@ -40,7 +40,7 @@ def test_who_is_behind_is_reminded_who_is_done_thanked_and_who_gets_no_letter_is
     assert letters["ada"].startswith("A reminder: demo\n") and letters["cyd"].startswith("Vielen Dank: demo\n")
     said = unwritten(found)
     assert (
-        said.startswith("No letter to bob: they have open items but are not behind (raters are behind with ")
+        said.startswith("No letter to bob: they have open items but are not behind (raters are behind if they have ")
         and "0.5 times" in said
         and "7 days" in said
     )

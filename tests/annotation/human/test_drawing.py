@@ -168,8 +168,8 @@ def test_what_cannot_be_drawn_is_counted(tmp_path: Path) -> None:
     study = study_of(tmp_path, {"data": "search", "items": 2, "candidates": 4}, data={"search": rows})
     draw_sample(study)
     assert read_tasks(study)[0].left_out == {
-        "with the same texts as another item": 1,
-        "candidates with an empty or repeated text": 1,
+        "with the texts of another": 1,
+        "candidates without a text of their own": 1,
         "with fewer than 4 candidates": 1,
     }
 

@@ -94,7 +94,7 @@ def test_texts_that_are_alike_where_they_are_cut_are_one(tmp_path: Path) -> None
     rows = [{**row, "text": f"{'ab'[i % 2]}{row['text']}"} for i, row in enumerate(CLASSES)]
     study = study_of(tmp_path, {"data": "classes", "items": 6, "cut": 1}, data={"classes": rows})
     assert len(draw_sample(study)) == 2
-    assert read_tasks(study)[0].left_out == {"with the same texts as another item": 30}  # of 32 rows that are scored
+    assert read_tasks(study)[0].left_out == {"with the texts of another": 30}  # of 32 rows that are scored
 
 
 def test_a_key_of_a_task_is_named_where_it_is_wrong(tmp_path: Path) -> None:
