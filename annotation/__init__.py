@@ -1,4 +1,4 @@
-"""Pairs out to people, ratings back, verdicts; what Python users import of it is loaded when it is asked for."""
+"""Send pairs to people, collect ratings, reach verdicts. Names that Python users import are loaded on first use."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""`plumbline COMMAND`: pairs out to people, ratings back, verdicts.
+"""`plumbline COMMAND`: send pairs to people, collect ratings, reach verdicts.
 
-A table of commands; what one of them does is imported when it is run.
+A table of commands; a command's module is imported when it runs.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class _Command:
 
     name: str
     text: str
-    run: str = ""  #: `module:function` of this package; empty where its actions say it
-    declare: Callable[[argparse.ArgumentParser], None] | None = None  #: adds its options, when it is asked for
+    run: str = ""  #: `module:function` of this package; empty if its actions name the functions
+    declare: Callable[[argparse.ArgumentParser], None] | None = None  #: adds its options, on first use
     study: bool = True  #: whether it takes a study
     data: bool = True  #: whether it takes the local server's folder
     example: str = "--study studies/demo.yaml"
@@ -48,7 +48,7 @@ class _Command:
 
 _COMMANDS = (
     _Command(
-        "plan", "how many pairs and raters are needed, and what they cost", "planning_command:plan_study",
+        "plan", "compute how many pairs and raters are needed, and their cost", "planning_command:plan_study",
         options.plan,
     ),
     _Command("sample", "draw the pairs or items that people rate", "campaign_commands:sample", options.sample),
@@ -63,12 +63,12 @@ _COMMANDS = (
     _Command("publish", "publish the pairs to the annotators in Argilla", "campaign_commands:publish_pairs"),
     _Command("simulate", "rehearse: let the study's simulated raters answer", "campaign_commands:simulate_raters"),
     _Command(
-        "import", "make a study of ratings that people gave elsewhere", "imports.command:import_files",
+        "import", "make a study from ratings that were collected elsewhere", "imports.command:import_files",
         _import, study=False, example="ratings.csv --out studies/mine.yaml",
     ),
     _Command("collect", "fetch the answers given so far", "campaign_commands:collect_answers", options.collect),
     _Command(
-        "status", "how far the study is, who is behind, what is decided, and what to do next",
+        "status", "show progress, raters who are behind, decisions, and what to do next",
         "status.text:show_status",
     ),
     _Command(
@@ -80,7 +80,7 @@ _COMMANDS = (
         options.accept, data=False,
     ),
     _Command(
-        "withdraw", "withdraw pairs from the sample, or take them back", "campaign_commands:withdraw_pairs",
+        "withdraw", "withdraw pairs from the sample, or let them count again", "campaign_commands:withdraw_pairs",
         options.withdraw, data=False,
     ),
     _Command(
@@ -95,7 +95,7 @@ _COMMANDS = (
         "report", "write the report: one HTML page, and its tables as CSV", "campaign_commands:report", data=False
     ),
     _Command(
-        "sheet", "write what a paper needs: HEDS 3.0, ARR's checklist D, a datasheet, Methods in LaTeX",
+        "sheet", "write documents for a paper: HEDS 3.0, ARR's checklist D, a datasheet, Methods in LaTeX",
         "campaign_commands:sheet", data=False,
     ),
     _Command(
@@ -115,7 +115,7 @@ _COMMANDS = (
         options.backup, study=False, example="--to /mnt/elsewhere",
     ),
     _Command(
-        "restore", "restore a backup on the stopped local server; what it had is kept beside it",
+        "restore", "restore a backup on the stopped local server; the replaced data is kept beside it",
         "server_commands:restore", options.restore, study=False, example="argilla-....tar.gz",
     ),
 )  # fmt: skip

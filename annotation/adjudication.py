@@ -44,7 +44,7 @@ from plumbline.study.subject import ItemNames
 if TYPE_CHECKING:
     pass
 
-LEAST_MASS = 0.9  # less probability on the points of the scale deserves a look
+LEAST_MASS = 0.9  # judgements with less probability on the points of the scale are flagged
 COLUMNS = ["pair_id", "transformation", "question", "people", "judges", "apart", "spread", "raters", "far", "flags"]
 
 
@@ -157,9 +157,9 @@ class DisputedPairs:
 
     @classmethod
     def of(cls, evidence: Evidence) -> DisputedPairs:
-        """A campaign's. Raises DataError where verdicts or judgements are not there yet, or the verdicts are stale.
+        """Return a campaign's. Raises DataError before there are verdicts and judgements, and for stale verdicts.
 
-        Not earlier: whoever saw it could decide about raters by it, after a look that no record notes.
+        Before the verdicts, somebody who saw it could decide about raters by it, without a record.
         """
         refuse_stale(evidence.read_whole(), evidence.verdicts)
         study, design, judging = evidence.study, evidence.design, read_judging(evidence)
@@ -209,8 +209,8 @@ class Reviewing:
     """The pairs put before adjudicators."""
 
     pairs: Sequence[str]  #: ids of the pairs, those on which people and judges differ most first
-    new: Mapping[str, int]  #: pairs that were not there before, by dataset
-    rated: Mapping[str, int]  #: how many of the pairs an adjudicator has rated, by user name; only who has
+    new: Mapping[str, int]  #: number of new pairs, by dataset
+    rated: Mapping[str, int]  #: number of these pairs that an adjudicator has rated, by user name; without zeros
     languages: frozenset[str]  #: of their texts (codes)
 
 
@@ -228,7 +228,7 @@ def publish_review(study: Study, argilla: Argilla, number: int, names: Sequence[
     """Put the pairs on which people and judges differ most before adjudicators (user names), with judges' scores.
 
     Only pairs with enough ratings to count, after the verdicts. `reviews.json` notes it before anything is sent. Pairs
-    that are there stay as they are; one adjudication closes a pair. Raises StudyError for a person without an
+    sent earlier stay as they are; one adjudication closes a pair. Raises StudyError for a person without an
     annotator's account, and for one who can still rate a pair: nobody sees others' answers before giving their own.
     """
     with alone(study):
@@ -342,9 +342,10 @@ def collect_adjudications(study: Study, argilla: Argilla, *, replace: bool = Fal
         before = records.models(ADJUDICATIONS)
         lost = {(row.pair_id, row.adjudicator) for row in before} - {(row.pair_id, row.adjudicator) for row in rows}
         if lost and not replace:
+            are, them = ("is", "it") if len(lost) == 1 else ("are", "them")
             raise DataError(
-                f"{len(lost)} adjudications that were collected before are no longer at {argilla.url}; check that it is"
-                " the right server, or add --replace to drop them"
+                f"{count(len(lost), 'adjudication')} collected before {are} no longer at {argilla.url}; check that"
+                f" this is the right server, or add --replace to drop {them}"
             )
         if rows != before:
             Manifest.of(study).write_models(ADJUDICATIONS.name, rows)
@@ -372,7 +373,7 @@ class _AdjudicationReading:
         return cls(argilla, people, pairs, asked_rubric(records), raters)
 
     def rows(self, dataset_id: str) -> list[Adjudication]:
-        """The adjudications of one dataset, a row a question."""
+        """The adjudications of one dataset, a row for each question."""
         questions = self.argilla.request("GET", f"/datasets/{dataset_id}/questions")["items"]
         names = {question["id"]: question["name"] for question in questions}
         shown = self._suggested(dataset_id, names)
@@ -462,7 +463,7 @@ def judged_text(disputed: DisputedPairs, adjudications: Sequence[Adjudication], 
         for row in disputed.rows[disputed.rows["pair_id"].isin(worst)].to_dict("records")
     ]
     judged, item = disputed.called
-    header = [item.capitalize(), judged.capitalize(), "Question", "People", "Judges", "Apart"]
+    header = [item.capitalize(), judged.capitalize(), "Question", "People", "Judges", "Difference"]
     parts = [
         f"Pairs on which people and judges differ most, study {disputed.study_name}; read them: either may be wrong"
     ]
@@ -483,7 +484,7 @@ def judged_text(disputed: DisputedPairs, adjudications: Sequence[Adjudication], 
         number_rated = sum(rated for *_, rated in by)
         numbers = ", ".join(f"{named(who, names)} {number}" for who, number in whose.items())
         parts.append(
-            f"Adjudications: {numbers} ({number_rated} of pairs that the adjudicator had rated). They are not"
+            f"Adjudications: {numbers} ({number_rated} on pairs that the adjudicator had rated). They are not"
             " ratings: adjudicators saw judges' scores, so no mean, agreement or verdict uses them."
         )
     return "\n\n".join(parts)

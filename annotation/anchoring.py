@@ -33,8 +33,8 @@ SHOWN = RecordFile("suggestions.json", ShownScore, "annotation publish", noted=T
 def suggestions_to_show(study: Study) -> Suggested:
     """Return the scores that an experiment shows, by pair: those noted earlier, or else noted now from the judgements.
 
-    Empty where the study makes no experiment. A pair of either half of which no judge has a score shows nothing, and
-    stays in its half. Raises DataError where judges have not rated all pairs yet.
+    Empty if the study makes no experiment. A pair without a judge's score shows nothing, and stays in its half. Raises
+    DataError if judges have not rated all pairs yet.
     """
     if study.raters.suggestions == "none":
         return {}
@@ -119,7 +119,7 @@ def two_arms(values: Floats, first: NDArray[np.bool_], strata: NDArray[np.int64]
     weights = n / n.sum()
     mean_1, mean_0 = float(weights @ means_1), float(weights @ means_0)
     variance = float(weights**2 @ (error_1 + error_0))
-    estimate = Estimate.alone(mean_1 - mean_0, "nothing varies within the groups")
+    estimate = Estimate.alone(mean_1 - mean_0, "no variance within the groups")
     if variance > 0:
         freedom = variance**2 / float(weights**4 @ (error_1**2 / (n_1 - 1) + error_0**2 / (n_0 - 1)))
         reach = float(quantile(np.array([freedom]))[0]) * math.sqrt(variance)
@@ -127,7 +127,7 @@ def two_arms(values: Floats, first: NDArray[np.bool_], strata: NDArray[np.int64]
     return Arms(estimate, mean_1, mean_0, int(n_1.sum()), int(n_0.sum()), left_out)
 
 
-#: measures: what is compared of a pair
+#: measures by which pairs are compared
 RATING, DISTANCE = "mean rating", "distance from the judges"
 COLUMNS = ["question", "measure", "n_shown", "n_hidden", "shown", "hidden", "difference", "low", "high", "left_out"]
 COLUMNS += ["reason"]
@@ -136,11 +136,12 @@ COLUMNS += ["reason"]
 def anchoring(ratings: pd.DataFrame, scores: Iterable[ShownScore], strata: Mapping[str, str]) -> pd.DataFrame:
     """Two rows for each question: the mean rating, and how far ratings are from the judges, with and without them.
 
-    `ratings` are those that count, of both halves (pair_id, question, value); `scores` what was noted, `strata` those
-    within which chance chose, by pair. A pair has the mean of its ratings, and the mean of their distances from the
-    judges' score, which the hidden half has as well. Pairs without a score are in neither row. Columns: question,
-    measure, n_shown, n_hidden (pairs), shown, hidden (means), difference (shown minus hidden) with low and high (95%, t
-    over pairs within strata, raters as they are), left_out (pairs of strata with fewer than two of a half), reason.
+    `ratings` are those that count, of both halves (pair_id, question, value); `scores` the recorded ones, `strata` the
+    strata within which the half was drawn, by pair. A pair has the mean of its ratings, and the mean of their distances
+    from the judges' score, which the hidden half has as well. Pairs without a score are in neither row. Columns:
+    question, measure, n_shown, n_hidden (pairs), shown, hidden (means), difference (shown minus hidden) with low and
+    high (95%, t over pairs within strata, raters as they are), left_out (pairs of strata with fewer than two of a
+    half), reason.
     """
     noted = pd.DataFrame(
         [(score.pair_id, score.question, score.shown, score.value) for score in scores],
@@ -183,8 +184,8 @@ ABOUT = (
 
 
 ANCHORING_INTERVALS = (
-    "95% t intervals over pairs within transformations and languages, for these raters; a distance that falls when"
-    " scores are in sight means that raters are drawn to the judges."
+    "95% t intervals over pairs within transformations and languages, for these raters; a distance that is"
+    " smaller with scores shown means that raters are drawn to the judges."
 )
 
 
@@ -199,7 +200,7 @@ def anchoring_lines(effects: pd.DataFrame) -> list[str]:
         interval = f" [{row['low']:+.2f}, {row['high']:+.2f}]"
         interval = f" (no interval: {row['reason']})" if row["reason"] else interval
         lines.append(
-            f"{what}: {row['shown']:.2f} with scores in sight, {row['hidden']:.2f} without: {row['difference']:+.2f}"
+            f"{what}: {row['shown']:.2f} with scores shown, {row['hidden']:.2f} without: {row['difference']:+.2f}"
             f"{interval}; {row['n_shown']} and {row['n_hidden']} pairs"
         )
     return [*lines, ANCHORING_INTERVALS] if lines else ["No pair with a judge's score has been rated yet."]

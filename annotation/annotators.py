@@ -64,10 +64,10 @@ class AnnotatorProgress:
     name: str
     rater_id: str
     answers: int
-    open: int | None  #: items that still want an answer and have none of the person's; None for who answers in a file
+    open: int | None  #: items that need answers and have none by this person; None if the answers come from a file
     last: datetime | None  #: when the last answer was submitted
     excluded: bool
-    out: bool  #: no longer let in
+    out: bool  #: no longer has access
     remarks: Mapping[str, str]  #: the letter's topics (behind, fast, apart, done), each with what was found, in words
 
     @property
@@ -135,7 +135,7 @@ def standings(status: Status, signs: Sequence[Sign], names: Mapping[str, str]) -
     for row in status.raters[status.raters["rater_id"].isin(list(names))].to_dict("records"):
         rater, number_open = row["rater_id"], None if pd.isna(row["open"]) else int(row["open"])
         remarks = {"behind": row["behind"], **{key: rules.get((rater, rule), "") for key, rule in _SIGNS.items()}}
-        remarks["done"] = "all is answered" if row["answers"] and number_open == 0 else ""
+        remarks["done"] = "all items are answered" if row["answers"] and number_open == 0 else ""
         last = None if pd.isna(row["last"]) else row["last"]
         remarks_made = {key: what for key, what in remarks.items() if what}
         rows.append(
@@ -184,7 +184,7 @@ def remind(
 
 
 def unwritten(annotators: Sequence[AnnotatorProgress]) -> str:
-    """Return who gets no letter although something is open for them, and why; empty where nobody is."""
+    """Return a line on annotators who get no letter although they have open items; empty if there are none."""
     names = [
         annotator.name
         for annotator in annotators
@@ -193,8 +193,8 @@ def unwritten(annotators: Sequence[AnnotatorProgress]) -> str:
     if not names:
         return ""
     return (
-        f"No letter to {', '.join(names)}: they have open items but are not behind, which means fewer answers than"
-        f" {FEW:g} times the dataset's median, or none for {IDLE.days} days before collecting"
+        f"No letter to {', '.join(names)}: they have open items but are not behind (raters are behind if they have"
+        f" fewer answers than {FEW:g} times the dataset's median, or none in the {IDLE.days} days before collecting)"
     )
 
 
@@ -257,8 +257,8 @@ def unread_lines(
 ) -> list[str]:
     """A line for each queue that no annotator reads; `queues` have their numbers of pairs.
 
-    `reads` are languages (codes) by user name. Nothing is said where nobody's languages are known, and where one of
-    the study's people is known without any: who reads what cannot be told then.
+    `reads` are languages (codes) by user name. There is no line if nobody's languages are known, or if
+    those of one of the study's people are unknown.
     """
     able = [set(codes) for name, codes in reads.items() if people is None or name in people]
     if not able or any(name not in reads for name in people or ()):
@@ -288,14 +288,16 @@ def idle_lines(
 def target_lines(
     transformations: Mapping[str, Transformation], people: Sequence[str] | None, reads: Mapping[str, Sequence[str]]
 ) -> list[str]:
-    """Before a sample is drawn: into which languages texts are put that no annotator reads."""
+    """Before a sample is drawn, return a line for each transformation into languages that no annotator reads."""
     read = {code for name, codes in reads.items() if people is None or name in people for code in codes}
     lines = []
     for name, kind in transformations.items():
         if kind.translates and kind.languages and read and (unread := sorted(set(kind.languages) - read)):
             able = [code for code in kind.languages if code in read]
             advice = f"; to leave them out, set `languages: [{', '.join(able)}]` in the study" if able else ""
-            lines.append(f"{name} puts texts into {count(len(unread), 'language')} that no annotator reads{advice}")
+            lines.append(
+                f"{name} translates texts into {count(len(unread), 'language')} that no annotator reads{advice}"
+            )
     return lines
 
 
@@ -347,8 +349,8 @@ def invite_users(options: argparse.Namespace) -> int:
         print(f"the server at {connection.url} stopped with this command; start one that keeps running (`{serve}`)"
               " and invite again, or give --address", file=sys.stderr)  # fmt: skip
     elif server.is_loopback(urlsplit(options.address or connection.url).hostname or ""):
-        print(f"{options.address or connection.url} can be opened on this machine only; give --address, the one that"
-              " others open (docs/howto/tls.md)", file=sys.stderr)  # fmt: skip
+        print(f"{options.address or connection.url} can be opened on this machine only; with --address, give the"
+              " address that others open (docs/howto/tls.md)", file=sys.stderr)  # fmt: skip
     return 0
 
 
@@ -361,8 +363,8 @@ def remind_users(options: argparse.Namespace) -> int:
     annotators = answered_since(standings(status, evidence.signs, names), by_name(status, names))
     rows = [_row(annotator, now) for annotator in annotators]
     header = ["name", "rater", "answers", "open", "last answer", "remarks"]
-    print(cli.columns(header, rows, empty=f"no names are known; `{study.command('annotation collect')}` fetches them"
-                                          " with answers in Argilla or in files"), end="\n\n")  # fmt: skip
+    print(cli.columns(header, rows, empty=f"no names are known yet; `{study.command('annotation collect')}` records"
+                                          " them with the answers in Argilla or in files"), end="\n\n")  # fmt: skip
     if line := server_line(status):
         print(line, end="\n\n")
     address = entrance(options.address or "", has_page=not os.environ.get("ARGILLA_API_URL"))

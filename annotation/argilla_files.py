@@ -57,7 +57,7 @@ _KINDS: dict[str, type[Any]] = {"rating": int, "label": str, "text": str, "multi
 
 
 def export_argilla(study: Study, *, licence: str = "", words: bool = False) -> Path:
-    """Write submitted answers to the study's `export-argilla/`, a folder a queue; returns it.
+    """Write submitted answers to the study's `export-argilla/`, a folder for each queue; returns it.
 
     `licence` is a line for the codebook; `words` adds comments and answers in words. Raises
     DataError where nobody has answered yet.
@@ -149,8 +149,8 @@ def _codebook(study_name: str, rubric: Rubric, ratings: pd.DataFrame, files: Map
         licence_line(licence),
         *([f"**{SIMULATED}**"] if ratings["simulated"].any() else []),
         f"{answers} submitted answers of {ratings['rater_id'].nunique()} raters, including controls, repeats"
-        f" and answers that do not count; the CSV export shows which count. {BESIDE} has the raters' pseudonyms, by the"
-        " ids that this export gives them in the records, and the times of their answers.",
+        f" and answers that do not count; the CSV export shows which count. {BESIDE} maps the raters' ids in"
+        " these records to their pseudonyms, and has the times of their answers.",
         f"{SAME_SAMPLE}\n\n    {command}",
         "Argilla 2.8 reads each folder with `rg.Dataset.from_disk` if its server has an account with each id:",
         "    import json, secrets\n    import argilla as rg\n\n"
@@ -166,9 +166,9 @@ def _codebook(study_name: str, rubric: Rubric, ratings: pd.DataFrame, files: Map
 def collect_files(study: Study, home: server.Home, folder: Path, *, replace: bool = False) -> pd.DataFrame:
     """Add an export's answers to the ratings of other sources; return the sample's ratings.
 
-    Its name is their source: the same again replaces what it gave before. Raters get pseudonyms of this study. Without
-    times beside them, answers have the time of their file. Raises DataError with file and record for what is no rating
-    of this study.
+    Its name is their source: collected again, it replaces its earlier answers. Raters get pseudonyms of this study.
+    Without times beside them, answers have the time of their file. Raises DataError with file and record for what is
+    no rating of this study.
     """
     with alone(study):
         records = CampaignRecords.open(study)
@@ -263,7 +263,9 @@ def _kept(scale: QuestionScale | None, value: Any, where: str) -> Any:
         return value if value is None else str(value)
     fits = isinstance(value, _KINDS[scale.kind]) and not isinstance(value, bool)
     if not fits:
-        raise DataError(f"{where}, {scale.name}: {str(value)[:60]!r} is not a {scale.kind.replace('_', '-')}")
+        raise DataError(
+            f"{where}, {scale.name}: {str(value)[:60]!r} is not a {scale.kind.replace('multi_label', 'list of labels')}"
+        )
     if scale.kind == "ranking" and all(
         isinstance(label, str) for label in value
     ):  # Argilla's own: in order, without ties

@@ -115,7 +115,8 @@ def sample(options: argparse.Namespace) -> int:
     item = study.called.item
     if wave is not None:
         print(
-            f"{study.name}: wave {wave.number} adds {wave.pairs} {item}s to the sample; publish it to have them rated"
+            f"{study.name}: wave {wave.number} adds {count(wave.pairs, item)} to the sample; publish the wave to"
+            " collect ratings"
         )
     records = CampaignRecords.open(study)  # read again, now that the sample is drawn
     controls = records.controls
@@ -124,8 +125,11 @@ def sample(options: argparse.Namespace) -> int:
     if not judging.transforms:
         more = f"{count(kinds['known'], 'known item')}, {count(kinds['repeat'], 'repeat')}"
     if kinds[SUGGESTED]:
-        more += f", {kinds[SUGGESTED]} {item}s that will show judges' scores and never count (raters.suggestions)"
-    print(f"{study.name}: {len(pairs)} {item}s drawn, and {more} -> {study.folder / 'pairs.parquet'}, controls.parquet")
+        more += f", {count(kinds[SUGGESTED], item)} that will show judges' scores and never count (raters.suggestions)"
+    print(
+        f"{study.name}: {count(len(pairs), item)} drawn, and {more}"
+        f" -> {study.folder / 'pairs.parquet'}, controls.parquet"
+    )
     for line in task_lines(read_tasks(study)) if judging.does_tasks else ():
         print(f"  {line}")
     pools = [pair.pool for pair in records.pairs] if judging.transforms else []
@@ -134,7 +138,7 @@ def sample(options: argparse.Namespace) -> int:
     for name in study.kinds if not judging.does_tasks else ():
         drawn = sum(pair.transformation == name for pair in (*pairs, *controls) if pair.drawn)
         if drawn < study.sample.pairs and not judging.takes_all:
-            print(f"  {name}: {drawn} {item}s, but the study asks for {study.sample.pairs};"
+            print(f"  {name}: {count(drawn, item)}, but the study asks for {study.sample.pairs};"
                   f" no more {judging.sources} differ enough")  # fmt: skip
     for supply in records.drawn_from:
         if supply.failed:
@@ -153,7 +157,7 @@ def sample(options: argparse.Namespace) -> int:
 def preview(options: argparse.Namespace) -> int:
     """Write the page that previews raters' queues."""
     study = cli.study_of(options)
-    print(f"{study.name}: what raters will see -> {write_preview(study, options.pairs)}; open it in a browser")
+    print(f"{study.name}: preview of raters' pages -> {write_preview(study, options.pairs)}; open it in a browser")
     return 0
 
 
@@ -178,7 +182,7 @@ def publish_pairs(options: argparse.Namespace) -> int:
     for line in [*changed, *training_lines(training)]:
         print(f"  {line}")
     if done.admission.out:
-        print(f"  taken out, since raters.people does not name them: {', '.join(done.admission.out)};"
+        print(f"  taken out of the study, since raters.people does not name them: {', '.join(done.admission.out)};"
               " their answers stay on the server")  # fmt: skip
     if not study.raters.simulated:
         warn_of_readers(study.raters, done)
@@ -202,11 +206,12 @@ def warn_of_readers(raters: RatersSpec, done: Publication) -> None:
     for workspace, readers in done.admission.readers.items():
         if readers < raters.per_pair:
             print(
-                f"  {workspace}: {count(readers, 'annotator')} for these languages, each pair needs {raters.per_pair}"
+                f"  {workspace}: {count(readers, 'annotator')} for these languages, but each pair needs"
+                f" {raters.per_pair}"
             )
     if done.admission.unknown and (raters.people is None or len(done.admission.readers) > 1):
-        print(f"  with access to every queue: {count(done.admission.unknown, 'annotator')} whose languages are unknown"
-              f" (set them: plumbline users add NAME --languages en,de)")  # fmt: skip
+        print(f"  {count(done.admission.unknown, 'annotator')} whose languages are unknown can access every queue"
+              f" (set the languages: plumbline users add NAME --languages en,de)")  # fmt: skip
 
 
 def simulate_raters(options: argparse.Namespace) -> int:
@@ -215,9 +220,9 @@ def simulate_raters(options: argparse.Namespace) -> int:
     CampaignRecords.open(study).need(PAIRS)  # no server is started to say that there are none
     with connect(home_of(options), existing=True) as argilla:
         answered = simulate(study, argilla)
-    drawn = "" if study.judging.transforms else "; their opinions of the items were drawn with the seed"
+    drawn = "" if study.judging.transforms else "; their opinions of the items are random, drawn with the seed"
     if study.judging.does_tasks:
-        drawn = "; they know the gold answers, and err as the study sets"
+        drawn = "; they know the gold answers, and make errors as set in the study"
     print(f"{study.name}: {count(answered, 'answer')} given by simulated raters{drawn if answered else ''}")
     return 0
 
@@ -307,7 +312,9 @@ def _judged(study: Study, options: argparse.Namespace) -> int:
         done = publish_review(study, argilla, options.adjudicate, people)
         reads = accounts.languages_at(argilla, home_of(options))
     new, whom = sum(done.new.values()), ", ".join(people)
-    print(f"{study.name}: {new} new of {len(done.pairs)} pairs sent to {whom} to adjudicate in {', '.join(done.new)}")
+    print(
+        f"{study.name}: {count(len(done.pairs), 'pair')} for {whom} to adjudicate ({new} new), in {', '.join(done.new)}"
+    )
     print(
         "  they see judges' scores as suggestions and people's answers without names; their own answers are not ratings"
     )
@@ -317,7 +324,7 @@ def _judged(study: Study, options: argparse.Namespace) -> int:
         if strange := sorted(done.languages - set(reads.get(name, done.languages))):
             print(f"  some of these texts are in {', '.join(strange)}, which {name} does not read")
     shown = f"{study.command('annotation review')} --judged"
-    print(f"  when they are done: `{study.command('annotation collect')}`, then `{shown}`")
+    print(f"  when they are done, run `{study.command('annotation collect')}`, then `{shown}`")
     return 0
 
 

@@ -175,8 +175,8 @@ class CampaignRatings:
         ]
         if not on_scale:
             raise StudyError(
-                f"{study.file}: rubric {study.rubric!r} rates nothing on its scale, so there are no means to compare;"
-                " compare the two reports instead, which have shares of labels, orders and agreement"
+                f"{study.file}: rubric {study.rubric!r} has no question on the rubric's scale, so there are no means to"
+                " compare; compare the two reports instead, which have shares of labels, orders and agreement"
                 f" (`{study.command('annotation report')}`)"
             )
         counting = counting_ratings(collected.of_sample, study.raters.per_pair)
@@ -196,8 +196,8 @@ def campaigns_text(first: CampaignRatings, second: CampaignRatings) -> str:
         raise StudyError(f"{their_study.file}: the scale differs from that of {study.file}; ratings cannot be compared")
     if not set(mine["pair_id"]) & set(theirs["pair_id"]):
         raise StudyError(
-            f"{their_study.file}: it rated none of the pairs that {study.file} did; pairs are the same if original,"
-            " output, generator and prompts are"
+            f"{their_study.file}: none of its rated pairs were rated in {study.file}; two pairs are the same if their"
+            " original, output, generator and prompts are the same"
         )
     rows = compare_campaigns(mine, theirs, scale)
     names = (
@@ -205,7 +205,8 @@ def campaigns_text(first: CampaignRatings, second: CampaignRatings) -> str:
         if study.name != their_study.name
         else (f"{study.name} (1)", f"{their_study.name} (2)")
     )
-    note = f"On the pairs that both rated. Difference: {names[1]} minus {names[0]}, with the t interval over pairs"
+    difference = f"{names[1]} minus {names[0]}, with the t interval over pairs"
+    note = f"Only pairs that both rated are compared. Difference: {difference}"
     return f"{_table(rows, *names, paired=True)}\n\n{_notes(pd.concat([mine, theirs]), note)}"
 
 
@@ -234,10 +235,10 @@ def _table(rows: Sequence[ComparisonRow], first: str, second: str, *, paired: bo
             f"{row.difference:+.2f}",
         ]
         cells.append([*shown, interval, *((number(row.rho), *map(number, row.ac2)) if paired else ())])
-    return columns(header, cells, "no pool, language and question has ratings of both")
+    return columns(header, cells, "none: no question has ratings of both in the same pool and language")
 
 
 def _notes(rated: pd.DataFrame, about: str) -> str:
     simulated = [SIMULATED] if rated["simulated"].any() else []
-    whole = f"{about}; each pair counts once, by the mean of its counting ratings on the rubric's scale."
+    whole = f"{about}; each pair counts once, by the mean of its ratings that count, on the rubric's scale."
     return "\n".join([whole, *simulated])

@@ -274,11 +274,13 @@ SAME_SAMPLE = (
 _SOURCES = ("argilla", "mturk", "prolific", "link")
 _OF_SUBJECTS = ("fields", "expected", "queue")  # columns of other subjects than pairs
 _MORE = {
-    "control": "how the pair checks the rater (positive, negative, known, repeat); suggested: shown with judges'"
-    " scores, in an experiment; empty for the sample",
-    "source": "where it was given: argilla, mturk, prolific, link, or file (not its name, which may name a person)",
-    "withdrawn": "why a person withdrew the pair; empty if nobody did",
-    "counts": "whether it counts in the verdicts: submitted, of the sample, and not excluded, withdrawn or surplus",
+    "control": "kind of check on the rater (positive, negative, known, repeat); suggested: shown with judges' scores,"
+    " in an experiment; empty for the sample",
+    "source": "source of the answer: argilla, mturk, prolific, link, or file (without the file's name, which may name a"
+    " person)",
+    "withdrawn": "the reason why a person withdrew the pair; empty if nobody did",
+    "counts": "whether the rating counts in the verdicts: submitted, on a pair of the sample, and not excluded,"
+    " withdrawn or surplus",
 }
 
 

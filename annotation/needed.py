@@ -31,7 +31,7 @@ DESIGNS = ["raters", "pairs", "error", "ratings", "dollars", "cheapest"]
 USUAL = RatingVariation()
 _SIMULATED = 40  # campaigns over which AC2's precision is averaged
 _BAR = 20  # signs of a whole bar
-_LAST = {"value": "; the last look uses the mean alone, unlike in a study by blocks", "interval": ""}
+_LAST = {"value": "; the last look uses the mean alone, unlike in a study with blocks", "interval": ""}
 
 
 def needed(
@@ -42,7 +42,7 @@ def needed(
     campaigns: int = 1000,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Pairs that a verdict needs on average with looks after blocks, if the truth is a mean.
+    """Return the pairs that a verdict needs on average with looks after blocks, for given true means.
 
     Every rated question has this mean, with pairs, raters and noise of its own, and all must hold. Raters' habits
     shift all pairs alike; the looks take raters as they are.
@@ -56,8 +56,8 @@ def needed(
         seed: of the simulation.
 
     Returns:
-        A row a mean: accepted, rejected, undecided (shares of campaigns), pairs (rated by the decision, on average),
-        share (of the pairs of the last block).
+        A row for each mean: accepted, rejected, undecided (shares of campaigns), pairs (rated by the decision, on
+        average), share (of the pairs of the last block).
 
     Raises:
         StudyError: a mean that ratings on the scale cannot have.
@@ -106,7 +106,7 @@ def precision(  # noqa: PLR0913 (a design, and what is assumed of it)
         seed: of the simulation.
 
     Returns:
-        A row a number: pairs, ac2 and ac2_reach (means of 40 simulated campaigns; NaN with one rater, or where the
+        A row for each number: pairs, ac2 and ac2_reach (means of 40 simulated campaigns; NaN with one rater, or if the
         scale is continuous), rho_reach (half of the interval by Fisher's z with the variance (1 + rho^2 / 2) / (n - 3);
         NaN below 4 pairs).
 
@@ -201,8 +201,8 @@ def designs(
         raters: numbers to try; those below `acceptance.min_raters` (and 2, where AC2 is wanted) are left out.
 
     Returns:
-        A row a number of raters: pairs, error (standard error of the mean), ratings and dollars of the whole study,
-        cheapest (whether no row costs less).
+        A row for each number of raters: pairs, error (standard error of the mean), ratings and dollars of the whole
+        study, cheapest (whether no row costs less).
 
     Source: Brennan (2001), Generalizability Theory, chapter 2 (decision studies).
     """
@@ -275,7 +275,7 @@ def needed_text(  # noqa: PLR0913 (a rule, and what is assumed)
             f"Precision with fewer {items}: half widths of the 95% intervals of AC2, and of a rank correlation of 0.6.",
             cli.columns([items.capitalize(), "AC2", "+/-", "rho +/-"], reach),
             "",
-            f"Raters of each {study.called.item} that give the mean the same standard error, if all {items} are rated:",
+            f"Numbers of raters and {items} that give the mean the same standard error without early stopping:",
             cli.columns(["Raters", items.capitalize(), "Ratings", "Dollars"], _designs(beside)),
             f"Cheapest: {cheapest['pairs']} {items} of each {study.called.judged} by {cheapest['raters']} raters.",
         ]

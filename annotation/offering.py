@@ -1,7 +1,7 @@
-"""Records of what raters may have seen: once a sample is offered, from before the first request, nothing replaces it.
+"""Records of what raters may have seen: once a sample is offered, no other sample may replace it.
 
-`offered.json` notes each beginning: the pairs, the controls and the words that went out. Rehearsals in a crowd's
-sandbox are noted too, and fix nothing.
+`offered.json` notes each offer before its first request: the pairs, the controls and the rubric. Rehearsals in a
+crowd's sandbox are noted too, but do not fix the sample.
 
 A sample is refused if it no longer comes from the study's generator and prompts, and from the outputs on disk.
 """
@@ -39,13 +39,13 @@ COMMAND = "annotation publish"
 
 def alone(study: Study) -> contextlib.AbstractContextManager[None]:
     """Lock the campaign; a second command on it is refused meanwhile."""
-    return only_one(study.scratch / ".campaign.lock", f"another command works on the campaign of {study.name!r}")
+    return only_one(study.scratch / ".campaign.lock", f"another command is working on the campaign of {study.name!r}")
 
 
 def offered(records: CampaignRecords) -> str:
     """Return how people may have come to see the sample, in words; empty where they cannot have.
 
-    Studies of earlier versions have no `offered.json`: there the manifest, the ledger and ratings tell.
+    Studies of earlier versions have no `offered.json`: for these the manifest, the ledger and the ratings are checked.
     """
     for offering in records.offerings:
         if not offering.to.startswith(_SANDBOX):
@@ -71,8 +71,8 @@ def refuse_other_offering(records: CampaignRecords, to: str, rubric: Rubric) -> 
     if to != f"{_SANDBOX}rehearsal" and (records.all_ratings["source"] == REHEARSAL).any():
         close = records.study.command("annotation crowd close")
         raise StudyError(
-            f"{records.study.name} has a rehearsal's ratings, which cannot be mixed; first remove them: `{close}"
-            " --platform rehearsal --forget`"
+            f"{records.study.name} has a rehearsal's ratings, which cannot be mixed with others; first remove them:"
+            f" `{close} --platform rehearsal --forget`"
         )
     refuse_other_sample(records)
     for offering in {offering.to: offering for offering in records.offerings}.values():
@@ -113,8 +113,8 @@ def _refuse_other_words(offering: Offering, to: str, line: str, command: str) ->
 def refuse_other_sample(records: CampaignRecords, *, cut_off: bool = False) -> None:
     """Raise StudyError if `pairs.parquet` or `controls.parquet` differs from the one offered to raters.
 
-    What extensions have made of that one since is the sample. One that was cut off must be finished before anything
-    else, so it is refused, unless `cut_off` says that this is about to be done.
+    The offered sample with its later extensions is accepted. An extension that was cut off must be finished first, so
+    it is refused, unless `cut_off` says that the caller finishes it.
     """
     real, waves = [offering for offering in records.offerings if not offering.to.startswith(_SANDBOX)], records.waves
     for name, file in (("pairs", PAIRS), ("controls", CONTROLS)) if real else ():
@@ -171,7 +171,7 @@ def ledgers(path: Path) -> list[tuple[PlatformName, Mode]]:
 def refuse_other_prompts(records: CampaignRecords, pairs: Collection[Pair]) -> None:
     """Refuse a campaign whose pairs are not of the study's generator and prompts, or whose outputs have been replaced.
 
-    Raises StudyError or DataError. Where outputs are not on this machine, the study alone is looked at.
+    Raises StudyError or DataError. If the outputs are not on this machine, only the study is checked.
     """
     study = records.study
     if not study.judging.transforms:
@@ -226,8 +226,8 @@ def _refuse_other_items(pairs: Collection[Pair], keys: Collection[str], file: Pa
     """Refuse a sample of texts that are no longer in the file, whose items have these keys."""
     if lost := [pair for pair in pairs if pair.key not in keys]:
         raise DataError(
-            f"{file}: {len(lost)} of the sample's texts are no longer in it, such as"
-            f" {fields_of(lost[0])[0].text[:60]!r} ({lost[0].transformation}); restore them, or give the new study"
+            f"{file}: no longer has {len(lost)} text{'s' * (len(lost) != 1)} of the sample, such as"
+            f" {fields_of(lost[0])[0].text[:60]!r} ({lost[0].transformation}); restore the file, or give the new study"
             " another name"
         )
 

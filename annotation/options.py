@@ -33,7 +33,7 @@ def home_of(options: argparse.Namespace) -> Home:
     if options.data:
         return Home(Path(options.data))
     if in_checkout_alone(".argilla"):
-        cli.note(f"{ROOT / '.argilla'} holds a server's data; to go on with it: --data {ROOT / '.argilla'}")
+        cli.note(f"{ROOT / '.argilla'} contains a server's data; to use it, add --data {ROOT / '.argilla'}")
     return Home()
 
 
@@ -49,13 +49,13 @@ def duration(text: str) -> timedelta | None:
         return None
     match = _DURATION.fullmatch(text)
     if match is None or not int(match[1]):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a time; write for example 6h, 30m, 1d, or off")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a duration; write for example 6h, 30m, 1d, or off")
     return timedelta(**{_UNITS[match[2]]: int(match[1])})
 
 
 def _positive(text: str) -> int:
     if not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of 1 or more")
     return int(text)
 
 
@@ -68,7 +68,7 @@ def _address(text: str) -> str:
         raise argparse.ArgumentTypeError(str(error)) from None
     if urlsplit(text).path.strip("/"):
         raise argparse.ArgumentTypeError(
-            f"{text[:100]!r} names a page; write the server's address alone, such as {example}"
+            f"{text[:100]!r} contains a path; give only the server's address, such as {example}"
         )
     return text
 
@@ -95,14 +95,14 @@ def _deviation(value: str) -> float:
 def plan(parser: argparse.ArgumentParser) -> None:
     """Add sizes, true means and assumptions; the deviations are those of `annotation.planning.RatingVariation`."""
     add = parser.add_argument
-    add("--pairs", type=cli.count, nargs="+", metavar="N", help="pairs of a transformation (default: the study's,"
-        " then usual numbers)")  # fmt: skip
+    add("--pairs", type=cli.count, nargs="+", metavar="N", help="pairs of each transformation (default: the"
+        " study's number and usual ones)")  # fmt: skip
     add(
         "--raters",
         type=cli.count,
         nargs="+",
         metavar="N",
-        help="raters per pair (default: the study's, then usual numbers)",
+        help="raters per pair (default: the study's number and usual ones)",
     )
     add("--means", type=_mean, nargs="+", metavar="M", help="true means or shares of labels to try (default: around"
         " the threshold or the rules' limits)")  # fmt: skip
@@ -120,14 +120,14 @@ def plan(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="campaigns to simulate for each number (default: 1000)",
     )
-    add("--blocks", type=cli.count, nargs="+", metavar="N", help="also print how many ratings are needed if the rule"
+    add("--blocks", type=cli.count, nargs="+", metavar="N", help="also print how many ratings are needed with"
         " looks after these numbers of pairs of each verdict, such as 20 40 60 80 (default: the study's)")  # fmt: skip
-    add("--spending", choices=("pocock", "quadratic", "obrien_fleming"), help="how early these looks spend their error"
+    add("--spending", choices=("pocock", "quadratic", "obrien_fleming"), help="error spending function of these looks"
         " (default: the study's, or pocock)")  # fmt: skip
     add("--pilot", metavar="FILE", type=cli.local, help="ratings.parquet of a pilot or an imported study; its"
-        " deviations replace --spread, --bias and --noise")  # fmt: skip
-    add("--judge-correlation", type=correlation, metavar="RHO", help="also print what a language model saves whose"
-        " scores have this correlation with pairs' mean ratings (-1 to 1)")  # fmt: skip
+        " standard deviations replace --spread, --bias and --noise")  # fmt: skip
+    add("--judge-correlation", type=correlation, metavar="RHO", help="also print the savings from a language"
+        " model whose scores have this correlation (-1 to 1) with pairs' mean ratings")  # fmt: skip
     add("--seed", type=cli.seed, metavar="N", help="seed of the simulation (default: the sample's)")
 
 
@@ -137,7 +137,7 @@ def sample(parser: argparse.ArgumentParser) -> None:
         "--extend",
         metavar="REASON",
         help="add the pairs that the study now asks for to a sample that raters may have seen, as a further wave;"
-        " offered pairs stay as they are, and the reason is kept",
+        " offered pairs stay as they are, and the reason is recorded",
     )
 
 
@@ -157,7 +157,12 @@ def collect(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--replace", action="store_true", help="also drop answers collected earlier that the server no longer has")
     add("--csv", metavar="FILE", type=cli.local, help="read the answers from a file instead of Argilla")
-    add("--argilla", metavar="FOLDER", type=cli.local, help="read the answers from what `export --argilla` wrote")
+    add(
+        "--argilla",
+        metavar="FOLDER",
+        type=cli.local,
+        help="read the answers from a folder that `export --argilla` wrote",
+    )
     example = "pair=NAME,rater=NAME,quality=NAME,fluency=NAME[,time=NAME][,comment=NAME]"
     add("--columns", metavar="MAPPING", help=f"the file's columns: {example}; instead of pair, give the"
         " texts: original=NAME,output=NAME")  # fmt: skip
@@ -176,10 +181,10 @@ def review(parser: argparse.ArgumentParser) -> None:
         "--keep",
         metavar="RATER",
         nargs="+",
-        help="keep raters: their answers count, whatever was decided before, and no verdict waits for a look at them"
-        " until they change or add answers",
+        help="keep raters: their answers count, whatever was decided before, and no verdict waits for a review of"
+        " them until they change or add answers",
     )
-    parser.add_argument("--reason", metavar="TEXT", help="your reason; it is kept with the decision")
+    parser.add_argument("--reason", metavar="TEXT", help="your reason; it is recorded with the decision")
     deciding.add_argument(
         "--judged", action="store_true", help="show the pairs on which people and judges differ most, after `accept`"
     )
@@ -208,21 +213,27 @@ def withdraw(parser: argparse.ArgumentParser) -> None:
     which.add_argument("--pairs-from", metavar="FILE", type=cli.local, help="a file with an id on each line")
     parser.add_argument("--take-back", action="store_true", help="let pairs that were withdrawn count again")
     parser.add_argument(
-        "--reason", metavar="TEXT", default="", help="your reason; it is kept, and every report shows it"
+        "--reason", metavar="TEXT", default="", help="your reason; it is recorded, and every report shows it"
     )
 
 
 def compare(parser: argparse.ArgumentParser) -> None:
     """Add the options of `compare`."""
     parser.add_argument("--other", metavar="FILE", help="another study that rated the same pairs")
-    parser.add_argument("--other-exports", metavar="DIR", help="where that study's records are, if elsewhere")
+    parser.add_argument(
+        "--other-exports", metavar="DIR", help="the place of that study's records, if it is not --exports"
+    )
 
 
 def export(parser: argparse.ArgumentParser) -> None:
     """Add the options of `export`."""
     add = parser.add_argument
     add("--licence", metavar="TEXT", default="", help="the licence that the codebook names")
-    add("--words", action="store_true", help="also write what raters wrote in their own words, which may hold names")
+    add(
+        "--words",
+        action="store_true",
+        help="also write answers and comments in raters' own words, which may contain names",
+    )
     add("--argilla", action="store_true", help="write Argilla's own files instead, to export-argilla/: a folder for"
         " each queue, for rg.Dataset.from_disk")  # fmt: skip
 
@@ -240,8 +251,8 @@ def serve(parser: argparse.ArgumentParser) -> None:
     add("--during", metavar="COMMAND", help="run a command while the server runs, then stop it")
     add("--address", metavar="URL", type=_address, action="append", default=[], help="the address at which others"
         " reach the server, through a TLS proxy; other host names are refused")  # fmt: skip
-    add("--database-url", metavar="URL", help="PostgreSQL instead of SQLite, also on later starts; `sqlite` goes back."
-        " Give a URL with a password in PLUMBLINE_ARGILLA_DATABASE_URL: all users of this machine can see"
+    add("--database-url", metavar="URL", help="use PostgreSQL instead of SQLite, also on later starts; `sqlite` goes"
+        " back. Give a URL with a password in PLUMBLINE_ARGILLA_DATABASE_URL: all users of this machine can see"
         " arguments")  # fmt: skip
     add("--workers", metavar="N", type=_positive, default=1,
         help="server processes; more than one needs PostgreSQL (default: 1)")  # fmt: skip
@@ -302,17 +313,21 @@ def users(parser: argparse.ArgumentParser) -> None:
     text = "create accounts for a study's people, and write an invitation for each"
     inviting = action("invite", text, the_study, required=True)
     inviting.add_argument(
-        "names", metavar="NAME", nargs="*", help="whom to invite (default: the study's raters.people)"
+        "names", metavar="NAME", nargs="*", help="people to invite (default: the study's raters.people)"
     )
     letters(inviting, "the server's own")
-    text = "list annotators who are behind, too fast, apart from the others or finished, with a letter to each"
+    text = (
+        "list annotators who are behind or finished, answer too fast, or rate unlike the others, with a letter to each"
+    )
     letters(action("remind", text, the_study, required=True), "none")
     action("list", "show all accounts with languages and number of answers",
            "also show each account's pseudonym in this study's records, and who is in the study")  # fmt: skip
     action("reset", "set a new random password for an account").add_argument("name", metavar="NAME")
     removing = action("remove", "delete an annotator's account")
     removing.add_argument("name", metavar="NAME")
-    removing.add_argument("--force", action="store_true", help="remove the account even if its answers are deleted too")
+    removing.add_argument(
+        "--force", action="store_true", help="remove the account even if it has answers, which are deleted too"
+    )
 
 
 PLATFORMS = (
@@ -320,7 +335,7 @@ PLATFORMS = (
     "link",
     "rehearsal",
     "mturk",
-)  # those of `plumbline.study.crowd`, which takes long to import; a test holds them
+)  # those of `plumbline.study.crowd`, which takes long to import; a test compares them
 
 
 def add_crowd_actions(crowd: argparse.ArgumentParser) -> None:
@@ -339,12 +354,17 @@ def add_crowd_actions(crowd: argparse.ArgumentParser) -> None:
         "--pilot", type=_count, default=0, metavar="N", help=pilot
     )
     add(
-        "launch", "launch_batches", "offer batches to workers, as far as money and shares allow", spends=True
+        "launch",
+        "launch_batches",
+        "offer batches to workers, within the limits on cost and on batches per worker",
+        spends=True,
     ).add_argument("--pilot", type=_count, default=0, metavar="N", help=pilot)
     add("status", "show_campaign", "show the state of the campaign, from the ledger only")
     collect = add("collect", "collect_work", "fetch submissions and answers")
     collect.add_argument("--replace", action="store_true", help="also drop ratings that the campaign no longer has")
-    people = "with `link`: the platform's CSV of participants; only theirs are collected, and several files add up"
+    people = (
+        "with `link`: the platform's CSV of participants; only their answers are collected, and later files add more"
+    )
     collect.add_argument("--participants", type=cli.local, metavar="CSV", help=people)
     collect.add_argument(
         "--archive",
@@ -355,14 +375,18 @@ def add_crowd_actions(crowd: argparse.ArgumentParser) -> None:
     review = add("review", "review_work", "list the submissions that wait for a decision, with signs, times and pay")
     review.add_argument("--answers", metavar="SUBMISSION", help="show a submission's answers, pair by pair")
     review.add_argument(
-        "--ask", metavar="SUBMISSION", help="note that you asked the worker a question (write to them on the platform)"
+        "--ask",
+        metavar="SUBMISSION",
+        help="record that you asked the worker a question (write to them on the platform)",
     )
     review.add_argument("--reason", default="", metavar="TEXT", help="with --ask: the question for the worker")
     approve = add("approve", "approve_work", "approve submissions, which pays them")
     which = approve.add_mutually_exclusive_group(required=True)
     which.add_argument("submissions", nargs="*", default=[], metavar="SUBMISSION", help="ids, as `review` lists them")
     which.add_argument("--all", action="store_true", help="all submissions without signs")
-    approve.add_argument("--reason", default="", metavar="TEXT", help="your reason, if there were signs")
+    approve.add_argument(
+        "--reason", default="", metavar="TEXT", help="your reason for approving submissions with signs"
+    )
     reject = add(
         "reject", "reject_work", "reject submissions, with a reason: they are not paid, and their ratings are excluded"
     )
@@ -370,14 +394,14 @@ def add_crowd_actions(crowd: argparse.ArgumentParser) -> None:
     reject.add_argument("--reason", default="", metavar="TEXT", help="your reason; the worker reads it")
     add("bonus", "pay_bonuses", "pay bonuses where the work took longer than the reward pays for", spends=True)
     close = add("close", "close_campaign", "stop for good: nobody new can begin, and workers who have begun may finish")
-    close.add_argument("--forget", action="store_true", help="take a rehearsal's ratings and records out of the study")
+    close.add_argument("--forget", action="store_true", help="remove a rehearsal's ratings and records from the study")
 
 
 def _add_shared_options(parser: argparse.ArgumentParser, *, spends: bool) -> None:
     cli.add_study_options(parser)
     add_data_option(parser)
     platform = (
-        "required for the first launch, later the campaign's own; `rehearsal` simulates a crowd (MTurk has closed)"
+        "required for the first launch; by default the campaign's own; `rehearsal` simulates a crowd (MTurk has closed)"
     )
     parser.add_argument("--platform", choices=PLATFORMS, help=platform)
     live = "use the real platform; without it, the sandbox (MTurk) or drafts (Prolific)"

@@ -184,10 +184,10 @@ def _questions(rubric: Rubric, pool: str, language: str) -> Iterable[dict[str, A
                 "start": question.start,
                 **_range(scaled.scale, f"{rubric.name}, {question.name}"),
             }
-        elif scaled.kind == "rating":  # a button each, worded or not
+        elif scaled.kind == "rating":  # a button for each point, with words or without
             shown["points"] = [(point, meanings.get(point, "")) for point in scaled.scale]
         if scaled.kind == "ranking" and not scaled.required and before is not None and YES in before.labels:
-            shown["after"] = [before.name, YES]  # whoever says that they can tell gives an order
+            shown["after"] = [before.name, YES]  # raters who say that they can tell must give an order
         before = question
         yield shown
 

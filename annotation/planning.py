@@ -24,7 +24,7 @@ from annotation.sampling.queues import ends_of
 from annotation.statistics.summaries import Design
 from annotation.subjects import read_items
 from annotation.verdicts.rules import in_words, outcomes, short
-from annotation.verdicts.tables import display
+from annotation.verdicts.tables import count, display
 from generation.datasets.loading import texts_in
 from plumbline.cli import columns
 from plumbline.errors import PlumblineError, StudyError
@@ -51,7 +51,7 @@ from plumbline.study.judged import VerdictUnit
 from plumbline.study.reach import VerdictSize, known_texts, refuse_unreachable, verdict_sizes
 from plumbline.study.subject import ItemGroup
 
-_WIDTHS = 20  # campaigns of whose looks the mean width is taken
+_WIDTHS = 20  # campaigns over whose looks the width is averaged
 _NAMED = 8  # names in a cell; beyond these, their number
 
 
@@ -187,16 +187,16 @@ def verdict_lines(study: Study, texts: Texts, size: tuple[int, int], pay: PaySpe
         ],
     )
     about = f"{number:,} verdicts by acceptance.scope {study.acceptance.scope}" if number > 1 else "One verdict"
-    return [f"{about}, at {size[0]:,} {item}s of each {study.called.judged} and {size[1]} raters:", table]
+    return [f"{about}, at {size[0]:,} {item}s of each {study.called.judged} and {count(size[1], 'rater')}:", table]
 
 
 def some(names: Sequence[str]) -> str:
-    """Names, of many their number."""
+    """Return the names in words; if there are many, their number and the ends."""
     return ", ".join(names) if len(names) <= _NAMED else f"{len(names)}, from {names[0]} to {names[-1]}"
 
 
 def _drawn(raters: RatersSpec, counting: int) -> int:
-    """Return how many pairs are drawn of which so many count."""
+    """Return how many pairs must be drawn for this many to count."""
     return 2 * counting if raters.suggestions == "half" else counting
 
 
@@ -231,8 +231,8 @@ class RatingVariation:
     """The variation of ratings: standard deviations in points of the scale, before rounding to it.
 
     At a mean of 4.09 these give the standard deviation (1.04) and the AC2 (0.69; there 0.68) of HTEB's Table 2, quality
-    overall; how much of it is the raters' bias the paper does not say. A label is given where what is felt is above
-    one value (a probit model), so that of shares the proportions of these numbers alone count.
+    overall; the paper does not report how much of it is the raters' bias. A label is given if a latent value is above
+    a limit (a probit model), so that for shares only the proportions of these numbers matter.
     """
 
     spread: float = 0.8  # of the pairs' true quality
@@ -241,7 +241,7 @@ class RatingVariation:
 
     @property
     def total(self) -> float:
-        """Of a rating of any pair by any rater."""
+        """The standard deviation of a rating of any pair by any rater."""
         return math.sqrt(self.spread**2 + self.bias**2 + self.noise**2)
 
 
@@ -260,7 +260,7 @@ class Outlook:
 
     @classmethod
     def never(cls, size: tuple[int, int], mean: float) -> Outlook:
-        """Of a size with which nothing is ever decided."""
+        """Return the outlook for a size with which nothing is ever decided."""
         return cls(*size, mean, 0.0, 0.0, 1.0, math.nan, float(size[0]))
 
     def right(self, rule: RuleSpec) -> float:
@@ -345,10 +345,10 @@ def scale_of(design: Design, rule: RuleSpec) -> tuple[float, ...]:
 def _ends(
     values: Floats, design: Design, rule: RuleSpec, scale: Sequence[float], generator: np.random.Generator
 ) -> tuple[Floats, Floats, Floats]:
-    """(lower ends, upper ends, pairs used) of the rule's interval, a campaign each.
+    """Return (lower ends, upper ends, pairs used) of the rule's interval, one of each for a campaign.
 
-    By `anytime` the pairs stand in the order of the sequence, and become complete in another one that has nothing to do
-    with it, as those of raters with shuffles of their own do: so many are complete when all that decide are.
+    By `anytime` the pairs are in the order of the sequence, and become complete in another, independent order, as if
+    each rater had their own order. Pairs used are those complete when all pairs that decide are complete.
     """
     sums, counts = values.sum(axis=2), np.full(values.shape[:2], float(values.shape[2]))
     every = np.full(len(values), float(values.shape[1]))

@@ -204,7 +204,8 @@ def _of_rules(rule: AcceptanceSpec, item: str) -> list[str]:
     medians = [in_words(part) for part in rule.rules if part.statistic == "median"]
     return [
         f"at M: share of right verdicts by the rule alone if the mean, or share, over all {item}s and all raters is M:",
-        "right is to accept if M meets the limit, and else not to accept. At the limit itself: the share accepted.",
+        "it is right to accept if M meets the limit, and not to accept otherwise. At the limit itself: the share",
+        "accepted.",
         *([together] if len(rule.rules) > 1 else []),
         *(f"Not planned, since a median of ratings changes in steps: {part}." for part in medians),
     ]
@@ -221,11 +222,11 @@ def _notes(rule: AcceptanceSpec, planned: pd.DataFrame, study: Study, paid: PayS
     used = {
         "fixed": [],
         "anytime": [
-            f"{items} used: complete when the rule decides, if each rater has their own order, as simulated here."
+            f"{items} used: {item}s complete when the rule decides, if each rater has their own order (as simulated)."
         ],
         "blocks": [
-            f"{items} used: of a verdict, up to the look that decides (after {', '.join(map(str, study.raters.blocks))}"
-            f" {item}s at most). Ratings, hours and",
+            f"{items} used: {item}s of a verdict up to the look that decides (looks are after"
+            f" {', '.join(map(str, study.raters.blocks))} {item}s). Ratings, hours and",
             "dollars are for all blocks; an early decision needs fewer.",
         ],
     }[rule.stop]
@@ -233,7 +234,7 @@ def _notes(rule: AcceptanceSpec, planned: pd.DataFrame, study: Study, paid: PayS
     share = " or as a share" if any(part.label for part in rule.rules) else ""
     every = f"the {judged}" if len(study.kinds) == 1 else f"all {len(study.kinds)} {judged}s"
     together = study.judging.transforms and {"translation", "cross_translation"} <= set(study.kinds)
-    shared = " (the two translations share theirs, so they have twice as many)" if together else ""
+    shared = " (the two translations share their verdict, which has twice as many)" if together else ""
     never = bool(planned["right"].isna().any())
     by_interval = rule.rule == "lower_bound" or any(part.by == "interval" for part in rule.rules)
     short = [

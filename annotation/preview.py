@@ -37,7 +37,7 @@ SHOWN = 3  # pairs of a queue, by default
 
 
 def write_preview(study: Study, most: int = SHOWN) -> Path:
-    """Write the page into the study's folder, atomically; the file. Raises as `preview_html`."""
+    """Write the page into the study's folder, atomically; return the file. Raises as `preview_html`."""
     html = preview_html(CampaignRecords.open(study), most)
     path = study.folder / FILE
     with atomic(path) as file:
@@ -95,7 +95,7 @@ class _QueueSize:
 
 
 def _queues(records: CampaignRecords, most: int) -> dict[Queue, _QueueSize]:
-    """Every queue; of a large sample the pairs that are shown are made, and no others."""
+    """Return every queue, with records of the pairs that are shown only, as the sample may be large."""
     records.need(PAIRS, CONTROLS)
     drawn, sizes = records.collected.pairs, {}
     staying = drawn[~drawn["pair_id"].isin(list(records.collected.withdrawn))]

@@ -77,7 +77,7 @@ class QuestionScale:
             scale = f"the scale {self.scale[0]} to {self.scale[-1]}"
             return "" if value in self.scale else f"the answer {value!r} is not on {scale}"
         if not isinstance(value, str) or not value:
-            return f"the answer {value!r} is not a {self.kind.replace('_', '-')}"
+            return f"the answer {value!r} is not a {self.kind.replace('multi_label', 'list of labels')}"
         return "" if self.kind == "text" else self._wrong_labels(value, whole=whole)
 
     def _wrong_labels(self, value: str, *, whole: bool) -> str:
@@ -164,8 +164,8 @@ class Question(StudyPart):
 
     LATER: ClassVar[frozenset[str]] = frozenset({"kind", "scale", "start", "labels", "required", "pools"})
 
-    name: str = Field(description="quality, fluency or similarity, in records and tables")
-    title: Words = Field(description="what the rater is asked")
+    name: str = Field(description="name in records and tables, such as quality, fluency or similarity")
+    title: Words = Field(description="the question to the rater")
     points: dict[Point, Words] = Field(
         default={}, description="meanings of a rating scale's points: both ends, and points between where needed"
     )
@@ -175,14 +175,14 @@ class Question(StudyPart):
     scale: Scale = Field(
         default=(), description="a rating's scale, if it is not the rubric's: its points, or {from, to} and a step"
     )
-    start: Point | None = Field(default=None, description="where a slider stands until it is moved; by default nowhere")
+    start: Point | None = Field(default=None, description="position of a slider until it is moved; by default none")
     labels: dict[str, Words] = Field(
         default={}, description="the labels to choose or rank, with their wordings, in order"
     )
     required: bool | None = Field(
-        default=None, description="whether it must be answered; by default all must except texts"
+        default=None, description="whether an answer is required; by default yes, except for texts"
     )
-    pools: tuple[str, ...] = Field(default=(), description="the pools that it is asked about; by default all")
+    pools: tuple[str, ...] = Field(default=(), description="the pools for which the question is asked; by default all")
 
     @model_validator(mode="after")
     def _fits_its_kind(self) -> Question:
@@ -224,7 +224,7 @@ Right = Annotated[int | float | str | tuple[str, ...], Field(union_mode="left_to
 class Sense(StudyPart):
     """A question's meaning for one pool."""
 
-    hint: Words | None = Field(default=None, description="what to judge; shown before the points")
+    hint: Words | None = Field(default=None, description="advice on what to judge; shown before the points")
     points: dict[Point, Words] = Field(default={}, description="meanings of points that differ in this pool")
 
 
@@ -232,7 +232,7 @@ class PoolText(StudyPart):
     """A pool's explanation for raters."""
 
     title: Words
-    asked: Words = Field(description="what the program was asked to do")
+    asked: Words = Field(description="the request to the program")
     questions: dict[str, Sense] = Field(default={}, description="this pool's own wordings, by question")
     expected: dict[str, dict[str, Right]] = Field(
         default={}, description="right answers by kind of control and question; a control without any is not used"
@@ -244,10 +244,12 @@ class ShownField(StudyPart):
 
     LATER: ClassVar[frozenset[str]] = frozenset({"pools"})
 
-    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")] = Field(description="as the subject calls it")
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")] = Field(
+        description="the field's name in the subject"
+    )
     title: Words
     kind: FieldKind = Field(default="text", description="a text, a chat (role and content), or a list of texts")
-    pools: tuple[str, ...] = Field(default=(), description="the pools that have it; by default all")
+    pools: tuple[str, ...] = Field(default=(), description="the pools that have the field; by default all")
 
 
 class FieldTitles(StudyPart):

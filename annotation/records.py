@@ -18,19 +18,23 @@ class JudgedMean(Record):
     """The joint estimate of people and judges on one question of a verdict, where they decide it together."""
 
     question: str = Field(description="name of the question")
-    judges: tuple[str, ...] = Field(description="the judges whose mean counts")
+    judges: tuple[str, ...] = Field(description="the judges whose mean score counts")
     recorded: tuple[str, ...] = Field(description="those judges whose answers come from a file")
     n_rated: int = Field(description="pairs that people rated and that count")
     n_judged: int = Field(description="further outputs that judges have seen")
     n_failed: int = Field(description="pairs and further outputs that lack a judge's score")
-    mean: Number = Field(description="mean of people and judges; NaN where judges are refused")
-    low: Number = Field(description="lower end of its 95% interval")
-    high: Number = Field(description="upper end")
-    lean_low: Number = Field(description="with 80% certainty people's own mean is above this, by their ratings alone")
-    lean_high: Number = Field(description="with 80% certainty it is below this")
-    worth: Number = Field(description="rated pairs that would be as precise by themselves; NaN where nothing varies")
-    reason: str = Field(default="", description="why judges are refused; empty where they are not")
-    late: int = Field(default=0, description="judgements that were made after the first rating")
+    mean: Number = Field(
+        description="mean estimated from people's ratings and judges' scores; NaN if the judges' scores are refused"
+    )
+    low: Number = Field(description="lower end of this mean's 95% interval")
+    high: Number = Field(description="upper end of this mean's 95% interval")
+    lean_low: Number = Field(description="by people's ratings alone, the mean is above this with 80% certainty")
+    lean_high: Number = Field(description="by people's ratings alone, the mean is below this with 80% certainty")
+    worth: Number = Field(
+        description="number of rated pairs that would be as precise without judges; NaN without variance"
+    )
+    reason: str = Field(default="", description="the reason why the judges' scores are refused; empty if they are used")
+    late: int = Field(default=0, description="number of judgements made after the first rating")
     judgements: str = Field(description="hash of the judges' inputs and answers that count")
 
 
@@ -60,11 +64,11 @@ class MeanRank(Record):
 class Coefficient(Record):
     """Agreement on answers that are no points of a scale."""
 
-    name: str = Field(description="AC1, Fleiss' kappa, alpha (nominal), alpha (MASI); of rankings tau-b, W")
+    name: str = Field(description="AC1, Fleiss' kappa, alpha (nominal), alpha (MASI); for rankings tau-b, W")
     label: str = Field(
-        default="", description="with several labels: the label that the number is about, as yes or no; empty for all"
+        default="", description="with several labels: the label whose yes/no answers are compared; empty for all labels"
     )
-    estimate: Estimate = Field(description="the number")
+    estimate: Estimate = Field(description="the coefficient, with its interval")
 
 
 class Summary(SparseModel, Record):
@@ -81,18 +85,20 @@ class Summary(SparseModel, Record):
     mean: Number = Field(description="mean over single ratings")
     sd: Number = Field(description="sample standard deviation over single ratings")
     low: Number = Field(description="lower end of the mean's 95% interval")
-    high: Number = Field(description="upper end")
+    high: Number = Field(description="upper end of the mean's 95% interval")
     interval: Literal["pairs", "pairs_and_raters", "anytime", "blocks"] = Field(
-        description="what the interval is over: pairs, or pairs and raters; anytime: pairs, valid at every look;"
+        description="sampling unit of the interval: pairs, or pairs and raters; anytime: pairs, valid at every look;"
         " blocks: pairs, valid at the looks after all blocks together"
     )
-    interval_reason: str = Field(description="why there is no interval; empty where there is one")
+    interval_reason: str = Field(description="the reason why there is no interval; empty if there is one")
     bounded: bool = Field(
         default=False,
-        description="most pairs have the same mean, so that the interval is that of a bounded mean (`bounded` in"
-        " `plumbline.statistics.intervals`); earlier versions had none where nothing varies",
+        description="true if most pairs have the same mean, so that the interval is that of a bounded mean (`bounded`"
+        " in `plumbline.statistics.intervals`); earlier versions computed no interval without variance",
     )
-    probability: Number = Field(description="P of the threshold, by the t distribution of the mean, also under anytime")
+    probability: Number = Field(
+        description="P for the threshold, by the t distribution of the mean, for anytime rules too"
+    )
     ac2: Estimate = Field(description="Gwet's AC2 with ordinal weights; interval over pairs")
     alpha: Estimate = Field(description="Krippendorff's alpha, ordinal; BCa bootstrap")
     kappa: Estimate = Field(description="mean of Cohen's kappa over all pairs of raters, squared weights; jackknife")
@@ -117,22 +123,22 @@ class Summary(SparseModel, Record):
 class Group(Record):
     """One row of Table 2: a pool of transformations, an axis, a language, or all (`agreement.json`)."""
 
-    level: Literal["pool", "axis", "language", "overall"] = Field(description="what the row summarises")
+    level: Literal["pool", "axis", "language", "overall"] = Field(description="kind of group that the row summarises")
     name: str = Field(description="the pool, the axis, the language of the originals, or 'overall'")
     axis: str = Field(description="the axis that it belongs to; empty for a language and 'overall'")
-    transformations: tuple[str, ...] = Field(description="the transformations whose ratings are in it")
+    transformations: tuple[str, ...] = Field(description="the transformations whose ratings the row includes")
     simulated: bool = Field(description="true if any of its ratings is simulated")
-    questions: tuple[Summary, ...] = Field(description="one for each question")
+    questions: tuple[Summary, ...] = Field(description="one summary for each question")
 
 
 class Chance(Record):
     """The probability that a rule's quantity keeps to its limit."""
 
-    probability: Number = Field(description="its P; NaN if undefined")
+    probability: Number = Field(description="the rule's P; NaN if undefined")
     reason: str = Field(default="", description="the reason why there is no P; else empty")
 
 
-#: What P is, wherever it stands: in tables, reports, pages and documents.
+#: The definition of P in tables, reports, pages and documents.
 P_IS = (
     "P is the probability that the mean, or share, of everything the sample was drawn from meets its limit; of several"
     " rules the lowest P, or the highest if one rule is enough."
@@ -146,10 +152,10 @@ class BlockLook(Record):
     pairs: int = Field(description="pairs that counted")
     level: Number = Field(description="one-sided level of the look")
     question: str = Field(description="name of the question")
-    label: str = Field(default="", description="the label whose share it is; empty for a mean")
+    label: str = Field(default="", description="the label whose share is computed; empty for a mean")
     mean: Number = Field(description="mean of the pairs' means, or shares")
-    low: Number = Field(description="lower end of the interval that holds at all looks together")
-    high: Number = Field(description="upper end")
+    low: Number = Field(description="lower end of the interval that is valid at all looks together")
+    high: Number = Field(description="upper end of the interval that is valid at all looks together")
     above: Number = Field(description="p-value of the hypothesis that the mean is at most the limit")
     below: Number = Field(description="p-value of the hypothesis that the mean is at least the limit")
     limit: Number = Field(description="the limit that an end of the interval must meet")
@@ -162,8 +168,8 @@ class TakenLook(Record):
         description="the verdict's pool, language and task, as far as the scope separates them"
     )
     look: int = Field(description="number of the block after which the rule looked, from 1")
-    at: AwareDatetime = Field(description="when, UTC")
-    rule_id: str = Field(description="hash of the rule that it followed")
+    at: AwareDatetime = Field(description="time of the look, UTC")
+    rule_id: str = Field(description="hash of the rule that the look followed")
     values: tuple[BlockLook, ...] = Field(description="the values of each rule, in the rules' order")
     decision: Outcome = Field(description="the decision at the look")
 
@@ -179,8 +185,8 @@ class Verdict(SparseModel, Record):
         }
     )
 
-    transformation: str = Field(description="its name")
-    axis: str = Field(description="its axis")
+    transformation: str = Field(description="name of the transformation")
+    axis: str = Field(description="axis of the transformation")
     pool: str = Field(description="the pool whose ratings decide; translation and cross_translation share one")
     language: str = Field(description="language of the originals that were rated")
     output_languages: tuple[str, ...] = Field(description="languages of the transformed texts that were rated")
@@ -190,31 +196,37 @@ class Verdict(SparseModel, Record):
         description="the ratings that decide: all of the pool, or those in its language (and task)",
     )
     decision: Outcome = Field(description="the decision; only accepted transformations are evaluated")
-    reasons: tuple[str, ...] = Field(description="the reasons, one line each")
+    reasons: tuple[str, ...] = Field(description="the reasons for the decision, one line each")
     sequence: tuple[str, ...] = Field(
         default=(), description="for an anytime rule: remarks on the pairs that its sequence waits for or passed over"
     )
     n_pairs: int = Field(description="pairs that count; every number of the verdict is computed from them")
-    n_ratings: int = Field(description="their ratings that count, over all questions")
+    n_ratings: int = Field(description="ratings of these pairs that count, over all questions")
     waves: tuple[int, ...] = Field(
         default=(1,),
-        description="waves of the sample that these pairs belong to; without such pairs, all that were drawn",
+        description="waves of the sample that these pairs belong to; without such pairs, all drawn waves",
     )
-    questions: tuple[Summary, ...] = Field(description="one for each question")
+    questions: tuple[Summary, ...] = Field(description="one summary for each question")
     threshold: Number = Field(description="the least mean that is accepted; NaN if `rules` decide instead")
-    rule: Literal["mean", "lower_bound"] = Field(default="mean", description="what must reach the threshold")
-    rules: tuple[RuleSpec, ...] = Field(default=(), description="the rules that judged it; none for one threshold")
-    combine: Literal["all", "any"] = Field(default="all", description="whether all of them must hold, or any")
+    rule: Literal["mean", "lower_bound"] = Field(
+        default="mean", description="the statistic that must reach the threshold"
+    )
+    rules: tuple[RuleSpec, ...] = Field(
+        default=(), description="the rules that decided; empty if one threshold decided"
+    )
+    combine: Literal["all", "any"] = Field(default="all", description="whether all rules must be met, or any")
     probability: Number = Field(
         default=math.nan,
-        description=f"how close the decision was. {P_IS} NaN if a rule's P is",
+        description=f"measure of how close the decision was. {P_IS} NaN if a rule's P is NaN",
     )
     probabilities: tuple[Chance, ...] = Field(default=(), description="P of each of `rules`, in their order")
     n_excluded: int = Field(default=0, description="ratings that quality control excluded, over all questions")
     decision_with_excluded: Outcome | None = Field(
         default=None, description="the decision if excluded ratings counted; none if nothing was excluded"
     )
-    n_withdrawn: int = Field(default=0, description="pairs that people withdrew from the sample, which enter no number")
+    n_withdrawn: int = Field(
+        default=0, description="pairs that people withdrew from the sample, which count in no number"
+    )
     decision_with_withdrawn: Outcome | None = Field(
         default=None,
         description="the decision if withdrawn pairs with ratings had stayed; none if no withdrawn pair was rated",
@@ -230,19 +242,19 @@ class Verdict(SparseModel, Record):
     simulated: bool = Field(description="true if any of the ratings is simulated")
     rules_fixed: Fixed = Field(
         default="",
-        description="late: after the first rating; unknown: imported ratings have no times; empty: before the first"
-        " rating, or nothing is known of it",
+        description="late: the rules were fixed after the first rating; unknown: imported ratings have no times; empty:"
+        " the rules were fixed before the first rating, or this is not recorded",
     )
     model: str = Field(description="the generator's model")
     generator_hash: str = Field(description="hash of model, revision and sampling")
     prompt_hash: str = Field(description="hash of the prompts' texts")
     pairs_sha256: str = Field(description="hash of the sample that was rated (pairs.parquet)")
-    rule_id: str = Field(description="hash of the rule that it follows (acceptance, raters.per_pair)")
-    ratings_sha256: str = Field(description="hash of the ratings that it rests on (ratings.parquet)")
+    rule_id: str = Field(description="hash of the rule that the verdict follows (acceptance, raters.per_pair)")
+    ratings_sha256: str = Field(description="hash of the ratings that the verdict rests on (ratings.parquet)")
     generator_kind: str = Field(
         default="", description="the generator's kind, such as recorded, or `function` or `outputs`; empty if unknown"
     )
-    rubric_hash: str = Field(default="", description="hash of what raters were asked (the rubric); empty if unknown")
+    rubric_hash: str = Field(default="", description="hash of the rubric; empty if unknown")
     withdrawn_hash: str = Field(
         default="", description="hash of the ids of withdrawn pairs; empty where there are none"
     )
@@ -254,14 +266,16 @@ class Verdict(SparseModel, Record):
         default=(), description="joint estimates of people and judges, if they decide together; else none"
     )
     decision_unchecked: Outcome | None = Field(
-        default=None, description="the rule's decision, if the verdict waits for a look at its raters; else none"
+        default=None, description="the rule's decision, if the verdict waits for a review of its raters; else none"
     )
     checked: bool = Field(
-        default=False, description="whether raters who fail the checks make the verdict wait for a look at them"
+        default=False, description="whether the verdict waits for a review of raters who fail the checks"
     )
-    to_look_at: tuple[str, ...] = Field(default=(), description="pseudonyms of the raters whom it waits for")
+    to_look_at: tuple[str, ...] = Field(
+        default=(), description="pseudonyms of the raters whose review the verdict waits for"
+    )
     kept_hash: str = Field(
-        default="", description="hash of the raters whom people looked at and keep; empty where there are none"
+        default="", description="hash of the raters whom people reviewed and kept; empty if there are none"
     )
 
     blocks: tuple[int, ...] = Field(
@@ -286,15 +300,15 @@ class PairMean(Record):
     """One pair's own mean on one question (`pair_means.parquet`), to score accepted pairs alone."""
 
     KEY = ("pair_id", "question")
-    pair_id: str = Field(description="the pair")
-    transformation: str = Field(description="its transformation")
-    language: str = Field(description="its original's language")
+    pair_id: str = Field(description="id of the pair")
+    transformation: str = Field(description="transformation of the pair")
+    language: str = Field(description="language of the pair's original")
     question: str = Field(description="name of the question, such as quality or fluency")
-    n_ratings: int = Field(description="its ratings that count")
-    mean: float = Field(description="their mean; NaN for labels")
+    n_ratings: int = Field(description="the pair's ratings that count")
+    mean: float = Field(description="mean of these ratings; NaN for labels")
     decision: Outcome = Field(
         description="whether the mean reaches the threshold; undecided with too few raters. With `acceptance.rules`,"
-        " whether the pair's own ratings meet them all together"
+        " whether the pair's own ratings meet the rules, combined by `acceptance.combine`"
     )
 
 
@@ -302,9 +316,9 @@ class Sign(Record):
     """A sign of a rater's careless answers (`annotation.ratings.signs`); it decides nothing."""
 
     rater_id: str = Field(description="pseudonym")
-    rule: str = Field(description="the rule of the study that it comes from")
-    evidence: str = Field(description="what was found, in one line")
-    n: int = Field(description="answers, pairs or comments that the rule looked at")
+    rule: str = Field(description="the study's rule that raised the sign")
+    evidence: str = Field(description="the finding, in one line")
+    n: int = Field(description="number of answers, pairs or comments that the rule checked")
 
 
 class Decision(SparseModel, Record):
@@ -312,11 +326,13 @@ class Decision(SparseModel, Record):
 
     LATER: ClassVar[frozenset[str]] = frozenset({"pair_id", "answers", "answers_hash"})
 
-    rater_id: str = Field(description="pseudonym; empty where it is about a pair")
-    pair_id: str = Field(default="", description="the pair that is withdrawn, or taken back; empty for a rater")
+    rater_id: str = Field(description="pseudonym of the rater; empty for a decision about a pair")
+    pair_id: str = Field(
+        default="", description="id of the pair that is withdrawn or taken back; empty for a decision about a rater"
+    )
     exclude: bool = Field(description="whether the rater's answers, or those to the pair, stop counting")
-    reason: str = Field(description="why, in the person's words")
-    decided_at: AwareDatetime = Field(description="when, UTC")
+    reason: str = Field(description="the reason, in the person's words")
+    decided_at: AwareDatetime = Field(description="time of the decision, UTC")
     signs: tuple[str, ...] = Field(description="the signs at that time: each rule, with its evidence")
     answers: int = Field(
         default=0,
@@ -329,25 +345,25 @@ class OfferedAgain(Record):
     """An answer of an excluded rater whose pair was offered again (`offered_again.json`); the answer stays."""
 
     rater_id: str = Field(description="pseudonym")
-    pair_id: str = Field(description="the pair")
-    at: AwareDatetime = Field(description="when, UTC")
+    pair_id: str = Field(description="id of the pair")
+    at: AwareDatetime = Field(description="time when the pair was offered again, UTC")
 
 
 class RuleSet(Record):
     """The rules that a study's ratings are judged by, as they were fixed (`rules.json`; `preregistration.binding`)."""
 
-    fixed_at: AwareDatetime = Field(description="when, UTC")
+    fixed_at: AwareDatetime = Field(description="time when the rules were fixed, UTC")
     rules: dict[str, Any] = Field(
         description="the study's acceptance, quality, raters.per_pair and its whole rubric (not in earlier versions)"
     )
-    reason: str = Field(default="", description="why they were changed, where there were ratings before")
+    reason: str = Field(default="", description="the reason for a change after the first rating")
 
 
 class Offering(Record):
     """One time that the sample began to be offered to raters (`offered.json`), noted before the first request."""
 
-    at: AwareDatetime = Field(description="when, UTC")
-    to: str = Field(description="argilla, or mode and platform of a crowd, such as live mturk")
+    at: AwareDatetime = Field(description="time of the offer, UTC")
+    to: str = Field(description="place of the offer: argilla, or mode and platform of a crowd, such as live mturk")
     pairs_sha256: str = Field(description="hash of pairs.parquet")
     controls_sha256: str = Field(description="hash of controls.parquet; empty if there was none")
     rubric_hash: str = Field(description="hash of the rubric that raters saw")
@@ -356,14 +372,14 @@ class Offering(Record):
 class Wave(Record):
     """An extension of a sample that raters may have seen (`waves.json`); wave 1 is the sample as first drawn."""
 
-    number: int = Field(description="its number, as in `Pair.wave`; the first extension is wave 2")
-    at: AwareDatetime = Field(description="when, UTC")
-    reason: str = Field(description="why, in the person's words")
-    pairs: int = Field(description="pairs of the sample that it added")
+    number: int = Field(description="number of the wave, as in `Pair.wave`; the first extension is wave 2")
+    at: AwareDatetime = Field(description="time of the extension, UTC")
+    reason: str = Field(description="the reason, in the person's words")
+    pairs: int = Field(description="number of pairs that the wave added to the sample")
     settings: dict[str, Any] = Field(description="the sample settings of the study at that time")
-    pairs_before: str = Field(description="hash of pairs.parquet before")
+    pairs_before: str = Field(description="hash of pairs.parquet before the extension")
     pairs_sha256: str = Field(description="hash of pairs.parquet with the wave")
-    controls_before: str = Field(description="hash of controls.parquet before; empty if there was none")
+    controls_before: str = Field(description="hash of controls.parquet before the extension; empty if there was none")
     controls_sha256: str = Field(description="hash of controls.parquet with the wave's own controls")
 
 
@@ -380,12 +396,14 @@ class Supply(Record):
     """The outputs from which a transformation's sample in one language was drawn (`sample.json`)."""
 
     KEY = ("transformation", "language")
-    transformation: str = Field(description="its name")
+    transformation: str = Field(description="name of the transformation")
     language: str = Field(description="language of the originals")
     ok: int = Field(description="outputs that could be drawn")
     failed: int = Field(description="outputs with a serious error, which nobody rates")
-    unanswered: int = Field(description="outputs that are still to come")
-    failed_share: Number = Field(description="failed outputs as a share of all that came; read it with the verdict")
+    unanswered: int = Field(description="outputs that have not been generated yet")
+    failed_share: Number = Field(
+        description="failed outputs as a share of all generated ones; read it with the verdict"
+    )
     flagged: dict[str, int] = Field(
         default_factory=dict, description="usable outputs with each error type, including those kept out"
     )
@@ -402,21 +420,23 @@ class Supply(Record):
 class Look(Record):
     """One time that verdicts were reached (`looks.json`): results had been seen from then on."""
 
-    at: AwareDatetime = Field(description="when, UTC")
+    at: AwareDatetime = Field(description="time of the verdicts, UTC")
     n_ratings: int = Field(description="ratings that counted, over all questions")
-    ratings_sha256: str = Field(description="hash of the ratings that they rested on (ratings.parquet)")
-    rule_id: str = Field(description="hash of the rule that they followed")
+    ratings_sha256: str = Field(description="hash of the ratings that the verdicts rested on (ratings.parquet)")
+    rule_id: str = Field(description="hash of the rule that the verdicts followed")
     pairs_sha256: str = Field(default="", description="hash of the sample (pairs.parquet); empty if unknown")
     rubric_hash: str = Field(default="", description="hash of the rubric; empty if unknown")
-    decisions: dict[str, int] = Field(description="how many were accepted, rejected and undecided")
+    decisions: dict[str, int] = Field(description="number of accepted, rejected and undecided verdicts")
 
 
 class Review(Record):
     """One time that pairs were given to adjudicators, who see judges' scores (`reviews.json`)."""
 
-    at: AwareDatetime = Field(description="when, UTC; noted before the first request")
+    at: AwareDatetime = Field(
+        description="time when the pairs were given to adjudicators, UTC; recorded before the first request"
+    )
     pairs: tuple[str, ...] = Field(description="ids of the pairs to adjudicate")
-    adjudicators: tuple[str, ...] = Field(description="pseudonyms, like those of raters")
+    adjudicators: tuple[str, ...] = Field(description="pseudonyms of the adjudicators")
     judges: tuple[str, ...] = Field(description="the judges whose scores the adjudicators see")
 
 
@@ -427,13 +447,13 @@ class Adjudication(Record):
     """
 
     KEY = ("pair_id", "adjudicator", "question")
-    pair_id: str = Field(description="the pair")
-    adjudicator: str = Field(description="pseudonym, like those of raters")
+    pair_id: str = Field(description="id of the pair")
+    adjudicator: str = Field(description="pseudonym of the adjudicator")
     question: str = Field(description="name of the question")
     value: int | float | None = Field(description="the point on the scale; none if discarded, or without a scale")
     answer: str = Field(description="answer to a question without a scale: label, labels, order or text")
     suggested: int | float | None = Field(
-        description="the judges' score that was shown as a suggestion; none if none was"
+        description="the judges' score that was shown as a suggestion; none if no score was shown"
     )
     rated: bool = Field(description="whether the adjudicator is one of the pair's own raters")
     status: Literal["submitted", "discarded"] = Field(description="discarded: the adjudicator could not say")
@@ -445,11 +465,11 @@ class ShownScore(Record):
     """A judge's score of one pair of an experiment on anchoring, and whether raters see it (`suggestions.json`)."""
 
     KEY = ("pair_id", "question")
-    pair_id: str = Field(description="the pair, of either half")
+    pair_id: str = Field(description="id of the pair, in either half of the experiment")
     shown: bool = Field(
-        description="whether raters see it as a suggestion; the seed drew this half, which never counts"
+        description="whether raters see the score as a suggestion; this half is drawn by the seed and never counts"
     )
     question: str = Field(description="name of the question")
-    value: int | float = Field(description="the mean of the judges' scores, as the nearest point of the scale")
-    agent: str = Field(description="the judge, or the judges whose mean it is")
-    label_mass: Number = Field(description="how certain the judges were; NaN if unknown")
+    value: int | float = Field(description="the mean of the judges' scores, rounded to the nearest point of the scale")
+    agent: str = Field(description="the judge, or the judges whose scores were averaged")
+    label_mass: Number = Field(description="certainty of the judges (mean label mass); NaN if unknown")

@@ -38,9 +38,9 @@ from plumbline.reading import read_json
 from plumbline.store import write_json
 from plumbline.study import Study, load_study
 
-LOOK_SECONDS, WHOLE_SECONDS = 5.0, 60.0  # between two looks, and between two collections of all that changed
-ACTIVE = timedelta(minutes=15)  # who answered within it is at work
-IDLE_SHARE = 0.2  # of those at work: when so many have nothing left, a block is opened early
+LOOK_SECONDS, WHOLE_SECONDS = 5.0, 60.0  # between two checks, and between two collections of all changes
+ACTIVE = timedelta(minutes=15)  # raters who answered within this time are at work
+IDLE_SHARE = 0.2  # share of these: when so many have nothing left, a block is opened early
 
 
 def shown_files(folder: Path) -> list[Path]:
@@ -140,7 +140,7 @@ class BlockOpener:
         line = " ".join(str(error).split())
         if self._troubles.get(file) != line:
             self._troubles[file] = line
-            self.say(f"Blocks cannot be opened now; this is tried again: {line}")
+            self.say(f"Blocks cannot be opened now; the server will try again: {line}")
 
 
 def early_block(open_blocks: Mapping[Place, tuple[int, int]], waiting: int, at_work: int) -> Place | None:

@@ -60,7 +60,7 @@ def wrong_rules(
     `used`.
     """
     if not rule.rules and not any(question.kind == "rating" for question in questions):
-        yield "no question has a scale for the threshold; say in acceptance.rules what is accepted"
+        yield "no question has a scale for the threshold; set acceptance.rules instead"
     by_name = {question.name: question for question in questions}
     for criterion in rule.rules:
         name = criterion.question
@@ -79,7 +79,7 @@ def wrong_rules(
     for question in questions:
         if question.kind == "rating" and question.scale != scale:
             yield (f"question {question.name!r} has its own scale, which one threshold cannot judge;"
-                   " say in acceptance.rules what is accepted")  # fmt: skip
+                   " set acceptance.rules instead")  # fmt: skip
 
 
 def _unjudged(rule: AcceptanceSpec, questions: Sequence[QuestionScale], pools: Sequence[str]) -> Iterator[str]:
@@ -87,35 +87,36 @@ def _unjudged(rule: AcceptanceSpec, questions: Sequence[QuestionScale], pools: S
     for pool in pools:
         rules = [part for part in rule.rules if not part.pools or pool in part.pools]
         if rule.rules and not rules:
-            yield f"acceptance.rules: no rule judges the pool {pool!r}; add one for it, or one without pools"
+            yield f"acceptance.rules: no rule judges the pool {pool!r}; add a rule for it, or a rule without pools"
         names = {question.name for question in questions if question.asked_in(pool)}
         for part in rules:
             if part.question not in names:
                 yield f"acceptance.rules: the pool {pool!r} lacks the question {part.question!r}; name the rule's pools"
         if not rule.rules and not any(question.kind == "rating" and question.asked_in(pool) for question in questions):
-            yield f"the pool {pool!r} has no rating for the threshold; say in acceptance.rules what is accepted"
+            yield f"the pool {pool!r} has no rating for the threshold; set acceptance.rules instead"
 
 
 def without_effect(quality: QualitySpec, low: float, high: float) -> Iterator[str]:
     """Yield faults of `quality` rules without effect on this scale: they hold for every answer, or for none."""
     most = high - low  # points between any two answers
     if quality.within >= most:
-        yield f"quality.within {quality.within} makes every answer to a control right; give less than {most}"
+        yield f"quality.within {quality.within} makes every answer to a control right; set it below {most}"
     if quality.apart > most:
-        yield f"quality.apart {quality.apart:g} can never be reached; give at most {most}"
+        yield f"quality.apart {quality.apart:g} can never be reached; set it to {most} or less"
     if quality.low < low:
-        yield f"quality.low {quality.low:g} lists no pair for review; give at least {low}"
+        yield f"quality.low {quality.low:g} lists no pair for review; set it to {low} or more"
     if quality.low >= high:
-        yield f"quality.low {quality.low:g} lists every pair for review; give less than {high}"
+        yield f"quality.low {quality.low:g} lists every pair for review; set it below {high}"
 
 
 def _wrong(criterion: RuleSpec, question: QuestionScale, rule: AcceptanceSpec) -> Iterator[str]:
     if question.kind in ("text", "ranking"):
         yield f"a rule cannot judge a {question.kind}; rules judge ratings and labels"
     elif criterion.statistic == "share" and question.kind == "rating":
-        yield "a rating has no share, as labels have; use its mean or median"
+        yield "a rating has no share, unlike a label; use its mean or median"
     elif criterion.statistic != "share" and question.kind != "rating":
-        yield f"a {question.kind.replace('_', '-')} has no {criterion.statistic}; use the share of a label"
+        kind = question.kind.replace("multi_label", "list of labels")
+        yield f"a {kind} has no {criterion.statistic}; use the share of a label"
     elif criterion.label and criterion.label not in question.labels:
         yield f"no label is called {criterion.label!r}; {nearest(criterion.label, list(question.labels))}"
     elif not criterion.label and not question.scale[0] <= criterion.limit <= question.scale[-1]:
@@ -155,7 +156,7 @@ class Rubric(StudyPart):
         description="scale of the ratings: points, or {from, to} and a step; empty if each question has its own",
     )
     threshold: float | None = Field(
-        default=None, description="the mean that the rubric's source accepts; used if the study sets none"
+        default=None, description="the least mean that the rubric's source accepts; used if the study sets no threshold"
     )
     fields: FieldTitles
     comment: Words = Field(description="title of the free comment")
@@ -286,7 +287,7 @@ def _incomplete(rubric: Rubric) -> Iterator[str]:
         if scale.kind == "rating" and not scale.scale:
             yield f"question {scale.name!r} is a rating without a scale; give the question or the rubric one"
         if not _describes(tuple(sorted(question.points)), scale.scale):
-            between = "only points of it" if is_fine(scale.scale) else "all points or none"
+            between = "only points of the scale" if is_fine(scale.scale) else "all points or none"
             yield f"question {scale.name!r} must describe both ends of its scale, and between them {between}"
         if question.start is not None and not (is_fine(scale.scale) and question.start in scale.scale):
             yield f"question {scale.name!r}: start {question.start} is for sliders only, and must be on the scale"

@@ -87,7 +87,7 @@ def _while_it_runs(words: Sequence[str], opener: BlockOpener) -> int:
 
 
 def _make_annotators(study: Study, connection: server.Connection) -> None:
-    """See that the study's people, or as many annotators as it wants for a pair, have accounts and may see it."""
+    """Give accounts and access to the study's people, or to as many annotators as each pair needs."""
     numbered = {f"rater-{number}": f"Rater {number}" for number in range(1, study.raters.per_pair + 1)}
     for name in study.raters.people or ():
         accounts.check_name(name)

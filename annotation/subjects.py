@@ -46,9 +46,9 @@ class SubjectItem:
     dataset: str  #: the file or data set that it is of
     task_type: str
     fields: Mapping[str, Value]  #: those that the rubric shows, in the rubric's order
-    apart: tuple[str, ...] = ()  #: fields by which it is another item where its text is the same
+    apart: tuple[str, ...] = ()  #: fields that tell items with equal texts apart
     expected: Mapping[str, Any] = field(default_factory=dict)  #: right answers by question, in their stored form
-    maker: tuple[str, str] = ("", "")  #: its source, and the source's hash where there is one
+    maker: tuple[str, str] = ("", "")  #: its source, and the source's hash if there is one
 
     @property
     def key(self) -> str:
@@ -61,7 +61,7 @@ class SubjectItem:
         return "\n\n".join(plain(value) for name, value in self.fields.items() if name not in self.apart)
 
     def pair(self, kind: VerdictUnit) -> Pair:
-        """As a row of the sample, or, where right answers are known, of the controls."""
+        """Return the item as a row of the sample, or, if right answers are known, of the controls."""
         is_known, key = bool(self.expected), self.key
         expected = {name: self.expected[name] for name in sorted(self.expected)}
         return Pair(

@@ -49,8 +49,10 @@ class TrainingResult(Record):
     item_id: str = Field(description="hash of the known pair, its right answers and their reasons")
     simulated: bool = Field(description="true for a simulated rater")
     answered: bool = Field(description="whether the rater submitted an answer")
-    judged: int = Field(description="answered questions with a known right answer")
-    right: int = Field(description="right answers to these: ratings within `quality.within`, others equal")
+    judged: int = Field(description="number of answered questions with a known right answer")
+    right: int = Field(
+        description="number of right answers to these questions: ratings within `quality.within`, others equal"
+    )
 
 
 @dataclass(frozen=True)
@@ -270,7 +272,7 @@ def read_trained(records: CampaignRecords) -> list[TrainingResult]:
 
 
 def by_trained(rows: Sequence[TrainingResult]) -> pd.DataFrame:
-    """A row a rater: rater_id, simulated, `items` (asked), `answered`, `judged` (answers that can be), `right`."""
+    """A row for each rater: rater_id, simulated, `items` (asked), `answered`, `judged`, `right`."""
     names = ["rater_id", "simulated", "answered", "judged", "right"]
     frame = pd.DataFrame([[getattr(result, name) for name in names] for result in rows], columns=names)
     frame = frame.astype({"answered": int, "judged": int, "right": int})

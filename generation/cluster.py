@@ -286,7 +286,7 @@ class _TextScheduler(Scheduler):
             return
         worker.at_once, gpu, versions = answer
         if difference := other_version(versions, self._versions):
-            problem = StudyError(f"node {worker.slot.address}: {difference}; install the same everywhere")
+            problem = StudyError(f"node {worker.slot.address}: {difference}; install the same version on all nodes")
             self._lose(worker, problem, died=False)
             return
         if not self._prepared_workers:
@@ -387,14 +387,16 @@ def _gpus(plan: Plan) -> int:
 
 def _no_room(plan: Plan) -> ServiceError:
     gpus = _gpus(plan)
-    needed = f"{gpus} GPUs (tensor_parallel_size x data_parallel_size) and a CPU" if gpus else "a CPU"
+    needed = f"{gpus} GPU{'s' * (gpus > 1)} (tensor_parallel_size x data_parallel_size) and a CPU" if gpus else "a CPU"
     return ServiceError(f"no node of the Ray cluster has {needed} free; see `ray status`")
 
 
 def _names(jobs: Sequence[Job]) -> str:
     """Return the number of texts of each unit, in words for one line."""
     units = Counter((job.transformation, job.seed) for job in jobs)
-    return ", ".join(f"{count} texts of {name} with seed {seed}" for (name, seed), count in units.items())
+    return ", ".join(
+        f"{count} text{'s' * (count > 1)} of {name} with seed {seed}" for (name, seed), count in units.items()
+    )
 
 
 def _death(error: Exception, worker: _WorkerHandle) -> ServiceError:
@@ -403,7 +405,8 @@ def _death(error: Exception, worker: _WorkerHandle) -> ServiceError:
     if not worker.prepared:  # most often a package that is missing
         why = str(error).strip().splitlines()[-1]
         return ServiceError(f"{where}: no worker starts ({why}); docs/howto/ray.md says what a node needs")
-    line = f"{where}: a worker died with {len(worker.in_flight)} texts in flight (killed, or out of memory?)"
+    number = len(worker.in_flight)
+    line = f"{where}: a worker died with {number} text{'s' * (number != 1)} in flight (killed, or out of memory?)"
     return ServiceError(f"{line}; Ray's logs there say why")
 
 

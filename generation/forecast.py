@@ -74,7 +74,7 @@ def forecast(study: Study, *, again: bool = False, rate: float | None = None) ->
         rows = [_row(plan, name, of[name], characters[name]) for name in plan.prompts]
     total = [sum(cells) for cells in zip(*rows, strict=True)]
     named = zip([*plan.prompts, "total"], [*rows, total], strict=True)
-    header = ["transformation", "there", "texts left", "requests left", "tokens in, about", "tokens out, about"]
+    header = ["transformation", "stored", "texts left", "requests left", "input tokens, about", "output tokens, about"]
     table = cli.columns(header, [[name, *(f"{cell:,}" for cell in row)] for name, row in named])
     measured = time_left(plan, characters)
     return "\n".join(filter(None, [f"{table}\n", measured, _time(total[1], total[2], rate)]))

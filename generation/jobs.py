@@ -196,7 +196,10 @@ def _source(function: str) -> Path:
         places = list(spec.submodule_search_locations or [])
     path = Path(spec.origin or "") if spec else Path()
     if path.suffix != ".py" or not path.is_file():
-        raise StudyError(f"function {function!r}: {module} has no Python source, by which its outputs are identified")
+        raise StudyError(
+            f"function {function!r}: {module} has no Python source file, and outputs are identified by the file's hash;"
+            " name a function in a .py file"
+        )
     return path
 
 

@@ -99,16 +99,16 @@ def _printed_rates(table: pd.DataFrame, by: str) -> str:
 def _notes_on_rates(table: pd.DataFrame, options: argparse.Namespace, studies: Sequence[Study]) -> list[str]:
     """Return the notes below the table."""
     attempts = "last attempts" if options.after_retries else "first attempts"
-    mean = "" if options.by == "transformation" else ", means over the transformations"
+    mean = "" if options.by == "transformation" else ", averaged over the transformations"
     notes = [
-        f"Numbers are percentages of n, of {attempts}{mean} (HTEB, Table 5). A text counts once for each occurrence in"
-        " the data sets."
+        f"Numbers are percentages of n, from the {attempts}{mean} (HTEB, Table 5). A text counts once for each"
+        " occurrence in the data sets."
     ]
     shares = table["language_told"].dropna()
     if len(shares):
         span = " to ".join(dict.fromkeys([shown(shares.min()), shown(shares.max())]))
         notes.append(
-            f"Wrong Lang. is checked for {span}% of n: outputs expected in a language that the identifier knows."
+            f"Wrong Lang. is checked for {span}% of n: outputs expected in a language that the identifier supports."
         )
     if (table["unanswered"] > 0).any():
         notes.append("* incomplete: rates leave out unanswered outputs; the next run asks for them.")
@@ -185,7 +185,7 @@ def length_table(sums: pd.DataFrame, kinds: Mapping[str, Transformation] = EIGHT
 
 
 def _transformation_means(sums: pd.DataFrame, kinds: Mapping[str, Transformation]) -> pd.DataFrame:
-    """Return the means over texts, then seeds, then data sets: a row a transformation and generator."""
+    """Return the means over texts, then seeds, then data sets: a row for each transformation and generator."""
     numbers = ["texts", "ok", "failed", "unanswered", "original_words", "words", "distance"]
     units = sums.groupby(["transformation", "generator", "dataset", "seed"], sort=False)[numbers].sum()
     usable = units["ok"].replace(0, np.nan)
@@ -252,11 +252,12 @@ def _printed_lengths(table: pd.DataFrame) -> str:
 def _notes_on_lengths(table: pd.DataFrame, studies: Sequence[Study]) -> list[str]:
     """Return the notes below the table."""
     notes = [
-        "Mean words over texts, seeds and data sets (HTEB, Table 23); distance: edits on words, 0 to 1 (PTEB, 3.2.2)."
+        "Mean numbers of words over texts, seeds and data sets (HTEB, Table 23); distance: word edits, from 0 to 1"
+        " (PTEB, 3.2.2)."
     ]
     generators = list(table["generator"].unique())
     if len(generators) > 1:
-        notes.append(f"+-: the difference to {generators[0]}.")
+        notes.append(f"+-: the difference from {generators[0]}.")
     if (table["unanswered"] > 0).any():
         notes.append("Incomplete: unanswered texts have no output yet, and the means of words leave them out.")
     axes = total_axes(table["name"], filter(None, table["axis"]))

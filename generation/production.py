@@ -71,7 +71,7 @@ def generate_shard(study: Study, shard: Shard, *, again: bool = False, allow_cod
     return_large_blocks()
     plan = Plan(study)
     busy = f"a run without --shard is generating for {study.name!r}"
-    twice = f"shard {shard.number}/{shard.of} of {study.name!r} is being generated"
+    twice = f"another run is generating shard {shard.number}/{shard.of} of {study.name!r}"
     with contextlib.ExitStack() as held:
         held.enter_context(only_one(study.scratch / ".generation.lock", busy, shared=True))
         held.enter_context(only_one(study.scratch / f".generation.{shard.name}.lock", twice))
@@ -136,7 +136,7 @@ def _generate_here(plan: Plan, units: Sequence[Unit], *, allow_code: bool) -> Co
 
 def _counted(counts: Counter[str]) -> str:
     line = f"{counts['ok']} texts transformed, {counts['failed']} failed, {counts['unanswered']} unanswered"
-    return f"{line}, {counts['reused']} were there already"
+    return f"{line}, {counts['reused']} already stored"
 
 
 def run(options: argparse.Namespace) -> int:

@@ -38,7 +38,7 @@ def main() -> int:
         "--shard",
         metavar="K/N",
         type=as_shard,
-        help="make only the K-th of N parts of the texts, as in an array job of Slurm (docs/howto/slurm.md)",
+        help="transform only the K-th of N parts of the texts, as in an array job of Slurm (docs/howto/slurm.md)",
     )
     return cli.handler("generation.production:run")(parser.parse_args())
 

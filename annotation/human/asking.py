@@ -252,10 +252,12 @@ def lines_of(
         full = Counter(item for item, _ in units)
         enough = sum(number >= task.raters for number in full.values())
         abstentions = sum(answer.abstained for answer in of_task)
+        number = len({rater for _, rater in units})
+        raters = f"{number} rater{'s' * (number != 1)}"
         simulated = ", simulated" if any(answer.simulated for answer in of_task) else ""
         line = (
-            f"{task.task} ({task.task_type}): {enough} of {task.n_items} items have {task.raters} raters or"
-            f" more, {len(full)} have some; {len({rater for _, rater in units})} raters{simulated}; cannot tell:"
+            f"{task.task} ({task.task_type}): {enough} of {task.n_items} items have {task.raters} or more"
+            f" raters, {len(full)} have at least one; {raters}{simulated}; cannot tell:"
             f" {abstentions} of {len(of_task)} answers"
         )
         out = ", ".join(f"{reason} {number}" for reason, number in left_out.get(task.task, {}).items() if number)

@@ -23,7 +23,7 @@ class TaskInstructions(Record):
         default={}, description="the task's own instructions; empty in records of early versions"
     )
     wordings: tuple[str, ...] = Field(
-        default=(), description="the study's further languages, in which both are written"
+        default=(), description="the study's further languages, in which both kinds of instructions are written"
     )
 
 
@@ -97,9 +97,7 @@ class HumanAnswer(Record):
     task: str = Field(description="the task's name in the study")
     subset: str = Field(description="the data set's subset; empty without subsets")
     item: str = Field(description="the item, as in `items.parquet`")
-    candidate: str = Field(
-        default="", description="in searches, the candidate that the answer is about; otherwise empty"
-    )
+    candidate: str = Field(default="", description="the candidate that is graded, marked or ranked; otherwise empty")
     rater_id: str = Field(description="pseudonym of a person, or a model's name in the study")
     rater_kind: RaterKind = Field(description="a person or a language model")
     value: Number = Field(
@@ -111,7 +109,9 @@ class HumanAnswer(Record):
         description="the data set's label; a JSON list of several labels; a cluster's number; for bitext the id of the"
         " chosen candidate, empty if none is the translation; otherwise empty",
     )
-    abstained: bool = Field(default=False, description="whether the rater cannot tell; then there is no other answer")
+    abstained: bool = Field(
+        default=False, description="true if the rater cannot tell; `value` is then NaN, and `label` empty"
+    )
     place: int = Field(
         default=0,
         description="the candidate's place in this rater's order, from 1; 0 without candidates, or if unknown",

@@ -171,7 +171,7 @@ def read_reply(answer: str, number: int) -> tuple[str, ...]:
     if len(lines) != number:
         raise InvalidReplyError(f"{len(lines)} wordings instead of {number}")
     if twice := [line for line in lines if lines.count(line) > 1]:
-        raise InvalidReplyError(f"the wording {twice[0][:60]!r} twice")
+        raise InvalidReplyError(f"the wording {twice[0][:60]!r} appears twice")
     return lines
 
 

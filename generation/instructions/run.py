@@ -321,7 +321,7 @@ def _left(calls: Sequence[Call], todo: Sequence[Call]) -> str:
 
 def _counted(counts: Counter[str]) -> str:
     calls = f"{counts['ok']} calls answered, {counts['failed']} failed, {counts['unanswered']} unanswered"
-    return f"{calls}, {counts['reused']} were there already"
+    return f"{calls}, {counts['reused']} already stored"
 
 
 def _lines(run: WordingRun) -> list[str]:

@@ -82,7 +82,7 @@ class RemovedWording(Record):
     """A wording removed in favour of another (`instructions/removed.json`)."""
 
     text: str = Field(description="the wording")
-    group: str = Field(description="the group that it would belong to")
+    group: str = Field(description="the group that the wording would belong to")
     task: str = Field(description="the wording's data set; empty if the wording was for all data sets of its type")
     task_type: str = Field(description="that data set's task")
     kept: str = Field(description="prompt_id of the wording that was kept instead")

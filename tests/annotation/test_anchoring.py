@@ -50,7 +50,7 @@ def test_strata_weigh_as_many_values_as_they_have_and_a_lonely_one_is_left_out()
 
 def test_what_has_no_spread_or_no_pairs_has_no_interval_and_says_why() -> None:
     same = two_arms(np.full(8, 4.0), np.arange(8) < 4, np.zeros(8, np.int64)).difference
-    assert same.value == 0 and np.isnan(same.low) and same.reason == "nothing varies within the groups"
+    assert same.value == 0 and np.isnan(same.low) and same.reason == "no variance within the groups"
     none = two_arms(np.array([1.0, 2.0]), np.array([True, False]), np.zeros(2, np.int64)).difference
     assert np.isnan(none.value) and none.reason == "no stratum has 2 pairs of each group"
 
@@ -82,7 +82,7 @@ def test_raters_who_go_a_third_of_the_way_are_found() -> None:
     assert rated["shown"] - rated["hidden"] == pytest.approx(rated["difference"])
     assert (rated["n_shown"], rated["n_hidden"]) == (200, 200)
     lines = anchoring_lines(table)
-    assert lines[0].startswith("quality, mean rating: 3.") and "with scores in sight" in lines[0]
+    assert lines[0].startswith("quality, mean rating: 3.") and "with scores shown" in lines[0]
 
 
 def test_intervals_hold_no_difference_in_95_of_100_campaigns() -> None:

@@ -31,7 +31,7 @@ def test_who_is_behind_is_reminded_who_is_done_thanked_and_who_gets_no_letter_is
     found = [
         standing("ada", 5, behind="few answers"),
         standing("bob", 4),
-        standing("cyd", 0, fast="4 s a pair", done="all is answered"),
+        standing("cyd", 0, fast="4 s a pair", done="all items are answered"),
         standing("dan", 6, excluded=True),
         standing("eve", None),
     ]
@@ -40,7 +40,7 @@ def test_who_is_behind_is_reminded_who_is_done_thanked_and_who_gets_no_letter_is
     assert letters["ada"].startswith("A reminder: demo\n") and letters["cyd"].startswith("Vielen Dank: demo\n")
     said = unwritten(found)
     assert (
-        said.startswith("No letter to bob: they have open items but are not behind, ")
+        said.startswith("No letter to bob: they have open items but are not behind (raters are behind if they have ")
         and "0.5 times" in said
         and "7 days" in said
     )
@@ -79,7 +79,8 @@ def test_languages_that_nobody_reads_are_said_before_a_sample_is_drawn(variant: 
     study = variant(name="read", transformations=["paraphrasing", "translation"])
     (line,) = target_lines(study.transforming, None, {"ada": ("en", "de")})
     assert line.startswith(
-        "translation puts texts into 4 languages that no annotator reads; to leave them out, set `languages: [de]`"
+        "translation translates texts into 4 languages that no annotator reads; to leave them out, set"
+        " `languages: [de]`"
     )
     fewer = variant(name="read", transformations=["translation"], languages=["de"])
     assert not target_lines(fewer.transforming, None, {"ada": ("de",)})

@@ -20,4 +20,4 @@ def test_unknown_languages_are_said_where_they_matter(
     study = variant(raters={"per_pair": 2, **({"people": list(people)} if people else {})})
     readers = {f"demo-{number}": 2 for number in range(workspaces)}
     warn_of_readers(study.raters, Publication({}, Admission(readers, unknown=2, people=2)))
-    assert ("with access to every queue: 2 annotators whose languages are unknown" in capsys.readouterr().out) is said
+    assert ("2 annotators whose languages are unknown can access every queue" in capsys.readouterr().out) is said

@@ -223,7 +223,7 @@ def test_bad_input_to_the_servers_commands_is_one_line(
 
 def test_a_wrong_option_is_refused_with_what_it_wants(here: Command) -> None:
     done = here("serve", "--backup-every", "often")
-    assert done.returncode == 2 and "'often' is not a time; write for example 6h" in done.stderr
+    assert done.returncode == 2 and "'often' is not a duration; write for example 6h" in done.stderr
 
 
 def test_a_threshold_outside_the_scale_is_one_line(

@@ -102,5 +102,5 @@ def test_campaigns_on_other_pairs_or_scales_are_refused(variant: Make) -> None:
     for study in (first, other):
         generate(study)
         careless(study)
-    with pytest.raises(StudyError, match="it rated none of the pairs"):
+    with pytest.raises(StudyError, match="none of its rated pairs were rated"):
         comparison_text(first, other)

@@ -343,4 +343,4 @@ def test_a_plan_by_blocks_decides_as_looks_do(variant: Callable[..., Study]) -> 
         pairs=None, raters=None, means=[3.5], spread=0.8, bias=0.25, noise=1.1, campaigns=5, seed=1
     )
     text = plan_text(study, options)
-    assert "Pairs used" in text and "after 20, 40 pairs at most" in text and "\n100 " not in text
+    assert "Pairs used" in text and "looks are after 20, 40 pairs" in text and "\n100 " not in text

@@ -97,7 +97,7 @@ def test_the_command_writes_it(variant: Make) -> None:
     words = ("preview", "--study", str(study.file), "--exports", str(study.folder.parent))
     done = here("annotation", *words, "--pairs", "1")
     assert done.returncode == 0
-    assert done.stdout == f"written: what raters will see -> {study.folder / FILE}; open it in a browser\n"
+    assert done.stdout == f"written: preview of raters' pages -> {study.folder / FILE}; open it in a browser\n"
     shown = pages((study.folder / FILE).read_text(encoding="utf-8"))
     assert [len(page["items"]) for page in shown] == [1] * len(queues_of(CampaignRecords.open(study).shown))
     assert here("annotation", *words, "--pairs", "0").returncode == 2

@@ -131,7 +131,7 @@ def test_a_label_named_twice_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_pa
     [
         ({"question": "mood", "at_least": 3}, "acceptance.rules: no question is called 'mood'"),
         ({"question": "naturalness", "at_least": 3}, "a label has no mean; use the share of a label"),
-        (SHARE | {"question": "quality"}, "a rating has no share, as labels have"),
+        (SHARE | {"question": "quality"}, "a rating has no share, unlike a label"),
         (SHARE | {"label": "lovely"}, "no label is called 'lovely'"),
         ({"question": "quality", "at_most": 6}, "6 is outside the scale 1 to 5"),
         ({"question": "better", "at_least": 1}, "a rule cannot judge a text"),
@@ -204,9 +204,7 @@ def test_a_rubric_without_a_rating_needs_no_scale(
     assert Design.of(study, asked).needed("paraphrasing") == ("naturalness", "order")
     with pytest.raises(StudyError) as raised:
         load_rubric(variant(rubric="kinds", acceptance={}))
-    assert str(raised.value).endswith(
-        "no question has a scale for the threshold; say in acceptance.rules what is accepted"
-    )
+    assert str(raised.value).endswith("no question has a scale for the threshold; set acceptance.rules instead")
 
 
 @pytest.mark.parametrize(

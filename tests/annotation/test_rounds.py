@@ -160,7 +160,7 @@ def patiently(act: Callable[[], Any]) -> Any:
         try:
             return act()
         except StudyError as error:
-            if "another command works" not in str(error) or time.monotonic() > deadline:
+            if "another command is working" not in str(error) or time.monotonic() > deadline:
                 raise
             time.sleep(0.2)
 
@@ -317,7 +317,9 @@ def test_troubles_are_told_once_and_the_server_goes_on(
     serving = opener(home, argilla, lines := [])
     serving.look()
     serving.look()
-    assert len(lines) == 1 and lines[0].startswith("Blocks cannot be opened now; this is tried again: no study file")
+    assert len(lines) == 1 and lines[0].startswith(
+        "Blocks cannot be opened now; the server will try again: no study file"
+    )
     study.file.with_suffix(".moved").rename(study.file)
     home.blocks_file.write_text("{", encoding="utf-8")
     serving.look()

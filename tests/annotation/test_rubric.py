@@ -217,10 +217,10 @@ def test_rules_of_another_scale_are_asked_for(variant: Make, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("rule", "edge", "beyond", "says"),
     [
-        ("within", 3, 4, "within 4 makes every answer to a control right; give less than 4"),  # 5 for 1 would be right
-        ("apart", 4, 4.1, "apart 4.1 can never be reached; give at most 4"),  # who says 1 where all say 5
-        ("low", 1, 0.9, "low 0.9 lists no pair for review; give at least 1"),
-        ("low", 4.9, 5, "low 5 lists every pair for review; give less than 5"),
+        ("within", 3, 4, "within 4 makes every answer to a control right; set it below 4"),  # 5 for 1 would be right
+        ("apart", 4, 4.1, "apart 4.1 can never be reached; set it to 4 or less"),  # who says 1 where all say 5
+        ("low", 1, 0.9, "low 0.9 lists no pair for review; set it to 1 or more"),
+        ("low", 4.9, 5, "low 5 lists every pair for review; set it below 5"),
     ],
 )
 def test_a_rule_that_tells_nothing_on_the_scale_is_refused(

@@ -140,7 +140,7 @@ def test_a_sample_whose_texts_are_gone_is_refused(make: Callable[..., Any], tmp_
     refuse_other_prompts(CampaignRecords.open(study), [*pairs, *CampaignRecords.open(study).controls])
     lines = (tmp_path / "mine.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
     (tmp_path / "mine.jsonl").write_text("".join([*lines[1:], json.dumps({**rows()[0], "prompt": "New"}) + "\n"]))
-    with pytest.raises(DataError, match=r"1 of the sample's texts are no longer in it, such as 'Find the amber"):
+    with pytest.raises(DataError, match=r"no longer has 1 text of the sample, such as 'Find the amber"):
         refuse_other_prompts(CampaignRecords.open(study), pairs)
 
 

@@ -98,7 +98,7 @@ def test_an_interrupted_run_goes_on_to_the_same_content_as_without_ray(
     before = len(stub.asked)
     status, out, _ = finish(cluster.start(study))
     assert (status, len(stub.asked)) == (0, before)
-    assert "0 texts transformed, 0 failed, 0 unanswered, 120 were there" in out
+    assert "0 texts transformed, 0 failed, 0 unanswered, 120 already stored" in out
 
     plain = write_study(tmp_path / "plain", TEXTS, **UNITS, generator={**generator, "concurrency": 100})
     generate_at(plain)
@@ -160,7 +160,9 @@ def test_killed_workers_a_killed_command_and_a_lost_node_lose_nothing(
     cluster.kill_node()
     status, out, err = finish(process)
     assert status == 0, err
-    done, there = (int(part.split()[-1]) for part in (out.split(" texts transformed")[0], out.split(" were there")[0]))
+    done, there = (
+        int(part.split()[-1]) for part in (out.split(" texts transformed")[0], out.split(" already stored")[0])
+    )
     assert done + there == 120 and there >= 40
     kills = (
         len(moments) + 3

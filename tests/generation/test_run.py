@@ -103,7 +103,7 @@ def test_a_killed_run_goes_on_to_the_same_result_and_asks_for_nothing_twice(stub
     before = len(stub.asked)
     status, out, _ = finish(start(killed))
     assert (status, len(stub.asked)) == (0, before)
-    assert "0 texts transformed, 0 failed, 0 unanswered, 120 were there" in out
+    assert "0 texts transformed, 0 failed, 0 unanswered, 120 already stored" in out
 
 
 def killed_and_resumed(folder: Path, stub: ChatStub, answers: int, seconds: float) -> Path:
@@ -187,7 +187,7 @@ def test_a_server_that_dies_midway_is_one_line_and_loses_nothing(tmp_path: Path)
         dead.clear()
         status, out, _ = finish(start(study))
     assert status == 0
-    reused = int(out.split(" were there")[0].split()[-1])
+    reused = int(out.split(" already stored")[0].split()[-1])
     assert kept - 2 * CONCURRENCY <= reused < 60
 
 
@@ -287,7 +287,7 @@ def test_a_full_disk_is_one_line_and_loses_nothing(tmp_path: Path) -> None:
         subprocess.run(["mount", "-o", "remount,size=64m", str(disk)], check=True)
         status, out, _ = finish(start(DEMO, disk))
     assert status == 0
-    reused = int(out.split(" were there")[0].split()[-1])
+    reused = int(out.split(" already stored")[0].split()[-1])
     assert 0 < reused < 916
     made, failed = (int(number) for number in re.findall(r"(\d+) texts transformed, (\d+) failed", out)[0])
     assert made + failed == 916 - reused
@@ -306,5 +306,5 @@ def test_a_file_that_may_not_grow_is_one_line_and_loses_nothing(tmp_path: Path) 
     assert complaint(err).startswith("error: File too large")
     status, out, _ = finish(start(DEMO, tmp_path))
     assert status == 0
-    reused = int(out.split(" were there")[0].split()[-1])
+    reused = int(out.split(" already stored")[0].split()[-1])
     assert 0 < reused < 916

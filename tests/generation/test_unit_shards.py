@@ -117,7 +117,7 @@ def test_shards_and_a_whole_run_refuse_each_other(study: Study, tmp_path: Path) 
         generate_shard(study, Shard(1, 2))
     with (
         only_one(study.scratch / ".generation.shard-1-of-2.lock", ""),
-        pytest.raises(StudyError, match="shard 1/2 of 'small' is being generated"),
+        pytest.raises(StudyError, match="another run is generating shard 1/2 of 'small'"),
     ):
         generate_shard(study, Shard(1, 2))
     with pytest.raises(StudyError, match="--shard needs a folder"):
@@ -153,5 +153,5 @@ def test_the_example_for_slurm_makes_shards_and_then_the_tables(
         assert main() == 0
     out = capsys.readouterr().out
     assert out.count("when all shards have ended, run again without --shard") == 2
-    assert "small: 0 texts transformed, 0 failed, 0 unanswered, 40 were there" in out
+    assert "small: 0 texts transformed, 0 failed, 0 unanswered, 40 already stored" in out
     assert len(stub.asked) == 40

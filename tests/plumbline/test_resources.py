@@ -63,7 +63,7 @@ def test_what_an_earlier_version_left_in_the_checkout_is_named(
     assert capsys.readouterr().err == (
         f"note: {checkout}/exports/demo holds records of this study; to continue with them:"
         f" --exports {checkout}/exports\n"
-        f"note: {checkout}/.argilla holds a server's data; to go on with it: --data {checkout}/.argilla\n"
+        f"note: {checkout}/.argilla contains a server's data; to use it, add --data {checkout}/.argilla\n"
     )
     (folder / "exports" / "demo").mkdir(parents=True)
     (folder / ".argilla").mkdir()

@@ -156,9 +156,9 @@ def test_adjudicators_see_what_judges_and_people_said_and_give_no_rating(
         DisputedPairs.of(Evidence.open(study)), CampaignRecords.open(study).models(ADJUDICATIONS), {called: "eve"}
     )
     assert "Judges whose answers come from a file: oracle, sibyl" in text and "SIMULATED" in text
-    assert f"Adjudications: {called} eve 2 (0 of pairs that the adjudicator had rated)." in text
+    assert f"Adjudications: {called} eve 2 (0 on pairs that the adjudicator had rated)." in text
     argilla.request("DELETE", f"/datasets/{review}")
-    with pytest.raises(DataError, match="2 adjudications that were collected before are no longer at"):
+    with pytest.raises(DataError, match="2 adjudications collected before are no longer at"):
         collect_adjudications(study, argilla)
 
 

@@ -408,7 +408,7 @@ def test_two_commands_at_once_on_one_campaign_are_refused(argilla: Argilla, vari
     study = small(variant, "atonce", transformations=["paraphrasing"])
     with (
         only_one(study.folder / ".campaign.lock", "held"),
-        pytest.raises(StudyError, match="another command works on the campaign of 'atonce'"),
+        pytest.raises(StudyError, match="another command is working on the campaign of 'atonce'"),
     ):
         publish(study, argilla)
     assert sum(publish(study, argilla).new.values()) == 4

@@ -216,6 +216,6 @@ def test_backups_of_a_clock_that_ran_ahead_stop_no_later_ones(tmp_path: Path) ->
 
 @pytest.mark.parametrize("text", ["6", "0h", "h", "six", "6 h"])
 def test_a_schedule_that_is_none_is_refused(text: str) -> None:
-    with pytest.raises(ArgumentTypeError, match="is not a time"):
+    with pytest.raises(ArgumentTypeError, match="is not a duration"):
         duration(text)
     assert duration("30m") == timedelta(minutes=30) and duration("off") is None

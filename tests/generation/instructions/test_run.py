@@ -222,7 +222,7 @@ def test_a_row_of_people_that_cannot_be_used_is_one_line(tmp_path: Path, row: st
     ("answer", "why"),
     [
         ('{"prompts": ["a", "b"]}', "2 wordings instead of 3"),
-        ('{"prompts": ["a", "b", " a "]}', "the wording 'a' twice"),
+        ('{"prompts": ["a", "b", " a "]}', "the wording 'a' appears twice"),
         ('{"prompts": ["a", "b", ""]}', "an empty wording"),
         ('{"prompts": ["a", "b", 3]}', "no list of texts under 'prompts'"),
         ('["a", "b", "c"]', "no list of texts under 'prompts'"),

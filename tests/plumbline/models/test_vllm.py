@@ -226,7 +226,7 @@ def test_a_study_runs_through_and_vllm_keeps_to_its_log(runs: Runs, place: Path)
 def test_a_second_run_asks_for_nothing_and_loads_nothing(engines: Engines, runs: Runs, place: Path) -> None:
     again = engines.wait(engines.run(place / "whole" / "study.yaml"))
     assert again.status == 0
-    assert f"0 texts transformed, 0 failed, 0 unanswered, {JOBS} were there" in again.stdout
+    assert f"0 texts transformed, 0 failed, 0 unanswered, {JOBS} already stored" in again.stdout
     assert "loading" not in again.stdout
 
 
@@ -238,7 +238,7 @@ def test_a_killed_run_leaves_no_process_behind(runs: Runs) -> None:
 def test_a_killed_run_goes_on_to_the_same_outputs(later: Later, place: Path) -> None:
     resumed = later.resumed
     assert resumed.status == 0, resumed.stderr
-    made, kept = map(int, re.findall(r"(\d+) texts transformed.* (\d+) were there", resumed.stdout)[0])
+    made, kept = map(int, re.findall(r"(\d+) texts transformed.* (\d+) already stored", resumed.stdout)[0])
     assert kept >= 50
     assert made < JOBS - 50
     for name in TRANSFORMATIONS:

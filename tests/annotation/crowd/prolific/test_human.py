@@ -124,7 +124,7 @@ def test_who_is_rejected_or_returns_is_replaced_and_nobody_is_paid_or_counted_tw
         (told,) = read_summaries(study)
         assert told.spent == 2 * (60 + 15 + 440 + 110)  # a quarter is Prolific's
     (line,) = write_answers(CampaignRecords.open(study), read_tasks(study))
-    assert "3 of 3 items have 2 raters or more, 3 have some; 2 raters;" in line
+    assert "3 of 3 items have 2 or more raters, 3 have at least one; 2 raters;" in line
     assert line.endswith("cannot tell: 0 of 36 answers; not counted: excluded or withdrawn 3")
     found = Manifest.of(study).frame(ANSWERS, HumanAnswer, "annotation accept")
     rated = {worker_pseudonym(campaigns.KEY, study.name, "prolific", pid * 24): pid for pid in "ac"}
