@@ -49,7 +49,7 @@ READER = ScoreReader
 
 
 FEW = 8  # most models whose data sets are shown at once
-NAMES = 110  # pixels for models' names: half of a laptop's page, or a phone's, has to hold eight numbers beside them
+NAMES = 110  # pixels for models' names: half of a laptop's page, or a phone's, must fit eight numbers beside them
 
 
 def draw_robustness(reader: ScoreReader) -> None:
@@ -138,8 +138,9 @@ def _shift_figure(reader: ScoreReader, group: str, table: Exhibit) -> None:
         return
     says = (
         "The typical change of a data set's score (mean over models) by each transformation: Hodges-Lehmann shifts with"
-        " 95% intervals; grey if the change may be chance (Wilcoxon's p, with Holm's correction for many tests, is at"
-        " least .05)." + _limits(reader, int(frame.loc[frame["shift"].notna(), "n"].max()), "data sets", refused=False)
+        " 95% intervals; grey if the change may be due to chance (Wilcoxon's p, with Holm's correction for many tests,"
+        " is at least .05)."
+        + _limits(reader, int(frame.loc[frame["shift"].notna(), "n"].max()), "data sets", refused=False)
     )
     figure(file_name(reader.name, "shifts", group), charts.shift_intervals(frame), says)
 
@@ -208,7 +209,7 @@ def _tiles(reader: ScoreReader, model: str, refused: bool) -> None:
         if math.isnan(difference):
             column.metric(charts.series_name(name), hundred(row[name]), border=True)
             continue
-        down = difference < 0  # said to Streamlit, which reads it from a hyphen alone
+        down = difference < 0  # Streamlit would detect a loss only by a hyphen
         column.metric(
             charts.series_name(name),
             hundred(row[name]),
