@@ -202,7 +202,7 @@ def line_of(error: Any, where: str) -> str:
     """Return a process's error in one line with its place; raise a bug as it is."""
     cause: BaseException = error.cause
     if isinstance(cause, (ImportError, OSError)):
-        return f"{where}: {cause}; docs/howto/ray.md says what a node needs"
+        return f"{where}: {cause}; docs/howto/ray.md lists what a node needs"
     if isinstance(cause, (PlumblineError, MemoryError, RuntimeError)):
         return f"{where}: {explained(cause)}"
     raise error
@@ -212,4 +212,4 @@ def death(error: Exception, times: int) -> str:
     """Return the message about a dead process, with the number of deaths on the same work."""
     what = str(error).strip().splitlines()[0]
     often = "" if times < TRIES else f" {TRIES} times"
-    return f"its process died{often} (killed, or out of memory?): {what}; Ray's logs on the node say why"
+    return f"its process died{often} (killed, or out of memory?): {what}; see Ray's logs on the node"

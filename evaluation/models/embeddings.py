@@ -422,7 +422,9 @@ def drift(originals: ArrayLike, transformed: ArrayLike) -> Floats:
     same_index(originals, transformed, "tables")
     first, second = (np.asarray(embeddings, dtype=np.float64) for embeddings in (originals, transformed))
     if first.shape != second.shape or first.ndim != 2:
-        raise ValueError(f"both tables must have one shape, texts by dimensions, not {first.shape} and {second.shape}")
+        raise ValueError(
+            f"both tables must have the same shape, texts by dimensions, not {first.shape} and {second.shape}"
+        )
     lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
     if not np.isfinite(lengths).all():
         raise ValueError(f"the embeddings of row {int(np.isfinite(lengths).argmin())} are not finite")

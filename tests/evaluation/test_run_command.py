@@ -44,7 +44,7 @@ def test_the_command_prints_tables_and_notes_its_stage(study: Study, loader: Loa
     assert "INCLUDING TRANSFORMATIONS THAT NO VERDICT ACCEPTS" in done.stdout
     assert "translation [not accepted]" in done.stdout
     assert f"translation: rejected: {REJECTED} (included nevertheless) [sts, requests]" in done.stdout
-    assert "0 scores made, 12 were there" in done.stdout
+    assert "0 scores computed, 12 already stored" in done.stdout
     entry = json_of(study.folder / "manifest.json")["stages"]["evaluation"]
     assert set(entry["outputs"]) == {
         "scores.parquet", "drift.parquet", "accepted_scores.parquet", "text_drift.parquet"

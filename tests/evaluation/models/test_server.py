@@ -153,13 +153,13 @@ NUMBERS = [{"index": 0, "embedding": [1.0, 2.0]}, {"index": 1, "embedding": [1.0
 @pytest.mark.parametrize(
     ("status", "answer", "says"),
     [
-        (200, {"data": NUMBERS[:1]}, r"1 embeddings for 2 texts"),
-        (200, {"data": [NUMBERS[0], NUMBERS[0]]}, r"2 embeddings for 2 texts, numbered \[0\]"),
+        (200, {"data": NUMBERS[:1]}, r"1 embedding for 2 texts"),
+        (200, {"data": [NUMBERS[0], NUMBERS[0]]}, r"2 embeddings for 2 texts, with the numbers \[0\]"),
         (200, {"data": [NUMBERS[0], {"index": 1, "embedding": [1.0]}]}, r"different lengths .*: \[1, 2\]"),
         (200, {"data": [{"index": 0, "embedding": []}, {"index": 1, "embedding": []}]}, r"different lengths"),
-        (200, b"<html>hello</html>", "not an embedding server's; is base_url right"),
-        (200, {"choices": []}, "not an embedding server's"),
-        (200, {"data": [{"index": 0, "embedding": "%%"}, NUMBERS[1]]}, "not an embedding server's"),
+        (200, b"<html>hello</html>", "not an embedding response; check base_url"),
+        (200, {"choices": []}, "not an embedding response"),
+        (200, {"data": [{"index": 0, "embedding": "%%"}, NUMBERS[1]]}, "not an embedding response"),
         (400, {"error": {"message": "too long"}}, "status 400: too long; a text may be too long"),
         (401, {"error": "secret-key is wrong"}, "the key is not accepted; set OPENAI_API_KEY"),
         (404, {"detail": "no served"}, "no such model there, or base_url lacks its /v1: no served"),
