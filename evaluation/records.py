@@ -73,16 +73,18 @@ class AbstentionRow(MeasureRow):
 
     metric: str = Field(description="mteb's name of the main metric")
     n: int = Field(description="number of queries")
-    oracle: Curve = Field(description="best possible curve: mean metric of the queries with the largest metric")
-    oracle_original: Curve = Field(description="the same for the original texts of these queries")
+    oracle: Curve = Field(
+        description="best possible curve: mean metric of each share of the queries, best queries first"
+    )
+    oracle_original: Curve = Field(description="as oracle, for the original texts of these queries")
     nauc_max: Number = Field(description="nAUC by the largest similarity")
     nauc_error_max: Number = Field(default=math.nan, description="standard error of nauc_max over queries (bootstrap)")
     nauc_original_max: Number = Field(description="nAUC of the original texts of these queries")
-    curve_max: Curve = Field(description="mean metric of the queries with the largest confidence")
-    curve_original_max: Curve = Field(description="the same for the original texts")
+    curve_max: Curve = Field(description="mean metric of each share of the queries, most confident first")
+    curve_original_max: Curve = Field(description="as curve_max, for the original texts")
     threshold_max: Curve = Field(description="confidence that each share of queries reaches on the original texts")
     answered_max: Curve = Field(description="share of queries whose confidence reaches the threshold")
-    kept_max: Curve = Field(description="mean metric of those queries; NaN if there are none")
+    kept_max: Curve = Field(description="mean metric of the queries in answered_max; NaN without any")
     nauc_std: Number = Field(description="nAUC by the standard deviation of the similarities")
     nauc_error_std: Number = Field(default=math.nan, description="as nauc_error_max, with the confidence of nauc_std")
     nauc_original_std: Number = Field(description="as nauc_original_max, with the confidence of nauc_std")

@@ -75,7 +75,7 @@ def report(arguments: Sequence[str]) -> int:
     add("--defaults", choices=("matched", "published"), default="matched",
         help="scores of the models' own prompts: from the same run, or as published")  # fmt: skip
     add("--holes", choices=("mteb", "present", "complete"), default="mteb",
-        help="boards with missing defaults: no points (mteb), mean over present tasks, or only complete tasks"
+        help="missing defaults on boards: no points (mteb), mean over present tasks, or only complete tasks"
         )  # fmt: skip
     add(
         "--seed", type=cli.seed, metavar="N", help="random seed for resamples and draws (default: the study's, or 1337)"

@@ -44,7 +44,7 @@ class PromptScore(Record):
     model: str = Field(description="the embedding model")
     revision: str = Field(default="", description="the model's revision")
     task: str = Field(description="the task, by mteb's name if it has one")
-    task_type: str = Field(default="", description="the task's type, whose prompts its tasks may share")
+    task_type: str = Field(default="", description="the task's type; tasks of one type may share prompts")
     split: str = Field(default="", description="the split that was scored")
     subset: str = Field(default="", description="the subset that was scored; empty for the mean over several")
     metric: str = Field(default="", description="mteb's name of the main metric")
@@ -75,7 +75,7 @@ class PromptItemScore(Record):
     KEY = ("model", "task", "prompt_id", "item")
     model: str = Field(description="the embedding model")
     task: str = Field(description="the task")
-    prompt_id: str = Field(description="as in the table of scores")
+    prompt_id: str = Field(description="the prompt, as in the table of scores")
     item: str = Field(description="the item's number or id, the same under every prompt")
     score: float = Field(description="the item's own score, such as a query's nDCG@10")
 

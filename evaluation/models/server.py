@@ -226,7 +226,7 @@ class ServerModel(CosineModel):
         if status in (401, 403):
             return self._error(f"the key is not accepted; set {self._spec.http.api_key_env}")
         if status == 404:
-            return self._error(f"no such model there, or base_url lacks its /v1: {complaint}")
+            return self._error(f"the server has no such model, or base_url lacks its /v1: {complaint}")
         tries = f", asked {count(self._spec.http.retries + 1, 'time')}" if status in PASSING else ""
         hint = "; a text may be too long, or evaluation.batch_size too large" if status in (400, 413, 422) else ""
         return self._error(f"status {status}{tries}: {complaint}{hint}")

@@ -321,7 +321,7 @@ def _errors(reader: CampaignReader) -> None:
     if not _wanted(reader, "Error types by generator (HTEB, Table 5)"):
         return
     wide, right = st.columns([2, 1])
-    by = BY[str(wide.selectbox("A row for each", list(BY), key="by", bind="query-params"))]
+    by = BY[str(wide.selectbox("One row per", list(BY), key="by", bind="query-params"))]
     after = right.toggle("After retries", key="after", bind="query-params")
     with st.spinner("counting errors"):
         frame = reader.errors(by, after_retries=after)

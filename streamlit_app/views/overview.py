@@ -144,7 +144,7 @@ def _tiles(reader: OverviewReader) -> None:
         return
     heading("Verdicts")
     if stale := reader.verdicts_hold():
-        complain(stale, what="These verdicts no longer hold")
+        complain(stale, what="These verdicts are no longer valid")
     by_name: dict[str, list[Verdict]] = {}
     for verdict in verdicts:
         by_name.setdefault(verdict.transformation, []).append(verdict)

@@ -55,7 +55,7 @@ def draw_benchmark(reader: ReportReader) -> None:
 def _board(reader: ReportReader) -> None:
     board = reader.table(paper_tables.ranking, transformed=False)
     if why := reader.outrun():
-        complain(why, what="These scores no longer hold")
+        complain(why, what="These scores are no longer valid")
     heading("Board")
     if "rank_low" in board.frame and board.frame["rank_low"].notna().any():
         few = limits(simulated=False, n=int(board.frame["n_datasets"].max()), what="data sets")

@@ -59,7 +59,7 @@ def draw_robustness(reader: ScoreReader) -> None:
         st.caption("No model has a score.")
         return
     if why := reader.outrun():
-        complain(why, what="These scores no longer hold")
+        complain(why, what="These scores are no longer valid")
     refused = with_refused(choices.refused)
     chosen = filtered("Data sets", choices.groups, "group")
     groups = [chosen] if chosen or len(choices.groups) < 2 else list(choices.groups)
@@ -187,7 +187,7 @@ def draw_model(reader: ScoreReader) -> None:
     refused = with_refused(choices.refused)
     st.text(model)
     if why := reader.outrun():
-        complain(why, what="These scores no longer hold")
+        complain(why, what="These scores are no longer valid")
     sections(
         partial(_tiles, reader, model, refused),
         partial(_profile, reader, model, refused),
@@ -271,7 +271,7 @@ def draw_rankings(reader: ScoreReader) -> None:
         st.caption(f"Ranks need two models with scores; the study has {'one' if choices.models else 'none'}.")
         return
     if why := reader.outrun():
-        complain(why, what="These scores no longer hold")
+        complain(why, what="These scores are no longer valid")
     group = filtered("Data sets", choices.groups, "group")
     kendall = "Whether models keep their order when texts change: 1 is the same order, 0 no relation, −1 the reverse."
     halves = "Whether two halves of the data sets rank models alike, from 0 (not at all) to 1 (the same)."

@@ -48,7 +48,7 @@ def draw_verdicts(reader: CampaignReader) -> None:
         st.caption("The study has no verdicts: its sample contains no pairs.")
         return
     if stale := reader.verdicts_hold():
-        complain(stale, what="These verdicts no longer hold")
+        complain(stale, what="These verdicts are no longer valid")
     rubric = load_rubric(reader.study)
     names = rubric.rating_names()
     question = choose("Question", names, "question") if names else ""

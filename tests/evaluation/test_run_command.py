@@ -63,7 +63,7 @@ def test_the_command_ends_with_one_line_where_a_model_fails(study: Study, tmp_pa
     assert done.stderr.splitlines()[-1].startswith("error: 1 of 2 models failed: broken")
     assert "Traceback" not in done.stderr
     assert "broken failed: model 'broken' cannot be loaded" in done.stderr
-    assert "no model has a drift yet" not in done.stdout and "Everything" not in done.stdout
+    assert "no drift was computed" not in done.stdout and "Everything" not in done.stdout
     assert "everything: broken: model 'broken' cannot be loaded" in done.stdout
     scores = EvaluationRecords.open(study).scores
     assert {(row.model, row.status) for row in scores.itertuples()} == {("one", "evaluated"), ("broken", "failed")}

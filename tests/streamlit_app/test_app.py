@@ -279,7 +279,7 @@ def test_a_stage_whose_input_changed_is_stale_and_the_command_is_there(page: Ope
     states = table_with(shown, "State").set_index("Stage")["State"]
     assert states["verdicts"] == "⚠ stale"
     assert f"plumbline accept --study {DEMO} --exports {exports}" in commands(shown)
-    assert boxes(shown, "These verdicts no longer hold") == 1
+    assert boxes(shown, "These verdicts are no longer valid") == 1
 
 
 def test_amendments_and_looks_are_shown(page: Open, exports: Path, study: Study) -> None:

@@ -162,7 +162,7 @@ NUMBERS = [{"index": 0, "embedding": [1.0, 2.0]}, {"index": 1, "embedding": [1.0
         (200, {"data": [{"index": 0, "embedding": "%%"}, NUMBERS[1]]}, "not an embedding response"),
         (400, {"error": {"message": "too long"}}, "status 400: too long; a text may be too long"),
         (401, {"error": "secret-key is wrong"}, "the key is not accepted; set OPENAI_API_KEY"),
-        (404, {"detail": "no served"}, "no such model there, or base_url lacks its /v1: no served"),
+        (404, {"detail": "no served"}, "the server has no such model, or base_url lacks its /v1: no served"),
         (302, b"", "status 302"),
         (418, {"message": "secret-key"}, r"status 418: \(the key\)"),
         (418, {"message": "x" * 297 + "secret-key"}, r"x\(th$"),
@@ -241,7 +241,7 @@ def test_the_address_is_no_part_of_the_identity_and_prompts_and_kind_are(tmp_pat
 
 def test_a_prompt_that_nothing_looks_up_is_refused(tmp_path: Path) -> None:
     made = study(tmp_path, base_url="http://127.0.0.1:1/v1", prompts={"STS": "", "sts-query": "", "requets": ""})
-    with pytest.raises(StudyError, match="a prompt for 'requets', which is not a known name; did you mean 'requests'"):
+    with pytest.raises(StudyError, match="a prompt for the unknown name 'requets'; did you mean 'requests'"):
         ModelHost.of(made).load(made.evaluation.models[0])
 
 
