@@ -202,7 +202,7 @@ def line_of(error: Any, where: str) -> str:
     """Return a process's error in one line with its place; raise a bug as it is."""
     cause: BaseException = error.cause
     if isinstance(cause, (ImportError, OSError)):
-        return f"{where}: {cause}; docs/howto/ray.md lists what a node needs"
+        return f"{where}: {cause}; docs/howto/ray.md says what a node needs"
     if isinstance(cause, (PlumblineError, MemoryError, RuntimeError)):
         return f"{where}: {explained(cause)}"
     raise error

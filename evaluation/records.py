@@ -84,7 +84,9 @@ class AbstentionRow(MeasureRow):
     curve_original_max: Curve = Field(description="as curve_max, for the original texts")
     threshold_max: Curve = Field(description="confidence that each share of queries reaches on the original texts")
     answered_max: Curve = Field(description="share of queries whose confidence reaches the threshold")
-    kept_max: Curve = Field(description="mean metric of the queries in answered_max; NaN without any")
+    kept_max: Curve = Field(
+        description="mean metric of the queries whose confidence reaches the threshold; NaN if none does"
+    )
     nauc_std: Number = Field(description="nAUC by the standard deviation of the similarities")
     nauc_error_std: Number = Field(default=math.nan, description="as nauc_error_max, with the confidence of nauc_std")
     nauc_original_std: Number = Field(description="as nauc_original_max, with the confidence of nauc_std")

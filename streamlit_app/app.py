@@ -115,7 +115,7 @@ def _study() -> tuple[Study | None, str]:
 
 
 def _left_out(study: Study) -> set[str]:
-    """Return the subjects without a page: those of which the study has no records or models."""
+    """Return the subjects that have no page, as the study has none of them."""
     shown = {
         "models": bool(study.evaluation.models) and not study.subject,
         "outputs": not study.subject,

@@ -189,7 +189,7 @@ def file_name(study_name: str, what: str, group: str = "") -> str:
     return f"{study_name}-{name}"
 
 
-def lines(notes: Sequence[str], called: str = "notes on missing numbers and other limits") -> None:
+def lines(notes: Sequence[str], called: str = "notes on these numbers") -> None:
     """Show notes as text; more than three are folded under their number and `called`."""
     if len(notes) > 3:
         with st.expander(f"{len(notes)} {called}"):

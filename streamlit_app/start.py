@@ -45,8 +45,8 @@ def names_home() -> Home | None:
     address = str(st.get_option("server.address") or "")
     if not is_loopback(address):
         raise StudyError(
-            f"--names shows raters' names, but other machines can reach the dashboard ({address or 'every address'});"
-            " leave it out"
+            f"--names shows raters' names, but other machines can reach the dashboard (it listens on"
+            f" {address or 'every address'}); leave out --names"
         )
     options.data = options.data or os.environ.get(HOME_VARIABLE, "")
     return home_of(options)

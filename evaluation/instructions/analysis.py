@@ -207,7 +207,7 @@ def _said(scores: pd.DataFrame, whole: Grid, grid: Grid, source: str, settings: 
             " wordings that other models were scored under, so its mean is over fewer wordings"
         )
     if few := int(((~np.isnan(grid.scores)).sum(axis=-1) < 2).sum()):
-        notes.append(f"not analysed: {few} of {grid.default.size} cases (model and task), with fewer than 2 wordings")
+        notes.append(f"not analysed: {few} of {grid.default.size} cases (model and task) with fewer than 2 wordings")
     if empty := empty_prompts(scores):
         notes.append(f"{count(empty, 'wording')} without a text may be the empty prompt under another name")
     for first, second in sharing_folders(scores)[:_MOST_NAMED]:
@@ -215,10 +215,9 @@ def _said(scores: pd.DataFrame, whole: Grid, grid: Grid, source: str, settings: 
             f"{first!r} and {second!r} share a folder in mteb's cache and have equal scores: the scores of one may be"
             " the other's"
         )
-    notes += [
-        f"left out: {count(row['n'], 'score')}, {row['reason']} (such as {row['example']})"
-        for row in reasons(scores).head(3).to_dict(orient="records")
-    ]
+    for row in reasons(scores).head(3).to_dict(orient="records"):
+        verb = "does" if row["n"] == 1 else "do"
+        notes.append(f"{count(row['n'], 'score')} {verb} not count: {row['reason']} (first: {row['example']})")
     return notes
 
 

@@ -43,7 +43,10 @@ def all_figures(analysis: Analysis) -> dict[str, Figure]:
     if len(analysis.grid.models) > 1:
         figures["ranks"] = figure(bumps(analysis, models), f"Ranks by four ways to choose wordings; 1 is the best{few}")
     if analysis.inflation["share"].notna().any():
-        caption = "Share of tasks whose default is above the median wording, and the default's median ECDF (lines: 95%)"
+        caption = (
+            "Share of tasks whose default is above the median wording, and the default's median ECDF (lines: 95%"
+            " intervals over tasks)"
+        )
         figures["inflation"] = figure(
             inflation(analysis.inflation[analysis.inflation["model"].isin(models)]), caption + few
         )

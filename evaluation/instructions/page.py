@@ -417,7 +417,8 @@ def doubts(analysis: Analysis) -> list[str]:
         )
     if not analysis.gate.empty:
         lines.append(
-            "unaccepted wordings count only in the tables of accepted and all wordings and of kinds of wordings"
+            "unaccepted wordings count only in two tables: results with accepted and with all wordings, and kinds of"
+            " wordings"
         )
     return lines + fallen(analysis.published)
 

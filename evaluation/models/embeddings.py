@@ -276,7 +276,7 @@ class EmbeddingStore:
         if rows:
             self._keys.execute(f"DELETE {cut}")
             self._keys.commit()
-            _say(f"{self.folder}: vectors.f32 is cut off; {count(rows, 'embedding')} must be encoded again")
+            _say(f"{self.folder}: vectors.f32 is cut off; {count(rows, 'embedding')} will be encoded again")
         (last,) = self._keys.execute("SELECT max(place) FROM keys").fetchone()
         return 0 if last is None else int(last) + 1
 

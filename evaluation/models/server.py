@@ -209,10 +209,12 @@ class ServerModel(CosineModel):
             data = json.loads(content)["data"]
             vectors = {int(row["index"]): _vector(row["embedding"]) for row in data}
         except (ValueError, TypeError, KeyError, RecursionError):
-            raise self._error("the reply is not an embedding response; check base_url (it must end in /v1)") from None
+            raise self._error(
+                "the reply is not an embedding response; check base_url (it usually ends in /v1)"
+            ) from None
         if len(data) != wanted or vectors.keys() != set(range(wanted)):
             raise self._error(
-                f"it returned {count(len(data), 'embedding')} for {count(wanted, 'text')}, with the numbers"
+                f"it returned {count(len(data), 'embedding')} for {count(wanted, 'text')}, with the indexes"
                 f" {sorted(vectors)[:5]}"
             )
         widths = sorted({len(vector) for vector in vectors.values()})

@@ -193,7 +193,8 @@ def _transformation(key: Mapping[str, object], part: pd.DataFrame) -> dict[str, 
     reasons = f"no score on {len(lost)} of {len(part)} data sets and seeds" if len(lost) else ""
     if len(lost):
         nearest = lost.iloc[int(lost["n"].argmax())]
-        reasons = f"{reasons}; most items: {nearest['dataset']} ({nearest['reason']})"
+        among = ", which has the most items of these" if len(lost) > 1 else ""
+        reasons = f"{reasons}; on {nearest['dataset']}{among}: {nearest['reason']}"
     return {
         **key,
         **{str(name): value for name, value in means.items()},

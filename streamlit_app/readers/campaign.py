@@ -137,9 +137,8 @@ class CampaignReader(OverviewReader):
 
     def _self_preference(self) -> pd.DataFrame:
         file = self.study.folder / FOLDER / "self_preference.csv"
-        with contextlib.suppress(
-            OSError, ValueError
-        ):  # it is a copy of printed output, and may have been edited by hand
+        # It is a copy of printed output, and may have been edited by hand.
+        with contextlib.suppress(OSError, ValueError):
             table = pd.read_csv(file)
             return table if {"model", "self_preference", "low", "high"} <= set(table) else pd.DataFrame()
         return pd.DataFrame()

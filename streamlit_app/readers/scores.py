@@ -285,8 +285,8 @@ def _csv(path: Path, columns: tuple[str, ...]) -> pd.DataFrame:
     try:
         table = pd.read_csv(path)
     except (ValueError, UnicodeDecodeError, pd.errors.ParserError) as error:
-        raise DataError(f"{path} is damaged ({error}); run the command that wrote it again") from None
+        raise DataError(f"{path} is damaged ({error}); run again the command that wrote it") from None
     if missing := [name for name in columns if name not in table]:
-        raise DataError(f"{path} is damaged (no column {missing[0]!r}); run the command that wrote it again")
+        raise DataError(f"{path} is damaged (no column {missing[0]!r}); run again the command that wrote it")
     words = [name for name in table if not pd.api.types.is_numeric_dtype(table[name])]
     return table.fillna(dict.fromkeys(words, "")) if words else table

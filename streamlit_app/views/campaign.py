@@ -101,9 +101,8 @@ def _looks(reader: CampaignReader) -> None:
             scale = rubric.scale_of(question)
             columns = st.columns(2)
             for number, (_, path) in enumerate(looks.groupby("verdict", sort=False)):
-                panel = fitted(
-                    first_panel(looks_panels(path, scale))
-                )  # several panels at once would have no width in Streamlit
+                # Several panels at once would have no width in Streamlit.
+                panel = fitted(first_panel(looks_panels(path, scale)))
                 columns[number % 2].altair_chart(unchecked(panel), width="stretch", alt=looks_in_words(path))
             st.caption(says)
             download_svg(f"{reader.name}-looks-{question}", partial(looks_panels, looks, scale))

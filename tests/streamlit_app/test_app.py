@@ -171,9 +171,8 @@ def test_an_empty_study_says_what_to_run(page: Open, tmp_path: Path, view: str) 
     assert_calm(shown)
     options = f"--study {DEMO} --exports {tmp_path}"
     assert boxes(shown, "cannot be shown") == 0
-    assert boxes(shown, "Not available yet") == (
-        view != "overview"
-    )  # once a page; the first one has the table of stages
+    # Once a page; the first one has the table of stages.
+    assert boxes(shown, "Not available yet") == (view != "overview")
     assert [heading.value for heading in shown.header] == (
         ["In short", "Progress", "Rules and looks at results"] if view == "overview" else []
     )

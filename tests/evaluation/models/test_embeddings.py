@@ -184,11 +184,11 @@ def endless_rows(folder: Path) -> None:
 DAMAGE = [
     (permuted, 10, "checksums do not match for 10 embeddings"),
     (flipped, 30, "checksums do not match for 30 embeddings"),
-    (cut_off, 25, "vectors.f32 is cut off; 25 embeddings must be encoded again"),
+    (cut_off, 25, "vectors.f32 is cut off; 25 embeddings will be encoded again"),
     (places_permuted, 30, "checksums do not match for 30 embeddings"),
     (keys_permuted, 30, "checksums do not match for 30 embeddings"),
     (another_length, 30, "(30 embeddings) belongs to another model, or its index is damaged; the folder is deleted"),
-    (no_places, 1, "1 embedding must be encoded again"),
+    (no_places, 1, "1 embedding will be encoded again"),
     (no_database, 30, "its index is damaged (file is not a database); the folder is deleted"),
     (pages_overwritten, 30, "its index is damaged (database disk image is malformed); the folder is deleted"),
     (facts_are_words, 30, "(30 embeddings) belongs to another model, or its index is damaged; the folder is deleted"),
