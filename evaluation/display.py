@@ -47,7 +47,7 @@ def report(records: EvaluationRecords, verdicts: Sequence[Verdict]) -> str:
         question = records.question
         frame = drift_by_quality(records.sample, ratings, drift, per_pair=study.raters.per_pair, question=question)
         table = drift_correlations(frame, study.sample.seed)
-        empty = "no model has a drift yet" if drift.empty else "no pair has a rating that counts"
+        empty = "no drift was computed" if drift.empty else "no pair has a rating that counts"
         parts.append(_drift(table, question, empty))
     return "\n\n".join(parts)
 

@@ -117,7 +117,7 @@ def _found(
     if unrated:
         rated_names = _names(verdict.output_languages) or "none"
         reason = (
-            f"nobody rated outputs in {_names(unrated)} (rated: {rated_names}): take a larger sample.pairs in a new"
+            f"nobody rated outputs in {_names(unrated)} (rated: {rated_names}): set a larger sample.pairs in a new"
             " study"
         )
         return verdict, reason
@@ -133,17 +133,18 @@ def _made_now(named: Sequence[Verdict], plan: Makers, transformation: str) -> tu
     if not of_generator:
         rated_generator = f"{named[0].model!r} ({named[0].generator_hash[:8]})"
         now = f"{maker.model!r} ({maker.hash[:8]})"
-        what = "generator or sampling" if plan.prompts[transformation] else "function or file of outputs"
-        return [], f"the verdict is on another {what}, {rated_generator}, now {now}: have the new outputs rated"
+        what = "generator or sampling" if plan.prompts[transformation] else "function or file"
+        rated_outputs = f"outputs of another {what}, {rated_generator}"
+        return [], f"the verdict covers {rated_outputs}, now {now}: have the new outputs rated"
     kind = maker.kind
     alike = [v for v in of_generator if v.generator_kind in ("", kind)]
     if not alike:
         was = f"{of_generator[0].generator_kind} outputs of {of_generator[0].model!r}"
-        return [], f"the verdict is on {was}, now {kind}: have the new outputs rated, or restore the generator's kind"
+        return [], f"the verdict covers {was}, now {kind}: have the new outputs rated, or restore the generator's kind"
     prompted = [v for v in alike if v.prompt_hash == plan.prompt_hashes[transformation]]
     if not prompted:
         was, now = alike[0].prompt_hash[:8], plan.prompt_hashes[transformation][:8]
-        return [], f"the verdict is on other prompts ({was}, now {now}): have the new outputs rated"
+        return [], f"the verdict covers outputs of other prompts ({was}, now {now}): have the new outputs rated"
     return prompted, ""
 
 

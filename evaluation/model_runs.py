@@ -212,4 +212,4 @@ def death(error: Exception, times: int) -> str:
     """Return the message about a dead process, with the number of deaths on the same work."""
     what = str(error).strip().splitlines()[0]
     often = "" if times < TRIES else f" {TRIES} times"
-    return f"its process died{often} (killed, or out of memory?): {what}; Ray's logs on the node say why"
+    return f"its process died{often} (killed, or out of memory?): {what}; see Ray's logs on the node"

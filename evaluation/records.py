@@ -73,32 +73,38 @@ class AbstentionRow(MeasureRow):
 
     metric: str = Field(description="mteb's name of the main metric")
     n: int = Field(description="number of queries")
-    oracle: Curve = Field(description="best possible curve: mean metric of the queries with the largest metric")
-    oracle_original: Curve = Field(description="the same for the original texts of these queries")
+    oracle: Curve = Field(
+        description="best possible curve: mean metric of each share of the queries, best queries first"
+    )
+    oracle_original: Curve = Field(description="as oracle, for the original texts of these queries")
     nauc_max: Number = Field(description="nAUC by the largest similarity")
     nauc_error_max: Number = Field(default=math.nan, description="standard error of nauc_max over queries (bootstrap)")
     nauc_original_max: Number = Field(description="nAUC of the original texts of these queries")
-    curve_max: Curve = Field(description="mean metric of the queries with the largest confidence")
-    curve_original_max: Curve = Field(description="the same for the original texts")
-    threshold_max: Curve = Field(description="confidence that each share of the original texts' queries reaches")
+    curve_max: Curve = Field(description="mean metric of each share of the queries, most confident first")
+    curve_original_max: Curve = Field(description="as curve_max, for the original texts")
+    threshold_max: Curve = Field(description="confidence that each share of queries reaches on the original texts")
     answered_max: Curve = Field(description="share of queries whose confidence reaches the threshold")
-    kept_max: Curve = Field(description="mean metric of those queries; NaN if there are none")
-    nauc_std: Number = Field(description="nAUC by the standard deviation of similarities; other columns as for max")
-    nauc_error_std: Number = Field(default=math.nan, description="as for max")
-    nauc_original_std: Number = Field(description="as for max")
-    curve_std: Curve = Field(description="as for max")
-    curve_original_std: Curve = Field(description="as for max")
-    threshold_std: Curve = Field(description="as for max")
-    answered_std: Curve = Field(description="as for max")
-    kept_std: Curve = Field(description="as for max")
-    nauc_diff1: Number = Field(description="nAUC by the largest similarity less the second; other columns as for max")
-    nauc_error_diff1: Number = Field(default=math.nan, description="as for max")
-    nauc_original_diff1: Number = Field(description="as for max")
-    curve_diff1: Curve = Field(description="as for max")
-    curve_original_diff1: Curve = Field(description="as for max")
-    threshold_diff1: Curve = Field(description="as for max")
-    answered_diff1: Curve = Field(description="as for max")
-    kept_diff1: Curve = Field(description="as for max")
+    kept_max: Curve = Field(
+        description="mean metric of the queries whose confidence reaches the threshold; NaN if none does"
+    )
+    nauc_std: Number = Field(description="nAUC by the standard deviation of the similarities")
+    nauc_error_std: Number = Field(default=math.nan, description="as nauc_error_max, with the confidence of nauc_std")
+    nauc_original_std: Number = Field(description="as nauc_original_max, with the confidence of nauc_std")
+    curve_std: Curve = Field(description="as curve_max, with the confidence of nauc_std")
+    curve_original_std: Curve = Field(description="as curve_original_max, with the confidence of nauc_std")
+    threshold_std: Curve = Field(description="as threshold_max, with the confidence of nauc_std")
+    answered_std: Curve = Field(description="as answered_max, with the confidence of nauc_std")
+    kept_std: Curve = Field(description="as kept_max, with the confidence of nauc_std")
+    nauc_diff1: Number = Field(description="nAUC by the largest similarity minus the second largest")
+    nauc_error_diff1: Number = Field(
+        default=math.nan, description="as nauc_error_max, with the confidence of nauc_diff1"
+    )
+    nauc_original_diff1: Number = Field(description="as nauc_original_max, with the confidence of nauc_diff1")
+    curve_diff1: Curve = Field(description="as curve_max, with the confidence of nauc_diff1")
+    curve_original_diff1: Curve = Field(description="as curve_original_max, with the confidence of nauc_diff1")
+    threshold_diff1: Curve = Field(description="as threshold_max, with the confidence of nauc_diff1")
+    answered_diff1: Curve = Field(description="as answered_max, with the confidence of nauc_diff1")
+    kept_diff1: Curve = Field(description="as kept_max, with the confidence of nauc_diff1")
     reason: str = Field(description="why there is no nAUC; empty otherwise")
 
 
@@ -177,13 +183,13 @@ class EvaluationRecords(Evidence):
 
 
 def earlier(records: StudyRecords, file: RecordFile[R]) -> list[R]:
-    """Return the rows of earlier runs. They can be made again, so a damaged file may be deleted."""
+    """Return the rows of earlier runs. They can be computed again, so a damaged file may be deleted."""
     if not records.has(file):
         return []
     try:
         return [as_record(row, file.record) for row in records.table(file).to_pylist()]
     except DataError as error:
-        raise DataError(f"{error} (you may delete {file.name}: the next run makes it again)") from None
+        raise DataError(f"{error} (you may delete {file.name}: the next run computes it again)") from None
 
 
 def write_rows(records: StudyRecords, file: RecordFile[R], rows: Iterable[R]) -> None:

@@ -116,12 +116,12 @@ class SetAsideScores:
             return None
         data = _read(path)
         if data.pop(_SEAL, None) not in (None, _seal(data.get(_OURS))):  # earlier versions left none
-            raise DataError(f"{path} is not what was written (edited by hand); delete it (the score is made again)")
+            raise DataError(f"{path} is not what was written (edited by hand); delete it (the score is computed again)")
         try:
             row = Score.model_validate(data.pop(_OURS))
         except (KeyError, ValidationError) as error:
             what = first_complaint(error) if isinstance(error, ValidationError) else "it has no score"
-            raise DataError(f"{path} is damaged ({what}); delete it (the score is made again)") from None
+            raise DataError(f"{path} is damaged ({what}); delete it (the score is computed again)") from None
         if data:
             _write(self._folder, row, data)
         return row
@@ -308,7 +308,7 @@ class Results:
                 try:
                     model.spec.location(self._records.study.file.parent)
                 except StudyError as error:
-                    raise StudyError(f"{error}; its scores stay until then") from None
+                    raise StudyError(f"{error}; its scores are kept until then") from None
 
     def _keep_drift(self) -> None:
         before = {row.unit_id: row.drift for row in earlier(self._records, DRIFT)}

@@ -10,7 +10,7 @@ def main() -> int:
     parser = cli.Parser(
         prog="plumbline evaluate",
         description="Score a study's models on the original and on the accepted transformations of its data sets."
-        " You can stop it at any time; run again, it continues.",
+        " You can stop it at any time; run it again to continue.",
         epilog="example: plumbline evaluate --study studies/demo.yaml",
     )
     cli.add_study_options(parser)

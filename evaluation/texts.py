@@ -231,7 +231,7 @@ class Outputs:
     def missing(self, texts: Collection[str]) -> str:
         """Return the number of texts (ids) with neither an output nor a failure, in one line; empty if none."""
         lacking = sum(1 for text in texts if self.lacks(text))
-        return f"{lacking} of {len(texts)} texts have no output: run `plumbline generate` again" if lacking else ""
+        return f"no output for {lacking} of {len(texts)} texts: run `plumbline generate` again" if lacking else ""
 
     def change(self, text: Text, cell: str) -> str | None:
         """Return the replacement of a text; None drops its item."""

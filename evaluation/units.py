@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from annotation.records import Verdict
+from annotation.verdicts.tables import count
 from evaluation import gate
 from evaluation.models.encoder import ModelHost
 from evaluation.models.in_process import fingerprint
@@ -213,7 +214,7 @@ def replaced_outputs(pairs: Iterable[Pair], outputs: Callable[[str, int], Output
         gone = all(now is None for _, now in rated)
         if replaced or gone:
             what = (
-                f"{len(replaced)} of {len(rated)} rated texts have changed (first pair {min(replaced)[:12]})"
+                f"{len(replaced)} of {len(rated)} rated texts changed (first pair {min(replaced)[:12]})"
                 if replaced
                 else "the outputs no longer include any of the rated texts"
             )
@@ -340,7 +341,7 @@ class _Planner:
             dropped = transformed(unit.dataset, outputs)
             n, reason = scoring.size(dropped), scoring.unusable(dropped, self._study.evaluation.protocol)
             what = "failed or were kept out of the sample" if outputs.kept_out else "failed"
-            reason = f"without the {n_failed} items whose outputs {what} {reason}" if reason else ""
+            reason = f"without the {count(n_failed, 'item')} whose outputs {what} {reason}" if reason else ""
         return {
             "n": n,
             "n_failed": n_failed,

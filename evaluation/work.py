@@ -76,7 +76,7 @@ class ModelEnd:
 
 @dataclass
 class JobOutcome:
-    """The outcome of jobs: scores made and kept, texts requested and encoded, and why models failed."""
+    """The outcome of jobs: scores computed and kept, texts requested and encoded, and why models failed."""
 
     made: int = 0
     kept: int = 0
@@ -95,7 +95,7 @@ class JobOutcome:
     def line(self, path: Path) -> str:
         """Return a line with the counts, and the file of the scores."""
         return (
-            f"{count(self.made, 'score')} made, {self.kept} were there already; {count(self.encoded, 'text')} encoded,"
+            f"{count(self.made, 'score')} computed, {self.kept} already stored; {count(self.encoded, 'text')} encoded,"
             f" {self.asked} requested -> {path}"
         )
 
@@ -103,8 +103,8 @@ class JobOutcome:
         """Raise ServiceError if one of the models failed."""
         if self.failures:
             raise ServiceError(
-                f"{len(self.failures)} of {n_models} models failed: {', '.join(self.failures)} (the reasons are"
-                " above); run the same command again to continue"
+                f"{len(self.failures)} of {count(n_models, 'model')} failed: {', '.join(self.failures)} (the reasons"
+                " are above); run the same command again to continue"
             )
 
 

@@ -9,7 +9,7 @@ from streamlit_app.start import add_names_options
 
 
 def main() -> int:
-    """The command line; pages read the study's options (`streamlit_app.start`)."""
+    """Parse the command line and start the server; pages read the study's options (`streamlit_app.start`)."""
     parser = cli.Parser(
         prog="plumbline dashboard",
         description="Show a study in a browser: its stages, ratings, verdicts and scores. Runs until Ctrl-C.",
@@ -19,7 +19,7 @@ def main() -> int:
     parser.add_argument("--port", type=_port, metavar="N", help="the port on this machine (default: 8501)")
     add_names_options(parser)
     options = parser.parse_args()
-    interrupt.leave_at_once()  # until Streamlit's server is there, which then ends in order
+    interrupt.leave_at_once()  # until Streamlit's server runs, which then ends in order
     return cli.handler("streamlit_app.server:serve")(options)
 
 

@@ -1,7 +1,7 @@
 """The dashboard: `streamlit run streamlit_app/app.py -- --study studies/demo.yaml`.
 
 Draws the parts that every page has: the study's name, the page's title, the warning of simulated ratings, navigation.
-The pages are functions of the modules in `views/`, each with an address of its own; they compute nothing.
+The pages are functions of the modules in `views/`, each with its own address; they compute nothing.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ PAGES = {
 
 
 _SIDE = 230  # pixels for the pages' names and for filters
-#: Streamlit leaves 80 pixels on each side, beside which wide tables would be cut.
+#: Streamlit leaves margins of 80 pixels, with which wide tables would be cut off.
 _EDGES = (
     "[data-testid=stMainBlockContainer] {padding: 3.5rem 2rem 4rem}"
     " @media (max-width: 640px) {[data-testid=stMainBlockContainer] {padding: 3.5rem 1rem 4rem}}"
@@ -63,9 +63,9 @@ _EDGES = (
 def main() -> None:
     """Draw the page that the address names."""
     study, why = _study()
-    # Whatever can fail: an address stays what it was.
+    # If the study cannot be read, every page keeps its address.
     left_out = _left_out(study) if study else set[str]()
-    left_out |= set() if "--names" in sys.argv[1:] else {"names"}  # who is who: only where it was asked for
+    left_out |= set() if "--names" in sys.argv[1:] else {"names"}  # names of raters: only with --names
     entries = [
         st.Page(partial(_draw, entry), title=title, url_path=entry.address)
         for title, entry in PAGES.items()
@@ -115,7 +115,7 @@ def _study() -> tuple[Study | None, str]:
 
 
 def _left_out(study: Study) -> set[str]:
-    """Subjects without a page: models where none is evaluated, outputs, wordings or people where there are none."""
+    """Return the subjects that have no page, as the study has none of them."""
     shown = {
         "models": bool(study.evaluation.models) and not study.subject,
         "outputs": not study.subject,

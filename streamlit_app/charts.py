@@ -1,7 +1,7 @@
-"""Frame in, chart out: the charts that only the dashboard has, in the palette's colours.
+"""Charts that only the dashboard draws, in the palette's colours: each function turns a frame into a chart.
 
-Texts go into tooltips and labels as data. Letters drawn by marks have the page's ink, all others are the theme's.
-Models are told apart by names and places, never by colours: these are the axes', or say up and down.
+Texts go into tooltips and labels as data. Text drawn by marks has the page's text colour (`INK`), all other text the
+theme's. Models are distinguished by name and position, never by colour: colours mean axes, or up and down.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from plumbline.exhibits.charts import WIDTH, Kinds, heads, heat_map, rows, tips
 from plumbline.exhibits.palette import GAIN, LOSS, NEUTRAL, colours
 from plumbline.transformations import Axes, axes_in_order, in_order
 
-INK = {False: LETTERS, True: "#FAFAFA"}  # letters on a light and on a dark page
+INK = {False: LETTERS, True: "#FAFAFA"}  # colours of text on a light and on a dark page
 SELECTION = "pair"  # the name of a panel's selection; its points carry `pair_id`
 #: Blue gains and red loses, as in Figure 6; each has a shape too.
 MOVES = {"up": (GAIN, "triangle-up"), "as before": (NEUTRAL, "circle"), "down": (LOSS, "triangle-down")}
@@ -32,13 +32,13 @@ _SIDES: tuple[tuple[str, Literal["left", "right"], int], ...] = (
     ("Original", "right", -_GAP),
     ("Transformed", "left", _GAP),
 )
-_TOOLTIP = 300  # letters of a text in a tooltip; the pair's own view has it whole
+_TOOLTIP = 300  # characters of a text in a tooltip; the pair's own view shows all
 _ROW = 26  # pixels
 
 
 @dataclass(frozen=True)
 class Panel:
-    """A chart and what it shows, for where it is put and for those who cannot see it."""
+    """A chart with its axis and transformation, and a text that describes it (`alt`)."""
 
     axis: str
     transformation: str
@@ -52,7 +52,7 @@ def drift_panels(
     """HTEB's Figure 3 for one model: a panel a transformation, by axis, all with the same scales.
 
     `frame` and `correlations` are the model's rows of `evaluation.tables.drift_by_quality` and
-    `drift_correlations`; `scale` holds the ends of the rating scale. `dark` says what page they stand on.
+    `drift_correlations`; `scale` has the ends of the rating scale. `dark` is True for a dark page.
     """
     scales = DriftScales(question, scale, float(frame["drift"].max()), tuple(axes_in_order(correlations["axis"])))
     frame = frame.assign(original=_short(frame["original"]), transformed=_short(frame["transformed"]))
@@ -82,11 +82,11 @@ def rank_slopes(ranks: pd.DataFrame, *, dark: bool) -> alt.LayerChart:
         id_vars=["model", "moved"], value_vars=list(sides), var_name="side", value_name="rank"
     )
     long = long.sort_values(["side", "rank"], kind="stable")
-    # Models that share a rank stand below one another.
+    # Models that share a rank are drawn below one another.
     long["place"] = long.groupby("side")["rank"].rank(method="first")
     long["label"] = [f"{rank:g}. {model}" for rank, model in zip(long["rank"], long["model"], strict=True)]
     long["side"] = long["side"].map(sides)
-    # Two points with `_EDGE` of their distance on both sides, where the names have to find room on a phone too.
+    # Two points with `_EDGE` of their distance on both sides, which leaves room for the names even on a phone.
     edge = _EDGE / (1 + 2 * _EDGE)
     heads = alt.X("side:N", sort=list(sides.values()), title=None).axis(orient="top", labelAngle=0, labelOverlap=False)
     base = alt.Chart(long).encode(
@@ -105,7 +105,7 @@ def rank_slopes(ranks: pd.DataFrame, *, dark: bool) -> alt.LayerChart:
         .encode(text=alt.Text("label:N"))
         for side, align, dx in _SIDES
     ]
-    # The page makes it as wide as itself; on paper there is no page.
+    # The page stretches it to its own width; the SVG has this width.
     return alt.LayerChart(layer=[lines, points, *words], width=WIDTH, height=_ROW * len(ranks))
 
 
@@ -134,7 +134,7 @@ def progress_bars(progress: pd.DataFrame) -> alt.LayerChart:
     """Answers that count beside those wanted, a row a transformation and language, from `by_transformation`."""
     order = {name: position for position, name in enumerate(in_order(progress["transformation"].unique()))}
     axes = Axes.of(progress).shown
-    # Of names as categories the order would be the categories'.
+    # A categorical column would be sorted in the order of its categories.
     shown = progress.sort_values("transformation", key=lambda names: names.astype(object).map(order), kind="stable")
     shown = shown.assign(
         row=[scoped(name, language) for name, language in zip(shown["transformation"], shown["language"], strict=True)],
@@ -175,7 +175,7 @@ def _selectable(points: pd.DataFrame, correlation: Mapping[Any, Any], scales: Dr
 
 
 def _whole(most: int) -> dict[str, Any]:
-    """An axis of counts that has no ticks between them: below three Vega's least step lets halves through."""
+    """Return an axis of counts with ticks only at whole numbers; below three Vega's least step would allow halves."""
     return {"values": list(range(most + 1)), "format": "d"} if most < 3 else {"tickMinStep": 1}
 
 

@@ -1,9 +1,9 @@
 """Build pages: sections, tables and figures with downloads, links, filters.
 
-A section with nothing to show is left out with its heading. A record that no stage has written yet is named once.
+An empty section is left out with its heading. A record that no stage has written yet is named once.
 
 A study's own words (texts, names, descriptions, errors) are shown as text or in a table's cell, never as Markdown.
-The page's address holds the filters.
+The page's address includes the filters.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ if TYPE_CHECKING:
     import altair as alt
     from pandas.io.formats.style import Styler
 
-FEW = 30  # observations, below which a figure says that they are few
+FEW = 30  # a figure with fewer observations says so
 _COMMAND = re.compile(r"`((?:plumbline|python|streamlit) [^`]+)`")
 _ICON = ":material/download:"
 _FIT = {"type": "fit-x", "contains": "padding"}
 _MARGINS = {"left": 45, "right": 30, "top": 5, "bottom": 5}
 _NAMES = 240  # pixels for the names of a chart's rows
-_ROOM = 40  # letters of a row of a legend on a phone
-_LETTERS = 56  # of a row's name and of a row of a legend together, on a phone
-_LONG = 15  # rows, above which a table scrolls
+_ROOM = 40  # characters in a row of a legend on a phone
+_LETTERS = 56  # characters in a row's name and a row of a legend together, on a phone
+_LONG = 15  # a table with more rows scrolls
 
 
 def sections(*draws: Callable[[], None], not_yet: bool = True) -> None:
     """Draw the parts of a page: each reads its content, and writes its `heading` if it has any.
 
-    An error in one is shown in its place, once for all parts, and the others go on. Of records that no
-    stage has written yet the first that is missing is named (unless `not_yet` is False): the rest come after it.
+    An error in one part is shown in its place, once for all parts, and the other parts are drawn. If records are
+    missing because their stages have not run, only the first is named (unless `not_yet` is False).
     """
     said_lines = set() if not_yet else {NotYetError.__name__}
     for draw in draws:
@@ -68,13 +68,13 @@ def link(page: str, label: str, **address: str) -> None:
 
 
 def complain(line: str, *, not_yet: bool = False, what: str = "This cannot be shown") -> None:
-    """Show an error's line in a box, and each command that it names ready to be copied.
+    """Show an error's line in a box, and below it each command that it names, to copy.
 
     `what` is the title of the box; `not_yet` is for records that no stage has written yet.
     """
     with st.container(border=True):
         if not_yet:
-            st.markdown(":material/hourglass_empty: **Not there yet**")
+            st.markdown(":material/hourglass_empty: **Not available yet**")
         else:
             st.markdown(f":material/error: **{what}**")
         st.text(quoted(line))
@@ -90,9 +90,9 @@ def figure(
     alt_text: str = "",
     paper: Callable[[], alt.TopLevelMixin] | None = None,
 ) -> None:
-    """A chart with what it shows and its limits in a line below, and its SVG; `name` is the file's.
+    """Draw a chart with its caption and the button for its SVG; `name` is the file's.
 
-    `paper` draws what stands in the SVG, where white paper wants another chart than the page (dark ink, whole names).
+    `paper` draws the chart of the SVG, if it differs from the page's (dark text on white, whole names).
     """
     st.altair_chart(unchecked(fitted(chart)), width="stretch", alt=alt_text or says)
     st.caption(says)
@@ -100,23 +100,23 @@ def figure(
 
 
 def fitted(chart: alt.TopLevelMixin) -> alt.TopLevelMixin:
-    """Return the chart as wide as the page and as high as it was made; else Streamlit squeezes axes and legends."""
+    """Return the chart with the page's width and its own height; Streamlit would squeeze axes and legends."""
     from altair import Undefined  # noqa: PLC0415 (the first page goes without)
 
     drawing: Any = chart
     config = {
         "axisBand": {"labelOverlap": False, "labelLimit": _NAMES},
         "axis": {"labelFlush": False},  # or the first and the last label leave their ticks
-        "legend": {"orient": "top", "symbolStrokeWidth": 1},  # beside a chart it would take half of a phone
+        "legend": {"orient": "top", "symbolStrokeWidth": 1},  # beside the chart it would take half of a phone's width
     }
     fit: alt.TopLevelMixin = drawing.properties(autosize=_FIT, config=config)  # in place of its own letters
     drawn: Any = fit
-    drawn.padding = drawn.description = Undefined  # the page has edges, `alt_text` says it
+    drawn.padding = drawn.description = Undefined  # the page has margins, and `alt_text` describes the chart
     return fit
 
 
 class _RawChart:
-    """A chart as Streamlit takes one, which is not held to Vega-Lite's schema: that takes longer than all the rest."""
+    """A chart that Streamlit draws without a check against Vega-Lite's schema, which would take most of the time."""
 
     def __init__(self, chart: alt.TopLevelMixin) -> None:
         self.chart = chart
@@ -138,7 +138,7 @@ def _row_names(part: Any) -> Iterator[str]:
 
 
 def _narrow_legends(part: Any, letters: int) -> None:
-    """Give each legend above a chart as many columns as there is room for on a phone beside the rows' names."""
+    """Give each legend above a chart as many columns as fit on a phone beside the rows' names."""
     from plumbline.exhibits.charts import columns_of_legend  # noqa: PLC0415 (the first page goes without)
 
     for inner in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
@@ -149,12 +149,12 @@ def _narrow_legends(part: Any, letters: int) -> None:
 
 
 def unchecked(chart: alt.TopLevelMixin) -> Any:
-    """A chart for Streamlit. Of what pages draw tests check the schema."""
+    """Return a chart for Streamlit, whose schema is not checked here; tests check the schema of the pages' charts."""
     return _RawChart(chart)
 
 
 def table(name: str, frame: pd.DataFrame, shown: pd.DataFrame | Styler | None = None, **options: Any) -> None:
-    """A table as it is read (`shown`; default: as it is) and as CSV with all its digits; `name` is the file's."""
+    """Draw a table (`shown`, by default the frame) and the button for its CSV with all digits; `name` is the file's."""
     options.setdefault("height", "content" if len(frame) <= _LONG else "auto")
     read: Any = frame if shown is None else shown
     cells = read if isinstance(read, pd.DataFrame) else read.data
@@ -164,16 +164,16 @@ def table(name: str, frame: pd.DataFrame, shown: pd.DataFrame | Styler | None = 
 
 
 def at_the_right(shown: pd.DataFrame) -> dict[str, Any]:
-    """The configuration of the columns of printed numbers, which stand at the right as other numbers do."""
+    """Return the configuration that aligns columns of printed numbers at the right, like other numbers."""
     printed = [name for name in shown.columns if not pd.api.types.is_numeric_dtype(shown[name])]
     numbers = [name for name in printed if any(shown[name]) and is_numeric(map(str, shown[name]))]
     return {name: st.column_config.Column(alignment="right") for name in numbers}
 
 
 def exhibit(study_name: str, table_of: Exhibit, group: str = "", *, captioned: bool = True) -> None:
-    """A table of a report, unless it is empty: its caption, cells as printed, what it lacks; its CSV has all digits.
+    """Draw a report's table with its caption and notes, unless it is empty; its CSV has all digits.
 
-    `group` is that of its data sets, if not of all. Without its caption (`captioned`) where the heading says the same.
+    `group` names its data sets if these are not all. `captioned` is False if the heading already says the caption.
     """
     if table_of.frame.empty:
         return
@@ -184,13 +184,13 @@ def exhibit(study_name: str, table_of: Exhibit, group: str = "", *, captioned: b
 
 
 def file_name(study_name: str, what: str, group: str = "") -> str:
-    """Return the file name of a table or figure; `group` names its data sets where these are not all."""
+    """Return the file name of a table or figure; `group` names its data sets if these are not all."""
     name = "-".join(filter(None, (what, group.lower()))).replace("_", "-").replace(" ", "-")
     return f"{study_name}-{name}"
 
 
-def lines(notes: Sequence[str], called: str = "notes: what these numbers lack, and why") -> None:
-    """Show notes as text; more than three are folded, below their number and what they are `called`."""
+def lines(notes: Sequence[str], called: str = "notes on these numbers") -> None:
+    """Show notes as text; more than three are folded under their number and `called`."""
     if len(notes) > 3:
         with st.expander(f"{len(notes)} {called}"):
             st.text(quoted("\n".join(notes)))
@@ -199,12 +199,12 @@ def lines(notes: Sequence[str], called: str = "notes: what these numbers lack, a
 
 
 def quoted(line: str) -> str:
-    """A line of ours as text: what stands between backticks stands between quotation marks."""
+    """Return a line as text, with quotation marks instead of backticks."""
     return CODE.sub(r"“\1”", line)
 
 
 def download_csv(name: str, frame: pd.DataFrame) -> None:
-    """The button for a table's CSV, which a spreadsheet cannot run."""
+    """Draw the button for a table's CSV, in which a spreadsheet runs no formula."""
     st.download_button(
         "Download as CSV",
         partial(csv_bytes, frame),
@@ -217,7 +217,7 @@ def download_csv(name: str, frame: pd.DataFrame) -> None:
 
 
 def download_svg(name: str, draw: Callable[[], alt.TopLevelMixin]) -> None:
-    """The button for a figure's SVG, drawn when it is asked for; it says what is missing where that cannot be."""
+    """Draw the button for a figure's SVG, which is made on demand; without the package for it, the button says so."""
     installed = importlib.util.find_spec("vl_convert") is not None
     st.download_button(
         "Download as SVG" if installed else f"SVG needs the extra `report`: {installing('report')}",
@@ -232,7 +232,7 @@ def download_svg(name: str, draw: Callable[[], alt.TopLevelMixin]) -> None:
 
 
 def _on_paper(chart: alt.TopLevelMixin) -> alt.TopLevelMixin:
-    """Return the chart with margins: letters may be wider where it is shown than where it is laid out, and be cut."""
+    """Return the chart with margins: text may be wider in a viewer than in the layout, and would be cut off."""
     from altair import Undefined  # noqa: PLC0415 (the first page goes without)
 
     drawing: Any = chart
@@ -243,7 +243,7 @@ def _on_paper(chart: alt.TopLevelMixin) -> alt.TopLevelMixin:
 def limits(
     *, simulated: bool, n: int | None = None, what: str = "pairs", undecided: int = 0, late: Sequence[str] = ()
 ) -> str:
-    """Return the limits of a figure as sentences for its caption; empty where there are none."""
+    """Return the limits of a figure as sentences for its caption; empty if there are none."""
     sentences = [" SIMULATED ratings: this measures nothing."] if simulated else []
     sentences += [f" {line}" for line in late]
     if n is not None and n < FEW:
@@ -254,7 +254,7 @@ def limits(
 
 
 def choose(label: str, options: Sequence[str], key: str, *, shown: Callable[[str], str] = str) -> str:
-    """Draw a select box at the side and return its choice, which the address holds as `key`; else the first."""
+    """Draw a select box at the side and return its choice (default: the first); the address has it as `key`."""
     # Select boxes show their options as they are; radio buttons would read them as Markdown.
     with st.sidebar:
         chosen: str | None = st.selectbox(label, options, key=key, format_func=shown, bind="query-params")

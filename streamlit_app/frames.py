@@ -1,4 +1,4 @@
-"""Frames as people read them: words for names, two digits. No numbers made, but how far a mean is from its threshold.
+"""Frames for people to read: words for names, two digits. The only number computed is a mean minus its threshold.
 
 Streamlit puts this folder first on the import path, so no module here may have the name of a package that others
 import (PyTables is called `tables`).
@@ -126,7 +126,7 @@ def rater_frame(table: pd.DataFrame) -> pd.DataFrame:
         "drafts": "Drafts",
         "discarded": "Discarded",
         "last": "Last answer (UTC)",
-        "behind": "Behind because",
+        "behind": "Reason for being behind",
         "signs": "Signs",
         "excluded": "Excluded",
         "out": "Removed",

@@ -1,6 +1,6 @@
-"""One pair with every rating and comment, in a dialog that a click on a point or a tick in a table opens.
+"""One pair with every rating and comment, in a dialog that opens after a click on a point or a tick in a table.
 
-The page's address names the open pair, so that it opens for others too.
+The page's address names the open pair, so that a shared link opens it.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from streamlit_app import charts
 from streamlit_app.elements import complain, download_csv
 from streamlit_app.readers.campaign import CampaignReader
 
-LONGEST = 3000  # words of both texts, up to which their differences are looked for: the time grows with the square
-# Where a script is written without spaces its characters stand for words, as in `generation.compare`.
+LONGEST = 3000  # mean tokens of the two texts; longer ones are not compared, as the time grows with the square
+# In scripts without spaces each character counts as a word, as in `generation.compare`.
 _TOKEN = re.compile(rf"\s+|[{HAN_AND_KANA}{THAI_LAO_KHMER_MYANMAR}]|[^\s{HAN_AND_KANA}{THAI_LAO_KHMER_MYANMAR}]+")
 _BOX = "white-space: pre-wrap; overflow-wrap: anywhere; margin: 0"
-# Tints that letters can be read on, on light and dark pages; a line tells them apart without colours.
+# Tints with readable text on light and dark pages; lines distinguish them without colour.
 _GONE = "background-color: #D55E0040; text-decoration: line-through; color: inherit"
 _NEW = "background-color: #0072B240; text-decoration: underline; color: inherit"
 
 
 def marked(original: str, transformed: str) -> tuple[str, str]:
-    """Both texts as HTML: words that are gone struck out in the first, new ones underlined in the second."""
+    """Return both texts as HTML: removed words struck out in the first, added ones underlined in the second."""
     first, second = _TOKEN.findall(original), _TOKEN.findall(transformed)
     if len(first) + len(second) > 2 * LONGEST:
         return _box(escape(original)), _box(escape(transformed))
@@ -46,7 +46,7 @@ def marked(original: str, transformed: str) -> tuple[str, str]:
 
 
 def side_by_side(original: str, transformed: str, names: tuple[str, str]) -> None:
-    """Both texts in boxes with their names above them."""
+    """Draw both texts in boxes, side by side, with their names above them."""
     for column, name, content in zip(st.columns(2), names, marked(original, transformed), strict=True):
         with column.container(border=True):
             st.text(name)
@@ -54,7 +54,7 @@ def side_by_side(original: str, transformed: str, names: tuple[str, str]) -> Non
 
 
 def stacked(texts: Iterable[tuple[str, str]]) -> None:
-    """Texts in boxes, one below another, with their names above them."""
+    """Draw texts in boxes, one below another, with their names above them."""
     for name, text in texts:
         with st.container(border=True):
             st.text(name)
@@ -71,19 +71,19 @@ ADDRESS = "pair"  # of the page's address: the pair that is open
 
 
 def choose_point(key: str, closed: int) -> None:
-    """A point of the chart `key` was clicked."""
+    """Note the clicked point of the chart `key`."""
     points = st.session_state[key].selection.get(charts.SELECTION, [])
     st.session_state[CHOSEN] = (points[0]["pair_id"] if points else None, closed)
 
 
 def choose_row(key: str, ids: Sequence[str], closed: int) -> None:
-    """A row of the table `key` was ticked; `ids` are its rows' pairs."""
+    """Note the ticked row of the table `key`; `ids` are its rows' pairs."""
     rows = st.session_state[key].selection.rows
     st.session_state[CHOSEN] = (ids[rows[0]] if rows else None, closed)
 
 
 def fresh(key: str) -> str:
-    """A widget's key that changes when a pair is closed: its selection is gone, and the pair can be opened again."""
+    """Return a widget's key, which changes when a pair is closed: this clears the selection, so it can open again."""
     return f"{key}-{closed()}"
 
 
@@ -95,7 +95,7 @@ def closed() -> int:
 def open_chosen(reader: CampaignReader) -> None:
     """Open the pair that was chosen, or that the page's address names, until it is closed."""
     pair_id, before = st.session_state.pop(CHOSEN, (None, 0))
-    # A run that was cut short by closing the pair has its choice reported once more, which must not open it again.
+    # If closing the pair interrupts a run, Streamlit reports its choice once more, which must not open the pair again.
     if pair_id is not None and before == closed():
         st.query_params[ADDRESS] = pair_id
     if ADDRESS in st.query_params:
@@ -128,7 +128,7 @@ def _show(reader: CampaignReader, pair_id: str) -> None:
         )
     if len(decided):
         st.caption(
-            "Adjudicators' answers, given later with judges' scores in sight: they are not ratings and enter no result."
+            "Adjudicators' answers, given later, with judges' scores shown: they are not ratings and affect no result."
         )
         st.dataframe(decided, hide_index=True, height="content", alt="Adjudications of this pair")
 

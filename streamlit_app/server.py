@@ -1,9 +1,9 @@
-"""The dashboard's server, with slow imports and reads done before somebody waits for them.
+"""The dashboard's server, which does slow imports and reads in advance.
 
-The first page's records are read while the browser loads its own part, and the libraries that the other pages need are
-imported while somebody looks at the first: half of such a page's first opening.
+The first page's records are read while the browser loads Streamlit's part. The libraries of the other pages, which take
+half of the time that such a page needs when it is first opened, are imported while the first page is shown.
 
-One thread imports at a time: where two import modules of one package at once, Python's own locks can give up
+One thread imports at a time: if two import modules of one package at once, Python's import locks can fail
 (`_DeadlockError`).
 """
 
@@ -27,7 +27,7 @@ from streamlit.web import cli as streamlit_cli
 from plumbline.errors import PlumblineError, StudyError
 from plumbline.study import load_study
 
-#: The pages after the first, and what takes long to import when a table first asks for it.
+#: The pages after the first, and a library that tables need and that is slow to import.
 MODULES = (
     "streamlit_app.views.scores",
     "streamlit_app.views.verdicts",
@@ -35,29 +35,29 @@ MODULES = (
     "streamlit_app.views.reports",
     "scipy.special",
 )
-LATER = "scipy.stats"  # what a table of scores asks for; no page waits for it that goes without
-SECONDS = 0.5  # until the first page is at the browser
+LATER = "scipy.stats"  # only tables of scores need it, so other pages do not wait for it
+SECONDS = 0.5  # until the first page is in the browser
 
 _LOCK = Lock()
-_POLL = 0.005  # seconds between looks at whether the server stands
+_POLL = 0.005  # seconds between checks whether the server runs
 
 
 def serve(options: argparse.Namespace) -> int:
-    """`streamlit_app`, whose options these are: run Streamlit on the pages."""
-    gc.disable()  # until all pages are imported: imports leave no garbage, and looking takes a tenth of the start
+    """Run Streamlit on the pages, with the options of `streamlit_app`."""
+    gc.disable()  # until all pages are imported: imports leave no garbage, and collecting takes a tenth of the start
     names = [*(["--names"] if options.names else []), *(["--data", options.data] if options.data else [])]
     study = ["--study", options.study, *(["--exports", options.exports] if options.exports else [])]
     port = ["--server.port", str(options.port)] if options.port else []
-    port += ["--runner.magicEnabled", "false"]  # or each page is parsed twice; none of them uses it
-    load_study(options.study, options.exports)  # what is wrong with it is said here, not on each page
+    port += ["--runner.magicEnabled", "false"]  # no page uses it, and with it each page is parsed twice
+    load_study(options.study, options.exports)  # an error is reported here, not on each page
     if options.port:
         _refuse_taken(options.port)
-    import_module("streamlit_app.views.overview")  # the first page, before anybody waits for it
+    import_module("streamlit_app.views.overview")  # the first page, before a browser requests it
     read_ahead(options.study, options.exports)
     app = Path(__file__).with_name("app.py")
     try:
         streamlit_cli.main(["run", str(app), *port, "--", *study, *names], prog_name="streamlit", standalone_mode=False)
-    except click.Abort:  # an interrupt before the server is there
+    except click.Abort:  # an interrupt before the server runs
         raise KeyboardInterrupt from None
     return 0
 
@@ -72,7 +72,7 @@ def _refuse_taken(port: int) -> None:
 
 
 def read_ahead(file: str, exports: str | None) -> Thread:
-    """Read what the first page shows in a thread of its own, from when the server stands; its module is imported."""
+    """Read the first page's records in a thread as soon as the server runs; the page's module is imported already."""
     thread = Thread(target=_read, args=(file, exports), daemon=True)
     thread.start()
     return thread
@@ -83,14 +83,14 @@ def _read(file: str, exports: str | None) -> None:
 
     while not runtime.exists():
         time.sleep(_POLL)
-    with contextlib.suppress(PlumblineError, OSError):  # the page says it
+    with contextlib.suppress(PlumblineError, OSError):  # the page reports it
         OverviewReader(load_study(file, exports)).read_ahead()
-    inspect.stack()  # Streamlit asks who called it once: the files of all modules, which Python remembers
+    inspect.stack()  # Streamlit inspects its caller once, which reads the files of all modules; Python caches them
 
 
 def import_all() -> None:
-    """Import them unless they are imported; wait for a thread that does so already."""
-    # The page that needs a missing extra says so.
+    """Import the modules unless they are imported; wait if another thread is importing them."""
+    # A page that needs a missing extra reports it.
     with _LOCK, contextlib.suppress(ImportError):
         for module in MODULES:
             import_module(module)
@@ -99,13 +99,13 @@ def import_all() -> None:
 
         disable_debug_mode()
     if not gc.isenabled():
-        gc.freeze()  # what was imported stays: it is not looked through again and again while pages are drawn
+        gc.freeze()  # imported objects stay, so the collector need not scan them again while pages are drawn
         gc.enable()
 
 
 @functools.cache
 def import_soon() -> Timer:
-    """Import them once, shortly, while somebody looks at the first page."""
+    """Import the modules once, soon, while the first page is shown."""
     timer = Timer(SECONDS, _import_more)
     timer.daemon = True
     timer.start()

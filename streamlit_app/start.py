@@ -18,7 +18,7 @@ START = "streamlit run streamlit_app/app.py -- --study studies/demo.yaml"
 
 
 class _AppParser(argparse.ArgumentParser):
-    """A parser that complains on the page instead of ending the server."""
+    """A parser that shows its errors on the page instead of ending the server."""
 
     def error(self, message: str) -> NoReturn:
         raise StudyError(f"{message}; start the dashboard with `{START}`")
@@ -45,7 +45,8 @@ def names_home() -> Home | None:
     address = str(st.get_option("server.address") or "")
     if not is_loopback(address):
         raise StudyError(
-            f"--names shows raters' names, but others can reach {address or 'every address'}; leave it out"
+            f"--names shows raters' names, but other machines can reach the dashboard (it listens on"
+            f" {address or 'every address'}); leave out --names"
         )
     options.data = options.data or os.environ.get(HOME_VARIABLE, "")
     return home_of(options)
@@ -54,7 +55,7 @@ def names_home() -> Home | None:
 def add_names_options(parser: argparse.ArgumentParser) -> None:
     """Add `--names` and `--data`."""
     parser.add_argument(
-        "--names", action="store_true", help="also show a page with raters' names; on this machine alone"
+        "--names", action="store_true", help="also show a page with raters' names (only on this machine)"
     )
     parser.add_argument("--data", metavar="DIR", default="", help="with --names: the local server's folder")
 

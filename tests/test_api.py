@@ -252,7 +252,7 @@ def test_scores_that_say_the_least_give_the_table_of_the_whole_records() -> None
         ({"status": [None, None]}, "unknown status None; known are: evaluated"),
         ({"status": ["evaluated", ""]}, "unknown status ''; known are: evaluated"),
         ({"score": [80, 70.5]}, "80 is not between -1 and 1 (2 of 2 scores are not); divide percentages by 100"),
-        ({"score": [0.8, -np.inf]}, "-inf is not between -1 and 1 (1 of 2 scores are not)"),
+        ({"score": [0.8, -np.inf]}, "-inf is not between -1 and 1 (1 of 2 scores is not)"),
         ({"score": ["0.8", "high"]}, "scores: 'high' in column 'score' is not a number"),
         ({"score": pd.Timestamp(0)}, "scores: column 'score' must hold numbers, not datetime64"),
         ({"n_failed": ["", "many"]}, "scores: '' in column 'n_failed' is not a number"),
@@ -334,8 +334,8 @@ def test_a_missing_score_and_a_missing_original_say_which_they_are() -> None:
 @pytest.mark.parametrize(
     ("function", "line"),
     [
-        (lambda: drift([[1.0, 0.0]], [[1.0], [2.0]]), "both tables must have one shape, texts by dimensions"),
-        (lambda: drift([1.0, 0.0], [1.0, 2.0]), "both tables must have one shape, texts by dimensions"),
+        (lambda: drift([[1.0, 0.0]], [[1.0], [2.0]]), "both tables must have the same shape, texts by dimensions"),
+        (lambda: drift([1.0, 0.0], [1.0, 2.0]), "both tables must have the same shape, texts by dimensions"),
         (lambda: drift([[1.0], [1.0]], [[1.0], [0.0]]), "an embedding of row 1 has length 0"),
         (lambda: drift([[1.0], [np.nan]], [[1.0], [1.0]]), "the embeddings of row 1 are not finite"),
         (lambda: borda(np.ones((2, 2))), "scores must be a pandas DataFrame, not a ndarray"),  # type: ignore[arg-type]

@@ -198,7 +198,7 @@ def test_run_again_everything_is_there(flow: Flow) -> None:
     before = {path: path.read_bytes() for path in flow.folder.rglob("*.parquet")}
     assert "916 already stored" in flow.run(f"python -m generation.run --study {STUDY}").stdout
     flow.run(f"python -m annotation sample --study {STUDY}")
-    assert "0 scores made" in flow.run(f"python -m evaluation.run --study {STUDY}").stdout
+    assert "0 scores computed" in flow.run(f"python -m evaluation.run --study {STUDY}").stdout
     assert {path: path.read_bytes() for path in flow.folder.rglob("*.parquet")} == before
 
 

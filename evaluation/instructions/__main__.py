@@ -28,7 +28,7 @@ def _evaluate() -> int:
     parser = cli.Parser(
         prog=PROGRAM,
         description="Score a study's models under the wordings that people accepted, under the model's own prompt and"
-        " under no prompt. You can stop it at any time; run again, it continues.",
+        " under no prompt. You can stop it at any time; run it again to continue.",
         epilog=(
             f"example: {PROGRAM} --study studies/instructions.yaml --dry-run\n{PROGRAM} report --help: report the"
             " results"
@@ -41,7 +41,7 @@ def _evaluate() -> int:
     add(
         "--include-unaccepted",
         action="store_true",
-        help="also score wordings that people did not accept; their rows have the label",
+        help="also score wordings that people did not accept; their rows show the label",
     )
     add("--ray", metavar="ADDRESS", default="", help="run on a Ray cluster: `auto` or its address")
     add("--dry-run", action="store_true", help="show how much is left to score and encode, and score nothing")
@@ -71,11 +71,11 @@ def report(arguments: Sequence[str]) -> int:
     add("--part", action="append", type=_part, default=[], metavar="TASK=SPLIT/SUBSET",
         help="the part to analyse of a task with several (default: the one with most scores); repeatable")  # fmt: skip
     add("--source", choices=("machine", "human", "all"), default="",
-        help="source of the analysed wordings (default: machine, if there are any)")  # fmt: skip
+        help="source of the wordings to analyse (default: machine if it wrote any, else all)")  # fmt: skip
     add("--defaults", choices=("matched", "published"), default="matched",
-        help="score of the model's own prompt: from the same run, or as published")  # fmt: skip
+        help="scores of the models' own prompts: from the same run, or as published")  # fmt: skip
     add("--holes", choices=("mteb", "present", "complete"), default="mteb",
-        help="boards with missing defaults: no points (mteb), mean over present tasks, or only complete tasks"
+        help="missing defaults on boards: no points (mteb), mean over present tasks, or only complete tasks"
         )  # fmt: skip
     add(
         "--seed", type=cli.seed, metavar="N", help="random seed for resamples and draws (default: the study's, or 1337)"

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from annotation.verdicts.tables import count
 from evaluation.display import short_names
 from evaluation.instructions import spread
 from evaluation.instructions.boards import (
@@ -180,11 +181,11 @@ def _said(scores: pd.DataFrame, whole: Grid, grid: Grid, source: str, settings: 
     if not whole.gated:
         notes.append("nobody has labelled the wordings, so all wordings count")
     elif (unsaid := _distinct(whole, whole.facts["label"] == "")) > 0:
-        notes.append(f"{unsaid} wordings have no label and do not count")
+        notes.append(f"left out: {count(unsaid, 'wording')} without a label")
     if source and len([name for name in whole.sources if name]) > 1:
         notes.append(f"only wordings by {source} are analysed (--source); a separate table has other wordings")
     if source and (unsaid := _distinct(whole, whole.facts["source"] == "")) > 0:
-        notes.append(f"{unsaid} wordings have no source and count only with --source all")
+        notes.append(f"left out: {count(unsaid, 'wording')} without a source (--source all includes them)")
     notes += _parts_said(parts_of(scores))
     lacking = sorted({*whole.tasks, *whole.models} - {*grid.tasks, *grid.models})
     if lacking:
@@ -196,27 +197,27 @@ def _said(scores: pd.DataFrame, whole: Grid, grid: Grid, source: str, settings: 
         )
     elif missing := int(np.isnan(grid.default).sum()):
         notes.append(
-            f"{missing} of {grid.default.size} defaults of the same run and part are missing: {HOLES[settings.holes]}"
+            f"{missing} of {grid.default.size} defaults of the same run and part {'is' if missing == 1 else 'are'}"
+            f" missing: {HOLES[settings.holes]}"
         )
     scored = ~np.isnan(grid.scores)
     if lacking_some := int((scored.any(axis=-1) & (scored != scored.any(axis=0)).any(axis=-1)).sum()):
         notes.append(
-            f"{lacking_some} of {grid.default.size} cases (model and task) lack wordings that other models have, so"
-            " their means are over fewer wordings"
+            f"in {lacking_some} of {grid.default.size} cases (model and task) the model has no score under some"
+            " wordings that other models were scored under, so its mean is over fewer wordings"
         )
     if few := int(((~np.isnan(grid.scores)).sum(axis=-1) < 2).sum()):
-        notes.append(
-            f"{few} of {grid.default.size} cases (model and task) have fewer than 2 wordings and are not analysed"
-        )
+        notes.append(f"not analysed: {few} of {grid.default.size} cases (model and task) with fewer than 2 wordings")
     if empty := empty_prompts(scores):
-        notes.append(f"{empty} wordings have no text, unlike others: they may be the empty prompt under another name")
+        notes.append(f"{count(empty, 'wording')} without a text may be the empty prompt under another name")
     for first, second in sharing_folders(scores)[:_MOST_NAMED]:
         notes.append(
-            f"{first!r} and {second!r} share mteb's folder and have equal scores: one may have the other's scores"
+            f"{first!r} and {second!r} share a folder in mteb's cache and have equal scores: the scores of one may be"
+            " the other's"
         )
-    notes += [
-        f"{row.n} scores do not count: {row.reason} ({row.example})" for row in reasons(scores).head(3).itertuples()
-    ]
+    for row in reasons(scores).head(3).to_dict(orient="records"):
+        verb = "does" if row["n"] == 1 else "do"
+        notes.append(f"{count(row['n'], 'score')} {verb} not count: {row['reason']} (first: {row['example']})")
     return notes
 
 
@@ -246,7 +247,7 @@ def distribution_table(grid: Grid) -> pd.DataFrame:
 
     Columns: n (distinct wordings), mean, median, lower_quartile, upper_quartile, min, max, sd (population), range, cv;
     default, none, ecdf (share of wordings at most the default), ecdf_with_default (the default counted too), difference
-    (default less median, in points), in_sds (the same in standard deviations), verdict (`RULE`), reason.
+    (default minus median, in points), in_sds (the same in standard deviations), verdict (`RULE`), reason.
     """
     n, mean, sd = spread.moments(grid.scores)
     middle = spread.median(grid.scores)
@@ -330,8 +331,8 @@ def inflation_table(grid: Grid, *, seed: int) -> pd.DataFrame:
     """Return a row for each model: on how many tasks the default is above the median wording, and by how much.
 
     share, share_low, share_high (`share_above_median`), figure5, figure5_low, figure5_high (`median_ecdf`), points
-    (mean over tasks of default less median), in_sds (median over tasks), above_all (tasks where no wording reaches it),
-    n_tasks, reason.
+    (mean over tasks of default minus median), in_sds (median over tasks), above_all (tasks where no wording reaches
+    it), n_tasks, reason.
     """
     table = distribution_table(grid)
     rows = []
@@ -393,7 +394,7 @@ def gate_table(grid: Grid) -> pd.DataFrame:
 
 
 def context_table(grid: Grid) -> pd.DataFrame:
-    """Return scores of each kind of wording less the mean of all wordings of their model and task, in points.
+    """Return scores of each kind of wording minus the mean of all wordings of their model and task, in points.
 
     A row for each value of source, context, generator and label, if there are several values. Columns: kind, value,
     wordings (distinct, over tasks), mean (points from the mean), low, high (2.5 and 97.5% of wordings' own means).

@@ -44,7 +44,8 @@ def all_figures(analysis: Analysis) -> dict[str, Figure]:
         figures["ranks"] = figure(bumps(analysis, models), f"Ranks by four ways to choose wordings; 1 is the best{few}")
     if analysis.inflation["share"].notna().any():
         caption = (
-            "Share of tasks whose default is above the median wording, and the default's median ECDF, 95% over tasks"
+            "Share of tasks whose default is above the median wording, and the default's median ECDF (lines: 95%"
+            " intervals over tasks)"
         )
         figures["inflation"] = figure(
             inflation(analysis.inflation[analysis.inflation["model"].isin(models)]), caption + few
@@ -250,7 +251,7 @@ def origins(table: pd.DataFrame) -> alt.LayerChart:
         alt.Chart(frame)
         .mark_point(filled=True, size=70, opacity=1)
         .encode(
-            x=alt.X("difference:Q", title="Human less machine (points)"),
+            x=alt.X("difference:Q", title="Human minus machine (points)"),
             y=rows("task", table["task"].unique()),
             yOffset=alt.YOffset("model:N"),
             color=kinds.colour,

@@ -55,7 +55,9 @@ _SCENARIOS = {
     AGAINST_DEFAULTS: "{} with its best wordings, others with defaults",
     AGAINST_WORST: "{} with its best wordings, others with their worst",
 }
-_OWN_TABLES = "The best and worst wordings are chosen and scored on the same items, so noise alone sets them apart"
+_OWN_TABLES = (
+    "The best and worst wordings are chosen and scored on the same items, so noise alone would make them differ"
+)
 _SHARED = "Intervals over tasks treat tasks as independent, although tasks of one type may share wordings"
 
 
@@ -176,7 +178,8 @@ def drawn(analysis: Analysis) -> Exhibit:
     """Return ranks under random wordings."""
     columns: dict[str, Cell] = {
         "Model": "model", "Default's rank": _number("rank", 0), "Expected rank": _number("mean_rank", 2),
-        "Rank in 95%": lambda row: f"{row['rank_low']} to {row['rank_high']}", "First in": cell("first", _percent),
+        "Rank in 95% of draws": lambda row: f"{row['rank_low']} to {row['rank_high']}",
+        "Ranked first": cell("first", _percent),
     }  # fmt: skip
     tau, low, high = analysis.drawn.attrs["tau"]
     notes = [
@@ -205,7 +208,7 @@ def halves(analysis: Analysis) -> Exhibit:
         "Model": "model", "Task": "task", "Wordings": "n_wordings", "Items": "n_items",
         "Default": cell("default", hundred), "Best, same items": cell("naive", hundred),
         "Best, other half [95%]": _with_ends(hundred, "other_half", "low", "high"),
-        "Lost": lambda row: points(-row["lost"]), "Gain on default": cell("gain", points),
+        "Lost": lambda row: points(-row["lost"]), "Gain over default": cell("gain", points),
     }  # fmt: skip
     notes = [
         "1,000 random splits into halves; each half chooses and scores in turn; intervals cover 95% of splits",
@@ -286,14 +289,16 @@ def coverage(analysis: Analysis) -> Exhibit:
         "Default": cell("default", yes.__getitem__), "No prompt": cell("none", yes.__getitem__),
         "Published": cell("reported", yes.__getitem__),
     }  # fmt: skip
-    notes = ["Wordings: those that count, of all of the task; refused ones and those of another source do not count"]
+    notes = [
+        "Wordings: how many count, of all wordings of the task; refused ones and those of another source do not count"
+    ]
     caption = "Scores that count"
     return _exhibit(analysis, "coverage", caption, coverage_table(analysis.grid), columns, notes)
 
 
 def aside(analysis: Analysis) -> Exhibit:
     """Return the rows that do not count, by reason; the file has each of them."""
-    columns: dict[str, Cell] = {"Reason": "reason", "Scores": "n", "Such as": "example"}
+    columns: dict[str, Cell] = {"Reason": "reason", "Scores": "n", "Example": "example"}
     rows = printed(aside_reasons(analysis.marked), columns)
     frame = analysis.marked[analysis.marked["why"] != ""].drop(columns=["text", "effective"])
     return _exhibit(
@@ -343,15 +348,15 @@ def headline(analysis: Analysis) -> tuple[str, ...]:
 def _moves(analysis: Analysis) -> str:
     grid, table = analysis.grid, analysis.distribution
     n = table.loc[table["n"] > 0, "n"]
-    each = f"{n.min()}" if n.min() == n.max() else f"{n.min()} to {n.max()}"
+    each = f"{n.min()} to {n.max()} wordings" if n.min() < n.max() else count(n.min(), "wording")
     of = f"{count(len(grid.models), 'model')} on {count(len(grid.tasks), 'task')}"
     cells = table[table["cv"].notna()]
     if cells.empty:
-        return f"The coefficient of variation is undefined for {of}, with {each} wordings a task."
+        return f"The coefficient of variation is undefined for {of}, with {each} a task."
     most = cells.iloc[int(cells["range"].argmax())]
     cv, sd = (100 * float(cells[name].median()) for name in ("cv", "sd"))
     return (
-        f"Over {each} wordings a task, the scores of {of} vary by {cv:.1f}% (median coefficient of variation;"
+        f"Over {each} a task, the scores of {of} vary by {cv:.1f}% (median coefficient of variation;"
         f" standard deviation {sd:.1f} points),"
         f" and by up to {100 * most['range']:.1f} points ({most['model']} on {most['task']})."
     )
@@ -386,7 +391,7 @@ def _ranks(analysis: Analysis) -> str:
     first = int((of_model["rank"] == 1).sum())
     tau = analysis.drawn.attrs["tau"][0]
     level = int((board["rank"] == best["rank"]).sum()) - 1
-    shared = f", as {count(level, 'other model')} {'is' if level == 1 else 'are'}" if level else ""
+    shared = f", together with {count(level, 'other model')}" if level else ""
     ranked = board[board["default_rank"].notna()]
     moved = int((ranked["rank"] != ranked["default_rank"]).sum())
     differ = f"{moved} of {len(ranked)} ranks differ from the defaults', " if len(ranked) else ""
@@ -403,15 +408,17 @@ def doubts(analysis: Analysis) -> list[str]:
     lines += list(analysis.notes)
     n = analysis.distribution["n"]
     if n[n > 0].min() < _FEW_WORDINGS:
-        lines.append(f"some models' tasks have only {n[n > 0].min()} wordings, so their spread is uncertain")
+        fewest = count(n[n > 0].min(), "wording")
+        lines.append(f"some models have scores under only {fewest} of a task, so their spread is uncertain")
     if len(analysis.grid.tasks) < _FEW_TASKS:
         lines.append(
-            f"with {count(len(analysis.grid.tasks), 'task')} intervals over tasks say little; ranks have no intervals"
-            f" with fewer than {_FEW_TASKS} tasks"
+            f"with {count(len(analysis.grid.tasks), 'task')} intervals over tasks are unreliable; ranks have no"
+            f" intervals with fewer than {_FEW_TASKS} tasks"
         )
     if not analysis.gate.empty:
         lines.append(
-            "unaccepted wordings count only in the table that compares accepted with all wordings and in that of kinds"
+            "unaccepted wordings count only in two tables: results with accepted and with all wordings, and kinds of"
+            " wordings"
         )
     return lines + fallen(analysis.published)
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
+from annotation.verdicts.tables import count
 from evaluation.cluster import run_jobs
 from evaluation.instructions.scores import ITEMS, SCORES
 from evaluation.instructions.units import InstructionScore, PromptResults, PromptUnit, plan, unlabelled
@@ -224,7 +225,7 @@ def forecast(study: Study, *, models: Sequence[str] = (), include_unaccepted: bo
     table = columns(["Model", "Data set", "Prompts", "Left", "Texts", "Million characters"], rows)
     scores, texts, signs = totals
     cost = f"{texts:,} texts, {signs / 1e6:.2f} million characters, to encode"
-    return f"{table}\n\n{study.name}: {scores} scores left; {cost}"
+    return f"{table}\n\n{study.name}: {count(scores, 'score')} left; {cost}"
 
 
 def _cost(units: Sequence[PromptUnit]) -> tuple[int, int]:
@@ -280,6 +281,6 @@ def _about_wordings(outcome: PromptRunOutcome, *, include_unaccepted: bool) -> I
     yield from (f"  {number} {reason}" for reason, number in reasons.most_common())
     if include_unaccepted:
         unaccepted = sum(unit.wanted.label != "acceptable" for unit in wordings.values())
-        yield f"{unaccepted} unaccepted wordings are among the scored ones, with their labels"
+        yield f"scored although unaccepted: {count(unaccepted, 'wording')}; the rows show the labels"
     if any(unit.wanted.simulated for unit in wordings.values()):
         yield "labels are simulated and say nothing about the wordings"

@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
+from annotation.verdicts.tables import count
 from evaluation.benchmarks.scores import mteb_tasks, slash
 from evaluation.benchmarks.task_facts import numbers_of, read_table
 from generation.datasets.tables import row_number
@@ -43,7 +44,7 @@ class PromptScore(Record):
     model: str = Field(description="the embedding model")
     revision: str = Field(default="", description="the model's revision")
     task: str = Field(description="the task, by mteb's name if it has one")
-    task_type: str = Field(default="", description="the task's type, whose prompts its tasks may share")
+    task_type: str = Field(default="", description="the task's type; tasks of one type may share prompts")
     split: str = Field(default="", description="the split that was scored")
     subset: str = Field(default="", description="the subset that was scored; empty for the mean over several")
     metric: str = Field(default="", description="mteb's name of the main metric")
@@ -74,9 +75,9 @@ class PromptItemScore(Record):
     KEY = ("model", "task", "prompt_id", "item")
     model: str = Field(description="the embedding model")
     task: str = Field(description="the task")
-    prompt_id: str = Field(description="as in the table of scores")
+    prompt_id: str = Field(description="the prompt, as in the table of scores")
     item: str = Field(description="the item's number or id, the same under every prompt")
-    score: float = Field(description="what the item adds to the score, such as a query's nDCG@10")
+    score: float = Field(description="the item's own score, such as a query's nDCG@10")
 
 
 def read_scores(path: Path) -> pd.DataFrame:
@@ -224,7 +225,7 @@ def _refuse_twice(frame: pd.DataFrame, where: Path) -> None:
     if twice.any():
         row = frame.loc[twice].iloc[0]
         named = ", ".join(f"{name} {row[name]}" for name in PromptScore.KEY if row[name] not in ("", 0))
-        raise DataError(f"{where}: two scores of {named}; keep one, or tell them apart by run, split, subset or seed")
+        raise DataError(f"{where}: two scores of {named}; keep one, or distinguish them by run, split, subset or seed")
 
 
 def _refuse_two_texts(frame: pd.DataFrame, where: Path) -> None:
@@ -355,13 +356,13 @@ def _type(about: Mapping[str, Any], task: str) -> str:
 def _notes(rows: list[dict[str, Any]], skipped: list[str]) -> Iterator[str]:
     if skipped:
         yield (
-            f"left out: {len(skipped)} results of experiments that set no prompt for their task, or set other things"
-            f" ({skipped[0]}{', ...' if len(skipped) > 1 else ''})"
+            f"left out: {count(len(skipped), 'result')} of experiments that set no prompt for their task, or set other"
+            f" things ({skipped[0]}{', ...' if len(skipped) > 1 else ''})"
         )
     texts = {row["text"] for row in rows if row.get("text")}
     if lost := sorted(text for text in texts if _LOST.search(text)):
         yield (
-            f"{len(lost)} of {len(texts)} prompts have characters that mteb's folder names replace, as in"
-            f" {json.dumps(lost[0], ensure_ascii=False)}: a prompt that differs only in these would have received"
-            " another prompt's scores from the cache"
+            f"{len(lost)} of {len(texts)} prompts {'has' if len(lost) == 1 else 'have'} characters that mteb's folder"
+            f" names replace, as in {json.dumps(lost[0], ensure_ascii=False)}: a prompt that differs only in these"
+            " would have received another prompt's scores from the cache"
         )

@@ -372,7 +372,7 @@ def split_half_choice(items: Floats, *, n_splits: int = N_SPLITS, rng: np.random
     n_wordings, n_items = scores.shape
     reason = ""
     if n_wordings < 2:
-        reason = "a choice needs at least 2 wordings"
+        reason = "choosing the best needs at least 2 wordings"
     elif n_items < 2 * _LEAST:
         reason = f"halves need at least {2 * _LEAST} items, not {n_items}"
     elif not np.isfinite(scores).all():

@@ -20,6 +20,7 @@ from annotation.ratings.ratings import counting_ratings
 from annotation.rubric import Rubric
 from annotation.subjects import read_texts
 from annotation.verdicts.evidence import Evidence
+from annotation.verdicts.tables import count
 from annotation.verdicts.verdicts import refuse_stale
 from annotation.verdicts.verification import refuse_edited
 from evaluation.instructions.scores import ACCEPTABLE, DEFAULT, ITEMS, NONE, SCORES, Label, PromptItemScore, PromptScore
@@ -71,7 +72,7 @@ def decide(answers: Sequence[str], min_raters: int) -> WordingLabel:
     n = len(answers)
     if n < min_raters:
         return (
-            WordingLabel(n_raters=n, reason=f"labelled by {n} raters, but {min_raters} are needed")
+            WordingLabel(n_raters=n, reason=f"labelled by {count(n, 'rater')}, but {min_raters} are needed")
             if n
             else WordingLabel()
         )

@@ -105,7 +105,8 @@ class EmbeddingStore:
             self._keys.executemany("INSERT OR REPLACE INTO facts VALUES (?, ?)", facts)
         if rows.shape != (len(keys), width):
             raise DataError(
-                f"{self.folder}: its embeddings have {width} dimensions, new ones {rows.shape[1]}; delete it, run again"
+                f"{self.folder}: its embeddings have {width} dimensions, but new ones have {rows.shape[1]};"
+                " delete it and run again"
             )
         first, rows = self._end, np.ascontiguousarray(rows, np.float32)
         self._file.seek(first * width * 4)
@@ -261,7 +262,7 @@ class EmbeddingStore:
         if not rows and width is None:
             return ""
         if not 0 < (width or 0) <= _WIDEST or self._fact("checksum") != fingerprint(self._model, width or 0):
-            return f"{whose} is another model's, or its index is damaged"
+            return f"{whose} belongs to another model, or its index is damaged"
         return ""
 
     def _drop_cut_off(self) -> int:
@@ -275,7 +276,7 @@ class EmbeddingStore:
         if rows:
             self._keys.execute(f"DELETE {cut}")
             self._keys.commit()
-            _say(f"{self.folder}: vectors.f32 is cut off; {count(rows, 'embedding')} to encode again")
+            _say(f"{self.folder}: vectors.f32 is cut off; {count(rows, 'embedding')} will be encoded again")
         (last,) = self._keys.execute("SELECT max(place) FROM keys").fetchone()
         return 0 if last is None else int(last) + 1
 
@@ -422,7 +423,9 @@ def drift(originals: ArrayLike, transformed: ArrayLike) -> Floats:
     same_index(originals, transformed, "tables")
     first, second = (np.asarray(embeddings, dtype=np.float64) for embeddings in (originals, transformed))
     if first.shape != second.shape or first.ndim != 2:
-        raise ValueError(f"both tables must have one shape, texts by dimensions, not {first.shape} and {second.shape}")
+        raise ValueError(
+            f"both tables must have the same shape, texts by dimensions, not {first.shape} and {second.shape}"
+        )
     lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
     if not np.isfinite(lengths).all():
         raise ValueError(f"the embeddings of row {int(np.isfinite(lengths).argmin())} are not finite")

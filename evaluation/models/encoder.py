@@ -330,10 +330,8 @@ class ModelHost:
         for name in spec.prompts:
             if name not in names_allowed:
                 hint = nearest(name, names_allowed)
-                hint = hint if len(hint) < 200 else "names are query, document, mteb's types of tasks, and data sets"
-                raise StudyError(
-                    f"{self.file}: model {spec.name!r} has a prompt for {name!r}, which is not a known name; {hint}"
-                )
+                hint = hint if len(hint) < 200 else "valid names: query, document, mteb's types of tasks, data sets"
+                raise StudyError(f"{self.file}: model {spec.name!r} has a prompt for the unknown name {name!r}; {hint}")
 
 
 def lacks_memory(complaint: str) -> bool:

@@ -93,7 +93,7 @@ class MtebModel:
     def before(self, way: str) -> str:
         """Return the text put before each text under a name; a note for classes that choose it themselves."""
         parts: list[str] = json.loads(way)
-        return parts[0] if len(parts) < 3 else f"(what mteb's class {type(self._model).__name__} picks)"
+        return parts[0] if len(parts) < 3 else f"(chosen by mteb's class {type(self._model).__name__})"
 
     def refuses(self) -> str:
         """Return why the model accepts no instruction: its class in mteb is not one of the two that do."""
@@ -140,7 +140,7 @@ class MtebModel:
             raise ServiceError(f"model {self._name!r} cannot encode: {first_line(error)}") from error
         rows = np.asarray(vectors.detach().cpu().float() if hasattr(vectors, "detach") else vectors, dtype=np.float32)
         if rows.ndim != 2 or len(rows) != len(texts):
-            raise ServiceError(f"model {self._name!r} returns an array of {rows.shape} for {len(texts)} texts")
+            raise ServiceError(f"model {self._name!r} returns an array of shape {rows.shape} for {len(texts)} texts")
         return rows
 
     def routed(self) -> bool:
@@ -206,7 +206,7 @@ def _registered(spec: ModelSpec) -> Any:
 
     meta = MODEL_REGISTRY.get(spec.name)
     if meta is None or meta.loader is None:
-        hint = nearest(spec.name, list(MODEL_REGISTRY)) if meta is None else "mteb has only its results"
+        hint = nearest(spec.name, list(MODEL_REGISTRY)) if meta is None else "mteb has only results of it"
         hint = hint if len(hint) < 200 else "`mteb.get_model_metas()` lists its models"
         raise StudyError(f"mteb cannot load a model {spec.name!r}; {hint}; for other models remove `kind: mteb`")
     if spec.revision and spec.revision != meta.revision:

@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 import numpy as np
 import pandas as pd
 
+from annotation.verdicts.tables import count
 from evaluation.models.embeddings import Embeddings
 from evaluation.models.in_process import first_line
 from plumbline.addresses import key_in, proxy_for
@@ -81,7 +82,7 @@ class WordVectors(CosineModel):
             self._vectors: Embeddings = np.load(folder / spec.word_vectors.vectors, mmap_mode="r", allow_pickle=False)
             words = _words(folder / spec.word_vectors.words)
             if self._vectors.ndim != 2 or len(self._vectors) != len(words) or not len(words):
-                raise ValueError(f"an array of {self._vectors.shape} for {len(words)} words")
+                raise ValueError(f"vectors of shape {self._vectors.shape} for {len(words)} words")
             self._unknown = self._vectors.mean(axis=0, dtype=np.float64).astype(np.float32)
         except Exception as error:  # whatever numpy and pyarrow raise for other files
             line = f"model {spec.name!r} cannot be loaded from {folder}: {first_line(error)}"
@@ -196,7 +197,7 @@ class ServerModel(CosineModel):
             answer = self._pool.request("POST", self._url, body=body, headers=headers, redirect=False)
         except urllib3.exceptions.HTTPError as error:
             what = first_line(error.reason if isinstance(error, urllib3.exceptions.MaxRetryError) else error)  # type: ignore[arg-type]
-            line = f"no answer, asked {self._spec.http.retries + 1} times ({what.split(': ', 1)[-1]})"
+            line = f"no answer, asked {count(self._spec.http.retries + 1, 'time')} ({what.split(': ', 1)[-1]})"
             raise self._error(f"{line}; start the server or correct base_url") from None
         if answer.status != 200:
             raise self._trouble(answer.status, answer.data)
@@ -208,9 +209,14 @@ class ServerModel(CosineModel):
             data = json.loads(content)["data"]
             vectors = {int(row["index"]): _vector(row["embedding"]) for row in data}
         except (ValueError, TypeError, KeyError, RecursionError):
-            raise self._error("the answer is not an embedding server's; is base_url right (ends in /v1)?") from None
+            raise self._error(
+                "the reply is not an embedding response; check base_url (it usually ends in /v1)"
+            ) from None
         if len(data) != wanted or vectors.keys() != set(range(wanted)):
-            raise self._error(f"it returned {len(data)} embeddings for {wanted} texts, numbered {sorted(vectors)[:5]}")
+            raise self._error(
+                f"it returned {count(len(data), 'embedding')} for {count(wanted, 'text')}, with the indexes"
+                f" {sorted(vectors)[:5]}"
+            )
         widths = sorted({len(vector) for vector in vectors.values()})
         if len(widths) > 1 or not widths[0]:
             raise self._error(f"it returned embeddings of different lengths in one request: {widths}")
@@ -222,8 +228,8 @@ class ServerModel(CosineModel):
         if status in (401, 403):
             return self._error(f"the key is not accepted; set {self._spec.http.api_key_env}")
         if status == 404:
-            return self._error(f"no such model there, or base_url lacks its /v1: {complaint}")
-        tries = f", asked {self._spec.http.retries + 1} times" if status in PASSING else ""
+            return self._error(f"the server has no such model, or base_url lacks its /v1: {complaint}")
+        tries = f", asked {count(self._spec.http.retries + 1, 'time')}" if status in PASSING else ""
         hint = "; a text may be too long, or evaluation.batch_size too large" if status in (400, 413, 422) else ""
         return self._error(f"status {status}{tries}: {complaint}{hint}")
 

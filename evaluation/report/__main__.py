@@ -36,7 +36,7 @@ def main() -> int:
         nargs="+",
         metavar="MODEL",
         default=[],
-        help="models in the second group of the table of --translation",
+        help="models in the second group of the --translation table",
     )
     return cli.handler("evaluation.report.page:report_study")(parser.parse_args())
 

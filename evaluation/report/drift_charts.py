@@ -12,7 +12,7 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from annotation.verdicts.tables import display, number
+from annotation.verdicts.tables import count, display, number
 from plumbline.exhibits.charts import PANEL_WIDTH, WIDTH, Kinds, tips
 from plumbline.exhibits.palette import colours, shapes
 from plumbline.transformations import axes_in_order, in_order
@@ -184,7 +184,7 @@ def left_undrawn(frame: pd.DataFrame, most: int | None = None) -> str:
 
 def caption(correlation: Mapping[Any, Any]) -> list[str]:
     """Return a panel's subtitle: rho with its interval and n, or why there is none."""
-    n, reason = f"n = {correlation['n']} pairs", str(correlation["reason"])
+    n, reason = f"n = {count(correlation['n'], 'pair')}", str(correlation["reason"])
     if pd.isna(correlation["rho"]):
         lines = [f"no ρ: {reason}", n]
     else:

@@ -241,7 +241,7 @@ def _other_settings(scores: pd.DataFrame, settings: Mapping[str, str], makers: M
     noted += [("generator", values, makers[str(name)]) for name, values in hashes if name in makers]
     for name, values, value in noted:
         if others := sorted(set(values) - {"", value}):
-            return f"made with {name} {others[0][:8]!r}, but the study now has {value[:8]!r}"
+            return f"computed with {name} {others[0][:8]!r}, but the study now has {value[:8]!r}"
     return ""
 
 

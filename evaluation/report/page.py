@@ -58,7 +58,7 @@ _DEFAULT = Choices()
 def headline(results: PaperResults, status: Status, doubts: Sequence[str], missing: Sequence[str]) -> tuple[str, ...]:
     """Return three sentences: the change of scores, doubts, the next step (the missing scores, if there are any)."""
     study = status.study
-    step = f"{study.command(COMMAND)}, to make the missing scores" if missing else ""
+    step = f"{study.command(COMMAND)}, to compute the missing scores" if missing else ""
     return in_short(f"{answer(results)}.", doubts, step or next_step(status, study.arguments))
 
 
@@ -80,7 +80,7 @@ def answer(results: PaperResults) -> str:
     ends = f" on average, from {_of(change, 0)} to {_of(change, -1)}" if len(change) > 1 else ""
     sentence = f"On accepted transformations {whose} scores change by {points(change.mean())} points{ends}"
     if len(by_axis) > 1:
-        sentence += f"; most by {display(most)}, {points(by_axis[most])}"
+        sentence += f"; the largest change is by {display(most)}, {points(by_axis[most])}"
     return sentence + _order(results)
 
 
@@ -118,7 +118,7 @@ def _chance(results: PaperResults) -> list[str]:
         names = [display(name, pooled=False) for name in part["name"]]
         whose = f"all {len(names)} transformations" if len(names) == len(shifts) > 1 else ", ".join(names)
         over = count(int(str(n)), "data set")
-        lines.append(f"over {over} the shift by {whose} may be chance (Wilcoxon, Holm's p of at least .05)")
+        lines.append(f"over {over} the shift by {whose} may be due to chance (Wilcoxon, Holm's p of at least .05)")
     return lines
 
 
@@ -250,7 +250,7 @@ def report_study(options: argparse.Namespace) -> int:
     return 0
 
 
-TICKS = "; ticks: the original's score on an axis's own data sets and items, if these are not all"
+TICKS = "; ticks: the original's score on an axis's own data sets and items, if the axis does not cover all"
 
 
 def all_exhibits(material: ReportMaterial, rule: AcceptanceSpec, choices: Choices) -> dict[str, Exhibit]:
@@ -329,7 +329,7 @@ def all_figures(material: ReportMaterial, threshold: float, exhibits: Mapping[st
         )
     if "profiles" in frames:
         chart = charts.axis_sizes(frames["profiles"])
-        figures["profiles"] = figure(chart, "How much each axis moves each model (HTEB, Figures 10 and 11)")
+        figures["profiles"] = figure(chart, "How much each axis changes each model's scores (HTEB, Figures 10 and 11)")
     return {**figures, **_boards(material, frames)}
 
 

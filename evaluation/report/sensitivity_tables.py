@@ -25,7 +25,7 @@ _FEW = 100  # queries; a note names data sets with fewer
 CALLED = {
     "max": "the largest similarity",
     "std": "the similarities' standard deviation",
-    "diff1": "the largest similarity less the second",
+    "diff1": "the largest similarity minus the second largest",
 }
 _NAUC = (
     "nAUC: the area between the curve of scores by share of answers and the flat line, as a share of the best possible;"
@@ -286,12 +286,12 @@ def abstention_thresholds(rows: pd.DataFrame) -> Exhibit:
     printed = [
         {"Model": row["model"], "Data set": row["dataset"], "Transformation": named(row["transformation"])}
         | {"Threshold": f"{row['threshold']:.3f}", "Answered": f"{row['answered']:.1%}"}
-        | {"Score of all": hundred(row["score_all"]), "Of answers": hundred(row["score"])}
+        | {"Score of all": hundred(row["score_all"]), "Score of answered": hundred(row["score"])}
         for row in shown.to_dict(orient="records")
     ]
     caption = (
-        f"Share of queries answered where {CALLED['max']} reaches the threshold, which {SHARE:.0%} of the original"
-        " queries reach, and scores times 100"
+        f"Share of queries answered if {CALLED['max']} must reach a threshold that {SHARE:.0%} of the original queries"
+        " reach, and scores times 100"
     )
     return exhibit("abstention_thresholds", caption, frame, printed, [_THRESHOLDS])
 
@@ -300,7 +300,7 @@ def curve_caption(confidence: str) -> str:
     """Return the caption of a figure of abstention."""
     return (
         f"Scores of queries answered in the order of {CALLED[confidence]} ({confidence}); dashed line: the best"
-        " possible order of the original queries, dotted: no order"
+        " possible order of the original queries, dotted line: the mean of all original queries"
     )
 
 

@@ -58,7 +58,9 @@ def shift_table(scores: pd.DataFrame, *, include_rejected: bool = False) -> pd.D
     for axis in Axes.of(scores).shown:
         mine = means[means["axis"] == axis]
         spread = _spread(mine)
-        spread["reason"] = "; ".join(filter(None, [str(spread["reason"] or "tested by transformation"), note]))
+        spread["reason"] = "; ".join(
+            filter(None, [str(spread["reason"] or "only its transformations are tested"), note])
+        )
         rows.append({"name": axis, "axis": axis, "method": "", **spread})
         for name in transformations_of(scores, axis):
             part = mine[mine["transformation"] == name]
@@ -200,7 +202,7 @@ def board(grid: pd.DataFrame, types: Mapping[str, str], *, seed: int | None = No
     table["n_datasets"] = grid.notna().sum(axis=1).to_numpy()
     table[kinds] = by_kind.to_numpy()
     n_tasks = grid.shape[1]
-    table["reason"] = [f"without {n_tasks - n} of these" if n < n_tasks else "" for n in table["n_datasets"]]
+    table["reason"] = [f"lacks {n_tasks - n} of {n_tasks} scores" if n < n_tasks else "" for n in table["n_datasets"]]
     return table.sort_values("rank", kind="stable").reset_index(drop=True)
 
 

@@ -192,10 +192,11 @@ def _transformation(key: Mapping[str, object], part: pd.DataFrame) -> dict[str, 
     numbers = ["original", "score", "difference", "difference_all"]
     means = scored.groupby("dataset", sort=False)[numbers].mean(skipna=False).mean(skipna=False)
     lost = part[part["difference"].isna()]
-    reasons = f"{len(lost)} of {len(part)} data sets and seeds have no score" if len(lost) else ""
+    reasons = f"no score on {len(lost)} of {len(part)} data sets and seeds" if len(lost) else ""
     if len(lost):
         nearest = lost.iloc[int(lost["n"].argmax())]
-        reasons = f"{reasons}; nearest {nearest['dataset']}: {nearest['reason']}"
+        among = ", which has the most items of these" if len(lost) > 1 else ""
+        reasons = f"{reasons}; on {nearest['dataset']}{among}: {nearest['reason']}"
     return {
         **key,
         **{str(name): value for name, value in means.items()},

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from annotation.verdicts.tables import count
 from evaluation.tables.scores import averaged, axis_means, counting_scores, with_originals
 from generation.output_tables import OVERALL
 from plumbline.transformations import Axes, in_order
@@ -67,9 +68,10 @@ def _shared(first: pd.DataFrame, second: pd.DataFrame) -> tuple[pd.DataFrame, st
     lost = [len(rows) - len(common) for rows in paired]
     failed = [int(pair["n_failed"].sum()) for pair in pairs]
     notes = [
-        f"without {lost[0]} scores of the first study and {lost[1]} of the second, which the other study lacks"
+        f"without {count(lost[0], 'score')} of the first study and {lost[1]} of the second, which the other study lacks"
     ] * any(lost)
-    notes += [f"{failed[0]} items of the first study and {failed[1]} of the second had failed outputs"] * any(failed)
+    if any(failed):
+        notes.append(f"failed outputs: {count(failed[0], 'item')} of the first study and {failed[1]} of the second")
     return both.assign(change=both["second_difference"] - both["first_difference"]), "; ".join(notes)
 
 

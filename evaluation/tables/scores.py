@@ -23,7 +23,7 @@ from plumbline.statistics.paired import sample_sd
 from plumbline.transformations import AXES, HTEB_TOTAL, ORIGINAL, TRANSFORMATIONS, Axes
 from plumbline.transformations import in_order as names_in_order
 
-EARLIER = "an earlier version did not score the original on the same items (run `evaluation.run` again)"
+EARLIER = "an earlier version did not score the original on the same items (run `plumbline evaluate` again)"
 NO_ORIGINAL = "the original has no score"
 NO_SCORE = "there is no score"
 _UNIT = ["model", "dataset", "transformation"]
@@ -158,7 +158,8 @@ def _on_scale(column: pd.Series) -> Floats:
     """Return the scores as numbers, NaN if missing."""
     scores = numbers(column, "scores")
     if (off := np.abs(scores) > 1 + _ROUNDING).any():
-        what = f"{scores[off.argmax()]:g} is not between -1 and 1 ({off.sum()} of {len(off)} scores are not)"
+        verb = "is" if off.sum() == 1 else "are"
+        what = f"{scores[off.argmax()]:g} is not between -1 and 1 ({off.sum()} of {len(off)} scores {verb} not)"
         raise ValueError(f"scores: {what}; divide percentages by 100")
     return scores
 

@@ -249,7 +249,7 @@ def _times(drawn: NDArray[np.int64], n: int) -> Floats:
 
 STEP = 0.25
 _NOTHING = "no part of it is accepted"
-UNSCORED = "has no scores (run `evaluation.run --include-rejected`)"
+UNSCORED = "has no scores (run `plumbline evaluate --include-rejected`)"
 _UNDEFINED = 0.025  # a larger share of undefined resamples would be a whole tail of the interval
 
 

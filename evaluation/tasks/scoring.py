@@ -66,7 +66,7 @@ def _without_choice(dataset: Dataset, protocol: Protocol) -> str:
     for where, labels in dataset.labels():
         distinct = set(labels)
         if not distinct:
-            return f"there is nothing in {where}"
+            return f"there are no rows in {where}"
         if len(distinct) < 2:
             return f"all rows of {where} have the label {labels[0]!r}: {dataset.task} needs two labels"
         if dataset.task == "clustering" and protocol == "mteb" and isinstance(dataset, TableDataset):

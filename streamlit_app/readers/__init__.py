@@ -1,9 +1,9 @@
-"""Read a study's records for the pages: a class for each family of pages, a method for each thing shown.
+"""Read a study's records for the pages: a class for each family of pages, a method for each table or figure.
 
-Nothing is computed here: records are filtered by what a page asks for and handed to functions of `generation`,
-`annotation` and `evaluation`. What is made of them is made once, until a file changes that it rests on: `cached` and
-`shared` are for the methods of readers, and a result is kept for as long as the files keep their times, size and inode.
-The first page needs `OverviewReader` alone, which imports nothing that takes long.
+Nothing is computed here: records are filtered by the page's choices and passed to functions of `generation`,
+`annotation` and `evaluation`. Their results are cached (`cached` and `shared`, for the methods of readers) until one of
+the files that they depend on has another time, size or inode. The first page needs only `OverviewReader`, which
+imports nothing slow.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T", bound="PageReader")
 Stamp = tuple[str, int, int, int, int]
-#: Files of a study's folder that several methods rest on.
+#: Files of a study's folder on which several methods depend.
 CONTROLS = ("controls.parquet", "control_ratings.parquet")
 RATED = ("pairs.parquet", "ratings.parquet")
 COLLECTED = (*RATED, *CONTROLS, "decisions.json")
 JUDGED = (*RATED, "control_ratings.parquet", "agreement.json", "verdicts.json")
 SCORED = ("scores.parquet", "verdicts.json")
-# A ledger that is being written has its last entries beside it.
+# While a ledger is being written, its last entries are in a file beside it.
 RULES = ("rules.json", "decisions.json", "looks.json", *CONTROLS, "crowd.sqlite", "crowd.sqlite-wal")
 PROMPTED = ("instructions/scores.parquet",)
 OF_PEOPLE = (
@@ -57,7 +57,7 @@ OF_PEOPLE = (
     "human/annotators.parquet",
     "human/difficulty.parquet",
 )
-_LISTED = 2.0  # seconds until a far folder is listed again
+_LISTED = 2.0  # seconds until a remote folder is listed again
 
 
 class NotYetError(DataError):
@@ -65,7 +65,7 @@ class NotYetError(DataError):
 
 
 class _Keep(Protocol):
-    """Calls `make`, unless the result of an equal `name`, `stamps` and `options` is there."""
+    """Calls `make`, unless a result of an equal `name`, `stamps` and `options` is cached."""
 
     def __call__(
         self, name: str, stamps: tuple[Stamp, ...], options: dict[str, object], _make: Callable[[], R]
@@ -80,7 +80,7 @@ class PageReader:
 
     @property
     def name(self) -> str:
-        """The study's name, with which names of downloaded files begin."""
+        """The study's name; the names of downloaded files begin with it."""
         return self.study.name
 
     def __contains__(self, name: str) -> bool:
@@ -89,17 +89,18 @@ class PageReader:
 
 
 class _Decorator(Protocol):
-    """Makes a method of a reader that remembers what it returned."""
+    """Makes a method of a reader that caches its results."""
 
     def __call__(self, make: Callable[Concatenate[T, P], R], /) -> Callable[Concatenate[T, P], R]: ...
 
 
 def cached(*needs: str, watches: Sequence[str] = ()) -> _Decorator:
-    """A method whose callers get a copy each, to do with as they like.
+    """Decorate a method so that its result is cached; each caller gets a copy, which it may change.
 
-    It rests on these files of the study's folder: without those that it `needs` it raises NotYetError, those that it
-    `watches` may be missing. `*` stands for all that the state of a study rests on; a name that ends in / for all below
-    that folder. It raises DataError for damaged files, and StudyError where the study cannot say what is needed.
+    The result depends on these files of the study's folder: without those that it `needs` the method raises
+    NotYetError; those that it `watches` may be missing. `*` stands for all files on which a study's status depends, a
+    name that ends in / for all files below that folder. It raises DataError for damaged files, and StudyError if the
+    study cannot be read.
     """
     return _remembering(_copies, needs, watches)
 
@@ -137,11 +138,11 @@ def _remembering(keep: Callable[[], _Keep], needs: Sequence[str], watches: Seque
 
 
 def _made(name: str, stamps: tuple[Stamp, ...], options: dict[str, object], _make: Callable[[], R]) -> R:
-    """Streamlit tells calls apart by the arguments whose names do not begin with _; the study's file is in `stamps`."""
+    """Streamlit keys calls by the arguments whose names do not begin with _; the study's file is in `stamps`."""
     return _make()
 
 
-# Streamlit's caches want a server, so they are made when one of them is first asked for, not at import.
+# Streamlit's caches need a server, so they are made at their first use, not at import.
 @functools.cache
 def _copies() -> _Keep:
     keep: Any = st.cache_data(show_spinner=False, max_entries=256)(_made)
@@ -175,11 +176,11 @@ def _stamps(study: Study, names: Sequence[str]) -> tuple[Stamp, ...]:
 
 @functools.lru_cache(maxsize=1)
 def _list_again(folder: Path, _: int) -> None:
-    """Ask a far folder what it holds now: its package remembers what was listed, whoever writes meanwhile."""
+    """List a remote folder anew: its package caches listings, although other processes may write meanwhile."""
     files: Any = folder.fs  # type: ignore[attr-defined]  # UPath's
     files.invalidate_cache()
     with contextlib.suppress(FileNotFoundError):
-        files.ls(folder.path, detail=True)  # type: ignore[attr-defined]  # all at once, so that no file is asked for alone
+        files.ls(folder.path, detail=True)  # type: ignore[attr-defined]  # one request instead of one for each file
 
 
 def _below(folder: Path) -> list[Path]:
@@ -201,7 +202,7 @@ def _stamp(path: Path) -> Stamp:
 
 
 class OverviewReader(PageReader):
-    """Reads where a study stands, and the records that most pages rest on; imports nothing that takes long."""
+    """Reads a study's status and the records that most pages need; imports nothing slow."""
 
     @cached(watches=("*",))
     def status(self) -> Status:
@@ -214,7 +215,7 @@ class OverviewReader(PageReader):
         return read_status(evidence, datetime.now(UTC))
 
     def read_ahead(self) -> None:
-        """Read what the page shows, so that it is there when the page is asked for."""
+        """Read what the page shows before the page is opened."""
         self.simulated()
         self.status()
         self.amendments()
@@ -222,12 +223,12 @@ class OverviewReader(PageReader):
 
     @shared("verdicts.json")
     def verdicts(self) -> tuple[Verdict, ...]:
-        """The verdicts reached last."""
+        """The latest verdicts."""
         return tuple(CampaignRecords.open(self.study).verdicts)
 
     @cached("verdicts.json", watches=(*RATED, "manifest.json"))
     def verdicts_hold(self) -> str:
-        """Empty where the verdicts follow from what is on disk, else why not."""
+        """Return why the verdicts do not follow from the files on disk; empty if they do."""
         try:
             records = CampaignRecords.open(self.study)
             refuse_stale(records, self.verdicts())
@@ -267,7 +268,7 @@ class OverviewReader(PageReader):
 
     @cached(watches=("verdicts.json", *COLLECTED))
     def late(self) -> Sequence[str]:
-        """A line where the verdicts' rules were fixed after the first rating; verdicts that are not there say none."""
+        """A line if the verdicts' rules were fixed after the first rating; none without verdicts."""
         with contextlib.suppress(DataError, OSError):
             return late_lines(self.verdicts())
         return ()
@@ -286,7 +287,7 @@ class OverviewReader(PageReader):
     @cached("scores.parquet")
     def coverage(self) -> pd.DataFrame:
         """Count the scores by transformation and status, in column n, over all models, data sets and seeds."""
-        # What `evaluation.results` would import to read the same table takes longer than the page.
+        # Importing `evaluation.results`, which reads the same table, would take longer than the page.
         scores = Manifest.of(self.study).frame("scores.parquet", Score, self.study.command("evaluation.run"))
         counts = scores.groupby(["transformation", "status"], sort=False).size()
         table: pd.DataFrame = counts.rename("n").reset_index()
@@ -299,6 +300,6 @@ class OverviewReader(PageReader):
 
 
 def words_as_objects(frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame with its words as Python's strings: tables go through them often, and Arrow's take long."""
+    """Return the frame with Python's strings, which tables read often; Arrow's are slower."""
     words = {name: object for name, kind in frame.dtypes.items() if pd.api.types.is_string_dtype(kind)}
     return frame.astype(words)

@@ -1,4 +1,4 @@
-"""The campaign, its verdicts and what they rest on, judges, outputs: tables, and the pairs behind them."""
+"""Read the campaign, its verdicts with their evidence, judges and outputs: tables, and the pairs behind them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class CampaignTables:
     signs: Exhibit
     decisions: Exhibit
     exclusions: Exhibit
-    crowd: tuple[Exhibit, ...]  #: empty where no crowd workers were asked
+    crowd: tuple[Exhibit, ...]  #: empty without crowd workers
 
 
 @dataclass(frozen=True)
@@ -58,14 +58,14 @@ class Judges:
     """The judges' part of a page."""
 
     exhibits: Sequence[Exhibit]  #: as in the report: decisions, and how far judges agree with people
-    lines: Sequence[str]  #: who they are, what is recorded or simulated, what was saved
+    lines: Sequence[str]  #: lines on the judges: names, recorded or simulated ones, saved ratings
     far: pd.DataFrame  #: `far_ratings` of any judge, the farthest first
-    left_out: str  #: why there is nothing of this
-    itself: pd.DataFrame  #: self-preference, as `judge select` found it last; empty where it did not run
+    left_out: str  #: why judges are left out; empty otherwise
+    itself: pd.DataFrame  #: self-preference, of the last `judge select`; empty if it did not run
 
 
 class CampaignReader(OverviewReader):
-    """Reads what raters and judges said, and what generators wrote."""
+    """Reads the answers of raters and judges, and the outputs of generators."""
 
     @cached(*RATED, "control_ratings.parquet", watches=RULES)
     def tables(self) -> CampaignTables:
@@ -137,25 +137,26 @@ class CampaignReader(OverviewReader):
 
     def _self_preference(self) -> pd.DataFrame:
         file = self.study.folder / FOLDER / "self_preference.csv"
-        with contextlib.suppress(OSError, ValueError):  # a hand may have changed it: it is a copy of what was printed
+        # It is a copy of printed output, and may have been edited by hand.
+        with contextlib.suppress(OSError, ValueError):
             table = pd.read_csv(file)
             return table if {"model", "self_preference", "low", "high"} <= set(table) else pd.DataFrame()
         return pd.DataFrame()
 
     def pair(self, pair_id: str) -> Pair | None:
-        """One pair, or None where the sample does not hold it (any more)."""
+        """One pair; None if the sample does not contain it (any more)."""
         sample = self.pairs()
         rows = sample[sample["pair_id"] == pair_id].to_dict(orient="records")
         return as_record({str(name): value for name, value in rows[0].items()}, Pair) if rows else None
 
     def answers_to(self, pair_id: str) -> pd.DataFrame:
-        """Every answer to one pair, by raters' pseudonyms, with what they wrote."""
+        """Every answer to one pair, by raters' pseudonyms, with comments."""
         ratings = self.answers()
         columns = ["rater_id", "question", *_ANSWERED, "submitted_at", "simulated"]
         return ratings.loc[ratings["pair_id"] == pair_id, columns].reset_index(drop=True)
 
     def judgements_of(self, pair_id: str) -> pd.DataFrame:
-        """Judges' answers to one pair, once people's verdicts stand; no rows without any."""
+        """Judges' answers to one pair, after people's verdicts; no rows without any."""
         with contextlib.suppress(PlumblineError, OSError):
             judging = (
                 self.material().beside
@@ -187,7 +188,7 @@ class CampaignReader(OverviewReader):
                         )
                     )
         return pd.DataFrame(
-            rows, columns=["Adjudicator", "Question", "Decided", "Judges' score in sight", "Rated it too"]
+            rows, columns=["Adjudicator", "Question", "Decided", "Judges' score shown", "Also rated the pair"]
         )
 
     def units(self) -> list[tuple[str, int]]:
@@ -216,10 +217,10 @@ class CampaignReader(OverviewReader):
 
     @cached(watches=("texts.parquet", *_OUTPUTS))
     def find(self, query: str, where: str) -> tuple[pd.DataFrame, bool]:
-        """(the first matches, whether there may be more): once for all times that the page shows what it found.
+        """(the first matches, whether there may be more), searched once for all times that the page shows them.
 
         `where` is `original` (the data sets' texts) or a transformation (outputs and their originals, of all seeds), or
-        empty for all transformations. Letter case does not matter; the query is a piece of text, no pattern. Files are
+        empty for all transformations. Letter case does not matter; the query is literal text, not a pattern. Files are
         read in pieces. Raises DataError for damaged files.
         """
         tables: list[pa.Table] = []

@@ -45,7 +45,7 @@ class ScoreChoices:
 
     models: tuple[str, ...]
     groups: tuple[str, ...]  #: of data sets, by language
-    refused: bool  #: whether there are scores of what no verdict accepts
+    refused: bool  #: whether there are scores that no verdict accepts
 
 
 @dataclass(frozen=True)
@@ -58,11 +58,11 @@ class DriftChoices:
 
 
 class ScoreReader(OverviewReader):
-    """Reads what models scored, and how far texts move in their spaces."""
+    """Reads models' scores, and the drift of texts in their spaces."""
 
     @shared("scores.parquet")
     def stored(self) -> pd.DataFrame:
-        """The scores as they stand in their file."""
+        """The scores as stored."""
         return words_as_objects(EvaluationRecords.open(self.study).scores)
 
     @shared("scores.parquet")
@@ -80,7 +80,7 @@ class ScoreReader(OverviewReader):
 
     @cached(*SCORED)
     def outrun(self) -> str:
-        """Empty where the scores are those that the verdicts let through, else why not."""
+        """Return why the scores do not match the verdicts or settings; empty if they do."""
         try:
             refuse_outrun(self.study, self.scores(), self.verdicts())
         except DataError as error:
@@ -165,7 +165,7 @@ class ScoreReader(OverviewReader):
 
     @cached(*SCORED, watches=(TEXT_DRIFT.name,))
     def table_of_texts(self, model: str) -> Exhibit:
-        """The drift of all texts, rated or not, in one model's space; empty where it was not measured."""
+        """The drift of all texts, rated or not, in one model's space; empty if it was not measured."""
         rows = self.of_texts()
         return sensitivity_tables.text_drift(rows[rows["model"] == model])
 
@@ -182,10 +182,10 @@ _ABSTENTION = "abstention.parquet"
 
 @dataclass(frozen=True)
 class ReportParts:
-    """A report's sentences, what is doubtful, its tables and figures by name, whether it rests on simulated answers.
+    """A report's sentences, doubts, tables and figures by name, and whether it rests on simulated answers.
 
-    What the report has side by side stands in `panels`, by model; of people and models `apart` has all items of a task
-    that people and its best model see differently, by task.
+    `panels` are the panels of a figure by model. `apart` has, by task, all items on which people and the best model
+    differ (reports on people and models).
     """
 
     sentences: Sequence[str]
@@ -199,7 +199,7 @@ class ReportParts:
 
 @dataclass(frozen=True)
 class SelectionExhibit:
-    """A selection of tasks in the study's folder: its answer in a sentence, its curve as a table and as a figure."""
+    """A selection of tasks in the study's folder: a sentence with the answer, and the curve as a table and a figure."""
 
     answer: str
     table: pd.DataFrame
@@ -207,7 +207,7 @@ class SelectionExhibit:
 
 
 class ReportReader(ScoreReader):
-    """Reads reports that other commands write, by their own choices."""
+    """Reads the reports of other commands, with their settings."""
 
     @shared(*OF_PEOPLE)
     def people(self) -> ReportParts:
@@ -237,7 +237,7 @@ class ReportReader(ScoreReader):
         figures.pop("distribution")
         cells = analysis.distribution[analysis.distribution["cv"].notna() & analysis.distribution["model"].isin(models)]
         if "variation" in figures:
-            figures["variation"] = figure(wording_charts.variation_dots(cells), "Points: tasks; line: the median")
+            figures["variation"] = figure(wording_charts.variation_dots(cells), "One point per task; line: the median")
         return ReportParts(
             wording_page.headline(analysis),
             tuple(wording_page.doubts(analysis)),
@@ -263,7 +263,7 @@ class ReportReader(ScoreReader):
 
     @cached(watches=(_ABSTENTION, *SCORED))
     def abstaining(self) -> tuple[list[Exhibit], pd.DataFrame]:
-        """The tables on abstention, and the rows of its curves; nothing if it was not measured."""
+        """The tables on abstention, and the rows of its curves; empty if it was not measured."""
         rows = self.with_short_names(EvaluationRecords.open(self.study).abstention)
         curves = tables.abstention_curves(rows)
         if curves.empty:
@@ -272,7 +272,7 @@ class ReportReader(ScoreReader):
 
     @cached(watches=(_QUALITY,))
     def quality(self) -> pd.DataFrame:
-        """Checks of tasks by `plumbline check`, failures first; empty before it ran."""
+        """Checks of tasks by `plumbline check`, failures first; empty if it has not run."""
         if not (self.study.folder / _QUALITY).exists():
             return pd.DataFrame(columns=list(COLUMNS))
         rows = _csv(self.study.folder / _QUALITY, COLUMNS)
@@ -285,8 +285,8 @@ def _csv(path: Path, columns: tuple[str, ...]) -> pd.DataFrame:
     try:
         table = pd.read_csv(path)
     except (ValueError, UnicodeDecodeError, pd.errors.ParserError) as error:
-        raise DataError(f"{path} is damaged ({error}); make it again") from None
+        raise DataError(f"{path} is damaged ({error}); run again the command that wrote it") from None
     if missing := [name for name in columns if name not in table]:
-        raise DataError(f"{path} is damaged (no column {missing[0]!r}); make it again")
+        raise DataError(f"{path} is damaged (no column {missing[0]!r}); run again the command that wrote it")
     words = [name for name in table if not pd.api.types.is_numeric_dtype(table[name])]
     return table.fillna(dict.fromkeys(words, "")) if words else table

@@ -1,1 +1,1 @@
-"""The dashboard's pages, which `app` draws: of a folder called `pages` Streamlit would make pages itself."""
+"""The dashboard's pages, which `app` draws. Streamlit would make pages itself of a folder called `pages`."""

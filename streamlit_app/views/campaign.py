@@ -15,6 +15,7 @@ import streamlit as st
 from annotation.annotators import AnnotatorProgress, standings
 from annotation.names import known_names
 from annotation.report.charts import looks_in_words, looks_panels
+from annotation.report.wording import many
 from annotation.rubric import load_rubric
 from annotation.sampling.sample import COMMAND as SAMPLE
 from annotation.verdicts.tables import display
@@ -70,7 +71,7 @@ def _progress(reader: CampaignReader) -> None:
     simulated, item = " of SIMULATED raters" if status.simulated else "", reader.study.called.item
     says = (
         f"Answers{simulated} that count, against {status.study.raters.per_pair} wanted for each {item}; an answer is"
-        f" one rater's to one {item}. Answers given since the last collection are not included."
+        f" one rater's submission for one {item}. Answers given since the last collection are not included."
     )
     figure(
         f"{reader.name}-progress",
@@ -100,7 +101,8 @@ def _looks(reader: CampaignReader) -> None:
             scale = rubric.scale_of(question)
             columns = st.columns(2)
             for number, (_, path) in enumerate(looks.groupby("verdict", sort=False)):
-                panel = fitted(first_panel(looks_panels(path, scale)))  # Streamlit gives several at once no width
+                # Several panels at once would have no width in Streamlit.
+                panel = fitted(first_panel(looks_panels(path, scale)))
                 columns[number % 2].altair_chart(unchecked(panel), width="stretch", alt=looks_in_words(path))
             st.caption(says)
             download_svg(f"{reader.name}-looks-{question}", partial(looks_panels, looks, scale))
@@ -116,8 +118,8 @@ def _to_read(reader: CampaignReader) -> None:
     judged, item = reader.study.called
     heading(f"{item}s to read".capitalize())
     st.caption(
-        f"{item.capitalize()}s with comments, with ratings far apart, or with a low mean: here faults of a"
-        f" {judged} or of the guidelines show first. Tick a row (or press Shift and Space) to see the {item}'s"
+        f"{item.capitalize()}s with comments, with ratings far apart, or with a low mean: faults of a"
+        f" {judged} or of the guidelines show here first. Tick a row (or press Shift and Space) to see the {item}'s"
         " ratings."
     )
     ids, key = list(rows["pair_id"]), pair.fresh("pairs-to-read")
@@ -173,7 +175,7 @@ def _quality(reader: CampaignReader) -> None:
     heading("Signs and decisions")
     st.caption(
         f"A sign is something odd in a rater's answers (missed {reader.study.called.known}, haste, one answer for all)."
-        " It decides nothing: people decide whose ratings count, and their reasons are kept."
+        " It decides nothing: people decide whose ratings count, and their reasons are recorded."
     )
     lines([f"To be decided: {name}" for name in reader.status().unreviewed])
     for table_of in (tables.raters, tables.signs, tables.decisions, tables.exclusions):
@@ -188,7 +190,7 @@ def _crowd(reader: CampaignReader) -> None:
     heading("Crowd work")
     st.caption(
         "Cost against plan in dollars, fees included; the plan covers all batches without bonuses. Rehearsals (not"
-        " live) cost nothing. The numbers are the ledger's latest; no table holds a worker's id."
+        " live) cost nothing. The numbers are the latest in the ledger; no table contains a worker's id."
     )
     for crowd_table in crowd:
         exhibit(reader.name, crowd_table)
@@ -214,8 +216,8 @@ def draw_people(reader: CampaignReader) -> None:
     st.caption("Names appear on this page and on your terminal, but in no record, report or export.")
     if not people:
         raise StudyError(
-            f"this machine knows no rater's name; `{reader.study.command('annotation collect')}` fetches the names with"
-            " the answers"
+            f"no rater's name is stored on this machine; `{reader.study.command('annotation collect')}` fetches the"
+            " names with the answers"
         )
     st.dataframe(_people_frame(people), hide_index=True, alt="People")
     st.code(reader.study.command("annotation users remind"), language=None)
@@ -247,7 +249,7 @@ _FOUND = {
     "flags": "Error types",
     "model": "Generator",
 }
-LARGE = 64 * 2**20  # bytes of outputs, from which their errors are counted only when asked for
+LARGE = 64 * 2**20  # bytes of outputs; errors in more are counted only on demand
 
 
 def draw_texts(reader: CampaignReader) -> None:
@@ -275,7 +277,7 @@ def _search(reader: CampaignReader) -> None:
     if frame.empty:
         st.text("Nothing found.")
         return
-    st.caption(f"{'The first ' if more else ''}{len(frame)} found. Tick a row to see it whole.")
+    st.caption(f"{'The first ' if more else ''}{len(frame)} found. Tick a row to see the whole text.")
     # A new search has a table of its own, so that no row of the last one stays ticked.
     chosen: Any = st.dataframe(
         _named(frame),
@@ -318,17 +320,17 @@ def _errors(reader: CampaignReader) -> None:
     if not _wanted(reader, "Error types by generator (HTEB, Table 5)"):
         return
     wide, right = st.columns([2, 1])
-    by = BY[str(wide.selectbox("A row for each", list(BY), key="by", bind="query-params"))]
+    by = BY[str(wide.selectbox("One row per", list(BY), key="by", bind="query-params"))]
     after = right.toggle("After retries", key="after", bind="query-params")
     with st.spinner("counting errors"):
         frame = reader.errors(by, after_retries=after)
     attempts = "last" if after else "first"
     says = (
         f"Share of outputs with each error type, in %, on the {attempts} attempt; a text counts once for each of its"
-        f" places in the data. n = {int(frame['n'].sum()):,} outputs."
+        f" occurrences in the data. n = {many(int(frame['n'].sum()), 'output')}."
     )
     unanswered = int(frame["unanswered"].sum())
-    says += f" {unanswered:,} unanswered texts are left out of the rates." if unanswered else ""
+    says += f" The rates leave out {many(unanswered, 'unanswered text')}." if unanswered else ""
     name = f"{reader.name}-errors"
     figure(name, charts.error_map(frame, by or "generator"), says)
     table(name, frame, error_frame(frame, by))

@@ -63,7 +63,7 @@ def draw_overview(reader: OverviewReader) -> None:
 
 
 def _words(reader: OverviewReader) -> None:
-    with st.expander("The study's question, and its terms"):
+    with st.expander("The study's question and its terms"):
         st.text(
             f"People judge {reader.study.called.item}s one by one; each group's verdict says whether they accept it."
             if reader.study.subject
@@ -144,7 +144,7 @@ def _tiles(reader: OverviewReader) -> None:
         return
     heading("Verdicts")
     if stale := reader.verdicts_hold():
-        complain(stale, what="These verdicts no longer hold")
+        complain(stale, what="These verdicts are no longer valid")
     by_name: dict[str, list[Verdict]] = {}
     for verdict in verdicts:
         by_name.setdefault(verdict.transformation, []).append(verdict)
@@ -195,7 +195,7 @@ def _people(reader: OverviewReader) -> None:
 
     report = ReportReader(reader.study).people()
     heading("People and models")
-    if report.simulated and not reader.simulated():  # else it stands above
+    if report.simulated and not reader.simulated():  # else the warning is above
         st.warning(SIMULATED, icon=":material/science:")
     st.text("\n\n".join(report.sentences))
     link("human", "People and models, task by task")

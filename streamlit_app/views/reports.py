@@ -8,7 +8,7 @@ from functools import partial
 import pandas as pd
 import streamlit as st
 
-from annotation.verdicts.tables import SIMULATED
+from annotation.verdicts.tables import SIMULATED, count
 from evaluation.display import BOARD_CAPTION
 from evaluation.human import report as people_page
 from evaluation.instructions import analysis
@@ -55,7 +55,7 @@ def draw_benchmark(reader: ReportReader) -> None:
 def _board(reader: ReportReader) -> None:
     board = reader.table(paper_tables.ranking, transformed=False)
     if why := reader.outrun():
-        complain(why, what="These scores no longer hold")
+        complain(why, what="These scores are no longer valid")
     heading("Board")
     if "rank_low" in board.frame and board.frame["rank_low"].notna().any():
         few = limits(simulated=False, n=int(board.frame["n_datasets"].max()), what="data sets")
@@ -106,7 +106,10 @@ def _quality(reader: ReportReader) -> None:
     heading("Task quality")
     counts = checks["verdict"].value_counts()
     words = ", ".join(f"{counts[name]} {name}" for name in VERDICTS if name in counts)
-    st.text(f"{checks['task'].nunique()} tasks checked: {words}. A person must look at each check that does not pass.")
+    st.text(
+        f"{count(checks['task'].nunique(), 'task')} checked: {words}."
+        " A person must review each check that does not pass."
+    )
     table(file_name(reader.name, "task quality"), checks, frames.quality_frame(checks))
 
 
@@ -161,6 +164,6 @@ def _items(study_name: str, apart: dict[str, pd.DataFrame]) -> None:
     task = choose("Task", list(apart), "task")
     frame = apart[task]
     best = frame["best_model"].iloc[0]
-    st.text(f"Items of {task}, ordered by how far people exceed the best model, {best}; 0 is wrong, 1 is right.")
+    st.text(f"Items of {task}, ordered by people's score minus that of the best model, {best}; 0 is wrong, 1 is right.")
     shown = frame[list(_COLUMNS)].rename(columns=_COLUMNS).round({"People": 2, "Best model": 2, "Apart": 2})
     table(file_name(study_name, f"items of {task}"), frame, shown)

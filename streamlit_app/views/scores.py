@@ -49,7 +49,7 @@ READER = ScoreReader
 
 
 FEW = 8  # most models whose data sets are shown at once
-NAMES = 110  # pixels for models' names: half of a laptop's page, or a phone's, has to hold eight numbers beside them
+NAMES = 110  # pixels for models' names: half of a laptop's page, or a phone's, must fit eight numbers beside them
 
 
 def draw_robustness(reader: ScoreReader) -> None:
@@ -59,7 +59,7 @@ def draw_robustness(reader: ScoreReader) -> None:
         st.caption("No model has a score.")
         return
     if why := reader.outrun():
-        complain(why, what="These scores no longer hold")
+        complain(why, what="These scores are no longer valid")
     refused = with_refused(choices.refused)
     chosen = filtered("Data sets", choices.groups, "group")
     groups = [chosen] if chosen or len(choices.groups) < 2 else list(choices.groups)
@@ -138,8 +138,9 @@ def _shift_figure(reader: ScoreReader, group: str, table: Exhibit) -> None:
         return
     says = (
         "The typical change of a data set's score (mean over models) by each transformation: Hodges-Lehmann shifts with"
-        " 95% intervals; grey if the change may be chance (Wilcoxon's p, with Holm's correction for many tests, is at"
-        " least .05)." + _limits(reader, int(frame.loc[frame["shift"].notna(), "n"].max()), "data sets", refused=False)
+        " 95% intervals; grey if the change may be due to chance (Wilcoxon's p, with Holm's correction for many tests,"
+        " is at least .05)."
+        + _limits(reader, int(frame.loc[frame["shift"].notna(), "n"].max()), "data sets", refused=False)
     )
     figure(file_name(reader.name, "shifts", group), charts.shift_intervals(frame), says)
 
@@ -186,7 +187,7 @@ def draw_model(reader: ScoreReader) -> None:
     refused = with_refused(choices.refused)
     st.text(model)
     if why := reader.outrun():
-        complain(why, what="These scores no longer hold")
+        complain(why, what="These scores are no longer valid")
     sections(
         partial(_tiles, reader, model, refused),
         partial(_profile, reader, model, refused),
@@ -208,7 +209,7 @@ def _tiles(reader: ScoreReader, model: str, refused: bool) -> None:
         if math.isnan(difference):
             column.metric(charts.series_name(name), hundred(row[name]), border=True)
             continue
-        down = difference < 0  # said to Streamlit, which reads it from a hyphen alone
+        down = difference < 0  # Streamlit would detect a loss only by a hyphen
         column.metric(
             charts.series_name(name),
             hundred(row[name]),
@@ -270,7 +271,7 @@ def draw_rankings(reader: ScoreReader) -> None:
         st.caption(f"Ranks need two models with scores; the study has {'one' if choices.models else 'none'}.")
         return
     if why := reader.outrun():
-        complain(why, what="These scores no longer hold")
+        complain(why, what="These scores are no longer valid")
     group = filtered("Data sets", choices.groups, "group")
     kendall = "Whether models keep their order when texts change: 1 is the same order, 0 no relation, −1 the reverse."
     halves = "Whether two halves of the data sets rank models alike, from 0 (not at all) to 1 (the same)."

@@ -45,10 +45,10 @@ READER = CampaignReader
 def draw_verdicts(reader: CampaignReader) -> None:
     """Draw the page on verdicts."""
     if not reader.verdicts():
-        st.caption("The study has no verdicts: its sample holds no pairs.")
+        st.caption("The study has no verdicts: its sample contains no pairs.")
         return
     if stale := reader.verdicts_hold():
-        complain(stale, what="These verdicts no longer hold")
+        complain(stale, what="These verdicts are no longer valid")
     rubric = load_rubric(reader.study)
     names = rubric.rating_names()
     question = choose("Question", names, "question") if names else ""
@@ -194,7 +194,7 @@ def _another(reader: ScoreReader, scale: Sequence[float]) -> None:
         " before the first rating, and choosing a threshold by its results would make it worthless." + _limits(reader)
     )
     table(f"{reader.name}-decisions-at-{threshold:g}", then, frames.turned_frame(now, then, reader.study.called))
-    says = f"The decisions at each threshold; the broken line is the study's own, {study_threshold:g}."
+    says = f"The decisions at each threshold; the dashed line is the study's own, {study_threshold:g}."
     chart = threshold_decisions(reader.decisions_at(*steps), study_threshold)
     figure(f"{reader.name}-decisions-by-threshold", chart, says + _limits(reader))
     if reader.study.folder.joinpath("scores.parquet").exists():
@@ -220,7 +220,7 @@ def _scores(reader: ScoreReader, scale: Sequence[float], study_threshold: float)
     if mine[[*Axes.of_columns(mine).names]].isna().all(axis=None):
         return
     says = (
-        "The chosen model's scores at each threshold; the broken line is the study's own. A line ends where the"
+        "The chosen model's scores at each threshold; the dashed line is the study's own. A line ends where the"
         " threshold accepts nothing, or accepts transformations without scores."
     )
     figure(

@@ -396,7 +396,7 @@ def test_outputs_that_were_swapped_under_a_verdict_are_not_evaluated(study: Stud
     assert decisions() == {("evaluated", "")}
     swapped(study, 1)
     ((status, reason),) = decisions()
-    assert status == "left_out" and reason.startswith("1 of 24 rated texts have changed (first pair ")
+    assert status == "left_out" and reason.startswith("1 of 24 rated texts changed (first pair ")
     assert {status for status, _ in decisions(include_rejected=True)} == {"included_rejected"}
     assert "of paraphrasing are not those" not in checked(study)  # the verdict itself still follows from its ratings
 
@@ -409,7 +409,7 @@ def test_a_verdict_on_one_kind_of_generator_does_not_cover_another(study: Study,
     units = plan_units(Folder(server), found, CampaignRecords.open(server).pairs)
     reasons = {unit.decision.reason for unit in units if unit.transformation == "paraphrasing"}
     assert reasons == {
-        "the verdict is on recorded outputs of 'plumbline-sample', now openai: have the new outputs rated, or restore"
+        "the verdict covers recorded outputs of 'plumbline-sample', now openai: have the new outputs rated, or restore"
         " the generator's kind"
     }
     assert {one.generator_kind for one in found} == {"recorded"}

@@ -149,7 +149,7 @@ def test_the_numbers_are_those_of_a_run_without_ray_whatever_dies(cluster: Clust
     assert f"refused failed: node 127.0.0.1: model 'refused' at {stub.url}: the key is not accepted" in err
     assert err.splitlines()[-1].startswith("error: 2 of 4 models failed: gone, refused")
     assert "Traceback" not in err
-    assert " scores made" in out
+    assert " scores computed" in out
     asked = Counter(served_texts(stub))
 
     stub.script, stub.asked = good, []
@@ -173,7 +173,7 @@ def test_the_numbers_are_those_of_a_run_without_ray_whatever_dies(cluster: Clust
 
     where = ["--study", str(there.file), "--exports", str(there.folder.parent)]
     after = here("evaluation.run", *where, "--ray", "auto", "--models", "served", "one")
-    assert "0 scores made, 12 were there" in after.stdout
+    assert "0 scores computed, 12 already stored" in after.stdout
     rates = {rate.what: rate for rate in read_rates(there.folder)}  # what the command was told by those that ended well
     assert {name: rate.work for name, rate in rates.items()} == {"served": "encoding", "one": "encoding"}
 
@@ -184,7 +184,7 @@ def test_wordings_are_scored_as_without_ray(cluster: Cluster, tmp_path: Path) ->
     label(study, wordings.ANSWERS)
     shutil.copytree(study.folder.parent, tmp_path / "here")
     status, out, err = finish(start(study, cluster, "evaluation.instructions"))
-    assert (status, "16 scores made, 0 were there" in out) == (0, True), err
+    assert (status, "16 scores computed, 0 already stored" in out) == (0, True), err
     plain = load_study(study.file, tmp_path / "here")
     outcome = evaluate_instructions(plain)
     assert f"{outcome.encoded} texts encoded, {outcome.asked} requested" in out
@@ -200,7 +200,7 @@ def test_items_that_people_did_are_scored_as_without_ray(cluster: Cluster, tmp_p
     before = pd.read_parquet(study.folder / PEOPLE)
     shutil.rmtree(study.folder / MADE)
     status, out, err = finish(start(study, cluster))
-    assert (status, "6 scores made, 0 were there" in out) == (0, True), err
+    assert (status, "6 scores computed, 0 already stored" in out) == (0, True), err
     pd.testing.assert_frame_equal(pd.read_parquet(study.folder / PEOPLE), before, check_exact=True)
 
 

@@ -48,7 +48,7 @@ def test_an_edited_table_is_neither_kept_nor_shown_and_can_be_made_again(
     says = rf"{name} is not what was written .*; restore it from a copy, or move it away and run `plumbline eval"
     with pytest.raises(DataError, match=says):
         shown(study, name)
-    with pytest.raises(DataError, match=f"{says}.*the next run makes it again"):
+    with pytest.raises(DataError, match=f"{says}.*the next run computes it again"):
         evaluate(study, models=["one"], load=loader)
     (study.folder / name).unlink()
     evaluate(study, models=["one"], load=loader)

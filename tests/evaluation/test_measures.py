@@ -261,7 +261,7 @@ def test_what_was_made_before_a_model_failed_stays(rated: Study) -> None:
 
 def test_a_damaged_table_may_be_deleted(rated: Study) -> None:
     (rated.folder / "text_drift.parquet").write_bytes(b"no table")
-    with pytest.raises(DataError, match=r"text_drift\.parquet is damaged.*the next run makes it again"):
+    with pytest.raises(DataError, match=r"text_drift\.parquet is damaged.*the next run computes it again"):
         run(rated, "one")
 
 

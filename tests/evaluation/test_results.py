@@ -210,8 +210,11 @@ def test_a_model_without_a_revision_is_told_apart_by_its_files(study: Study, tmp
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"generator_hash": "f" * 32, "model": "else"}, "the verdict is on another generator or sampling, 'else'"),
-        ({"prompt_hash": "f" * 32}, "the verdict is on other prompts (ffffffff"),
+        (
+            {"generator_hash": "f" * 32, "model": "else"},
+            "the verdict covers outputs of another generator or sampling, 'else'",
+        ),
+        ({"prompt_hash": "f" * 32}, "the verdict covers outputs of other prompts (ffffffff"),
     ],
 )
 @pytest.mark.usefixtures("by_hand")
@@ -233,13 +236,13 @@ def test_a_file_of_outputs_that_lacks_rows_leaves_its_units_out(study: Study, lo
     write_table(path, frame.iloc[3:], TransformedText)  # three sentences; the requests have all theirs
     evaluate(study, models=["one"], load=loader)
     row = rows(study, "sts").loc["translation"]
-    lacking, _, of = row["reason"].split()[:3]
+    lacking, _, of = row["reason"].removeprefix("no output for ").split()[:3]
     assert (row["status"], lacking, of) == (
         "left_out",
         "3",
         str(len({t.text_id for t in next(iter_datasets(study)).texts()})),
     )
-    assert row["reason"].endswith("texts have no output: run `plumbline generate` again")
+    assert row["reason"].endswith("texts: run `plumbline generate` again")
     assert rows(study, "requests").loc["translation", "status"] == "evaluated"
 
 
@@ -299,7 +302,7 @@ def test_a_model_whose_folder_is_gone_keeps_its_scores(tmp_path: Path, loader: L
     before = EvaluationRecords.open(study).scores
     folder.rename(tmp_path / "elsewhere")
     for models_asked in ((), ("two",)):
-        with pytest.raises(StudyError, match=r"model 'one': no folder .*its scores stay until then"):
+        with pytest.raises(StudyError, match=r"model 'one': no folder .*its scores are kept until then"):
             evaluate(study, models=models_asked, load=loader)
     pd.testing.assert_frame_equal(EvaluationRecords.open(study).scores, before)
     (tmp_path / "elsewhere").rename(folder)

@@ -398,7 +398,7 @@ def test_without_verdicts_nothing_runs(study: Study, loader: Loader) -> None:
 
 def test_a_damaged_table_is_one_line(study: Study, loader: Loader) -> None:
     (study.folder / "scores.parquet").write_bytes(b"PAR1 no")
-    with pytest.raises(DataError, match=r"scores.parquet is damaged .*the next run makes it again"):
+    with pytest.raises(DataError, match=r"scores.parquet is damaged .*the next run computes it again"):
         evaluate(study, load=loader)
 
 

@@ -44,7 +44,7 @@ def test_the_command_prints_tables_and_notes_its_stage(study: Study, loader: Loa
     assert "INCLUDING TRANSFORMATIONS THAT NO VERDICT ACCEPTS" in done.stdout
     assert "translation [not accepted]" in done.stdout
     assert f"translation: rejected: {REJECTED} (included nevertheless) [sts, requests]" in done.stdout
-    assert "0 scores made, 12 were there" in done.stdout
+    assert "0 scores computed, 12 already stored" in done.stdout
     entry = json_of(study.folder / "manifest.json")["stages"]["evaluation"]
     assert set(entry["outputs"]) == {
         "scores.parquet", "drift.parquet", "accepted_scores.parquet", "text_drift.parquet"
@@ -63,7 +63,7 @@ def test_the_command_ends_with_one_line_where_a_model_fails(study: Study, tmp_pa
     assert done.stderr.splitlines()[-1].startswith("error: 1 of 2 models failed: broken")
     assert "Traceback" not in done.stderr
     assert "broken failed: model 'broken' cannot be loaded" in done.stderr
-    assert "no model has a drift yet" not in done.stdout and "Everything" not in done.stdout
+    assert "no drift was computed" not in done.stdout and "Everything" not in done.stdout
     assert "everything: broken: model 'broken' cannot be loaded" in done.stdout
     scores = EvaluationRecords.open(study).scores
     assert {(row.model, row.status) for row in scores.itertuples()} == {("one", "evaluated"), ("broken", "failed")}

@@ -26,8 +26,8 @@ def test_a_text_without_output_leaves_its_unit_out(study: Study, loader: Loader)
     scores = EvaluationRecords.open(study).scores.set_index(["dataset", "transformation"])
     row = scores.loc[("sts", "translation")]
     assert row["status"] == "left_out"
-    assert row["reason"].startswith("1 of ")
-    assert row["reason"].endswith("texts have no output: run `plumbline generate` again")
+    assert row["reason"].startswith("no output for 1 of ")
+    assert row["reason"].endswith("texts: run `plumbline generate` again")
     assert scores.loc[("requests", "translation"), "status"] == "evaluated"
 
 
@@ -97,4 +97,4 @@ def test_outputs_that_were_never_made_leave_their_units_out(study: Study, loader
     evaluate(study, models=["one"], load=loader)
     scores = EvaluationRecords.open(study).scores
     reasons = set(scores[scores["transformation"] == "translation"]["reason"])
-    assert reasons and all("texts have no output: run `plumbline generate` again" in reason for reason in reasons)
+    assert reasons and all("texts: run `plumbline generate` again" in reason for reason in reasons)

@@ -185,7 +185,7 @@ def test_the_command_does_not_say_that_there_are_no_ratings_where_there_is_no_dr
     evaluate(study, load=broken("one", "two"))
     records = EvaluationRecords.open(study).changed(sample_ratings=rated(study))
     said = display.report(records, records.verdicts)
-    assert "no model has a drift yet" in said and "no pair has a rating" not in said
+    assert "no drift was computed" in said and "no pair has a rating" not in said
     assert WHY in said
 
 

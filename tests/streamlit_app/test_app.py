@@ -138,7 +138,7 @@ def test_a_finished_study_fills_each_page(page: Open, finished: Path, view: str)
     assert texts(shown).startswith("demo: The sample study")
     assert [warning.value for warning in shown.warning] == [SIMULATED]
     assert [heading.value for heading in shown.header] == SECTIONS[view]
-    assert boxes(shown, "Not there yet") == boxes(shown, "cannot be shown") == 0
+    assert boxes(shown, "Not available yet") == boxes(shown, "cannot be shown") == 0
     assert {button.label for button in shown.download_button} <= {"Download as CSV", "Download as SVG"}
     # Each figure has its SVG (the panels of drift have one together), and says what it shows.
     svgs = [button for button in shown.download_button if button.label == "Download as SVG"]
@@ -157,10 +157,10 @@ def test_a_study_at_an_address_fills_pages_and_shows_what_others_change(
             shown = page(*where, view=view)
             assert_calm(shown)
             assert [heading.value for heading in shown.header] == SECTIONS[view]
-            assert boxes(shown, "Not there yet") == boxes(shown, "cannot be shown") == 0
+            assert boxes(shown, "Not available yet") == boxes(shown, "cannot be shown") == 0
         far.rm("/far/demo/scores.parquet")
         monkeypatch.setattr("streamlit_app.readers._LISTED", 1e-9)
-        assert boxes(page(*where, view="robustness"), "Not there yet")
+        assert boxes(page(*where, view="robustness"), "Not available yet")
     finally:
         far.store.clear()
 
@@ -171,7 +171,8 @@ def test_an_empty_study_says_what_to_run(page: Open, tmp_path: Path, view: str) 
     assert_calm(shown)
     options = f"--study {DEMO} --exports {tmp_path}"
     assert boxes(shown, "cannot be shown") == 0
-    assert boxes(shown, "Not there yet") == (view != "overview")  # once a page; the first one has the table of stages
+    # Once a page; the first one has the table of stages.
+    assert boxes(shown, "Not available yet") == (view != "overview")
     assert [heading.value for heading in shown.header] == (
         ["In short", "Progress", "Rules and looks at results"] if view == "overview" else []
     )
@@ -217,7 +218,7 @@ def test_a_half_run_study_says_what_is_missing(page: Open, exports: Path, gone: 
     shown = page("--study", DEMO, "--exports", exports, view=view)
     assert_calm(shown)
     assert f"{command} --study {DEMO} --exports {exports}" in commands(shown)
-    assert boxes(shown, "Not there yet") == (view != "overview")
+    assert boxes(shown, "Not available yet") == (view != "overview")
 
 
 def test_what_needs_no_verdict_is_there_without_one(page: Open, exports: Path) -> None:
@@ -225,7 +226,7 @@ def test_what_needs_no_verdict_is_there_without_one(page: Open, exports: Path) -
         (exports / "demo" / gone).unlink()
     shown = page("--study", DEMO, "--exports", exports, view="campaign")
     assert_calm(shown)
-    assert boxes(shown, "Not there yet") == 0
+    assert boxes(shown, "Not available yet") == 0
     assert len(table_with(shown, "Rater")) == 3
     assert len(panels(page("--study", DEMO, "--exports", exports, view="drift"))) == 8
 
@@ -277,7 +278,7 @@ def test_a_stage_whose_input_changed_is_stale_and_the_command_is_there(page: Ope
     states = table_with(shown, "State").set_index("Stage")["State"]
     assert states["verdicts"] == "⚠ stale"
     assert f"plumbline accept --study {DEMO} --exports {exports}" in commands(shown)
-    assert boxes(shown, "These verdicts no longer hold") == 1
+    assert boxes(shown, "These verdicts are no longer valid") == 1
 
 
 def test_amendments_and_looks_are_shown(page: Open, exports: Path, study: Study) -> None:
@@ -756,4 +757,4 @@ def test_names_are_on_a_page_of_their_own_that_must_be_asked_for(
         title.value for title in unnamed.title
     ]
     address[0] = "0.0.0.0"  # noqa: S104 (told apart, not bound)
-    assert "others can reach" in texts(page(*where, "--names", "--data", home.path, view="people"))
+    assert "other machines can reach" in texts(page(*where, "--names", "--data", home.path, view="people"))

@@ -83,7 +83,7 @@ def test_a_table_becomes_a_board(tmp_path: Path) -> None:
     status, out, err = run(tmp_path, tmp_path / "scores.csv", "--gaps", "keep")
     assert status == 0, err
     assert out.startswith("3 models ranked over 6 tasks, scores times 100")
-    assert "c: without 1 of these" in out and "STS 3, Classification 2, Retrieval 1" in out
+    assert "c: lacks 1 of 6 scores" in out and "STS 3, Classification 2, Retrieval 1" in out
     made = pd.read_csv(tmp_path / "board" / "board.csv").set_index("model")
     assert made["rank"].to_dict() == {"one/a": 1, "one/b": 2, "c": 3} and np.isnan(made.loc["c", "mean"])
     assert made.loc["one/a", "category_mean"] == pytest.approx(

@@ -42,7 +42,7 @@ ANSWERS = {
 WHY = {
     "Translate the request into Latin:": "not accepted: irrelevant, by 2 of 3 raters",
     "Class?": "not accepted: no label has more than half of its 3 raters",
-    "Query": "not accepted: labelled by 1 raters, but 2 are needed",
+    "Query": "not accepted: labelled by 1 rater, but 2 are needed",
 }
 
 
@@ -155,7 +155,7 @@ def test_the_gate_can_be_opened_to_show_its_effect_and_a_killed_run_goes_on(
         assert evaluate_instructions(study, include_unaccepted=True).made == 3
     outcome = evaluate_instructions(study, include_unaccepted=True, load=unloaded)
     assert (outcome.made, outcome.kept) == (0, 19)
-    assert "3 unaccepted wordings" in "\n".join(_about_wordings(outcome, include_unaccepted=True))
+    assert "scored although unaccepted: 3 wordings" in "\n".join(_about_wordings(outcome, include_unaccepted=True))
     opened = read_scores(study.folder / SCORES)
     assert opened["score"].notna().all()
     assert set(opened.loc[opened["text"].isin(WHY), "label"]) == {"irrelevant", ""}
@@ -212,7 +212,7 @@ def test_known_items_tell_about_raters_and_are_no_wordings(tmp_path: Path) -> No
         (["acceptable", "unnatural", "unnatural"], 2, "unnatural"),
         (["acceptable", "unnatural"], 2, "no label has more than half of its 2 raters"),
         (["acceptable", "acceptable", "unnatural", "irrelevant"], 2, "no label has more than half of its 4 raters"),
-        (["acceptable"], 2, "labelled by 1 raters, but 2 are needed"),
+        (["acceptable"], 2, "labelled by 1 rater, but 2 are needed"),
         (["acceptable"], 1, "acceptable"),
         ([], 1, "nobody has labelled it"),
     ],

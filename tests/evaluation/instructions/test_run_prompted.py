@@ -99,4 +99,4 @@ def test_a_template_of_the_study_goes_before_the_models_and_an_unknown_class_tak
     assert other.refuses() == "mteb's class Derived of this model chooses its prompts itself"
     under = PromptedEncoder(other, None)
     scoring.evaluate_task(sts, under, "paper", 8)
-    assert under.effective == "(what mteb's class Derived picks)"
+    assert under.effective == "(chosen by mteb's class Derived)"

@@ -51,7 +51,7 @@ def test_rows_come_back_in_any_order_and_by_the_next_process(tmp_path: Path) -> 
 def test_rows_of_another_width_are_refused(tmp_path: Path) -> None:
     store = EmbeddingStore(tmp_path / "m")
     store.add([key(1)], rows(range(1)))
-    with pytest.raises(DataError, match="its embeddings have 3 dimensions, new ones 4"):
+    with pytest.raises(DataError, match="its embeddings have 3 dimensions, but new ones have 4"):
         store.add([key(2)], rows(range(1), 4))
 
 
@@ -184,16 +184,16 @@ def endless_rows(folder: Path) -> None:
 DAMAGE = [
     (permuted, 10, "checksums do not match for 10 embeddings"),
     (flipped, 30, "checksums do not match for 30 embeddings"),
-    (cut_off, 25, "vectors.f32 is cut off; 25 embeddings to encode again"),
+    (cut_off, 25, "vectors.f32 is cut off; 25 embeddings will be encoded again"),
     (places_permuted, 30, "checksums do not match for 30 embeddings"),
     (keys_permuted, 30, "checksums do not match for 30 embeddings"),
-    (another_length, 30, "(30 embeddings) is another model's, or its index is damaged; the folder is deleted"),
-    (no_places, 1, "1 embedding to encode again"),
+    (another_length, 30, "(30 embeddings) belongs to another model, or its index is damaged; the folder is deleted"),
+    (no_places, 1, "1 embedding will be encoded again"),
     (no_database, 30, "its index is damaged (file is not a database); the folder is deleted"),
     (pages_overwritten, 30, "its index is damaged (database disk image is malformed); the folder is deleted"),
-    (facts_are_words, 30, "(30 embeddings) is another model's, or its index is damaged; the folder is deleted"),
-    (endless_rows, 30, "(30 embeddings) is another model's, or its index is damaged; the folder is deleted"),
-    (files_of_another_model, 30, "(30 embeddings) is another model's"),
+    (facts_are_words, 30, "(30 embeddings) belongs to another model, or its index is damaged; the folder is deleted"),
+    (endless_rows, 30, "(30 embeddings) belongs to another model, or its index is damaged; the folder is deleted"),
+    (files_of_another_model, 30, "(30 embeddings) belongs to another model"),
     (vectors_of_another_model, 30, "checksums do not match for 30 embeddings"),
     (
         without_checksums,

@@ -153,16 +153,16 @@ NUMBERS = [{"index": 0, "embedding": [1.0, 2.0]}, {"index": 1, "embedding": [1.0
 @pytest.mark.parametrize(
     ("status", "answer", "says"),
     [
-        (200, {"data": NUMBERS[:1]}, r"1 embeddings for 2 texts"),
-        (200, {"data": [NUMBERS[0], NUMBERS[0]]}, r"2 embeddings for 2 texts, numbered \[0\]"),
+        (200, {"data": NUMBERS[:1]}, r"1 embedding for 2 texts"),
+        (200, {"data": [NUMBERS[0], NUMBERS[0]]}, r"2 embeddings for 2 texts, with the indexes \[0\]"),
         (200, {"data": [NUMBERS[0], {"index": 1, "embedding": [1.0]}]}, r"different lengths .*: \[1, 2\]"),
         (200, {"data": [{"index": 0, "embedding": []}, {"index": 1, "embedding": []}]}, r"different lengths"),
-        (200, b"<html>hello</html>", "not an embedding server's; is base_url right"),
-        (200, {"choices": []}, "not an embedding server's"),
-        (200, {"data": [{"index": 0, "embedding": "%%"}, NUMBERS[1]]}, "not an embedding server's"),
+        (200, b"<html>hello</html>", "not an embedding response; check base_url"),
+        (200, {"choices": []}, "not an embedding response"),
+        (200, {"data": [{"index": 0, "embedding": "%%"}, NUMBERS[1]]}, "not an embedding response"),
         (400, {"error": {"message": "too long"}}, "status 400: too long; a text may be too long"),
         (401, {"error": "secret-key is wrong"}, "the key is not accepted; set OPENAI_API_KEY"),
-        (404, {"detail": "no served"}, "no such model there, or base_url lacks its /v1: no served"),
+        (404, {"detail": "no served"}, "the server has no such model, or base_url lacks its /v1: no served"),
         (302, b"", "status 302"),
         (418, {"message": "secret-key"}, r"status 418: \(the key\)"),
         (418, {"message": "x" * 297 + "secret-key"}, r"x\(th$"),
@@ -241,7 +241,7 @@ def test_the_address_is_no_part_of_the_identity_and_prompts_and_kind_are(tmp_pat
 
 def test_a_prompt_that_nothing_looks_up_is_refused(tmp_path: Path) -> None:
     made = study(tmp_path, base_url="http://127.0.0.1:1/v1", prompts={"STS": "", "sts-query": "", "requets": ""})
-    with pytest.raises(StudyError, match="a prompt for 'requets', which is not a known name; did you mean 'requests'"):
+    with pytest.raises(StudyError, match="a prompt for the unknown name 'requets'; did you mean 'requests'"):
         ModelHost.of(made).load(made.evaluation.models[0])
 
 

@@ -37,10 +37,13 @@ def test_what_the_numbers_say() -> None:
     two = answer(results(made({"one": 0.0, "two": -0.04})))
     assert two == (
         "On accepted transformations 2 models' scores change by -4.00 points on average, from -6.00 (two) to -2.00"
-        " (one); most by Language, -7.00"
+        " (one); the largest change is by Language, -7.00"
     )
     alone = answer(results(made({"one": 0.0})))
-    assert alone == "On accepted transformations one's scores change by -2.00 points; most by Language, -5.00"
+    assert (
+        alone
+        == "On accepted transformations one's scores change by -2.00 points; the largest change is by Language, -5.00"
+    )
     three = answer(results(made({"one": 0.0, "two": -0.04, "three": 0.01})))
     assert three.startswith("On accepted transformations 3 models' scores change by -3.00 points")  # (2 + 6 + 1) / 3
     assert "Kendall's tau" not in three  # their originals are equal: there is no order
@@ -55,7 +58,7 @@ def test_without_a_total_the_axes_that_there_are_are_told_and_without_anything_t
     )
     assert doubts_of(results(scores), [], ["of verdicts"]) == (
         "left out of all totals, as no verdict accepts them: Expansion",
-        "over 2 data sets the shift by all 2 transformations may be chance (Wilcoxon, Holm's p of at least .05)",
+        "over 2 data sets the shift by all 2 transformations may be due to chance (Wilcoxon, Holm's p of at least .05)",
         "of verdicts",
     )
     scores.loc[refused & (scores["dataset"] == "d0"), ["status", "score"]] = ["evaluated", 0.8]

@@ -322,9 +322,9 @@ def test_scores_whose_verdict_is_gone_are_refused(study: Study) -> None:
 @pytest.mark.parametrize(
     ("noted", "says"),
     [
-        ({"protocol": "mteb"}, "made with protocol 'mteb', but the study now has 'paper'; run"),
-        ({"precision": "float16"}, "made with precision 'float16', but the study now has 'float32'; run"),
-        ({"generator_hash": "0123456789"}, "made with generator '01234567', but the study now has"),
+        ({"protocol": "mteb"}, "computed with protocol 'mteb', but the study now has 'paper'; run"),
+        ({"precision": "float16"}, "computed with precision 'float16', but the study now has 'float32'; run"),
+        ({"generator_hash": "0123456789"}, "computed with generator '01234567', but the study now has"),
     ],
 )
 def test_scores_that_the_study_has_outrun_are_refused(study: Study, noted: dict[str, str], says: str) -> None:

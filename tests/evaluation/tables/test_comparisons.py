@@ -231,7 +231,7 @@ def test_ranks_and_means_as_mmteb_has_them() -> None:
     assert table["mean"].to_dict() == pytest.approx({"y": 1 / 3, "x": 1.4 / 3, "z": math.nan}, nan_ok=True)
     assert table["category_mean"].to_dict() == pytest.approx({"y": 0.275, "x": 0.575, "z": math.nan}, nan_ok=True)
     assert table.loc["x", ["sts", "retrieval"]].tolist() == pytest.approx([0.25, 0.9])
-    assert table["reason"].to_dict() == {"y": "", "x": "", "z": "without 1 of these"}
+    assert table["reason"].to_dict() == {"y": "", "x": "", "z": "lacks 1 of 3 scores"}
     nothing = ranking_table(pd.DataFrame(rows), transformed=True)
     assert nothing["mean"].isna().all() and (nothing["reason"] == "0 of 3 data sets have scores").all()
 

@@ -131,7 +131,7 @@ def test_accepted_pairs_alone_stand_beside_all_items_of_the_same_data_sets_and_s
     assert (row["n_datasets"], row["n_items"]) == (1, 50)
     assert [row["original"], row["score"], row["difference"]] == pytest.approx([0.9, 0.8, -10])
     assert row["difference_all"] == pytest.approx(-15)  # data set d alone: -10 and -20
-    assert row["reason"].startswith("1 of 3 data sets and seeds have no score; nearest e: 3 items consist")
+    assert row["reason"].startswith("no score on 1 of 3 data sets and seeds; on e: 3 items consist")
 
 
 def test_the_drift_of_accepted_pairs_stands_beside_that_of_the_others() -> None:

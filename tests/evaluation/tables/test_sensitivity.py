@@ -142,8 +142,8 @@ def test_what_would_be_accepted_but_was_not_scored_is_unknown_and_says_how_to_ha
 @pytest.mark.parametrize(
     ("status", "why"),
     [
-        ("left_out", "3 of 12 texts have no output: run `plumbline generate` again"),
-        ("included_rejected", "nobody rated outputs in Turkish (rated: English): take a larger sample.pairs"),
+        ("left_out", "no output for 3 of 12 texts: run `plumbline generate` again"),
+        ("included_rejected", "nobody rated outputs in Turkish (rated: English): set a larger sample.pairs"),
     ],
 )
 def test_no_threshold_lets_in_what_something_else_keeps_out(status: str, why: str) -> None:

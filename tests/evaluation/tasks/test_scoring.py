@@ -350,8 +350,8 @@ def test_a_text_without_output_is_not_left_as_it_is(sts: TableDataset) -> None:
     made[first] = ""
     del made[second]
     ids = {text.text_id for text in sts.texts()}
-    assert Outputs(made).missing(ids) == f"2 of {len(ids)} texts have no output: run `plumbline generate` again"
-    with pytest.raises(DataError, match="have no output"):
+    assert Outputs(made).missing(ids) == f"no output for 2 of {len(ids)} texts: run `plumbline generate` again"
+    with pytest.raises(DataError, match="no output for"):
         transformed(sts, Outputs(made))
 
 

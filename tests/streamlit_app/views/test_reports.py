@@ -81,11 +81,13 @@ def test_sections_that_have_data_are_there(page: Open, filled: tuple[Path, Path]
         "Task quality",
     ]
     assert "3 of 8 tasks do, <b>so</b> it says." in texts(shown)  # as text
-    assert "1 tasks checked: 1 fail, 1 pass." in texts(shown)
+    assert "1 task checked: 1 fail, 1 pass." in texts(shown)
     quality = table_with(shown, "Verdict", "Reason")
     assert quality["Verdict"].tolist() == ["✘ fail", "✔ pass"] and quality["Rows"].tolist()[0] == "rows/a.labels.csv"
     assert table_with(shown, "nAUC (max)")["Model"].tolist() == [MODELS[0]] * 2 + [MODELS[1]] * 2
-    assert "dotted: no order" in captions(shown) and len(specs(shown)) == 2 + ("rank_low" in str(specs(shown)))
+    assert "dotted line: the mean of all original queries" in captions(shown) and len(specs(shown)) == 2 + (
+        "rank_low" in str(specs(shown))
+    )
     for name, content in (("selection/selection.json", "{"), ("quality/checks.csv", "task\n1\n")):
         (exports / "demo" / name).write_text(content, encoding="utf-8")
     damaged = page("--study", file, "--exports", exports, view="benchmark")
@@ -96,7 +98,7 @@ def test_sections_that_have_data_are_there(page: Open, filled: tuple[Path, Path]
 def test_what_was_not_made_is_left_out(page: Open, finished: Path) -> None:
     shown = page("--study", DEMO, "--exports", finished, view="benchmark")
     assert_calm(shown)
-    assert [heading.value for heading in shown.header] == ["Board"] and boxes(shown, "Not there yet") == 0
+    assert [heading.value for heading in shown.header] == ["Board"] and boxes(shown, "Not available yet") == 0
 
 
 def test_the_page_shows_the_reports_parts_and_says_what_is_simulated(page: Open, exports: Path) -> None:

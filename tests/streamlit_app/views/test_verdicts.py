@@ -60,8 +60,8 @@ def test_judges_stand_after_people_with_what_is_made_up_and_down_to_the_pair(pag
     assert {"Gap [95%]", "AC2"} <= set(table_with(shown, "Judge", "Spearman"))
 
     (row,) = table_with(shown, "Adjudicator", "Decided").to_dict("records")
-    assert (row["Decided"], row["Judges' score in sight"], row["Rated it too"]) == ("4", 2, "no")
-    assert "they are not ratings and enter no result" in captions(shown)
+    assert (row["Decided"], row["Judges' score shown"], row["Also rated the pair"]) == ("4", 2, "no")
+    assert "they are not ratings and affect no result" in captions(shown)
     judgements = table_with(shown, "Judge", "Score")  # in the dialog of the pair
     judged = read_judgements(study).query("pair_id == @pair_id")
     assert (
