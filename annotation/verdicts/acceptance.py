@@ -116,7 +116,7 @@ def _evidence(study: Study) -> Evidence:
 
 
 def _check(evidence: Evidence) -> None:
-    """Refuse ratings that cannot be judged: none submitted, of other pairs, or off the scale."""
+    """Refuse ratings that cannot be judged: none submitted, of other pairs, or not on the scale."""
     study, ratings = evidence.study, evidence.collected.sample_ratings
     strange = set(ratings["pair_id"].unique()) - {pair.pair_id for pair in evidence.collected.sample_pairs}
     if strange:
@@ -134,7 +134,7 @@ def _check(evidence: Evidence) -> None:
                 raise DataError(f"{RATINGS.name}, {question.name}: {wrong}")
         elif not on_scale(answers["value"].to_numpy(np.float64, na_value=np.nan), question.scale).all():
             raise DataError(
-                f"{RATINGS.name} has submitted values off the scale {question.scale[0]} to {question.scale[-1]}"
+                f"{RATINGS.name} has submitted values not on the scale {question.scale[0]} to {question.scale[-1]}"
             )
     if submitted.empty:
         raise DataError(
@@ -193,7 +193,7 @@ def _left(ratings: pd.DataFrame, counting: pd.DataFrame) -> Iterator[tuple[str, 
     yield "drafts", number(ratings[ratings["status"] == "draft"])
     yield "discarded", number(ratings[ratings["status"] == "discarded"])
     yield "excluded or withdrawn", number(submitted[out])
-    yield "beyond the raters that were asked for", number(submitted[~out]) - number(counting)
+    yield "beyond the requested number of raters", number(submitted[~out]) - number(counting)
 
 
 def flagged(tasks: Sequence[HumanTask], groups: Sequence[Group]) -> Iterator[str]:
@@ -201,7 +201,7 @@ def flagged(tasks: Sequence[HumanTask], groups: Sequence[Group]) -> Iterator[str
     summaries = {summary.question: summary for group in groups if group.level == "pool" for summary in group.questions}
     for task in tasks:
         if task.asked == "cluster":
-            yield f"{task.task}: each rater numbers clusters anew, so kappa and AC1 of the numbers mean nothing"
+            yield f"{task.task}: each rater numbers clusters independently, so kappa and AC1 mean nothing"
         for coefficient in (
             summaries[task.task].coefficients if task.asked in _NOMINAL and task.task in summaries else ()
         ):
