@@ -55,14 +55,10 @@ def _add_actions(judging: argparse.ArgumentParser) -> None:
         "have the study's judges rate outputs, or its models do people's tasks; resumes where it stopped",
     )
     running.add_argument(
-        "--generator",
-        metavar="MODEL",
-        help="judge the outputs of one of the study's `candidates` instead of its generator's",
+        "--generator", metavar="MODEL", help="judge outputs of one of the study's `candidates`, not its generator's"
     )
     _add_asking(running)
-    _add_asking(
-        action("gold", _gold, "have judges rate pairs with gold scores, and show their agreement with these (PTEB)")
-    )
+    _add_asking(action("gold", _gold, "have judges rate pairs, and compare their scores with gold scores (PTEB)"))
     selecting = action("select", _select, "choose the generator among the study's candidates (HTEB, PTEB)")
     selecting.add_argument(
         "--best",

@@ -111,7 +111,7 @@ def read_status(
     warnings = [mismatched, broken, *(str(flags) for flags in flagged if flags.doubtful)]
     if strange and len(read.pairs):
         again = study.command("annotation collect")
-        warnings.append(f"{strange} rated pairs are not in the sample; run `{again}` again")
+        warnings.append(f"{count(strange, 'rated pair is', 'rated pairs are')} not in the sample; run `{again}` again")
     fresh = stages["verdicts"].state == "done"
     reached_now = held if fresh else _found_so_far(evidence, may_judge=not broken)
     pairs = _pairs(evidence)

@@ -41,6 +41,7 @@ from annotation.verdicts.judged import Unit, with_judged
 from annotation.verdicts.preregistration import amendment_lines, rules_due, write_rules
 from annotation.verdicts.rules import with_rules_fixed
 from annotation.verdicts.severity import adjusted_means, turned_lines
+from annotation.verdicts.tables import count
 from annotation.verdicts.verdicts import conclude, with_supply
 from plumbline.errors import DataError
 from plumbline.manifest import Manifest
@@ -121,7 +122,7 @@ def _check(evidence: Evidence) -> None:
     strange = set(ratings["pair_id"].unique()) - {pair.pair_id for pair in evidence.collected.sample_pairs}
     if strange:
         raise DataError(
-            f"{len(strange)} rated pairs are not in the sample (first {min(strange)});"
+            f"{count(len(strange), 'rated pair is', 'rated pairs are')} not in the sample (first {min(strange)});"
             f" run `{study.command('annotation collect')}` again"
         )
     submitted = ratings[ratings["status"] == "submitted"]

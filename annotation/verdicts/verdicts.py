@@ -185,7 +185,7 @@ def refuse_stale(records: CampaignRecords, verdicts: Sequence[Verdict]) -> None:
     needed: list[RecordFile[Any]] = [PAIRS, RATINGS, *([RULES] if worded else [])]
     for file in needed:
         if not records.path(file).exists():
-            raise DataError(f"{records.path(file)} is missing, and the verdicts rest on it; restore it from a copy")
+            raise DataError(f"{records.path(file)} is gone, and the verdicts rest on it; restore it from a copy")
     study = records.study
     now = {
         "pairs.parquet": records.sha256(PAIRS), "ratings.parquet": records.sha256(RATINGS),

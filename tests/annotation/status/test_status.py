@@ -444,7 +444,7 @@ def test_ratings_from_files_and_of_pairs_that_are_gone(generated: Study) -> None
     status, following = at(generated)
     assert status.stages["published"].note == "ratings came from files"
     again = generated.command("annotation collect")
-    assert status.warnings == (f"1 rated pairs are not in the sample; run `{again}` again",)
+    assert status.warnings == (f"1 rated pair is not in the sample; run `{again}` again",)
     assert "collect --study s.yaml --csv FILE --columns MAPPING" in following
     assert status.progress["counting"].sum() == 8 * 24 * 2 - 2
 
