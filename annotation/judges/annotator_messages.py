@@ -273,7 +273,7 @@ def _several(value: Any, form: AnswerForm) -> str:
     listed = value if isinstance(value, list) else [value]
     named = list(dict.fromkeys(_option(option, form.options) for option in listed))
     if not named:
-        raise _NoAnswerError("an empty list; if no label fits, the answer must be the one for none")
+        raise _NoAnswerError("an empty list; if no label fits, the option for none must be chosen")
     if (alone := [name for name in named if name in (NONE, CANNOT_TELL)]) and len(named) > 1:
         raise _NoAnswerError(f"{alone[0].replace('_', ' ')} together with labels: {shown(_plain(value))}")
     order = list(dict.fromkeys(form.options.values()))

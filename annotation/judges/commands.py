@@ -55,10 +55,12 @@ def _add_actions(judging: argparse.ArgumentParser) -> None:
         "have the study's judges rate outputs, or its models do people's tasks; resumes where it stopped",
     )
     running.add_argument(
-        "--generator", metavar="MODEL", help="judge outputs of one of the study's `candidates`, not its generator's"
+        "--generator",
+        metavar="MODEL",
+        help="judge the outputs of one of the study's `candidates`, not those of the study's generator",
     )
     _add_asking(running)
-    _add_asking(action("gold", _gold, "have judges rate pairs, and compare their scores with gold scores (PTEB)"))
+    _add_asking(action("gold", _gold, "have judges score pairs that have gold scores, and compare the scores (PTEB)"))
     selecting = action("select", _select, "choose the generator among the study's candidates (HTEB, PTEB)")
     selecting.add_argument(
         "--best",
@@ -105,10 +107,10 @@ def _add_asking(parser: argparse.ArgumentParser) -> None:
         help="ask only this judge or model of the study (may be repeated; default: all)",
     )
     parser.add_argument(
-        "--again", action="store_true", help="ask again for unreadable answers too, not only for missing ones"
+        "--again", action="store_true", help="repeat questions with unreadable answers too, not only unanswered ones"
     )
     parser.add_argument(
-        "--dry-run", action="store_true", help="show how many answers are missing, without asking any model"
+        "--dry-run", action="store_true", help="show how many questions are left to ask, without asking any model"
     )
     parser.add_argument(
         "--rate", type=cli.positive, metavar="N", help="with --dry-run: judgements per second, to estimate the hours"

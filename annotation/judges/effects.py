@@ -115,7 +115,7 @@ def length_slope(scores: Floats, ratios: Floats) -> Estimate:
     usable = np.isfinite(scores) & np.isfinite(ratios) & (ratios > 0)
     x, y = np.log(ratios[usable]), scores[usable]
     if len(x) < 3:
-        return Estimate.undefined(f"a slope needs at least 3 outputs, not {len(x)}")
+        return Estimate.undefined(f"a slope needs at least 3 outputs, found {len(x)}")
     away = x - x.mean()
     spread = float((away**2).sum())
     if spread < 1e-12:

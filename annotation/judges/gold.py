@@ -206,8 +206,8 @@ class GoldRow(Record):
     judge: str = Field(description="the judge's name in the study; empty for `words`, which is the mean over judges")
     dataset: str = Field(description="the data set; `average` for the plain mean over data sets; empty for `error`")
     group: str = Field(
-        description="for `error`: the nearest whole gold score; for `words`: a range of the mean number of words in a"
-        " pair's texts; empty for `spearman`"
+        description="for `error`: the gold score on the judges' scale, rounded to a whole point; for `words`: a range"
+        " of the mean number of words in a pair's texts; empty for `spearman`"
     )
     n: int = Field(description="number of pairs")
     n_failed: int = Field(default=0, description="for `spearman`: number of pairs without a score from the judge")
@@ -326,7 +326,10 @@ def gold_text(rows: Sequence[GoldRow], *, recorded: bool) -> str:
         _table("Mean absolute error by gold score, in points of the judges' scale", "gold score", rows, "error"),
         _table("Spearman by the mean number of words in a pair's texts, in %", "data set, words", rows, "words"),
     ]
-    notes = ["Pairs: those that the judge scored; in the last table, those that all judges scored (at least ten)."]
+    notes = [
+        "Pairs: those that the judge scored; in the last table, those that all judges scored (no rho for fewer than"
+        " ten)."
+    ]
     return "\n\n".join([*parts, "\n".join([*notes, *([RECORDED] if recorded else [])])])
 
 

@@ -288,7 +288,7 @@ def _by_rule(rule: AcceptanceSpec) -> list[str]:
     if rule.rule == "mean" and not any(bound.by == "interval" for bound in rule.rules):
         return [
             "The study's rule uses the mean and no interval: judges that decide with people can only make decided",
-            "verdicts undecided. They narrow intervals, but this rule needs none, so they save no ratings.",
+            "verdicts undecided. Judges narrow intervals, but this rule needs none, so they save no ratings.",
         ]
     return []
 

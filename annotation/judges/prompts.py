@@ -42,7 +42,8 @@ class JudgePrompt(Prompt):
 
     question: str = Field(
         default="",
-        description="the prompt's own question, as records name it; if unset, it asks the rubric's ratings one by one",
+        description="name of the prompt's own question in records; if unset, the prompt asks the rubric's ratings one"
+        " by one",
     )
     lowest: float | None = Field(default=None, description="lowest score of the prompt's own question")
     highest: float | None = Field(default=None, description="highest score of the prompt's own question")

@@ -50,7 +50,10 @@ class Judgement(Record):
     output_language: str = Field(description="intended language of the transformed text")
     seed: int = Field(description="transformation seed")
     stratum: str = Field(description="the pair's stratum, as in `judged.parquet`")
-    generator: str = Field(description="the generator's model, or the function or file that made the output")
+    generator: str = Field(
+        description="the generator's model, or the function or file that made the output; empty for two texts with a"
+        " gold score"
+    )
     score: Number = Field(description="the score, on the question's scale; NaN if there is none")
     mode: Literal["expected", "text"] = Field(
         description="expected: mean of the points, weighted by their probabilities; text: the number in the answer"
@@ -245,7 +248,7 @@ def on_scale(judgements: pd.DataFrame, scale: Sequence[float]) -> None:
         row = judgements.iloc[int(off.argmax())]
         raise ValueError(
             f"judgements: score {row['score']:g} of {row['judge']} is outside the scale from {scale[0]:g}"
-            f" to {scale[-1]:g} ({off.sum()} of {len(off)} scores are); such an answer has status failed"
+            f" to {scale[-1]:g} (scores outside: {off.sum()} of {len(off)}); such an answer must have status failed"
         )
 
 

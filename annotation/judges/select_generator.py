@@ -121,11 +121,14 @@ def _errors(wanted: Sequence[Study], names: Mapping[str, Study], best: int) -> t
     ]
     for name, by in names.items():
         unanswered = int(rates["unanswered"][name])
-        missing += (
-            [Missing(f"{name}: outputs without an answer: {unanswered:,}", by.command(GENERATE))] if unanswered else []
-        )
+        lack = f"{name}: {_number(unanswered, 'output has', 'outputs have')} no answer yet"
+        missing += [Missing(lack, by.command(GENERATE))] if unanswered else []
     columns = ["generator", "error_rate", "chosen", "reason", *RATES[:-1], "n", "failed", "unanswered"]
     return table[columns].reset_index(drop=True), missing
+
+
+def _number(number: int, single: str, several: str) -> str:
+    return f"{number:,} {single if number == 1 else several}"
 
 
 def _judgements_of(name: str, by: Study) -> tuple[_Frames | None, list[Missing]]:
@@ -138,7 +141,8 @@ def _judgements_of(name: str, by: Study) -> tuple[_Frames | None, list[Missing]]
     places = pairs[["pair_id", "key"]].merge(_places(by), on="key")
     frames, missing = [], []
     if lost := int((~pairs["pair_id"].isin(places["pair_id"])).sum()):
-        missing.append(Missing(f"{name}: judged outputs that are no longer in the study: {lost:,}", command))
+        gone = _number(lost, "judged output is", "judged outputs are")
+        missing.append(Missing(f"{name}: {gone} no longer in the study", command))
     for questionnaire in questionnaires(by):
         progress = JudgeProgress(by, questionnaire, judged, by.judgements)
         frame = progress.frame() if progress.path.exists() else None

@@ -23,7 +23,7 @@ from plumbline.study import file_hash
 RULE = (
     "the generator with the highest mean judgement, among those with the lowest error rates of first attempts; the unit"
     " is a source sample, with its mean over texts, transformations, judges and orders; only judgements that all"
-    " generators have; intervals by percentile bootstrap; pairwise comparisons by paired bootstrap with Holm's"
+    " generators have count; intervals by percentile bootstrap; pairwise comparisons by paired bootstrap with Holm's"
     " correction at 0.05"
 )
 
@@ -121,7 +121,7 @@ _SHOWN: Mapping[str, tuple[str, dict[str, str]]] = {
          "resamples": "Resamples"},
     ),
     "table_6": ("Means by judge (rows) and generator (columns) (HTEB, Table 6)", {}),
-    "table_7": ("Means by transformation, over judges (HTEB, Table 7)", {}),
+    "table_7": ("Means over judges, by transformation (HTEB, Table 7)", {}),
     "by_language": ("Means by transformation and language of the output", {}),
     "effects": (
         "Additive fit without models' scores of their own outputs: each effect, and the adjusted mean",
@@ -136,7 +136,8 @@ _SHOWN: Mapping[str, tuple[str, dict[str, str]]] = {
         {"judge": "Judge", "n": "Outputs", "difference": "Difference", **_INTERVAL, "large": "By a point"},
     ),
     "length": (
-        "Slope of scores on length: points per unit of the log length ratio; part of it may be deserved",
+        "Slope of scores on length: points per unit of the natural logarithm of the length ratio; part of it may be"
+        " deserved",
         {"judge": "Judge", "slope": "Slope", **_INTERVAL, "reason": ""},
     ),
     "between": (

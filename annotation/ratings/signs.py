@@ -284,7 +284,7 @@ def _comments(submitted: pd.DataFrame) -> Iterator[Sign]:
     counts = own_words.groupby("rater_id", observed=True).sum()
     for rater, n, *hits in counts[counts[[*looks]].any(axis=1)].itertuples(name=None):
         phrases = [f"{count} with {name}" for name, count in zip(looks, hits, strict=True) if count]
-        evidence = f"of {n} comments: {', '.join(phrases)}"
+        evidence = f"of {n} comment{'s' * (n != 1)}: {', '.join(phrases)}"
         yield Sign(rater_id=str(rater), rule=COMMENTS, evidence=evidence, n=n)
 
 

@@ -87,7 +87,7 @@ SCOPES = {"transformation": ["pool"], "language": ["pool", "language"], "task": 
 
 
 def in_order(pair_ids: Iterable[str], seed: int, waves: Mapping[str, int] | None = None) -> list[str]:
-    """The pairs in the sample's own random order: by a hash of its seed and of the pair, and of no answer.
+    """The pairs in the sample's own random order: by a hash of its seed and the pair; answers play no part.
 
     A later wave (`waves`, by pair; all are of the first without) comes after the earlier ones: pairs that were looked
     at stay at the beginning of the sequence.

@@ -299,10 +299,10 @@ _FIXED = ("seed", "without")  # of `sample`: the order of the pairs and what ver
 def extend_sample(study: Study, reason: str) -> Wave:
     """Add to an offered sample the pairs that the study asks for now and it lacks; return the wave.
 
-    For each transformation as many pairs as `sample.pairs` still lacks, of all outputs, data sets, languages and seeds
-    that the study has; strata that have given less so far go first. Where a run was cut off, its wave is drawn again.
-    Raises StudyError for a sample that nobody was offered (it is drawn anew by `draw_sample`), for one whose generator,
-    prompts, seed or `without` changed, and where there is nothing to add.
+    For each transformation it adds the pairs that are missing to `sample.pairs`, of all outputs, data sets, languages
+    and seeds that the study has; strata that have given less so far go first. Where a run was cut off, its wave is
+    drawn again. Raises StudyError for a sample that nobody was offered (it is drawn anew by `draw_sample`), for one
+    whose generator, prompts, seed or `without` changed, and where there is nothing to add.
     """
     with alone(study):
         return _extend(CampaignRecords.open(study), trim(reason))

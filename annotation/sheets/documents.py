@@ -154,7 +154,7 @@ def _gaps(material: CampaignMaterial) -> str:
     raters = material.counting.groupby("pair_id")["rater_id"].nunique()
     full = int((raters >= per_pair).sum())
     items, wanted = many(len(material.staying), material.study.called.item), many(per_pair, "rater")
-    return f"{full:,} of {items} have ratings from {wanted}."
+    return f"{full:,} of {items} {'has' if full == 1 else 'have'} ratings from {wanted}."
 
 
 def _software(material: CampaignMaterial) -> str:

@@ -366,7 +366,7 @@ def _drawn_by(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def _published(noted: _StageHistory, ratings: pd.DataFrame) -> Stage:
-    """Return whether pairs were published, without asking Argilla.
+    """Return the stage of publication, without asking Argilla.
 
     The manifest records it, and ratings from Argilla show it; the ledger lists what was offered to crowd workers.
     """

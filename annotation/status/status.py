@@ -77,7 +77,7 @@ class Status:
         None  #: what the running server has, where it was looked at (`annotation.status.status`)
     )
     on_record: int = 0  #: answers that were collected of what it has
-    aside: int = 0  #: answers on record that the server no longer has: their raters are excluded
+    aside: int = 0  #: answers on record that it no longer has: of excluded raters, whose pairs it offers again
     looks: pd.DataFrame = field(default_factory=lambda: looks_frame([]))  #: after blocks, so far (`looks_frame`)
     blocks: tuple[str, ...] = ()  #: of a rule by blocks: what is open now, and what was saved so far, in lines
     again: int = 0  #: answers of excluded raters whose pairs `publish` would offer again, for what is undecided

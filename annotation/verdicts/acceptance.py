@@ -202,7 +202,9 @@ def flagged(tasks: Sequence[HumanTask], groups: Sequence[Group]) -> Iterator[str
     summaries = {summary.question: summary for group in groups if group.level == "pool" for summary in group.questions}
     for task in tasks:
         if task.asked == "cluster":
-            yield f"{task.task}: each rater numbers clusters independently, so kappa and AC1 mean nothing"
+            yield (
+                f"{task.task}: each rater numbers clusters independently, so kappa and AC1 of the numbers mean nothing"
+            )
         for coefficient in (
             summaries[task.task].coefficients if task.asked in _NOMINAL and task.task in summaries else ()
         ):

@@ -397,7 +397,8 @@ def rules_fixed(fixed: Sequence[RuleSet], ratings: pd.DataFrame, *, offered: boo
         elsewhere = (
             f"{_were(len(of_files))} imported from files into a campaign that never offered the sample to raters"
         )
-        return "late", f"{at}; {elsewhere}, so they count as given earlier: {chosen}"
+        so = "it counts" if len(of_files) == 1 else "they count"
+        return "late", f"{at}; {elsewhere}, so {so} as given earlier: {chosen}"
     if unknown := int(untimed(of_files).sum()):
         timeless = f"{_were(unknown)} imported later from a file without times"
         return "unknown", f"{at}; {timeless}, and may be older than the rules"
