@@ -168,7 +168,7 @@ def test_what_cannot_be_told_of_a_frame_has_a_reason() -> None:
         ({"status": "submited"}, "ratings: unknown status 'submited'; did you mean 'submitted'?"),
         ({"status": [*["submitted"] * 5, None]}, "ratings: unknown status "),
         ({"excluded": False}, "or be empty if it counts, not False"),
-        ({"simulated": "no"}, "column 'simulated' holds something other than true and false"),
+        ({"simulated": "no"}, "column 'simulated' has values other than true and false"),
         (
             {"submitted_at": "2/1/2026"},
             "'2/1/2026' in column 'submitted_at' is not a time such as 2026-01-31T12:00:00Z",

@@ -22,6 +22,7 @@ from annotation.human.records import HumanItem, HumanTask
 from annotation.judges.prompts import shown, spoken
 from annotation.questions import AND, Question, ranked, worded
 from annotation.rubric import Rubric
+from annotation.verdicts.tables import count
 from plumbline.fields import fields_of
 from plumbline.identity import identity
 from plumbline.models.chat import Completion
@@ -272,7 +273,7 @@ def _several(value: Any, form: AnswerForm) -> str:
     listed = value if isinstance(value, list) else [value]
     named = list(dict.fromkeys(_option(option, form.options) for option in listed))
     if not named:
-        raise _NoAnswerError("an empty list; if no label fits, the answer for none is required")
+        raise _NoAnswerError("an empty list; if no label fits, the option for none must be chosen")
     if (alone := [name for name in named if name in (NONE, CANNOT_TELL)]) and len(named) > 1:
         raise _NoAnswerError(f"{alone[0].replace('_', ' ')} together with labels: {shown(_plain(value))}")
     order = list(dict.fromkeys(form.options.values()))
@@ -287,9 +288,9 @@ def _each(value: Any, form: AnswerForm) -> list[str]:
         value = {str(number): option for number, option in enumerate(value, 1)}
     wanted = [str(number) for number in range(1, form.n + 1)]
     if not isinstance(value, dict):
-        raise _NoAnswerError(f"expected {form.n} answers, found {shown(_plain(value))}")
+        raise _NoAnswerError(f"expected {count(form.n, 'answer')}, found {shown(_plain(value))}")
     if wrong := [name for name in (*wanted, *value) if (name in value) != (name in wanted)]:
-        fault = "no answer for" if wrong[0] in wanted else "an answer for the unknown"
+        fault = "no answer for" if wrong[0] in wanted else "an answer for unknown"
         raise _NoAnswerError(f"{fault} number {shown(str(wrong[0]))}")
     return [_option(value[name], form.options) for name in wanted]
 

@@ -23,6 +23,7 @@ from annotation.judges.prompts import refuse_no_recording
 from annotation.judges.records import ModelAnswer
 from annotation.judges.run import JudgeChatClient, JudgeRun, PromptedAnswers, table_of
 from annotation.rubric import load_rubric
+from annotation.verdicts.tables import count
 from plumbline.errors import DataError, StudyError, TextUnansweredError, nearest
 from plumbline.file_hashes import cached_file_hash
 from plumbline.identity import identity
@@ -223,7 +224,7 @@ def lines_of(model: Annotating, items: Sequence[HumanItem]) -> Iterator[str]:
     for task in model.tasks:
         of_task = frame[frame["task"] == task.task]
         reasons = Counter(of_task.loc[of_task["status"] != "ok", "reason"])
-        lines = [f"cannot tell: {unsure[task.task]} answers"] if unsure[task.task] else []
+        lines = [f"cannot tell: {count(unsure[task.task], 'answer')}"] if unsure[task.task] else []
         lines += [f"{number}: {reason}" for reason, number in reasons.most_common(3)]
         if lines:
             yield f"{task.task} ({task.asked}): {'; '.join(lines)}"

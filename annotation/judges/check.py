@@ -132,7 +132,7 @@ def length_effects(ratings: pd.DataFrame, scores: pd.DataFrame, judged: pd.DataF
 
 
 _DECISIONS = (
-    "Decision on people's ratings alone, and by the same rule on people and judges together",
+    "Decision by people's ratings alone, and by the same rule with the judges' scores as well",
     {"transformation": "Transformation", "language": "Language", "decision": "People",
      "with_judges": "People + judges"},
 )  # fmt: skip
@@ -155,7 +155,7 @@ _SHOWN: Mapping[str, tuple[str, dict[str, str]]] = {
         {**_WHOSE, "n": "Outputs", "difference": "Difference", **_INTERVAL, "large": "By a point"},
     ),
     "length": (
-        "Slope of the gap on length: points for each factor of e in the length ratio",
+        "Slope of the gap on length: points per unit of the natural logarithm of the length ratio",
         {**_WHOSE, "slope": "Slope", **_INTERVAL, "reason": ""},
     ),
     "between": (
@@ -198,13 +198,18 @@ def saved_lines(saved: pd.DataFrame | None) -> list[str]:
         return []
     pairs, ratings = usable["pairs_saved"].sum(), usable["ratings_saved"].sum()
     where = f"in {len(usable)} of {len(saved)} groups with separate verdicts; judges are refused in the others"
-    size = f"{abs(pairs):,.0f} pairs ({abs(ratings):,.0f} ratings)"
+    size = f"{_many(pairs, 'pair')} ({_many(ratings, 'rating')})"
     line = (
         f"Saved so far: {size}; without judges, people would rate these too for equally narrow intervals over pairs"
         if pairs > -0.5  # less than half a pair counts as none
-        else f"Nothing saved so far: with these judges, means are only as precise as people's with {size} fewer"
+        else f"Nothing saved so far: these judges make means less precise, as if people had rated {size} fewer"
     )
     return [f"{line}{', ' + where if len(usable) < len(saved) else ''}"]
+
+
+def _many(number: float, thing: str) -> str:
+    size = round(abs(number))
+    return f"{size:,} {thing}{'' if size == 1 else 's'}"
 
 
 def check_text(name: str, checked: JudgeCheck) -> str:

@@ -55,10 +55,12 @@ def _add_actions(judging: argparse.ArgumentParser) -> None:
         "have the study's judges rate outputs, or its models do people's tasks; resumes where it stopped",
     )
     running.add_argument(
-        "--generator", metavar="MODEL", help="judge the outputs of one of the study's `candidates` instead"
+        "--generator",
+        metavar="MODEL",
+        help="judge the outputs of one of the study's `candidates`, not those of the study's generator",
     )
     _add_asking(running)
-    _add_asking(action("gold", _gold, "have judges rate pairs with gold scores, and show their agreement (PTEB)"))
+    _add_asking(action("gold", _gold, "have judges score pairs that have gold scores, and compare the scores (PTEB)"))
     selecting = action("select", _select, "choose the generator among the study's candidates (HTEB, PTEB)")
     selecting.add_argument(
         "--best",
@@ -68,7 +70,7 @@ def _add_actions(judging: argparse.ArgumentParser) -> None:
         help="compare the K candidates with the lowest error rates (default: 5, as in HTEB)",
     )
     selecting.add_argument(
-        "--question", default="", help="the question whose scores decide (default: the judges' first)"
+        "--question", default="", help="the question whose scores decide (default: the judges' first question)"
     )
     checking = action(
         "check", _check, "compare judges with people's ratings, and show how many ratings they would save"
@@ -85,7 +87,7 @@ def _add_actions(judging: argparse.ArgumentParser) -> None:
         "--flag",
         choices=("both", "any"),
         default="both",
-        help="list ratings more than 2 points from all judges (both), or from any",
+        help="list ratings more than 2 points away from every judge (both), or from at least one (any)",
     )
 
 
@@ -105,9 +107,11 @@ def _add_asking(parser: argparse.ArgumentParser) -> None:
         help="ask only this judge or model of the study (may be repeated; default: all)",
     )
     parser.add_argument(
-        "--again", action="store_true", help="ask again after unreadable answers too, not only for missing ones"
+        "--again", action="store_true", help="repeat questions with unreadable answers too, not only unanswered ones"
     )
-    parser.add_argument("--dry-run", action="store_true", help="show what is left to ask, without asking")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="show how many questions are left to ask, without asking any model"
+    )
     parser.add_argument(
         "--rate", type=cli.positive, metavar="N", help="with --dry-run: judgements per second, to estimate the hours"
     )
@@ -202,4 +206,4 @@ def _say_failures(frame: pd.DataFrame) -> None:
     for reason, number in reasons.most_common(3):
         print(f"  {number}: {reason}")
     if reasons:
-        print("  (these have no score; the next run asks the unanswered again, and with --again the failed too)")
+        print("  (these have no score; the next run repeats unanswered questions, and with --again failed ones too)")

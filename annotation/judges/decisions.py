@@ -86,8 +86,8 @@ def saved(means: pd.DataFrame, scope: Sequence[str], design: Design) -> pd.DataF
 def warnings(decided: pd.DataFrame) -> Sequence[str]:
     """Return a line for each verdict that would differ with the judges."""
     return [
-        f"{row['transformation']} ({row['language']}): people alone say {row['decision']}, people and judges"
-        f" {row['with_judges']}; {row['rests_on']}"
+        f"{row['transformation']} ({row['language']}): {row['decision']} by people alone, {row['with_judges']} by"
+        f" people and judges; {row['rests_on']}"
         for _, row in decided[decided["differ"]].iterrows()
     ]
 

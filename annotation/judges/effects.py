@@ -16,7 +16,7 @@ from plumbline.statistics.agreement import Answers, gwet_ac2
 from plumbline.statistics.estimates import Estimate, Floats
 from plumbline.statistics.intervals import over_pairs, quantile
 
-LARGE = 1.0  # points; a change of the order that moves a score so far deserves a look
+LARGE = 1.0  # points; a score that moves so far with the order of the scale should be checked
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,9 @@ class Effects:
 def additive_fit(cells: pd.DataFrame) -> Effects:
     """Judge effects and generator effects from the cells where judge and generator differ; self-preference beside them.
 
-    `cells` have a row a judge and a column a generator; a cell may be NaN. Least squares on mean + judge + generator:
-    a plain mean over the other judges would compare generators by different sets of judges, and favour whoever is a
-    harsh judge. NaN with a reason where the cells do not connect all judges and generators.
+    `cells` have a row per judge and a column per generator; a cell may be NaN. Least squares on mean + judge +
+    generator: a plain mean over the other judges would compare generators by different sets of judges, and favour
+    whoever is a harsh judge. NaN with a reason where the cells do not connect all judges and generators.
 
     Of HTEB's Table 6 it finds +0.343 for Olmo's own outputs, and +0.036 at most for the others'.
     """
@@ -115,7 +115,7 @@ def length_slope(scores: Floats, ratios: Floats) -> Estimate:
     usable = np.isfinite(scores) & np.isfinite(ratios) & (ratios > 0)
     x, y = np.log(ratios[usable]), scores[usable]
     if len(x) < 3:
-        return Estimate.undefined(f"a slope needs 3 outputs, but there are {len(x)}")
+        return Estimate.undefined(f"a slope needs at least 3 outputs, found {len(x)}")
     away = x - x.mean()
     spread = float((away**2).sum())
     if spread < 1e-12:

@@ -55,7 +55,7 @@ def beside_gold(judgements: pd.DataFrame, gold: pd.DataFrame) -> pd.DataFrame:
         raise ValueError(f"judgements answer several questions ({questions}); select one to compare with gold scores")
     if (missing := ~scores["pair_id"].isin(values.index)).any():
         pair = scores.loc[missing, "pair_id"].iloc[0]
-        raise ValueError(f"judgements: pair {pair} has no gold score ({missing.sum()} judgements lack one)")
+        raise ValueError(f"judgements: pair {pair} has no gold score (judgements without one: {missing.sum()})")
     frame = scores.assign(gold=values.reindex(scores["pair_id"]).to_numpy())
     return frame[["judge", "dataset", "pair_id", "score", "gold"]]
 
@@ -110,7 +110,7 @@ def mapped(scores: Floats, scale: Sequence[float], onto: Sequence[float]) -> Flo
         raise ValueError(f"a scale goes from a lower to a higher number, not from {low:g} to {high:g}")
     off = (scores < low - 1e-9) | (scores > high + 1e-9)
     if off.any():
-        raise ValueError(f"gold scores: {scores[off][0]:g} lies off the scale from {low:g} to {high:g}")
+        raise ValueError(f"gold scores: {scores[off][0]:g} is outside the scale from {low:g} to {high:g}")
     values: Floats = onto[0] + (scores - low) / (high - low) * (onto[-1] - onto[0])
     return values
 
@@ -193,8 +193,8 @@ class GoldPair(JudgedPair):
     """Two texts with the score that people gave them (`gold.parquet`)."""
 
     gold: float = Field(description="the gold score, on its data set's scale")
-    gold_lowest: float = Field(description="lowest score of that scale")
-    gold_highest: float = Field(description="highest score of that scale")
+    gold_lowest: float = Field(description="lowest score of the data set's scale")
+    gold_highest: float = Field(description="highest score of the data set's scale")
 
 
 class GoldRow(Record):
@@ -204,8 +204,11 @@ class GoldRow(Record):
         description="Spearman's rho by data set, mean absolute error by gold score, or Spearman's rho by length"
     )
     judge: str = Field(description="the judge's name in the study; empty for `words`, which is the mean over judges")
-    dataset: str = Field(description="the data set; `average` for the plain mean over data sets; empty for all pairs")
-    group: str = Field(description="the nearest whole gold score, or the range of a pair's mean words; empty for all")
+    dataset: str = Field(description="the data set; `average` for the plain mean over data sets; empty for `error`")
+    group: str = Field(
+        description="for `error`: the gold score on the judges' scale, rounded to a whole point; for `words`: a range"
+        " of the mean number of words in a pair's texts; empty for `spearman`"
+    )
     n: int = Field(description="number of pairs")
     n_failed: int = Field(default=0, description="for `spearman`: number of pairs without a score from the judge")
     value: Number = Field(description="rho, or the error in points of the judges' scale; NaN where it is undefined")
@@ -215,7 +218,7 @@ def judge_gold(study: Study, names: Sequence[str] = (), *, again: bool = False) 
     """Have judges rate every pair of texts that has a gold score.
 
     Writes `gold.parquet` and `gold_judgements/<judge>.parquet`; resumes as `judge` does. Raises StudyError if no data
-    set has gold scores, DataError for scores off the scale that the study sets.
+    set has gold scores, DataError for scores outside the scale that the study sets.
     """
     with only_one(study.scratch / ".judging.lock", f"judges are running for {study.name!r}"):
         questionnaires, pairs = gold_questions(study, names)
@@ -296,7 +299,7 @@ def _of(dataset: Dataset, spec: DatasetSpec) -> list[GoldPair]:
         gold = scores[item.item]
         if not low <= gold <= high:
             raise DataError(
-                f"data set {dataset.name!r}, item {item.item}: the gold score {gold:g} is off the scale {low:g} to"
+                f"data set {dataset.name!r}, item {item.item}: the gold score {gold:g} is outside the scale {low:g} to"
                 f" {high:g}; set the data set's gold_scale, such as [1, 5]"
             )
         identified = identity("gold-v1", dataset.name, item.item, first, second)
@@ -324,7 +327,8 @@ def gold_text(rows: Sequence[GoldRow], *, recorded: bool) -> str:
         _table("Spearman by the mean number of words in a pair's texts, in %", "data set, words", rows, "words"),
     ]
     notes = [
-        "Pairs: those with a score from the judge, in the last table from all judges; a number there needs ten pairs."
+        "Pairs: those that the judge scored; in the last table, those that all judges scored (no rho for fewer than"
+        " ten)."
     ]
     return "\n\n".join([*parts, "\n".join([*notes, *([RECORDED] if recorded else [])])])
 

@@ -162,11 +162,11 @@ def _checked(ratings: pd.DataFrame) -> pd.DataFrame:
     return ratings.assign(value=values)
 
 
-CROWD = 0.1  # the paper's epsilon, what a judge's cheapness may cost: of skilled raters it is 0.15, of experts 0.2
+CROWD = 0.1  # the paper's epsilon, the loss that a cheaper judge may bring; 0.15 for skilled raters, 0.2 for experts
 FALSE_DISCOVERIES = 0.05
 PASSES = 0.5  # of the raters, whom it must do better than
 FEWEST_ITEMS = 30  # for Student's t; below, an exact test
-_SHARES = 101  # values of the share that the exact test does not know
+_SHARES = 101  # values that the exact test tries for the unknown share
 
 
 @dataclass(frozen=True)
@@ -218,7 +218,7 @@ def result_of(differences: Mapping[str, tuple[Floats, Floats]], epsilon: float) 
 def benjamini_yekutieli(p_values: Floats, q: float = FALSE_DISCOVERIES) -> np.ndarray:
     """Return a mask of the hypotheses rejected at a false discovery rate of q, whatever their dependence.
 
-    Those up to the largest p_(k) with p_(k) <= k q / (m sum(1/i)).
+    It rejects those up to the largest p_(k) with p_(k) <= k q / (m sum(1/i)).
     """
     m = len(p_values)
     ordered, ranks = np.sort(p_values), np.arange(1, m + 1)
@@ -266,9 +266,10 @@ def _p_value(d: Floats, epsilon: float) -> tuple[float, str]:
 def exact_p(closer: int, farther: int, n: int, epsilon: float) -> float:
     """Return P of mean(d) < epsilon; d is 1 (the rater closer) in `closer` of n pairs, -1 in `farther`, else 0.
 
-    The chance of a result as extreme, at most over all shares of -1 that pairs may have where mean(d) is epsilon; so
-    it errs as often as it says or less, for every n. Extreme is a low score statistic: mean(d) - epsilon over the
-    standard error where mean(d) is epsilon. Of 10 pairs with d = 0 and epsilon 0.1, p is at least 0.9 ** 10.
+    P is the chance of a result as extreme, maximised over all shares of -1 that pairs may have where mean(d) is
+    epsilon; so the test errs at most as often as its level, for every n. A result is extreme if its score statistic is
+    low: mean(d) - epsilon over the standard error where mean(d) is epsilon. Of 10 pairs with d = 0 and epsilon 0.1, p
+    is at least 0.9 ** 10.
 
     Source: the unconditional exact test of noninferiority for paired shares; Hsueh, Liu and Chen 2001, Biometrics 57,
     478-483, with the estimate of Nam 1997, Biometrics 53, 1422-1430.

@@ -52,7 +52,7 @@ LEAN = 0.8  # one-sided confidence that people's ratings alone must reach where 
 class Judging:
     """The outputs given to judges, and their judgements."""
 
-    judged: pd.DataFrame  #: a row an output: pair_id, transformation, pool, language, task_type, stratum, wave
+    judged: pd.DataFrame  #: a row per output: pair_id, transformation, pool, language, task_type, stratum, wave
     judgements: pd.DataFrame  #: `annotation.judges.records`
     judges: tuple[str, ...]  #: whose scores count together: their mean, of outputs that all of them scored
     sample: Collection[str]  #: ids of the sample's pairs, rated or not
@@ -281,14 +281,14 @@ def _by_rule(rule: AcceptanceSpec) -> list[str]:
     """Return lines on the effect of the study's rule on the savings."""
     if rule.stop == "anytime":
         return [
-            "With stop: anytime half of the bets use people's ratings alone, so judges save less: decisions that took",
-            "96, 90 and 90 pairs took 88, 78 and 72 with judges that correlated with people by 0.51, 0.73 and 0.85",
-            "(docs/judges_simulated.md).",
+            "With stop: anytime, half of the bets use people's ratings alone, so judges save less. In simulations",
+            "decisions needed 96, 90 and 90 pairs without judges, and 88, 78 and 72 with judges that correlated with",
+            "people by 0.51, 0.73 and 0.85 (docs/judges_simulated.md).",
         ]
     if rule.rule == "mean" and not any(bound.by == "interval" for bound in rule.rules):
         return [
-            "The study's rule uses the mean and no interval: judges that decide with people can only withdraw",
-            "acceptances. So they save ratings that an interval needs, but none that this rule needs.",
+            "The study's rule uses the mean and no interval: judges that decide with people can only make decided",
+            "verdicts undecided. Judges narrow intervals, but this rule needs none, so they save no ratings.",
         ]
     return []
 
@@ -316,8 +316,8 @@ def savings_text(table: pd.DataFrame, correlation: float, rule: AcceptanceSpec) 
             cli.columns(header, rows),
             "",
             "Judged: outputs of each transformation that the judge scores, rated ones included (judge_pool).",
-            "Worth: rated pairs that would be as precise without a judge. Pairs needed: rated pairs that with the",
-            f"judge give the same width as Pairs without it; at least {FEWEST_RATED}, and at least half of Pairs.",
+            "Worth: how many rated pairs would be as precise without a judge. Pairs needed: how many rated pairs with",
+            f"the judge give as narrow an interval as Pairs without it; at least {FEWEST_RATED} and half of Pairs.",
             "Computed by formula, for intervals over pairs with the same raters, without the judge's own cost.",
             "Six models reached correlations of 0.10 to 0.64 with real people (docs/judges.md); only ratings can",
             "show what yours reaches.",

@@ -41,11 +41,13 @@ class JudgePrompt(Prompt):
     """A prompt for judges; a prompt with its own question also has its own scale."""
 
     question: str = Field(
-        default="", description="name of its own question in records; unset: it asks the rubric's ratings one by one"
+        default="",
+        description="name of the prompt's own question in records; if unset, the prompt asks the rubric's ratings one"
+        " by one",
     )
-    lowest: float | None = Field(default=None, description="lowest score of its own question")
-    highest: float | None = Field(default=None, description="highest score of its own question")
-    decimals: int = Field(default=0, ge=0, le=3, description="decimal places of a score on its own question")
+    lowest: float | None = Field(default=None, description="lowest score of the prompt's own question")
+    highest: float | None = Field(default=None, description="highest score of the prompt's own question")
+    decimals: int = Field(default=0, ge=0, le=3, description="decimal places of a score on the prompt's own question")
 
     @model_validator(mode="after")
     def _asks_something(self) -> JudgePrompt:
@@ -65,7 +67,9 @@ class JudgePrompt(Prompt):
             )
         scale = self.lowest, self.highest
         if bool(self.question) == (None in scale) or (self.question and not scale[0] < scale[1]):  # type: ignore[operator]
-            raise ValueError("lowest and highest belong to a question of its own, and lowest must be below highest")
+            raise ValueError(
+                "set lowest and highest with the prompt's own question, and only then; lowest must be below highest"
+            )
         return self
 
 
@@ -260,7 +264,7 @@ def read_text(answer: Completion, scale: Scale) -> Read:
     >>> read_text(Completion("4"), scale).score
     4.0
     >>> [read_text(Completion(text), scale).reason for text in ("4/5", "7", "four", "4.5")]
-    ["not just a number: '4/5'", 'off the scale 1 to 5: 7', "not just a number: 'four'", 'between two points: 4.5']
+    ["not just a number: '4/5'", 'outside the scale 1 to 5: 7', "not just a number: 'four'", 'between two points: 4.5']
     """
     text, reason = spoken(answer)
     if reason:
@@ -270,7 +274,7 @@ def read_text(answer: Completion, scale: Scale) -> Read:
         return Read(reason=f"not just a number: {shown(text)}")
     number = float(match[1])
     if not scale.lowest <= number <= scale.highest:
-        return Read(reason=f"off the scale {scale.lowest:g} to {scale.highest:g}: {match[1]}")
+        return Read(reason=f"outside the scale {scale.lowest:g} to {scale.highest:g}: {match[1]}")
     between = scale.points and number not in scale.points
     return Read(reason=f"between two points: {match[1]}") if between else Read(number)
 
@@ -279,7 +283,7 @@ def spoken(answer: Completion) -> tuple[str, str]:
     """Return an answer without the thoughts before it, and why it is no answer (empty if it is one)."""
     text = _THOUGHT.sub("", answer.text).strip()
     if _THINKING.search(text):
-        return text, "it spent all tokens on thinking; raise sampling.max_tokens, or turn its thinking off"
+        return text, "the model spent all tokens on thinking; raise sampling.max_tokens, or turn thinking off"
     if not text or answer.cut_off:
         return text, f"cut off by max_tokens: {shown(text)}" if answer.cut_off else "an empty answer"
     return text, ""
@@ -310,7 +314,7 @@ class RecordedJudgement(Record):
     order: Order = "up"
     answers: dict[str, _Answer] = Field(
         min_length=1,
-        description="by question: the answer as it came, or the points' probabilities to be its first token",
+        description="by question: the answer as received, or for each point its probability of being the first token",
     )
 
     @model_validator(mode="after")

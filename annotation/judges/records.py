@@ -25,7 +25,7 @@ class JudgedPair(Pair):
         " of near-duplicates; `undrawn` if no sample could have contained it"
     )
     place: int = Field(
-        description="its place among its transformation's judged pairs, from 1; the sample's pairs come first"
+        description="its rank among its transformation's judged pairs, from 1; the sample's pairs come first"
     )
 
 
@@ -37,18 +37,23 @@ class Judgement(Record):
     pair_id: str = Field(description="id of the pair, as in `pairs.parquet`")
     judge: str = Field(description="the judge's name in the study")
     question: str = Field(description="name of the question, such as quality or similarity")
-    order: Literal["up", "down"] = Field(description="the scale's points from the lowest (up) or the highest (down)")
+    order: Literal["up", "down"] = Field(
+        description="order of the scale's points in the prompt: from the lowest (up) or from the highest (down)"
+    )
     transformation: str = Field(
         description="the pair's transformation or group; `original` for two texts with a gold score"
     )
-    pool: str = Field(description="name of the transformations rated together, as in `pairs.parquet`")
-    dataset: str = Field(description="first data set of the study that holds the original")
+    pool: str = Field(description="transformations rated together, as in `pairs.parquet`")
+    dataset: str = Field(description="the study's first data set with the original")
     task_type: str = Field(description="that data set's task")
     language: str = Field(description="language of the original")
-    output_language: str = Field(description="language that the transformed text should be in")
+    output_language: str = Field(description="intended language of the transformed text")
     seed: int = Field(description="transformation seed")
     stratum: str = Field(description="the pair's stratum, as in `judged.parquet`")
-    generator: str = Field(description="the model that made the transformed text")
+    generator: str = Field(
+        description="the generator's model, or the function or file that made the output; empty for two texts with a"
+        " gold score"
+    )
     score: Number = Field(description="the score, on the question's scale; NaN if there is none")
     mode: Literal["expected", "text"] = Field(
         description="expected: mean of the points, weighted by their probabilities; text: the number in the answer"
@@ -60,17 +65,17 @@ class Judgement(Record):
         default=math.nan,
         description="for `expected`: entropy of the points' shares of `label_mass`, in nats; NaN otherwise",
     )
-    text: str = Field(description="the answer as it came; for `expected` its first token")
+    text: str = Field(description="the answer as received; for `expected` its first token")
     status: Literal["ok", "failed", "unanswered"] = Field(
-        description="failed: the answer is not a score; unanswered: no answer came, and the next run asks again"
+        description="failed: the answer is not a score; unanswered: no answer was received, and the next run asks again"
     )
     reason: str = Field(description="why there is no score; empty otherwise")
-    attempts: int = Field(description="answers received")
+    attempts: int = Field(description="number of answers received")
     model: str = Field(description="the judge's model")
     kind: Literal["vllm", "openai", "recorded"] = Field(
         description="the judge's kind; `recorded` judges were not asked"
     )
-    judge_hash: str = Field(description="hash of the judge's model, revision, sampling and way of reading")
+    judge_hash: str = Field(description="hash of the judge's model, revision, sampling and way of reading answers")
     prompt_hash: str = Field(description="hash of the prompt without the texts")
     finished_at: datetime = Field(description="when the answer was received, UTC")
 
@@ -86,16 +91,16 @@ class ModelAnswer(Record):
         description="the form of the question, as in `human/tasks.json`; in searches it may differ from people's"
     )
     pair_ids: tuple[str, ...] = Field(
-        description="ids of the items that it was shown, as in `pairs.parquet`; for clustering all items"
+        description="ids of the items that the model was shown, as in `pairs.parquet`; for clustering all items"
     )
-    answers: str = Field(description="JSON: the answer by id and question; empty if the reply cannot be read")
-    text: str = Field(description="the answer as it came")
+    answers: str = Field(description="JSON: the answers by pair id and question; empty if the reply cannot be read")
+    text: str = Field(description="the answer as received")
     status: Literal["ok", "failed", "unanswered"] = Field(
-        description="failed: the reply is not an answer; unanswered: no reply came, and the next run asks again"
+        description="failed: the reply is not an answer; unanswered: no reply was received, and the next run asks again"
     )
     reason: str = Field(description="why there is no answer; empty otherwise")
-    attempts: int = Field(description="answers received")
-    model: str = Field(description="the model")
+    attempts: int = Field(description="number of answers received")
+    model: str = Field(description="the language model")
     kind: Literal["vllm", "openai", "recorded"] = Field(
         description="the model's kind; `recorded` models were not asked"
     )
@@ -108,16 +113,16 @@ class SelectedFrom(Record):
     """A generator that `judge select` could choose."""
 
     generator: str = Field(description="the generator's name in all tables")
-    model: str = Field(description="its model")
+    model: str = Field(description="the generator's model")
     revision: str = Field(description="the model's revision; empty where the study names none")
-    kind: str = Field(description="its kind; `recorded` generators were not asked")
+    kind: str = Field(description="the generator's kind; `recorded` generators were not asked")
     outputs_sha256: str = Field(description="hash of the folder of its outputs, as in the manifest")
     error_rate: Number = Field(description="error rate of first attempts, mean over transformations, from 0 to 1")
     judged: bool = Field(description="whether it is one of the `best` generators with the lowest error rates")
     judged_outputs: str = Field(description="hash of its judged outputs; empty if there are none")
     mean: Number = Field(default=math.nan, description="mean score; NaN if the generator was not compared")
     low: Number = Field(default=math.nan, description="lower end of its 95% interval over source samples")
-    high: Number = Field(default=math.nan, description="upper end")
+    high: Number = Field(default=math.nan, description="upper end of that interval")
     letters: str = Field(default="", description="generators that share a letter do not differ significantly")
     n: int = Field(default=0, description="number of source samples in the mean")
 
@@ -126,16 +131,16 @@ class SelectedBy(Record):
     """A judge whose scores `judge select` used."""
 
     judge: str = Field(description="the judge's name in the study")
-    model: str = Field(description="its model")
+    model: str = Field(description="the judge's model")
     revision: str = Field(description="the model's revision; empty where the study names none")
     kind: Literal["vllm", "openai", "recorded"] = Field(
         description="the judge's kind; `recorded` judges were not asked"
     )
     seed: int = Field(description="seed of the first attempt")
-    orders: tuple[str, ...] = Field(description="orders of the scale's points")
-    reading: Literal["expected", "text"] = Field(description="how its answers are read, if its server allows it")
-    judge_hash: str = Field(description="hash of its model, revision, sampling and way of reading")
-    prompt: str = Field(description="its prompt's name")
+    orders: tuple[str, ...] = Field(description="orders of the scale's points in the prompt: up, down or both")
+    reading: Literal["expected", "text"] = Field(description="how its answers are read, if its server supports that")
+    judge_hash: str = Field(description="hash of its model, revision, sampling and way of reading answers")
+    prompt: str = Field(description="name of the judge's prompt")
     prompt_sha256: str = Field(description="hash of the prompt's file")
     n: int = Field(description="number of its judgements with a score on the question")
     judgements: str = Field(description="hash of those judgements' identities and scores; empty if there are none")
@@ -144,11 +149,11 @@ class SelectedBy(Record):
 class SelectedPair(Record):
     """A comparison of two generators."""
 
-    first: str = Field(description="the one with the higher mean")
-    second: str = Field(description="the other")
+    first: str = Field(description="the generator with the higher mean")
+    second: str = Field(description="the generator with the lower mean")
     difference: Number = Field(description="difference of their means")
     low: Number = Field(description="lower end of its 95% interval")
-    high: Number = Field(description="upper end")
+    high: Number = Field(description="upper end of that interval")
     p: Number = Field(description="p of the paired bootstrap")
     p_holm: Number = Field(description="p after Holm's correction over all pairs")
     significant: bool = Field(description="whether `p_holm` is below 0.05")
@@ -170,17 +175,17 @@ class Selection(Record):
     )
     recorded: tuple[str, ...] = Field(description="judges and generators that are recordings")
     rule: str = Field(description="the rule in words")
-    best: int = Field(description="how many generators, those with the lowest error rates, are compared")
+    best: int = Field(description="number of generators to compare, by lowest error rate")
     seed: int = Field(description="seed of all resamples (sample.seed)")
     transformation_seeds: tuple[int, ...] = Field(description="seeds of the outputs (seeds)")
     resamples: int = Field(description="resamples of each interval and comparison; 0 if there are none")
     compared: int = Field(
-        description="judgements of each generator in the means: those that every compared generator has"
+        description="number of judgements per generator in the means: only those that every compared generator has"
     )
-    left_out: int = Field(description="judgements left out because a generator lacks them")
+    left_out: int = Field(description="number of judgements left out because a generator lacks them")
     generators: tuple[SelectedFrom, ...] = Field(description="all generators with outputs, lowest error rate first")
     judges: tuple[SelectedBy, ...] = Field(description="the study's judges")
-    comparisons: tuple[SelectedPair, ...] = Field(description="comparisons of every two generators")
+    comparisons: tuple[SelectedPair, ...] = Field(description="pairwise comparisons of the generators")
     study_sha256: str = Field(description="hash of the study's file")
     texts_sha256: str = Field(description="hash of texts.parquet")
     versions: dict[str, str] = Field(description="versions of Python and of the packages that computed the numbers")
@@ -192,13 +197,13 @@ class BesideVerdict(Record):
     transformation: str = Field(description="the verdict's transformation")
     language: str = Field(description="the verdict's language")
     task_type: str = Field(description="the verdict's task; empty if one verdict covers all tasks")
-    decision: Literal["accepted", "rejected", "undecided"] = Field(description="decision on people's ratings alone")
+    decision: Literal["accepted", "rejected", "undecided"] = Field(description="decision by people's ratings alone")
     with_judges: Literal["accepted", "rejected", "undecided", ""] = Field(
-        description="decision of the same rule on people and judges together; empty if judges are refused"
+        description="decision by the same rule with the judges' scores as well; empty if judges are refused"
     )
     reasons: tuple[str, ...] = Field(description="reasons of that decision")
     rests_on: str = Field(
-        description="by question: rated pairs, judged outputs, and the number of rated pairs that both are worth"
+        description="by question: rated pairs, judged outputs, and how many rated pairs would be as precise alone"
     )
     differ: bool = Field(description="whether the two decisions differ")
     why_not: str = Field(description="why judges are refused, by question; empty if they are not")
@@ -242,8 +247,8 @@ def on_scale(judgements: pd.DataFrame, scale: Sequence[float]) -> None:
     if off.any():
         row = judgements.iloc[int(off.argmax())]
         raise ValueError(
-            f"judgements: score {row['score']:g} of {row['judge']} lies off the scale from {scale[0]:g} to"
-            f" {scale[-1]:g} ({off.sum()} of {len(off)} do); such an answer has status failed"
+            f"judgements: score {row['score']:g} of {row['judge']} is outside the scale from {scale[0]:g}"
+            f" to {scale[-1]:g} (scores outside: {off.sum()} of {len(off)}); such an answer must have status failed"
         )
 
 

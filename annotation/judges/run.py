@@ -277,7 +277,7 @@ class JudgeRun:
         """Return a line on the run; `what` names the answers, such as judgements."""
         counts = self.counts
         parts = f"{counts['ok']} {what}, {counts['failed']} failed, {counts['unanswered']} unanswered"
-        line = f"{self.judge} ({self.model}): {parts}, {counts['reused']} were there already"
+        line = f"{self.judge} ({self.model}): {parts}, {counts['reused']} already stored"
         if not math.isnan(self.cached):
             line += f"; {self.cached:.0%} of the prompts' tokens came from the prefix cache"
         return f"{line}; recorded, no model was asked" if self.kind == "recorded" else line
@@ -419,13 +419,13 @@ def table_of(rows: Sequence[JudgeForecast], rate: float | None, who: str, what: 
     for row in rows:
         tokens = (0, 0) if row.recorded else (round(row.characters / CHARACTERS_A_TOKEN), row.out)
         shown.append([row.name, f"{row.answered:,}", f"{row.missing:,}", *(f"{number:,}" for number in tokens)])
-    table = cli.columns([who, "there", "left", "tokens in, about", "tokens out, about"], shown)
+    table = cli.columns([who, "stored", "to ask", "tokens in, about", "tokens out, about"], shown)
     return f"{table}\n\n{_time(sum(row.missing for row in rows if not row.recorded), rate, what)}"
 
 
 def _time(number: int, rate: float | None, what: str) -> str:
     if not number:
-        return "no model is left to ask"
+        return "no question is left to ask a model"
     if rate is None:
         return f"add --rate N ({what} a second) to estimate the time"
     return f"about {duration(round(number / rate))} at {rate:g} {what} a second"

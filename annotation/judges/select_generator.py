@@ -65,8 +65,8 @@ class SelectionMaterial:
     """Error rates of all candidates, and the judgements of those with the fewest errors, by names of the generators."""
 
     generators: Mapping[str, Study]  #: all that have outputs, by that name: the study with its outputs
-    errors: pd.DataFrame  #: a row a generator: error_rate (0 to 1), chosen, reason, ten types in %, numbers of outputs
-    judgements: pd.DataFrame  #: as `annotation.judges.records` says, a row an output, question, judge and order
+    errors: pd.DataFrame  #: a row per generator: error_rate (0 to 1), chosen, reason, ten types in %, output counts
+    judgements: pd.DataFrame  #: as `annotation.judges.records` says, a row per output, question, judge and order
     places: pd.DataFrame  #: pair_id, sample, text_id: where each judged output stands, more than once for equal texts
     outputs: pd.DataFrame  #: pair_id, generator, original, transformed, seconds (of its generator, a text)
     questionnaires: tuple[Questionnaire, ...]  #: the study's judges
@@ -121,11 +121,14 @@ def _errors(wanted: Sequence[Study], names: Mapping[str, Study], best: int) -> t
     ]
     for name, by in names.items():
         unanswered = int(rates["unanswered"][name])
-        missing += (
-            [Missing(f"{name}: {unanswered:,} outputs have no answer yet", by.command(GENERATE))] if unanswered else []
-        )
+        lack = f"{name}: {_number(unanswered, 'output has', 'outputs have')} no answer yet"
+        missing += [Missing(lack, by.command(GENERATE))] if unanswered else []
     columns = ["generator", "error_rate", "chosen", "reason", *RATES[:-1], "n", "failed", "unanswered"]
     return table[columns].reset_index(drop=True), missing
+
+
+def _number(number: int, single: str, several: str) -> str:
+    return f"{number:,} {single if number == 1 else several}"
 
 
 def _judgements_of(name: str, by: Study) -> tuple[_Frames | None, list[Missing]]:
@@ -138,7 +141,8 @@ def _judgements_of(name: str, by: Study) -> tuple[_Frames | None, list[Missing]]
     places = pairs[["pair_id", "key"]].merge(_places(by), on="key")
     frames, missing = [], []
     if lost := int((~pairs["pair_id"].isin(places["pair_id"])).sum()):
-        missing.append(Missing(f"{name}: {lost:,} judged outputs are no longer in the study", command))
+        gone = _number(lost, "judged output is", "judged outputs are")
+        missing.append(Missing(f"{name}: {gone} no longer in the study", command))
     for questionnaire in questionnaires(by):
         progress = JudgeProgress(by, questionnaire, judged, by.judgements)
         frame = progress.frame() if progress.path.exists() else None
@@ -349,9 +353,9 @@ def _doubts(material: SelectionMaterial, common: CrossJudgements, tables: Mappin
     """Return the doubts about the choice, gravest first."""
     doubts = []
     if material.recorded:
-        doubts.append(f"no model was asked for recordings ({', '.join(material.recorded)})")
+        doubts.append(f"recorded answers stand in for models ({', '.join(material.recorded)})")
     if material.missing:
-        doubts.append(f"{len(material.missing)} thing{'s' * (len(material.missing) > 1)} missing (below)")
+        doubts.append("outputs or judgements are missing (listed below)")
     best = str(tables["ranking"]["generator"].iloc[0])
     effects = tables["effects"]
     adjusted = effects[effects["role"] == "generator"].set_index("name")["adjusted_mean"]
@@ -361,7 +365,8 @@ def _doubts(material: SelectionMaterial, common: CrossJudgements, tables: Mappin
         if row["low"] >= SEEN:
             interval = f"[{row['low']:.2f}, {row['high']:.2f}]"
             doubts.append(
-                f"{row['model']} rates itself {row['self_preference']:.2f} {interval} higher than the fit expects"
+                f"{row['model']} rates its own outputs {row['self_preference']:.2f} {interval} higher than the fit"
+                " expects"
             )
     judges = sorted(common.cells.index.unique("judge"))
     doubts += _relatives(material, judges, list(common.cells.columns))
@@ -379,6 +384,6 @@ def _relatives(material: SelectionMaterial, judges: Sequence[str], generators: S
     selves = [name for name in judges if material.same.get(name) in generators]
     kin = {judge: [name for name in generators if family(name) == family(models[judge])] for judge in judges}
     near = {judge: [name for name in names if material.same.get(judge) != name] for judge, names in kin.items()}
-    lines = [f"judges of their own outputs: {', '.join(selves)}"] if selves else []
+    lines = [f"some judges rated their own outputs: {', '.join(selves)}"] if selves else []
     related = "; ".join(f"{judge} ({', '.join(names)})" for judge, names in near.items() if names)
-    return [*lines, *([f"judges of a generator's model family, by name: {related}"] if related else [])]
+    return [*lines, *([f"some judges share a generator's model family, by name: {related}"] if related else [])]

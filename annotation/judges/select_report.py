@@ -21,9 +21,10 @@ from plumbline.store import json_bytes
 from plumbline.study import file_hash
 
 RULE = (
-    "the highest mean judgement among the generators with the lowest error rates of first attempts; a unit is a source"
-    " sample, its mean over texts, transformations, judges and orders, of judgements that all generators have;"
-    " percentile bootstrap, paired bootstrap two by two with Holm's correction at 0.05"
+    "the generator with the highest mean judgement, among those with the lowest error rates of first attempts; the unit"
+    " is a source sample, with its mean over texts, transformations, judges and orders; only judgements that all"
+    " generators have count; intervals by percentile bootstrap; pairwise comparisons by paired bootstrap with Holm's"
+    " correction at 0.05"
 )
 
 
@@ -115,13 +116,13 @@ _SHOWN: Mapping[str, tuple[str, dict[str, str]]] = {
         {"generator": "Generator", "mean": "Mean", **_INTERVAL, "letters": "Letters", "n": "Samples"},
     ),
     "comparisons": (
-        "Generators two by two, paired bootstrap with Holm's correction (HTEB, 2.3)",
+        "Pairwise comparisons of generators: paired bootstrap with Holm's correction (HTEB, 2.3)",
         {"first": "Better", "second": "Than", "difference": "By", **_INTERVAL, "p_holm": "Holm p",
          "resamples": "Resamples"},
     ),
-    "table_6": ("Judges in rows, generators in columns (HTEB, Table 6)", {}),
-    "table_7": ("Transformations, means over judges (HTEB, Table 7)", {}),
-    "by_language": ("Transformations by language of the output", {}),
+    "table_6": ("Means by judge (rows) and generator (columns) (HTEB, Table 6)", {}),
+    "table_7": ("Means over judges, by transformation (HTEB, Table 7)", {}),
+    "by_language": ("Means by transformation and language of the output", {}),
     "effects": (
         "Additive fit without models' scores of their own outputs: each effect, and the adjusted mean",
         {"role": "Role", "name": "Name", "effect": "Effect", "adjusted_mean": "Mean", "reason": ""},
@@ -135,7 +136,8 @@ _SHOWN: Mapping[str, tuple[str, dict[str, str]]] = {
         {"judge": "Judge", "n": "Outputs", "difference": "Difference", **_INTERVAL, "large": "By a point"},
     ),
     "length": (
-        "Slope of scores on length: points for each factor of e in the length ratio; part of it may be deserved",
+        "Slope of scores on length: points per unit of the natural logarithm of the length ratio; part of it may be"
+        " deserved",
         {"judge": "Judge", "slope": "Slope", **_INTERVAL, "reason": ""},
     ),
     "between": (
@@ -144,7 +146,7 @@ _SHOWN: Mapping[str, tuple[str, dict[str, str]]] = {
          "ac2": "AC2", "difference": "Difference"},
     ),
     "table_4": (
-        "Score, words changed (0 to 1) and seconds a text (PTEB, Table 4)",
+        "Mean score, share of words changed (0 to 1) and seconds per text (PTEB, Table 4)",
         {"judge": "Judge", "generator": "Generator", "n": "Outputs", "failed": "Failed", "similarity": "Score",
          "edit_distance": "Edits", "seconds": "Seconds"},
     ),

@@ -57,7 +57,7 @@ def lowest_error_rates(error_rates: Mapping[str, float], k: int = 5) -> pd.DataF
 class CrossJudgements:
     """Judgements that every generator has."""
 
-    cells: pd.DataFrame  #: a row for each of `CELL` (and output language, if there is one), a column a generator
+    cells: pd.DataFrame  #: a row for each of `CELL` (and output language, if there is one), a column per generator
     left_out: int  #: rows without a score for one generator or more
     failed: Mapping[str, int]  #: judgements that each generator lacks
 
@@ -101,7 +101,7 @@ def enough_resamples(comparisons: int, smallest: float = SMALLEST) -> int:
 def comparisons(observations: pd.DataFrame, seed: int, resamples: int | None = None) -> pd.DataFrame:
     """Compare every two generators: difference of means, 95% interval, p, Holm's p, significant at 0.05 or not.
 
-    `observations` have a row a source sample and a column a generator. Columns: first (the better one), second,
+    `observations` have a row per source sample and a column per generator. Columns: first (the better one), second,
     difference, low, high, p, p_holm, significant, n, resamples, reason.
 
     Source: HTEB, 2.3 and Table 13: paired bootstrap over source samples, Holm over all pairs.
@@ -219,7 +219,7 @@ def _best_first(observations: pd.DataFrame) -> list[str]:
 def compared(judgements: pd.DataFrame, texts: pd.DataFrame) -> pd.DataFrame:
     """Compare generators, by one judge each: similarity, edit distance, seconds a text (PTEB, Table 4).
 
-    `judgements` are of one question and also have `generator`; `texts` have a row an output: pair_id, generator,
+    `judgements` are of one question and also have `generator`; `texts` have a row per output: pair_id, generator,
     original, transformed and, where they are known, seconds (NaN or no column elsewhere). Columns: judge, generator, n
     (outputs with a score), failed (judgements), similarity, edit_distance (over all outputs; from 0 to 1, though the
     paper's caption says percent), seconds.

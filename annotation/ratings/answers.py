@@ -226,7 +226,8 @@ def _refuse_mixing(records: CampaignRecords, source: str, before: pd.DataFrame) 
         " --forget`" if source != REHEARSAL else "rehearse under another study name"
     )  # fmt: skip
     raise DataError(
-        f"{source}: {records.study.name} has ratings of {others[0]}, and a rehearsal cannot be mixed; {first}"
+        f"{source}: {records.study.name} has ratings from {others[0]}, and a rehearsal's ratings cannot be mixed with"
+        f" others; {first}"
     )
 
 
@@ -246,8 +247,11 @@ def _refuse_loss(before: pd.DataFrame, now: pd.DataFrame, source: str) -> None:
     had = pd.MultiIndex.from_frame(before.loc[before["status"] == "submitted", whole])
     lost = int((~had.isin(pd.MultiIndex.from_frame(now[whole]))).sum())
     if lost:
+        what = (
+            "1 rating that was collected before is" if lost == 1 else f"{lost} ratings that were collected before are"
+        )
         raise DataError(
-            f"{lost} ratings that were collected before are missing on the server or in the file ({source});"
+            f"{what} missing on the server or in the file ({source});"
             " check that it is the right one, or add --replace to drop them"
         )
 

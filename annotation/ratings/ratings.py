@@ -249,7 +249,7 @@ def _refuse_unknown(study_name: str, rater: str, raters: Sequence[str], names: M
     if rater in raters:
         return
     if rater in names:
-        raise StudyError(f"{study_name} has no answer of {named(rater, names)}; there is nothing to decide yet")
+        raise StudyError(f"{study_name} has no answer from {named(rater, names)}; there is nothing to decide yet")
     candidates = [*(names[name] for name in raters if name in names), *raters]
     raise StudyError(f"{study_name} has no rater {rater!r}; {nearest(rater, candidates)}")
 

@@ -135,5 +135,5 @@ def waiting_text(verdicts: Sequence[Verdict], names: Mapping[str, str]) -> str:
     ]
     if not rows:
         return ""
-    title = "Verdicts, as last reached, that wait until these raters are excluded or kept"
+    title = "Verdicts of the last `accept` that wait until these raters are excluded or kept"
     return f"{title}\n\n{columns(['transformation', 'language', 'raters', 'why'], rows)}\n\n"

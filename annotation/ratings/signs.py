@@ -45,11 +45,11 @@ def find_signs(
 ) -> list[Sign]:
     """All signs in the submitted ratings, by rater and rule.
 
-    `ratings` holds `plumbline.records.Rating` rows, excluded ones among them: what was decided does not hide why.
-    `pairs` holds `plumbline.records.Pair` rows, of the sample and the controls; `expected` tells the right answers to
-    these, and `labelled` names the questions that are answered with labels or an order of them: repeats of these are
-    compared, too. One label or order for nearly all pairs may be what they are, and is no sign; of texts nothing is.
-    Every rule looks at all raters at once: what one costs does not grow with how many others there are.
+    `ratings` has `plumbline.records.Rating` rows, including excluded ones, so that a decision does not hide its
+    reasons. `pairs` has `plumbline.records.Pair` rows, of the sample and the controls; `expected` returns the right
+    answers to these, and `labelled` names the questions that are answered with labels or an order of them: repeats of
+    these are compared, too. The same label or order for nearly all pairs may be right, and is no sign; texts give no
+    signs. Every rule checks all raters at once, so its cost for each does not grow with their number.
     """
     if not pairs["pair_id"].is_unique:
         pairs = pairs.drop_duplicates("pair_id", keep="last", ignore_index=True)
@@ -70,8 +70,8 @@ def find_signs(
 def of_pairs(ratings: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
     """Return the submitted ratings of these pairs, with the pairs' columns.
 
-    `pair` is its row in `pairs`, `answer` numbers what one rater gave to one pair, as it comes, and `said` is the
-    rating's own where there is no scale.
+    `pair` is its row in `pairs`, `answer` numbers the answers (of one rater to one pair) in order of appearance, and
+    `said` is the rating's `answer` to a question without a scale.
     """
     rows = rows_of(pairs, ratings["pair_id"])
     mask = (rows >= 0) & (ratings["status"] == "submitted").to_numpy()
@@ -101,7 +101,7 @@ def _codes(column: pd.Series) -> np.ndarray:
 
 
 def control_answers(submitted: pd.DataFrame, expected: Expected) -> pd.DataFrame:
-    """Each rating of a control that has a right answer, with that: `right` or `wanted`; a known item brings its own."""
+    """Return each rating of a control with its right answer, `right` or `wanted`; a known item brings its own."""
     checked = submitted[submitted["control"].isin(CHECKS)]
     groups = checked.groupby(["pool", "control", "expected", "question"], observed=True).indices
     right, wanted = np.full(len(checked), math.nan), np.full(len(checked), "", object)
@@ -126,11 +126,11 @@ def _controls(submitted: pd.DataFrame, rules: QualitySpec, expected: Expected) -
     missed = missed_answers(answers, rules)
     rows = missed[["control", "question", "value", "said", "right", "wanted"]].itertuples(index=False, name=None)
     texts = (
-        f"{control} {question} {answer or f'{value:g}'} for {wanted or f'{right:g}'}"
+        f"{control} {question} {answer or f'{value:g}'} instead of {wanted or f'{right:g}'}"
         for control, question, value, answer, right, wanted in rows
     )
     for rater, lines in _of_raters(missed, texts).items():
-        evidence = f"{len(lines)} of {n[rater]} answers to controls are off: {_some(lines)}"
+        evidence = f"{len(lines)} of {n[rater]} answers to controls are wrong: {_some(lines)}"
         yield Sign(rater_id=rater, rule="controls", evidence=evidence, n=int(n[rater]))
 
 
@@ -247,7 +247,7 @@ def _apart(submitted: pd.DataFrame, rules: QualitySpec) -> Iterator[Sign]:
 
 
 def with_others(sampled: pd.DataFrame) -> pd.DataFrame:
-    """Ratings of pairs that others rated too, with `others`, these others' mean: all raters' sum less the own value."""
+    """Return the ratings of pairs that others rated too, with these others' mean (`others`)."""
     value = sampled["value"].to_numpy()
     group = sampled["pair"].to_numpy() * len(sampled["question"].cat.categories) + _codes(sampled["question"])
     number, total = np.bincount(group)[group], np.bincount(group, value)[group]
@@ -270,11 +270,11 @@ def _ranks(values: np.ndarray, groups: np.ndarray) -> np.ndarray:
 
 def _comments(submitted: pd.DataFrame) -> Iterator[Sign]:
     once = submitted.drop_duplicates("answer")
-    comment = once["comment"].astype("category")  # each text is looked at once, however often it was written
+    comment = once["comment"].astype("category")  # each text is checked once, however often it was written
     looks: dict[str, Callable[[str], object]] = {
         "dashes": _DASHES.search,
         "stock phrases": _STOCK.search,
-        "wordy": lambda text: count_words(text) > _WORDY,
+        f"more than {_WORDY} words": lambda text: count_words(text) > _WORDY,
     }
     texts = list(comment.cat.categories)
     features = pd.DataFrame({"n": [bool(text.strip()) for text in texts]})
@@ -283,8 +283,8 @@ def _comments(submitted: pd.DataFrame) -> Iterator[Sign]:
     own_words = features.iloc[comment.cat.codes[written]].assign(rater_id=once["rater_id"].array[written])
     counts = own_words.groupby("rater_id", observed=True).sum()
     for rater, n, *hits in counts[counts[[*looks]].any(axis=1)].itertuples(name=None):
-        phrases = [f"{count} {name}" for name, count in zip(looks, hits, strict=True) if count]
-        evidence = f"of {n} comments: {', '.join(phrases)}"
+        phrases = [f"{count} with {name}" for name, count in zip(looks, hits, strict=True) if count]
+        evidence = f"of {n} comment{'s' * (n != 1)}: {', '.join(phrases)}"
         yield Sign(rater_id=str(rater), rule=COMMENTS, evidence=evidence, n=n)
 
 
@@ -296,7 +296,7 @@ def _some(texts: Sequence[str]) -> str:
 def controls_missed(
     ratings: pd.DataFrame, pairs: pd.DataFrame, rules: QualitySpec, expected: Expected
 ) -> tuple[int, int]:
-    """(submitted ratings of controls that are off by more than `rules.within`, all whose right answer is known).
+    """Return the number of wrong ratings of controls, and of all ratings of controls with a known right answer.
 
     `pairs` are as for `find_signs`; those that are no controls play no part.
     """
@@ -307,9 +307,9 @@ def controls_missed(
 def controls_by_kind(
     ratings: pd.DataFrame, pairs: pd.DataFrame, rules: QualitySpec, expected: Expected
 ) -> dict[str, dict[str, tuple[int, int]]]:
-    """(controls that were missed, controls that were answered) by rater and kind of control.
+    """Return (controls that were missed, controls that were answered) by rater and kind of control.
 
-    A control is missed where any of its answers is: what one rater says of one text hangs together.
+    A control is missed if any of its answers is wrong: one rater's answers about one text depend on each other.
     """
     answers = _answers(ratings, pairs, expected)
     missed, by_rater = missed_answers(answers, rules), dict[str, dict[str, tuple[int, int]]]()
@@ -337,7 +337,7 @@ def not_looked_at(
 ) -> tuple[str, ...]:
     """A line for each rule that could not check some raters, with the reason; arguments as for `find_signs`.
 
-    Times are asked of people alone, and habits only of raters with `rules.least_answers` answers.
+    Times are checked only for people, and habits only for raters with `rules.least_answers` answers.
     """
     pairs = pairs.drop_duplicates("pair_id", keep="last", ignore_index=True)
     submitted = of_pairs(ratings, pairs).dropna(subset=["rater_id"])
@@ -373,6 +373,6 @@ def not_looked_at(
 
 
 def _often(raters: pd.Series, rules: QualitySpec) -> set[str]:
-    """The raters who are there at least `rules.least_answers` times."""
+    """Return the raters with at least `rules.least_answers` entries."""
     numbers = raters.value_counts()
     return set(numbers.index[numbers >= rules.least_answers].astype(str))

@@ -225,7 +225,7 @@ class Candidates:
     def __init__(self, plan: Plan) -> None:
         self.plan, self.study, self.supply = plan, plan.study, list[Supply]()
         self._lengths = Lengths(self._texts())
-        # So many of a stratum are kept, by rank: it never gives more, unless most of them are near-duplicates.
+        # At most this many of a stratum are kept, by rank: a sample takes no more, unless most are near-duplicates.
         self._most = max(1000, 4 * plan.study.sample.pairs)
 
     def of(self, transformation: str) -> list[Candidate]:

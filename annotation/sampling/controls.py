@@ -26,7 +26,7 @@ from plumbline.study.campaign import SampleSpec
 from plumbline.study.subjects import Subject
 
 UNRELATED = 0.1  # the most that an original may overlap with a negative's other text (Jaccard index of their words)
-DONORS = 500  # texts of a queue that are looked through for an unrelated one
+DONORS = 500  # texts of a queue that are searched for an unrelated one
 _STOPS = {".", "。", "।", "۔"}
 _NO_SPACES = ("zh", "ja")
 
@@ -40,7 +40,7 @@ class Donor:
 
     @classmethod
     def of(cls, pair: Pair) -> Donor:
-        """A pair as a donor."""
+        """Return a pair as a donor."""
         return cls(pair, (words_of(pair.original), words_of(pair.transformed)))
 
 
@@ -55,7 +55,7 @@ class ControlDesign:
 
     @classmethod
     def of(cls, study: Study, rubric: Rubric) -> ControlDesign:
-        """A study's."""
+        """Return a study's design."""
         return cls(study.sample, rubric, study.judging, study.crowd is not None)
 
     def batches(self, pairs: int) -> int:
@@ -119,7 +119,7 @@ class ControlDesign:
 
 
 def _spread(pairs: Sequence[Pair], number: int) -> list[Pair]:
-    """Return so many of the pairs at even distances; all if there are no more."""
+    """Return `number` of the pairs, evenly spaced; all if there are no more."""
     number = min(number, len(pairs))
     return [pairs[int((index + 0.5) * len(pairs) / number)] for index in range(number)]
 
@@ -127,7 +127,7 @@ def _spread(pairs: Sequence[Pair], number: int) -> list[Pair]:
 def _take(
     number: int, kind: Literal["positive", "negative"], sources: Iterator[Pair], donors: Sequence[Donor]
 ) -> Iterator[Pair]:
-    """So many controls of a kind, each of another source."""
+    """Yield `number` controls of a kind, each from a different source."""
     while number:
         source = next(sources, None)
         if source is None:

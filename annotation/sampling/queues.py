@@ -2,7 +2,7 @@
 
 A queue has the pairs of one pool in one pair of languages, and is a dataset of Argilla's.
 
-Groups of texts share a queue (`Pair.queue`): who rates is not to know of which a text is.
+Groups of texts share a queue (`Pair.queue`): raters must not know to which group a text belongs.
 
 Argilla lets people into workspaces, not into datasets, so those whose texts the same people can read share a workspace.
 Language codes are in capitals there: a study's name has none, so no two studies' names can run into each other.
@@ -87,10 +87,10 @@ SCOPES = {"transformation": ["pool"], "language": ["pool", "language"], "task": 
 
 
 def in_order(pair_ids: Iterable[str], seed: int, waves: Mapping[str, int] | None = None) -> list[str]:
-    """The pairs in the sample's own random order: by a hash of its seed and of the pair, in which no answer is.
+    """The pairs in the sample's own random order: by a hash of its seed and the pair; answers play no part.
 
-    A later wave (`waves`, by pair; all are of the first without) stands behind the earlier ones: what has been looked
-    at stays the beginning of the sequence.
+    A later wave (`waves`, by pair; all are of the first without) comes after the earlier ones: pairs that were looked
+    at stay at the beginning of the sequence.
     """
     start, wave_of = prefix("sequence-v1", seed), waves or {}
     return sorted(pair_ids, key=lambda pair_id: (wave_of.get(pair_id, 1), identity_from(start, pair_id)))

@@ -293,16 +293,16 @@ def _texts(pairs: Iterable[Pair]) -> set[tuple[str, ...]]:
     return {(pair.pair_id, pair.control, *(field.text for field in fields_of(pair))) for pair in pairs}
 
 
-_FIXED = ("seed", "without")  # of `sample`: the order of the pairs and what verdicts cover hang on them
+_FIXED = ("seed", "without")  # of `sample`: the order of the pairs and what verdicts cover depend on them
 
 
 def extend_sample(study: Study, reason: str) -> Wave:
     """Add to an offered sample the pairs that the study asks for now and it lacks; return the wave.
 
-    For each transformation so many pairs that there are `sample.pairs`, of all outputs, data sets, languages and seeds
-    that the study has; strata that have given less so far go first. Where a run was cut off, its wave is drawn again.
-    Raises StudyError for a sample that nobody was offered (it is drawn anew by `draw_sample`), for one whose generator,
-    prompts, seed or `without` changed, and where there is nothing to add.
+    For each transformation it adds the pairs that are missing to `sample.pairs`, of all outputs, data sets, languages
+    and seeds that the study has; strata that have given less so far go first. Where a run was cut off, its wave is
+    drawn again. Raises StudyError for a sample that nobody was offered (it is drawn anew by `draw_sample`), for one
+    whose generator, prompts, seed or `without` changed, and where there is nothing to add.
     """
     with alone(study):
         return _extend(CampaignRecords.open(study), trim(reason))
@@ -311,7 +311,7 @@ def extend_sample(study: Study, reason: str) -> Wave:
 def _extend(records: CampaignRecords, reason: str) -> Wave:
     study = records.study
     if not reason:
-        raise StudyError("--extend: give the reason why the sample grows; it is kept with the sample")
+        raise StudyError("--extend: give the reason why the sample grows; it is stored with the sample")
     if study.judging.does_tasks:
         raise StudyError(
             f"{study.file}: items of tasks that people do are drawn only once; for more items make another study"

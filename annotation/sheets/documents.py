@@ -153,7 +153,8 @@ def _gaps(material: CampaignMaterial) -> str:
     per_pair = material.study.raters.per_pair
     raters = material.counting.groupby("pair_id")["rater_id"].nunique()
     full = int((raters >= per_pair).sum())
-    return f"{full:,} of {many(len(material.staying), material.study.called.item)} have ratings from {per_pair} raters."
+    items, wanted = many(len(material.staying), material.study.called.item), many(per_pair, "rater")
+    return f"{full:,} of {items} {'has' if full == 1 else 'have'} ratings from {wanted}."
 
 
 def _software(material: CampaignMaterial) -> str:

@@ -35,7 +35,7 @@ from plumbline.words import count_words
 
 By = Literal["records", "people", "open"]
 PREVIEW = "preview.html"
-NOBODY = "N/A: no person rated. Every rating is simulated, a rehearsal."
+NOBODY = "N/A: no person rated. Every rating is simulated (a rehearsal)."
 _OF_RATERS = ("consent", "recruitment", "payment", "experts", "acquainted", "researchers", "characteristics")
 _PAID = "yes. "
 _ABOVE = 0.5  # points on the good side of a limit, at which power is computed
@@ -216,7 +216,8 @@ def _sizes(material: CampaignMaterial) -> str:
     if not counts:
         return "0: no rating counts"
     if len(set(counts.values())) == 1:
-        return f"{next(iter(counts.values()))} (each of {listed([name.lower() for name in counts])})"
+        each = "each " if len(counts) > 1 else ""
+        return f"{next(iter(counts.values()))} {each}({listed([name.lower() for name in counts])})"
     return "; ".join(f"{name} {number}" for name, number in counts.items())
 
 
@@ -282,9 +283,14 @@ def _freedom(material: CampaignMaterial) -> SheetAnswer:
     crowd = material.study.crowd
     if crowd and material.crowd:
         return SheetAnswer(
-            f"A batch must be done within {crowd.hours:g} hours, and is offered for {crowd.days:g} days."
+            f"A batch must be done within {_of_unit(crowd.hours, 'hour')}, and is offered for"
+            f" {_of_unit(crowd.days, 'day')}."
         )
     return SheetAnswer("The rating page sets no time limit: it saves each answer and draft, and raters may come back.")
+
+
+def _of_unit(number: float, unit: str) -> str:
+    return f"{number:g} {unit}{'' if number == 1 else 's'}"
 
 
 def _feedback(material: CampaignMaterial) -> SheetAnswer:
@@ -325,7 +331,7 @@ def _prospects(material: CampaignMaterial) -> Iterator[str]:
             prospect = outlook(alone, assumed, (pairs, raters), mean, _CAMPAIGNS, generator)
             yield (
                 f"{question}: {prospect.accepted:.3f} at a true mean of {mean:g} (limit {rule.limit:g};"
-                f" {pairs} {study.called.item}s as in the smallest verdict, {raters} raters for each;"
+                f" {pairs} {study.called.item}s as in the smallest verdict, {many(raters, 'rater')} for each;"
                 f" {_CAMPAIGNS:,} simulated campaigns; standard deviations of items {assumed.spread:.2f},"
                 f" raters {assumed.bias:.2f}, noise {assumed.noise:.2f})"
             )

@@ -357,7 +357,8 @@ def _aggregation(material: CampaignMaterial, scale: QuestionScale) -> str:
         "multi_label": "the share of answers with each label",
         "ranking": "each label's mean rank, and how often it is first",
     }[scale.kind]
-    return f"For each {item}, the first {per_pair} raters by time count; the reported result is {what}."
+    first = "the first rater by time counts" if per_pair == 1 else f"the first {per_pair} raters by time count"
+    return f"For each {item}, {first}; the reported result is {what}."
 
 
 def _agreement(material: CampaignMaterial, scale: QuestionScale) -> tuple[str, str]:

@@ -63,6 +63,6 @@ def sheet_files(material: CampaignMaterial) -> tuple[dict[str, bytes], list[str]
     }
     lines = [f"  {name}: {counted(entries)}" for name, entries in answers.items()]
     if keys := open_questions([answer for entries in answers.values() for answer in entries]):
-        lines.append(f"  keys of ethics in {study.file} that would answer more: {', '.join(keys)}")
+        lines.append(f"  keys of `ethics` in {study.file} that would answer more questions: {', '.join(keys)}")
     content = {name: text.encode() for name, text in texts.items()} | {"heds.json": json_bytes(heds_json(heds))}
     return content, lines

@@ -162,7 +162,7 @@ def _answers(ratings: pd.DataFrame, scale: Sequence[float], pair: str, rater: st
 
 
 def on_scale(ratings: pd.DataFrame, scale: Sequence[float]) -> None:
-    """Raise ValueError for values off the scale."""
+    """Raise ValueError for values that are not on the scale."""
     values = numbers(ratings["value"], "ratings")
     if (off := ~scales.on_scale(values, scale)).any():
         points = f"from {scale[0]} to {scale[-1]}" if isinstance(scale, Continuous) else ", ".join(map(str, scale))

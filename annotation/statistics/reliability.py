@@ -175,6 +175,6 @@ def _correctness(labels: pd.Series, true: pd.Series, classes: Sequence[str]) -> 
         estimates[f"F1 of {label}"] = (
             Estimate.alone(float(2 * both / either), "F1 has no interval here")
             if either
-            else Estimate.undefined("no item has this label or is given it")
+            else Estimate.undefined("no item has this label, and no answer gives it")
         )
     return estimates

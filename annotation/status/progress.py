@@ -307,7 +307,7 @@ def _stage(name: str, path: Path, command: str, noted: _StageHistory) -> Stage:
     if not path.exists():
         return Stage(name, "not yet")
     changed = noted.changed(command)
-    note = f"{' and '.join(changed)} changed since" if changed else ""
+    note = f"{' and '.join(changed)} changed afterwards" if changed else ""
     return Stage(name, "stale" if changed else "done", noted.ended(command), note)
 
 
@@ -322,7 +322,7 @@ def _generated(noted: _StageHistory) -> tuple[Stage, Stage]:
         data = {file_hash(path) for path in noted.study.data_files() if path.exists()}
         changed = "inputs" in entry and data != set(entry["inputs"].values())
         has_new = any(name not in EIGHT for name in noted.study.transformations)
-        note = f"data sets{' or own transformations' if has_new else ''} changed since" if changed else ""
+        note = f"data sets{' or own transformations' if has_new else ''} changed afterwards" if changed else ""
         texts = Stage("texts", "stale" if changed else "done", at, note)
     units = [(name, seed) for name in noted.study.transformations for seed in noted.study.seeds]
     units_present = sum(noted.study.transformation_file(*unit).exists() for unit in units)
@@ -334,7 +334,7 @@ def _generated(noted: _StageHistory) -> tuple[Stage, Stage]:
 
 
 def _given(noted: _StageHistory) -> Stage:
-    """The texts of a subject, which its files are: the sample was drawn of them, or of others."""
+    """Return the stage of a subject's texts, which are its files: stale if the sample was drawn from others."""
     data, entry = noted.study.data_files(), noted.entries.get("sample", {})
     if missing := [path for path in data if not path.exists()]:
         return Stage("texts", "not yet", None, f"no file {missing[0]}")
@@ -366,9 +366,9 @@ def _drawn_by(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def _published(noted: _StageHistory, ratings: pd.DataFrame) -> Stage:
-    """Argilla is not asked: the manifest knows that pairs were published, and so do ratings that came from there.
+    """Return the stage of publication, without asking Argilla.
 
-    What was offered to crowd workers stands in the ledger.
+    The manifest records it, and ratings from Argilla show it; the ledger lists what was offered to crowd workers.
     """
     if "publish" in noted.entries:
         stage = _stage("published", noted.study.folder / "pairs.parquet", "publish", noted)

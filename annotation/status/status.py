@@ -57,7 +57,7 @@ class Status:
     stages: dict[str, Stage]  #: in the flow's order
     rules: tuple[str, ...]  #: when they were fixed, and each amendment
     warnings: tuple[str, ...]
-    notes: tuple[str, ...]  #: what is worth knowing and needs no care
+    notes: tuple[str, ...]  #: facts that need no action
     progress: pd.DataFrame  #: `by_transformation`, with `verdict` in words; empty without a sample
     raters: pd.DataFrame  #: `by_rater`; empty without a sample
     trained: pd.DataFrame  #: `by_trained`: how raters did on known pairs, which never count
@@ -77,7 +77,7 @@ class Status:
         None  #: what the running server has, where it was looked at (`annotation.status.status`)
     )
     on_record: int = 0  #: answers that were collected of what it has
-    aside: int = 0  #: answers on record that it has no more: of excluded raters, whose pairs were offered again
+    aside: int = 0  #: answers on record that it no longer has: of excluded raters, whose pairs it offers again
     looks: pd.DataFrame = field(default_factory=lambda: looks_frame([]))  #: after blocks, so far (`looks_frame`)
     blocks: tuple[str, ...] = ()  #: of a rule by blocks: what is open now, and what was saved so far, in lines
     again: int = 0  #: answers of excluded raters whose pairs `publish` would offer again, for what is undecided
@@ -96,7 +96,7 @@ def read_status(
 ) -> Status:
     """The status of a study at a time, from its records. Raises DataError for damaged ones.
 
-    `reached` are verdicts that hold, of who has just reached them, and `manifest` what notes that.
+    `reached` are valid verdicts that the caller has just reached, and `manifest` is the manifest that records them.
     """
     study, read = evidence.study, evidence.read_all().collected
     mismatched = mismatch(study, read.pairs)
@@ -106,17 +106,17 @@ def read_status(
     strange = read.ratings["pair_id"].nunique() - ratings["pair_id"].nunique()
     found_signs = evidence.signs if len(ratings) else []
     rules, broken = _rules(evidence)
-    sampled = stages["sample"].state != "not yet"  # before, what it would be drawn from is looked at
+    sampled = stages["sample"].state != "not yet"  # before, the outputs that it would be drawn from are checked
     flagged = flagged_supply(evidence.supply) if sampled or not study.judging.transforms else flagged_outputs(study)
     warnings = [mismatched, broken, *(str(flags) for flags in flagged if flags.doubtful)]
     if strange and len(read.pairs):
         again = study.command("annotation collect")
-        warnings.append(f"{strange} rated pairs are not in the sample; run `{again}` again")
+        warnings.append(f"{count(strange, 'rated pair is', 'rated pairs are')} not in the sample; run `{again}` again")
     fresh = stages["verdicts"].state == "done"
     reached_now = held if fresh else _found_so_far(evidence, may_judge=not broken)
     pairs = _pairs(evidence)
     undecided = _undecided(study.acceptance, pairs, reached_now)
-    progress = _progress(study.acceptance, pairs, reached_now, undecided, fresh=fresh)
+    progress = _progress(study, pairs, reached_now, undecided, fresh=fresh)
     begun = any(stages[name].state != "not yet" for name in ("published", "collected"))
     warnings += never_lines(study, undecided, offered=begun)
     return Status(
@@ -227,7 +227,7 @@ def read_members(records: CampaignRecords) -> list[Member]:
 
 
 def unreviewed(signs: Sequence[Sign], decisions: Sequence[Decision]) -> tuple[str, ...]:
-    """Raters with a sign of a rule that the last decision about them did not know; nobody who is excluded."""
+    """Return raters with a sign by a rule that the last decision about them did not cover, without excluded ones."""
     last = {decision.rater_id: decision for decision in decisions}
     raters = []
     for sign in signs:
@@ -241,7 +241,7 @@ def unreviewed(signs: Sequence[Sign], decisions: Sequence[Decision]) -> tuple[st
 
 
 def _rules(evidence: Evidence) -> tuple[tuple[str, ...], str]:
-    """(when the rules were fixed and amended, a warning if the study has others now)."""
+    """Return when the rules were fixed and amended, and a warning if the study has others now."""
     study, ratings = evidence.study, evidence.collected.known
     fixed, first = evidence.rules, first_rating(ratings)
     lines = [fixed_text(fixed, first), *amendment_lines(fixed, first)]
@@ -291,11 +291,12 @@ def _undecided(rule: AcceptanceSpec, pairs: pd.DataFrame, verdicts: Sequence[Ver
 
 
 def _progress(
-    rule: AcceptanceSpec, pairs: pd.DataFrame, verdicts: Sequence[Verdict], undecided: Sequence[Ahead], *, fresh: bool
+    study: Study, pairs: pd.DataFrame, verdicts: Sequence[Verdict], undecided: Sequence[Ahead], *, fresh: bool
 ) -> pd.DataFrame:
-    progress = by_transformation(pairs)
+    progress, rule, item = by_transformation(pairs), study.acceptance, study.called.item
     ready = not progress["open"].any()
-    never = {unit: lacks for group in undecided if (lacks := group.lacks(rule)) for unit in group.units}
+    needed = {unit: lacks for group in undecided if (lacks := group.lacks(rule)) for unit in group.units}
+    never = {unit: f"{lacks} needed {item}s can count" for unit, lacks in needed.items()}
     cells = []
     for row in progress.to_dict("records"):
         key = row["transformation"], row["language"]
@@ -307,10 +308,10 @@ def _progress(
 def _verdict(decisions: Sequence[str], missing: int, never: str, *, fresh: bool, ready: bool) -> str:
     """Return the decision on one transformation and language, and the number of answers to come.
 
-    `never` is the number of pairs that it can reach and needs, if it can never be decided.
+    `never` says how many of the needed pairs can count, if it can never be decided.
     """
     if never:
-        return f"{'undecided' if decisions else 'no verdict'}, and will stay so: at most {never} needed"
+        return f"{'undecided' if decisions else 'no verdict'}, and will stay so: at most {never}"
     if not decisions:
         return f"waiting for {count(missing, 'answer')}" if missing else ("ready: run accept" if ready else "complete")
     counts = Counter(decisions)
@@ -378,7 +379,7 @@ def server_line(status: Status) -> str:
 
 
 def by_name(status: Status, names: Mapping[str, str]) -> dict[str, int]:
-    """The submitted answers on the server of people who have more there than are collected, by user name."""
+    """Return the numbers of submitted answers on the server, by user name, of people with uncollected answers."""
     table = status.raters
     got = {names.get(rater, ""): number for rater, number in zip(table["rater_id"], table["answers"], strict=True)}
     people = status.server.people if status.server is not None else {}

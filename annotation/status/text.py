@@ -74,7 +74,7 @@ def _before_scores(status: Status, arguments: str) -> str:
 
 
 def _make(status: Status, arguments: str) -> str:
-    """The next step up to a published sample; empty behind it."""
+    """Return the next step up to a published sample; empty after it."""
     state = {name: stage.state for name, stage in status.stages.items()}
     begun = state["published"] != "not yet" or state["collected"] != "not yet"
     if state["transformations"] != "done" or (state["texts"] == "stale" and status.study.judging.transforms):
@@ -169,7 +169,7 @@ def _wait(status: Status, arguments: str) -> str:
         return ""
     once = status.study.acceptance.stop == "fixed" and status.stages["verdicts"].state == "not yet"
     after = _after(status, arguments) or "nothing is left to do"
-    end = f"when no more will come{', only once' if once else ''}: {after}"
+    end = f"when no more will come{', run only once' if once else ''}: {after}"
     if _nobody_left(status):
         more = f"find more raters for {count(missing, 'answer')}, since the present ones have nothing left to rate"
         return f"{more}: {_find(status, arguments)} ({end})"
@@ -223,7 +223,10 @@ def _judge(status: Status, arguments: str) -> str:
     if status.judged and not status.decided:
         return f"nothing to wait for: no further answer can decide {_undecided(status)}"
     if missing:
-        return f"nothing to do: all is decided, without {count(missing, 'answer')} that the study asks for"
+        are = "is" if missing == 1 else "are"
+        return (
+            f"nothing to do: all is decided, although {count(missing, 'answer')} that the study asks for {are} missing"
+        )
     return "nothing is left to do"
 
 

@@ -41,6 +41,7 @@ from annotation.verdicts.judged import Unit, with_judged
 from annotation.verdicts.preregistration import amendment_lines, rules_due, write_rules
 from annotation.verdicts.rules import with_rules_fixed
 from annotation.verdicts.severity import adjusted_means, turned_lines
+from annotation.verdicts.tables import count
 from annotation.verdicts.verdicts import conclude, with_supply
 from plumbline.errors import DataError
 from plumbline.manifest import Manifest
@@ -116,12 +117,12 @@ def _evidence(study: Study) -> Evidence:
 
 
 def _check(evidence: Evidence) -> None:
-    """Refuse ratings that cannot be judged: none submitted, of other pairs, or off the scale."""
+    """Refuse ratings that cannot be judged: none submitted, of other pairs, or not on the scale."""
     study, ratings = evidence.study, evidence.collected.sample_ratings
     strange = set(ratings["pair_id"].unique()) - {pair.pair_id for pair in evidence.collected.sample_pairs}
     if strange:
         raise DataError(
-            f"{len(strange)} rated pairs are not in the sample (first {min(strange)});"
+            f"{count(len(strange), 'rated pair is', 'rated pairs are')} not in the sample (first {min(strange)});"
             f" run `{study.command('annotation collect')}` again"
         )
     submitted = ratings[ratings["status"] == "submitted"]
@@ -134,7 +135,7 @@ def _check(evidence: Evidence) -> None:
                 raise DataError(f"{RATINGS.name}, {question.name}: {wrong}")
         elif not on_scale(answers["value"].to_numpy(np.float64, na_value=np.nan), question.scale).all():
             raise DataError(
-                f"{RATINGS.name} has submitted values off the scale {question.scale[0]} to {question.scale[-1]}"
+                f"{RATINGS.name} has submitted values not on the scale {question.scale[0]} to {question.scale[-1]}"
             )
     if submitted.empty:
         raise DataError(
@@ -193,7 +194,7 @@ def _left(ratings: pd.DataFrame, counting: pd.DataFrame) -> Iterator[tuple[str, 
     yield "drafts", number(ratings[ratings["status"] == "draft"])
     yield "discarded", number(ratings[ratings["status"] == "discarded"])
     yield "excluded or withdrawn", number(submitted[out])
-    yield "beyond the raters that were asked for", number(submitted[~out]) - number(counting)
+    yield "beyond the requested number of raters", number(submitted[~out]) - number(counting)
 
 
 def flagged(tasks: Sequence[HumanTask], groups: Sequence[Group]) -> Iterator[str]:
@@ -201,7 +202,9 @@ def flagged(tasks: Sequence[HumanTask], groups: Sequence[Group]) -> Iterator[str
     summaries = {summary.question: summary for group in groups if group.level == "pool" for summary in group.questions}
     for task in tasks:
         if task.asked == "cluster":
-            yield f"{task.task}: each rater numbers clusters anew, so kappa and AC1 of the numbers mean nothing"
+            yield (
+                f"{task.task}: each rater numbers clusters independently, so kappa and AC1 of the numbers mean nothing"
+            )
         for coefficient in (
             summaries[task.task].coefficients if task.asked in _NOMINAL and task.task in summaries else ()
         ):

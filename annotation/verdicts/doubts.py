@@ -89,9 +89,10 @@ def _signs(evidence: Evidence, signs: Sequence[Sign]) -> Iterator[str]:
         if undecided
         else ""
     )
+    show = "shows" if len(raters) == 1 else "show"
     yield (
-        f"{len(raters)} of {count(len(counts), 'rater')} whose answers count show signs of careless answers ({rules});"
-        f" {share:.0%} of the ratings that count are theirs{unsettled}"
+        f"{len(raters)} of {count(len(counts), 'rater')} whose answers count {show} signs of careless answers"
+        f" ({rules}); {share:.0%} of the ratings that count are theirs{unsettled}"
     )
 
 
@@ -173,7 +174,7 @@ def _open(evidence: Evidence, verdicts: Sequence[Verdict]) -> Iterator[str]:
     wanted = staying["pool"].astype(str).map(evidence.study.raters_of)
     open_answers = int((wanted - staying["pair_id"].map(got).fillna(0)).clip(lower=0).sum())
     if open_answers:
-        yield f"{open_answers} of the {count(int(wanted.sum()), 'answer')} that the sample wants are still open"
+        yield f"{open_answers} of the {count(int(wanted.sum()), 'answer')} that the sample needs are still open"
 
 
 def _thin(evidence: Evidence, verdicts: Sequence[Verdict]) -> Iterator[str]:

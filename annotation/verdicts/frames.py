@@ -49,7 +49,7 @@ def judge(  # noqa: PLR0913 (four are names of columns)
     Raters are not checked here, as with `acceptance.protocol: paper`: a study's verdicts may wait for that (`checked`).
 
     Source: HTEB, section 2.4; the rules are `annotation.verdicts.rules`. Raises ValueError for a frame that lacks a
-    column, values off the scale, questions that the design does not ask, a rater twice on a pair and question, an
+    column, values not on the scale, questions that the design does not ask, a rater twice on a pair and question, an
     unknown status or mark, and more raters of a pair than the design counts if no `submitted_at` says who came first.
 
     >>> import pandas as pd
@@ -108,7 +108,7 @@ def _heeded(rated: pd.DataFrame) -> pd.DataFrame:
     """
     rated = marked(rated)
     if "simulated" in rated and not rated["simulated"].isin([True, False]).all():
-        raise ValueError("ratings: column 'simulated' holds something other than true and false")
+        raise ValueError("ratings: column 'simulated' has values other than true and false")
     if "submitted_at" in rated:
         filled(rated, ("submitted_at",), "ratings")
         return rated.assign(submitted_at=_times(rated["submitted_at"]))

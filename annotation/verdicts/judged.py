@@ -49,7 +49,7 @@ def late_judgements(verdicts: Sequence[Verdict]) -> list[str]:
     if not names:
         return []
     return [
-        f"judges gave or repeated judgements after the first rating ({'; '.join(names)}): once ratings are known,"
+        f"some judgements were made or repeated after the first rating ({'; '.join(names)}): once ratings are known,"
         " judges can be asked until a verdict pleases"
     ]
 

@@ -108,8 +108,8 @@ JUDGE_COMMAND = "annotation judge run"
 class _OutputIdentity(Record):
     """The columns that identify an output that judges rate, and its stratum."""
 
-    pair_id: str = Field(description="which output")
-    stratum: str = Field(description="where it was drawn from")
+    pair_id: str = Field(description="id of the output's pair")
+    stratum: str = Field(description="the stratum that it was drawn from")
 
 
 def fixed_judges(study: Study) -> dict[str, Any]:
@@ -142,9 +142,9 @@ def refuse_undrawn(records: CampaignRecords) -> None:
         return
     drawn = _strata(study.judgements, study.command(JUDGE_COMMAND))
     if not drawn or any(pair.pair_id not in drawn for pair in records.known_pairs):
-        lack = "lack pairs of the sample" if drawn else "are not drawn"
+        lack = "lack some pairs of the sample" if drawn else "are not drawn yet"
         raise StudyError(
-            f"{study.file}: acceptance.judges decide, but the outputs that they rate {lack}; run"
+            f"{study.file}: acceptance.judges is decide, but the outputs that judges rate {lack}; run"
             f" `{study.command(JUDGE_COMMAND)}` before raters begin"
         )
 
@@ -292,7 +292,7 @@ _OF_BLOCKS = ("raters.blocks ", "acceptance.spending ", "acceptance.scope ")
 def _lasting(what: Sequence[str], now: Mapping[str, Any]) -> str:
     """Return why one of these changes of rules cannot be amended; empty if all can."""
     if any(change.startswith("raters.per_pair ") for change in what):
-        return "raters were asked for the number of ratings that was fixed"
+        return "raters were asked for the earlier number of ratings"
     by_blocks = "blocks" in now["raters"] or any(change.startswith("raters.blocks ") for change in what)
     if by_blocks and any(change.startswith(_OF_BLOCKS) for change in what):
         return "the blocks determine which pairs raters got and what each look may decide"
@@ -388,7 +388,7 @@ def rules_fixed(fixed: Sequence[RuleSet], ratings: pd.DataFrame, *, offered: boo
     of_files = submitted[imported(submitted)]
     at, chosen = (
         f"the rules were fixed on {since:%Y-%m-%d at %H:%M} UTC",
-        "the rules may have been chosen for what they accept",
+        "the rules may have been chosen to fit the ratings",
     )
     if first < since:
         bound = "no later than " if untimed(submitted).all() else ""  # one time for all is the file's, not a rating's
@@ -397,7 +397,8 @@ def rules_fixed(fixed: Sequence[RuleSet], ratings: pd.DataFrame, *, offered: boo
         elsewhere = (
             f"{_were(len(of_files))} imported from files into a campaign that never offered the sample to raters"
         )
-        return "late", f"{at}; {elsewhere}, counting as given earlier: {chosen}"
+        so = "it counts" if len(of_files) == 1 else "they count"
+        return "late", f"{at}; {elsewhere}, so {so} as given earlier: {chosen}"
     if unknown := int(untimed(of_files).sum()):
         timeless = f"{_were(unknown)} imported later from a file without times"
         return "unknown", f"{at}; {timeless}, and may be older than the rules"

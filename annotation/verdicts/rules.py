@@ -21,8 +21,8 @@ from plumbline.study.subject import ItemNames
 _ROUNDING = 1e-9
 _SURE = 0.975  # P of a mean whose ordinary 95% interval ends at the limit
 _UNCHECKED = (
-    "Not checked: whether raters pass the controls and agree beyond chance (because of acceptance.protocol: paper,"
-    " people's tasks, or rules fixed by an earlier version)."
+    "Not checked: whether raters pass the controls and agree beyond chance (because acceptance.protocol is paper,"
+    " people do tasks, or an earlier version fixed the rules)."
 )
 
 
@@ -239,8 +239,8 @@ def _kept(values: Sequence[RuleValue]) -> str:
 
 
 LATE: dict[Fixed, str] = {
-    "late": "RULES FIXED AFTER THE FIRST RATING: they may have been chosen for what they accept.",
-    "unknown": "RULES PERHAPS FIXED AFTER THE FIRST RATING: when imported ratings were given is not known.",
+    "late": "RULES FIXED AFTER THE FIRST RATING: they may have been chosen to fit the ratings.",
+    "unknown": "RULES PERHAPS FIXED AFTER THE FIRST RATING: the times of imported ratings are unknown.",
 }
 
 

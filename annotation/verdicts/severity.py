@@ -22,7 +22,7 @@ from plumbline.scales import EQUAL
 from plumbline.statistics.severity import severity
 
 MOST_RATERS = 400  # with more, the model takes minutes
-_TOO_MANY = f"more than {MOST_RATERS} raters take too long here: use `annotation.severity`"
+_TOO_MANY = f"not computed here for more than {MOST_RATERS} raters: use `annotation.severity`"
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ TABLES: tuple[tuple[str, tuple[str, ...]], ...] = (
 )
 ENDS = (-62_135_596_800_000_000, 253_402_300_799_000_000, 2**62)  # the years 1 and 9999, and one far behind
 COLUMN: tuple[tuple[str, str, str, Any, str], ...] = (
-    (ACCEPT, "ratings.parquet", "value", [2**62], "off the scale"),
+    (ACCEPT, "ratings.parquet", "value", [2**62], "not on the scale"),
     (ACCEPT, "ratings.parquet", "status", ["done"], "column 'status': holds 'done', not one of submitted, draft"),
     (ACCEPT, "ratings.parquet", "rater_id", [None], "column 'rater_id': has empty cells"),
     (ACCEPT, "ratings.parquet", "seconds", [float("inf")], "column 'seconds': holds an infinite value"),

@@ -77,7 +77,7 @@ def test_texts_of_a_file_from_the_draw_to_verdicts(
     assert set(ratings["question"]) == {"label"} and set(ratings["transformation"]) == {"human", "machine"}
     assert not set(ratings["pair_id"]) & {pair.pair_id for pair in known}
     signs = {sign.evidence for sign in Evidence.open(study).signs if sign.rule == "controls"}
-    assert f"1 of 1 answers to controls are off: known label {wrong} for {right}" in signs
+    assert f"1 of 1 answers to controls are wrong: known label {wrong} instead of {right}" in signs
 
     accept(study)
     verdicts = {(one.transformation, one.language): one for one in CampaignRecords.open(study).verdicts}

@@ -169,7 +169,7 @@ def test_ratings_of_a_rehearsal_are_refused_beside_a_files(variant: Make, crowd:
     study = drawn(variant)
     crowd(study, "launch", *PLAY)
     assert crowd(study, "collect")[0] == 0
-    with pytest.raises(DataError, match="a rehearsal cannot be mixed"):
+    with pytest.raises(DataError, match="a rehearsal's ratings cannot be mixed"):
         keep(CampaignRecords.open(study), "answers.csv", {"": SourcePart("", ())}, replace=False)
 
 

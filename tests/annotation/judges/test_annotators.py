@@ -90,7 +90,7 @@ def test_an_answer_about_groups_is_one_for_each_text() -> None:
         (SEVERAL, "[]", "an empty list"),
         (SEVERAL, '["None of them", "Tea"]', "none together with labels"),
         (EACH, "[3, 0]", "no answer for number '3'"),
-        (EACH, "[3, 0, 1, 2]", "an answer for the unknown number '4'"),
+        (EACH, "[3, 0, 1, 2]", "an answer for unknown number '4'"),
         (EACH, "[3, 0, 1.5]", "not among the answers: '1.5'"),  # never rounded
         (EACH, "[3, 0, 4]", "not among the answers: '4'"),
         (EACH, "2", "expected 3 answers, found '2'"),
@@ -194,7 +194,7 @@ def test_the_sample_studys_model_is_a_recording_of_its_rule(tmp_path: Path) -> N
     assert recording.splitlines() == list(recorded_rule.lines(study))
     (done,) = annotate(study)
     assert done.line("answers").endswith(
-        "57 answers, 0 failed, 0 unanswered, 0 were there already; recorded, no model was asked"
+        "57 answers, 0 failed, 0 unanswered, 0 already stored; recorded, no model was asked"
     )
     answers = Manifest.of(study).frame(MODEL_ANSWERS, HumanAnswer, "annotation judge run")
     assert set(answers["rater_id"]) == {"rule (recorded)"}

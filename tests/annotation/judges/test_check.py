@@ -152,11 +152,9 @@ def test_what_differs_comes_first_and_orders_and_lengths_are_told() -> None:
     found = verdicts(sample(), ratings.assign(submitted_at=0), chosen, HASHES, None)
     means = powered_means(basis(sampled(), ratings, chosen), replace(judging, judgements=both), chosen)
     tables["decisions"] = with_judges(found, means, chosen.rule)
-    text = check_text(
-        "mine", JudgeCheck(tables, ("paraphrasing (en): people alone say undecided",), (), simulated=True)
-    )
+    text = check_text("mine", JudgeCheck(tables, ("paraphrasing (en): undecided by people alone",), (), simulated=True))
     lines = text.splitlines()
     assert lines[0] == "Judges of study mine" and lines[1].startswith("SIMULATED")
-    assert lines[2] == "Different decision with judges: paraphrasing (en): people alone say undecided"
+    assert lines[2] == "Different decision with judges: paraphrasing (en): undecided by people alone"
     assert "paraphrasing (en), paraphrasing (de): quality: people + judges: 40 rated, 160 judged, worth" in text
     assert "up minus down" in text and "its mean may still be wrong" in text

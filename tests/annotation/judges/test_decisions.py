@@ -117,7 +117,7 @@ def test_judges_that_decide_are_fixed_and_theirs_is_no_verdict_alone(generated: 
     """24 pairs of a transformation are too few beside judges, so these stay undecided; both translations share 48."""
     study = generated.model_copy(update={"acceptance": RULE})
     with pytest.raises(
-        StudyError, match=r"outputs that they rate are not drawn; run .*judge run .*before raters begin"
+        StudyError, match=r"outputs that judges rate are not drawn yet; run .*judge run .*before raters begin"
     ):
         fix_rules(CampaignRecords.open(study))
     draw_sample(generated)  # which may be decided as it is; `study` is to have some that cannot
@@ -141,7 +141,7 @@ def test_judges_that_decide_are_fixed_and_theirs_is_no_verdict_alone(generated: 
     after = [one for one in found if one.transformation == "translation"]
     more = [one.model_copy(update={"judged": (one.judged[0].model_copy(update={"late": 3}),)}) for one in after]
     assert any(
-        "gave or repeated judgements after the first rating (Translation (en) 3)" in line
+        "some judgements were made or repeated after the first rating (Translation (en) 3)" in line
         for line in doubts_of(evidence, more, ())
     )
     assert not any("after the first rating" in line for line in doubts_of(evidence, found, ()))

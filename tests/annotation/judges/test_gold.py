@@ -95,7 +95,7 @@ def test_errors_are_on_one_scale() -> None:
         [3, 2, 1.0, 1.0],
         [4, 1, 0.0, 0.0],
     ]
-    with pytest.raises(ValueError, match="4 lies off the scale from 0 to 3"):
+    with pytest.raises(ValueError, match="4 is outside the scale from 0 to 3"):
         error_by_gold(beside, {"sick": (0, 5), "stsb": (0, 3)})
     with pytest.raises(ValueError, match="data set stsb has no scale"):
         error_by_gold(beside, {"sick": (0, 5)})

@@ -20,7 +20,7 @@ def test_gold_scores_of_another_scale_are_refused_or_mapped(variant: Callable[..
     (tmp_path / "sts.csv").write_text("sentence1,sentence2,score\na b,c d,1\ne f,g h,7\n")
     file = {**STS, "path": str(tmp_path / "sts.csv")}
     with pytest.raises(
-        DataError, match=r"item 1: the gold score 7 is off the scale 0 to 5; set the data set's gold_scale"
+        DataError, match=r"item 1: the gold score 7 is outside the scale 0 to 5; set the data set's gold_scale"
     ):
         pairs_of(variant(datasets=[file]))
     pairs = pairs_of(variant(datasets=[{**file, "gold_scale": [1, 7]}]))

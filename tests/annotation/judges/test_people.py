@@ -237,4 +237,4 @@ def test_the_length_slope_has_hc3_errors() -> None:
     assert found.value == pytest.approx(theirs.params[1])
     assert [found.low, found.high] == pytest.approx(theirs.conf_int()[1].tolist())
     assert length_slope(gaps, np.ones(60)).reason == "all outputs have the same length ratio"
-    assert length_slope(gaps[:2], ratios[:2]).reason == "a slope needs 3 outputs, but there are 2"
+    assert length_slope(gaps[:2], ratios[:2]).reason == "a slope needs at least 3 outputs, found 2"

@@ -163,7 +163,7 @@ def test_failed_judgements_are_counted_and_bias_nothing() -> None:
 def test_scores_off_the_scale_are_refused_in_one_line() -> None:
     ratings, judging = frames()
     off = judging.judgements.assign(score=judging.judgements["score"] + 4)
-    with pytest.raises(ValueError, match="lies off the scale from 1 to 5"):
+    with pytest.raises(ValueError, match="is outside the scale from 1 to 5"):
         row(ratings, replace(judging, judgements=off))
 
 
@@ -227,9 +227,7 @@ def test_what_is_saved_is_the_least_of_a_groups_questions_and_nothing_where_one_
     assert found.loc[["c", "d"], ["pairs_saved", "ratings_saved"]].isna().all(axis=None)
     assert list(found["reason"]) == ["", "", "fluency: few", "fluency: no judge rates it, so people alone decide"]
     assert saved_lines(found.reset_index())[0].startswith("Saved so far: 6 pairs (36 ratings); without judges, people")
-    assert (
-        "only as precise as people's with 2 pairs (12 ratings) fewer" in saved_lines(found.loc[["b"]].reset_index())[0]
-    )
+    assert "as if people had rated 2 pairs (12 ratings) fewer" in saved_lines(found.loc[["b"]].reset_index())[0]
     assert saved_lines(found.loc[["c"]].reset_index()) == []
 
 
@@ -246,8 +244,8 @@ def test_decisions_with_judges_stand_beside_peoples() -> None:
     worth = f"{means['worth'].iloc[0]:,.0f}"
     assert one["rests_on"] == f"quality: people + judges: 40 rated, 160 judged, worth {worth}"
     assert warnings(decided) == [
-        f"paraphrasing (en): people alone say undecided, people and judges accepted; {one['rests_on']}",
-        f"paraphrasing (de): people alone say undecided, people and judges accepted; {one['rests_on']}",
+        f"paraphrasing (en): undecided by people alone, accepted by people and judges; {one['rests_on']}",
+        f"paraphrasing (de): undecided by people alone, accepted by people and judges; {one['rests_on']}",
     ]
     doubts = different(JudgedOutcome(judging, means, decided, means, simulated=False))
     assert doubts == [f"with judges the verdict would differ: {line}" for line in warnings(decided)]

@@ -32,13 +32,13 @@ def test_decimals_are_scores_where_the_scale_has_them() -> None:
         ("four", "not just a number: 'four'"),
         ("Rating: 4", "not just a number: 'Rating: 4'"),
         ("I'm sorry, but I can't rate this.", "not just a number: \"I'm sorry, but I can't rate this.\""),
-        ("7", "off the scale 1 to 5: 7"),
-        ("0", "off the scale 1 to 5: 0"),
-        ("-3", "off the scale 1 to 5: -3"),
-        ("9" * 400, f"off the scale 1 to 5: {'9' * 400}"),
+        ("7", "outside the scale 1 to 5: 7"),
+        ("0", "outside the scale 1 to 5: 0"),
+        ("-3", "outside the scale 1 to 5: -3"),
+        ("9" * 400, f"outside the scale 1 to 5: {'9' * 400}"),
         ("3.5", "between two points: 3.5"),
         ("", "an empty answer"),
-        ("<think>It is", "it spent all tokens on thinking; raise sampling.max_tokens, or turn its thinking off"),
+        ("<think>It is", "the model spent all tokens on thinking; raise sampling.max_tokens, or turn thinking off"),
     ],
 )
 def test_what_is_no_number_alone_on_the_scale_is_no_score(text: str, reason: str) -> None:

@@ -106,10 +106,11 @@ def test_a_generator_is_chosen_and_what_is_missing_or_doubtful_is_said(
     line = next(line for line in done.stdout.splitlines() if line.startswith("Judges choose"))
     # 4.0 and the judges' mean kindness of -0.07; alpha's 3.8 with a third of its praise of itself is 3.90.
     assert line.startswith(f"Judges choose {SAMPLE} by quality: 3.9")
-    assert "doubtful: no model was asked for recordings (" in line
-    assert f"{ALPHA} rates itself 0.49 [0.47, 0.50] higher than the fit expects" in line
-    assert f"{BETA} rates itself" not in line and "judges of their own outputs: alpha, beta" in line
-    assert f"judges of a generator's model family, by name: kin ({ALPHA})" in line and "1 thing missing (below)" in line
+    assert "doubtful: recorded answers stand in for models (" in line
+    assert f"{ALPHA} rates its own outputs 0.49 [0.47, 0.50] higher than the fit expects" in line
+    assert f"{BETA} rates its own" not in line and "some judges rated their own outputs: alpha, beta" in line
+    assert f"some judges share a generator's model family, by name: kin ({ALPHA})" in line
+    assert "outputs or judgements are missing (listed below)" in line
     tables = {path.stem: pd.read_csv(path.open("rb")) for path in (study.folder / FOLDER).glob("*.csv")}
     errors = tables["error_rates"].set_index("generator")  # beta's twelve, and one of the sample's that it has too
     assert errors.loc[BETA, "error_rate"] == pytest.approx((12 + 1) / 48) and list(errors["chosen"]) == [True] * 3

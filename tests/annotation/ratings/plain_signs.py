@@ -40,9 +40,9 @@ def _controls(own: Sequence[Row], known: dict[str, Pair], rules: QualitySpec, ex
         if right is not None:
             answered += 1
             if abs(row["value"] - right) > rules.within:
-                off.append(f"{pair.control} {row['question']} {row['value']} for {right}")
+                off.append(f"{pair.control} {row['question']} {row['value']} instead of {right}")
     if off:
-        yield "controls", f"{len(off)} of {answered} answers to controls are off: {_some(off)}", answered
+        yield "controls", f"{len(off)} of {answered} answers to controls are wrong: {_some(off)}", answered
 
 
 def _repeats(own: Sequence[Row], known: dict[str, Pair], rules: QualitySpec) -> Found:

@@ -121,8 +121,8 @@ def test_controls_may_be_one_off_and_no_more(easy: int, off: int) -> None:
     found = signs(frame(THREE, easy=easy))
     if off:
         assert found == {
-            "controls": f"{off} of 3 answers to controls are off: positive quality {easy} for 5;"
-            f" positive fluency {easy} for 5"
+            "controls": f"{off} of 3 answers to controls are wrong: positive quality {easy} instead of 5;"
+            f" positive fluency {easy} instead of 5"
         }
     else:
         assert found == {}
@@ -137,7 +137,7 @@ def test_a_known_item_brings_its_own_right_answers() -> None:
     )
     found = find_signs(frame(THREE), pairs, RULES, expected)
     assert {sign.rater_id: sign.evidence for sign in found if sign.rule == "controls"} == dict.fromkeys(
-        THREE, "1 of 5 answers to controls are off: known quality 1 for 3"
+        THREE, "1 of 5 answers to controls are wrong: known quality 1 instead of 3"
     )
     assert controls_missed(frame(THREE), pairs, RULES, expected) == (3, 15)
 
@@ -192,7 +192,7 @@ def test_too_few_answers_show_no_habits() -> None:
 
 def test_comments_are_hints() -> None:
     found = signs(frame(THREE, comment="Overall, it accurately conveys the meaning \u2014 well done"))
-    assert found == {"comments (a hint)": "of 28 comments: 28 dashes, 28 stock phrases"}
+    assert found == {"comments (a hint)": "of 28 comments: 28 with dashes, 28 with stock phrases"}
 
 
 def test_pairs_that_people_found_bad_are_listed() -> None:

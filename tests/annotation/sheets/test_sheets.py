@@ -392,7 +392,7 @@ def test_the_command_says_how_much_is_answered_and_what_would_answer_more(
     monkeypatch.setattr(sys, "argv", ["annotation", "sheet", *options])
     assert not main()
     said = capsys.readouterr().out
-    assert f"recorded: sheets -> {recorded.folder / 'sheet'}" in said and "would answer more: conditions" in said
+    assert f"recorded: sheets -> {recorded.folder / 'sheet'}" in said and "more questions: conditions" in said
     assert {file.name for file in (recorded.folder / "sheet").iterdir()} == {
         *("heds.json", "heds.md", "arr_checklist.md", "datasheet.md", "methods.tex", "methods.bib", "preview.html"),
         "files.json",

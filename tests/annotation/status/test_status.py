@@ -308,7 +308,7 @@ def test_an_unfinished_campaign_shows_no_decision_unless_the_rule_allows_to_look
     assert set(status.progress["verdict"]) == {"waiting for 16 answers"} and not status.decided
     assert not any(word in status_text(status, ARGUMENTS) for word in ("accepted", "rejected", "undecided"))
     assert following.startswith("wait for 128 answers; ") and following.endswith(
-        f"(when no more will come, only once: {MAIN} accept {ARGUMENTS})"
+        f"(when no more will come, run only once: {MAIN} accept {ARGUMENTS})"
     )
     assert list(generated.folder.glob("verdicts*")) == []  # nothing is written
 
@@ -342,7 +342,9 @@ def test_nobody_waits_for_what_cannot_decide(generated: Study) -> None:
     withdraw(generated, gone, take_back=False, reason="broken")
     status, following = at(generated)
     rows = status.progress.set_index("transformation")
-    assert rows.loc["paraphrasing", "verdict"] == "no verdict, and will stay so: at most 19 of 20 needed"
+    assert (
+        rows.loc["paraphrasing", "verdict"] == "no verdict, and will stay so: at most 19 of 20 needed pairs can count"
+    )
     others = int(rows["open"].drop("paraphrasing").sum())
     assert rows["open"]["paraphrasing"] > 0 and following.startswith(f"wait for {others} answers")
     (warning,) = [line for line in status.warnings if line.startswith("too few pairs can ever count")]
@@ -403,7 +405,7 @@ def test_from_ratings_to_scores(generated: Study) -> None:
     assert at(generated)[0].stages["scores"].state == "under way"  # a run that was cut off
     noted(generated, "evaluation", ["verdicts.json", "ratings.parquet"])
     assert states(at(generated)[0]) == "+ + + + + + + +"
-    assert at(generated)[1] == "nothing to do: all is decided, without 192 answers that the study asks for"
+    assert at(generated)[1] == "nothing to do: all is decided, although 192 answers that the study asks for are missing"
 
     decide(generated, "a", exclude=True, reason="more of it came up")
     status, following = at(generated)
@@ -442,7 +444,7 @@ def test_ratings_from_files_and_of_pairs_that_are_gone(generated: Study) -> None
     status, following = at(generated)
     assert status.stages["published"].note == "ratings came from files"
     again = generated.command("annotation collect")
-    assert status.warnings == (f"1 rated pairs are not in the sample; run `{again}` again",)
+    assert status.warnings == (f"1 rated pair is not in the sample; run `{again}` again",)
     assert "collect --study s.yaml --csv FILE --columns MAPPING" in following
     assert status.progress["counting"].sum() == 8 * 24 * 2 - 2
 

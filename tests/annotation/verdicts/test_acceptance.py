@@ -100,13 +100,13 @@ def test_exclusions_ask_for_decisions_and_resample_nothing_again(
 def test_ratings_of_other_pairs_are_refused(generated: Study) -> None:
     draw_sample(generated)
     write(generated, [pair(0)], 4)
-    with pytest.raises(DataError, match="1 rated pairs are not in the sample"):
+    with pytest.raises(DataError, match="1 rated pair is not in the sample"):
         accept(generated)
 
 
 def test_ratings_off_the_scale_are_refused(generated: Study) -> None:
     write(generated, draw_sample(generated), 6)
-    with pytest.raises(DataError, match="off the scale 1 to 5"):
+    with pytest.raises(DataError, match="not on the scale 1 to 5"):
         accept(generated)
 
 

@@ -120,7 +120,7 @@ def test_open_answers_thin_samples_and_close_calls_are_said(generated: Study) ->
     fixed_in_2025(generated)
     verdicts = accept(generated).verdicts
     lines = doubts(generated, verdicts)
-    assert "192 of the 768 answers that the sample wants are still open" in lines
+    assert "192 of the 768 answers that the sample needs are still open" in lines
     assert doubts(generated, ()) == lines[:2]  # before there are verdicts answers are not waited for in vain
     one = verdicts[0]
     close = one.model_copy(update={"decision": "accepted", "probability": 0.62, "n_pairs": 11})

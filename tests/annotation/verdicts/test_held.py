@@ -66,7 +66,7 @@ def test_a_person_who_keeps_the_raters_ends_it_until_they_answer_more(generated:
     found = accept(generated).verdicts
     assert {one.decision for one in found} == {"undecided"}
     read = here("annotation", "review", *options(generated))
-    assert "Verdicts, as last reached, that wait until these raters are excluded or kept" in read.stdout
+    assert "Verdicts of the last `accept` that wait until these raters are excluded or kept" in read.stdout
     assert "To decide: plumbline review " in read.stdout
     done = here(
         "annotation", "review", *options(generated), "--keep", "a", "b", "c", "d", "--reason", "watched them work"
