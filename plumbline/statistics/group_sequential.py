@@ -92,7 +92,7 @@ class Blocks:
     def criterion(self, question: str) -> Criterion:
         """Return a question's criterion. Raises ValueError for a question without one."""
         if question not in self.criteria and math.isnan(self.threshold):
-            raise ValueError(f"no criterion for {question!r}; known are {', '.join(self.criteria)}")
+            raise ValueError(f"no criterion for {question!r}; known: {', '.join(self.criteria)}")
         return self.criteria.get(question) or Criterion(self.threshold, self.scale, by=self.by)
 
     def levels(self, looks: int, pairs: Sequence[int] = ()) -> Floats:

@@ -35,7 +35,9 @@ def _country(code: str) -> str:
     name = territory_name(code) if re.fullmatch("[A-Z]{2}", code) else "Unknown"
     if name.startswith("Unknown") or code in _GROUPS:
         hint = " (the United Kingdom is GB)" if code.upper() == "UK" else ""
-        raise ValueError(f"no country has the code {code!r}; use ISO 3166-1's two capitals, such as DE or US{hint}")
+        raise ValueError(
+            f"no country has the code {code!r}; use two capital letters (ISO 3166-1), such as DE or US{hint}"
+        )
     return code
 
 
@@ -56,7 +58,8 @@ class PaySpec(StudyPart):
         description=("expected seconds per pair, for all questions; a bonus pays workers who need longer"),
     )
     extra: dict[str, float] = Field(
-        default={"expansion": 0.25, "summarised_expansion": 0.10}, description="share of the pay added for longer texts"
+        default={"expansion": 0.25, "summarised_expansion": 0.10},
+        description="extra pay for longer texts, by transformation, as a share of the pay",
     )
     below_fair: str = Field(default="", description=f"the reason for paying less than {FAIR_WAGE:g} dollars an hour")
 
@@ -101,7 +104,8 @@ class LinkSpec(StudyPart):
     """A platform that sends people by a link: its parameters in the address, and the address at the end."""
 
     preset: PresetName | None = Field(
-        default=None, description="a platform with known parameter names; names given below replace them"
+        default=None,
+        description="a platform whose parameter names are built in; `participant`, `study` and `session` replace them",
     )
     participant: str = Field(default="", pattern=_PARAMETER, description="parameter with the participant's id")
     study: str = Field(default="", pattern=_PARAMETER, description="parameter with the platform's id of its study")
@@ -168,7 +172,7 @@ class CrowdSpec(StudyPart):
         default=0.5, gt=0, le=1, description="largest share of the study's batches that one worker may do"
     )
     countries: dict[str, tuple[Country, ...]] = Field(
-        default={}, description="countries to recruit in, by language code; added to PTEB's lists"
+        default={}, description="countries to recruit in, by language code; default: PTEB's lists"
     )
     approval: int = Field(
         default=95, ge=0, le=99, description="a worker's approval rate must be above this, in percent"
@@ -194,8 +198,8 @@ class CrowdSpec(StudyPart):
     )
     address: str = Field(
         default="",
-        description="https address of the started Argilla server that participants open (Prolific, link);"
-        f" `{TASK_BUILDER}` instead: Prolific's own page, without a server",
+        description="https address of the running Argilla server that participants open (Prolific, link), or"
+        f" `{TASK_BUILDER}`: participants rate on Prolific's own page, without a server",
     )
 
     @field_validator("consent", mode="before")
@@ -229,7 +233,7 @@ class CrowdSpec(StudyPart):
         countries = self.countries.get(language) or PTEB_COUNTRIES.get(language)
         if not countries:
             raise StudyError(
-                f"crowd.countries has no countries for {language!r}, nor have PTEB's lists; add"
+                f"crowd.countries has no countries for {language!r}, nor do PTEB's lists; add"
                 f" `{language}: [..]` with the countries' codes"
             )
         return countries

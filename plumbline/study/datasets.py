@@ -87,7 +87,7 @@ class DatasetSpec(StudyPart):
         " `language` overrides it. Default: from mteb's metadata",
     )
     languages: dict[str, LanguageOrPair] = Field(
-        default={}, description="languages of subsets that mteb does not know, by subset"
+        default={}, description="languages by subset; default: `language`, or else mteb's metadata"
     )
     subsets: tuple[str, ...] = Field(default=(), description="subsets of the task to use, such as en-de; default: all")
     split: str = Field(

@@ -43,7 +43,7 @@ def refuse_no_model(folder: Path, name: str, files: Sequence[str] = ("config.jso
 class EmbeddingServerSettings(HttpSettings):
     """`settings` of an embedding model behind a server."""
 
-    concurrency: int = Field(default=8, ge=1, le=1000, description="requests in flight at once")
+    concurrency: int = Field(default=8, ge=1, le=1000, description="requests in flight at the same time")
 
 
 class CodeSettings(StudyPart):
@@ -110,7 +110,7 @@ class ModelSpec(StudyPart):
     kind: Literal["sentence_transformers", "mteb", "openai", "word_vectors", "lexical"] = Field(
         default="sentence_transformers",
         description=(
-            "what runs the model: sentence_transformers; mteb, with its prompts for the model; openai: an"
+            "the software that runs the model: sentence_transformers; mteb, with its prompts for the model; openai: an"
             " OpenAI-compatible server; word_vectors: averaged word vectors; lexical: hashed character n-grams"
         ),
     )
@@ -213,7 +213,7 @@ class ModelSpec(StudyPart):
             except (ImportError, ValueError, TypeError, AttributeError):  # of a package in one that is not there
                 module_spec = None
             if module_spec is None or module_spec.origin is None:
-                raise StudyError(f"model {self.name!r}: package {self.package!r} is not installed; pip install it")
+                raise StudyError(f"model {self.name!r}: package {self.package!r} is not installed; install it with pip")
             base = Path(module_spec.origin).parent
         folder = base / self.path
         if not folder.is_dir():
@@ -270,7 +270,7 @@ class RightsSpec(StudyPart):
     texts: Literal["include", "reference"] = Field(
         default="include",
         description=(
-            "include: the bundle holds the texts; reference: it leaves them out because they may not be redistributed,"
+            "include: the bundle contains the texts; reference: it omits them because they may not be redistributed,"
             " and its users supply them from the hub or a file, checked against hashes"
         ),
     )

@@ -53,7 +53,8 @@ class TextsSubject(StudyPart):
         default={}, description=("further fields that raters see beside the text: each field's name and its column")
     )
     expected: dict[Name, Line] = Field(
-        default={}, description=("columns with right answers, by question; rows with an answer only check raters")
+        default={},
+        description=("columns with right answers, by question; rows with a right answer serve only to check raters"),
     )
 
     @field_validator("language")
@@ -99,14 +100,16 @@ class InstructionsSubject(StudyPart):
     contexts: tuple[Context, ...] = Field(
         default=("task_type", "description", "language"),
         description=(
-            "the information that the generator gets, one call each. task_type: the task type (its tasks share the"
-            " wordings); description: also the data set's description; language: also the languages of the texts"
+            "the information in the generator's prompt, with one call for each entry. task_type: the task type (its"
+            " tasks share the wordings); description: also the data set's description; language: also the languages"
+            " of the texts"
         ),
     )
     prompts: str = Field(
         default="",
         description=(
-            "a file of people's wordings, relative to the study file, with columns task (or task type) and prompt"
+            "a file of wordings that people wrote, relative to the study file, with columns task (or task type) and"
+            " prompt"
         ),
     )
     known: str = Field(
@@ -148,7 +151,9 @@ class ItemsSubject(StudyPart):
     """The items of the study's data sets, each as a task has them: two sentences, a text, a query and candidates."""
 
     kind: Literal["items"]
-    candidates: int = Field(default=7, ge=2, le=50, description="most passages shown with a query, in random order")
+    candidates: int = Field(
+        default=7, ge=2, le=50, description="largest number of passages shown with a query, in random order"
+    )
 
 
 class ItemNames(NamedTuple):

@@ -329,7 +329,7 @@ def refuse_mixed_up(custom: Mapping[str, Transformation]) -> None:
         if name in axes or kind.axis in axes:
             what = f"axis {kind.axis!r}" if kind.axis in axes else "its name"
             raise StudyError(
-                f"{where}: {what} is reserved for HTEB's own transformations, as an axis of HTEB; choose another"
+                f"{where}: {what} is an axis of HTEB, reserved for HTEB's own transformations; choose another"
             )
         if kind.axis in EIGHT or kind.axis in custom:
             raise StudyError(f"{where}: its axis {kind.axis!r} is also a transformation's name; rename one of them")

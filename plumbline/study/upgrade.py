@@ -49,7 +49,9 @@ def modern(data: Mapping[str, Any]) -> dict[str, Any]:
     data = dict(data)
     if "human" in data:
         if "subject" in data:
-            raise StudyError("subject: `human` takes its place; take one of the two out")
+            raise StudyError(
+                "human: is the earlier form of `subject`, which the file also has; take one of the two out"
+            )
         if not isinstance(data["human"], dict):
             raise StudyError("human: is not a mapping; write subject: {kind: human, tasks: [{data: NAME}]}")
         data = {
@@ -84,7 +86,9 @@ def modern(data: Mapping[str, Any]) -> dict[str, Any]:
 def advice(file: object, before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
     """Return advice to upgrade a file of an earlier version; empty if it is up to date."""
     old = [key for key, value in before.items() if value != after.get(key)]
-    return f"{file} has the form of an earlier version ({', '.join(old)}): `plumbline upgrade {file}`" if old else ""
+    return (
+        f"{file} has the form of an earlier version ({', '.join(old)}); run `plumbline upgrade {file}`" if old else ""
+    )
 
 
 def _each(entries: Any, change: Any) -> Any:

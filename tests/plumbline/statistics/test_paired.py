@@ -77,8 +77,8 @@ def test_the_generator_decides() -> None:
 @pytest.mark.parametrize(
     ("x", "y", "reason"),
     [
-        ([1, 2], [1, 2], "at least 3 pairs, there are 2"),
-        ([], [], "there are 0"),
+        ([1, 2], [1, 2], "at least 3 pairs, not 2"),
+        ([], [], "at least 3 pairs, not 0"),
         ([1, 1, 1, 1], [1, 2, 3, 4], "all values of one side are equal"),
         ([1, 2, 3, 4], [2, 2, 2, 2], "all values of one side are equal"),
         ([1, 2, np.nan], [1, 2, 3], "finite"),
