@@ -213,7 +213,7 @@ class Score(Record):
     transformation: str = Field(description="the transformation, or original")
     axis: str = Field(description="the transformation's axis, or original")
     seed: int = Field(description="transformation seed; 0 for original")
-    metric: str = Field(description="mteb's name for the main metric")
+    metric: str = Field(description="mteb's name of the main metric")
     score: Number = Field(description="the metric's value, from -1 or 0 to 1; NaN if it was left out")
     n: int = Field(
         description="number of scored items of the test split: rows, queries, or texts if a row has a list of them"
