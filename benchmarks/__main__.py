@@ -1,7 +1,7 @@
 """`python -m benchmarks`: run all, print a table, write `benchmarks/results/latest.json`.
 
-Status 1 over a limit, or where something could not be measured. `python -m benchmarks server` runs one module's,
-`python -m benchmarks server.large` those whose names begin so.
+The status is 1 if a limit is exceeded or something could not be measured. `python -m benchmarks server` runs one
+module's, `python -m benchmarks server.large` those whose names begin so.
 """
 
 from __future__ import annotations

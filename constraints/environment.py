@@ -1,12 +1,12 @@
-"""Make one of the two environments that `make` makes, from the constraints beside this file.
+"""Make one of the Makefile's two environments, from the constraints beside this file.
 
     python3 constraints/environment.py platform                # .venv
     python3 constraints/environment.py engine                  # .venv-vllm, for the tests of the generator vllm
     python3 constraints/environment.py platform --torch cuda   # on a GPU host
-    python3 constraints/environment.py platform --dry-run      # which build would come, and how large; makes nothing
+    python3 constraints/environment.py platform --dry-run      # print the build and its size; install nothing
 
-An environment is done when its `.complete` stands, which names torch's build; one that was interrupted is made anew.
-Python's standard library alone: nothing is installed when this runs.
+An environment is complete once its file `.complete` exists, which names torch's build; one that was interrupted is made
+anew. Python's standard library alone: nothing is installed when this runs.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ BUILDS = {"cpu": "CPU build", "cuda": "CUDA build"}
 CANNOT_IMPORT = (
     "torch was installed but cannot be imported; check whether pip's settings put packages elsewhere (pip config list)"
 )
-# What torch says of itself: a wheel's name need not tell.
+# Prints the build of the installed torch: a wheel's name need not show it.
 ASK = "import torch; print(torch.__version__, 'cuda' if torch.version.cuda else 'cpu')"
 
 
@@ -92,7 +92,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def make(kind: Kind, wish: str, index: str, *, dry: bool) -> None:
-    """Make an environment from nothing, and say before and after what it is."""
+    """Make an environment from nothing, and print its build and size before and after."""
     if dry:
         build = chosen(kind, wish, index, sys.executable)
         print(f"{kind.folder.name}: {described(kind, build)}")
@@ -131,7 +131,7 @@ def versions(python: str, options: Sequence[str]) -> list[str]:
 
 
 def described(kind: Kind, build: Build) -> str:
-    """What comes and how large it is, in words."""
+    """The build and its size, in words."""
     advice = ""
     if build.kind == "cuda" and build.origin != "as asked for":
         advice = "; if you have its wheel: make TORCH=cpu PIP_FIND_LINKS=/path/to/wheels"

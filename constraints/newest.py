@@ -1,10 +1,10 @@
-"""Install the newest version of every dependency, whatever pins it here, run the tests, and report what breaks.
+"""Install the newest version of every dependency, despite the pins here, run the tests, and report failures.
 
     python3 constraints/newest.py build/newest                        # an environment of its own, then every test
     python3 constraints/newest.py build/newest tests/plumbline        # these tests alone
     python3 constraints/newest.py build/newest --report report.md     # the report into a file as well
 
-No gate: what is pinned (`constraints/platform.txt`, `==` in pyproject.toml) stays so until somebody moves it. Python's
+This changes no pin (`constraints/platform.txt`, `==` in pyproject.toml): a person decides about that. Python's
 standard library alone, as `environment.py`.
 """
 
@@ -95,13 +95,13 @@ def moved(python: Path) -> list[str]:
 
 
 def held_back(python: Path) -> list[str]:
-    """Each package of which a newer version is published than the others allow."""
+    """Each package with a newer published version, which the other packages do not allow."""
     outdated = json.loads(pip(python, "list", "--outdated", "--format", "json"))
     return [f"{item['name']} {item['version']}, newest {item['latest_version']}" for item in outdated]
 
 
 def tested(python: Path, tests: Sequence[str]) -> tuple[int, list[str]]:
-    """Pytest's status, and what it says of each test that fails."""
+    """Pytest's status, and its line on each test that fails."""
     command = [str(python), "-m", "pytest", "-q", "-n", "auto", "--dist", "loadfile", "-rfE", *tests]
     with subprocess.Popen(command, cwd=ROOT, env=clean(os.environ), stdout=subprocess.PIPE, text=True) as run:
         assert run.stdout is not None  # noqa: S101 (it is a pipe)

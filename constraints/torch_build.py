@@ -1,7 +1,7 @@
-"""Which build of torch an environment gets: the CPU's where one can be had, else whatever pip's own settings give.
+"""Choose the build of torch for an environment: the CPU build if available, else the one of pip's own settings.
 
 PyPI's torch for Linux is the CUDA build, which with its libraries brings gigabytes that a machine without a GPU never
-uses; the CPU build stands in PyTorch's own index. pip itself is asked, with its own settings (mirrors, proxies,
+uses; the CPU build is in PyTorch's own index. pip itself is asked, with its own settings (mirrors, proxies,
 certificates, folders of wheels), and nothing is downloaded for the answer. Python's standard library alone: this
 runs before any environment is complete.
 """
@@ -19,13 +19,13 @@ from plumbline.errors import ServiceError
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 WISHES = ("auto", "cpu", "cuda")
 PIN = re.compile(r"^torch==(\S+)$", re.MULTILINE)
-#: How long PyTorch's index has to answer: where a firewall drops what it does not know, nobody waits for it.
+#: The time limit for PyTorch's index: nobody should wait for it behind a firewall that drops its packets.
 QUICKLY = ("--retries", "0", "--timeout", "5")
 
 
 @dataclass(frozen=True)
 class Build:
-    """A build of torch: its `kind`, what pip is asked for with which options, and in words where it comes from."""
+    """A build of torch: its `kind`, the requirement and options for pip, and its origin in words."""
 
     kind: str  # "cpu" or "cuda"
     requirement: str
@@ -33,10 +33,10 @@ class Build:
     origin: str
 
     def arguments(self, constraints: Path) -> list[str]:
-        """What follows `pip install` to install it.
+        """The arguments of `pip install` for it.
 
-        Everything that a CPU build needs stands in the constraints, and is installed with them; a CUDA build's
-        libraries do not, and come with it.
+        The constraints pin everything that a CPU build needs; they lack a CUDA build's libraries, which are installed
+        with it.
         """
         if self.kind == "cpu":
             return [*self.options, "--no-deps", self.requirement]

@@ -1,4 +1,4 @@
-"""Study files: samples put where one stands, the JSON Schema that editors complete by, and earlier files rewritten."""
+"""Study files: copy samples to the current folder, write the JSON Schema for editors, and rewrite earlier files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from plumbline.resources import resource, working
 
 
 def main() -> int:
-    """The command that the first word names."""
+    """Run the command that the first word names."""
     words = sys.argv[1:]
     run = {"studies": _studies, "upgrade": _upgrade}.get(words[0] if words else "", _schema)
     return run(words[1:])

@@ -179,7 +179,7 @@ def looks(  # noqa: PLR0913 (four of them name columns)
     question: str = "question",
     value: str = "value",
 ) -> Looks:
-    """Look at ratings after each block of pairs, and say whether their means are decided.
+    """Test the means of ratings after each block of pairs, and return whether they are decided.
 
     Fix the blocks before anybody rates, draw the order of the pairs at random, and rate block after block: stop at the
     first look that decides; ratings after it play no part. The error on each side of the threshold is at most 2.5% over

@@ -141,7 +141,7 @@ def _refuse_no_number(name: str, value: Any, kinds: frozenset[type]) -> None:
 
 
 def _scalars(annotation: Any) -> frozenset[type]:
-    """The plain types that a field's values, or what they hold, may have."""
+    """The plain types that a field's values, or their parts, may have."""
     if isinstance(annotation, type) and annotation in (int, float, bool, str):
         return frozenset({annotation})
     arguments = typing.get_args(annotation)
@@ -151,7 +151,7 @@ def _scalars(annotation: Any) -> frozenset[type]:
 
 
 def _items(value: Any) -> Iterator[Any]:
-    """A value, or all that stand in it."""
+    """Yield a value, or all values in it."""
     if isinstance(value, dict):
         for key, inner in value.items():
             yield key

@@ -48,7 +48,7 @@ PLATFORMS: tuple[PlatformName, ...] = ("prolific", "link", "rehearsal", "mturk")
 
 
 class PaySpec(StudyPart):
-    """The pay for a pair: time at an hourly wage (HTEB, Ethical Considerations). Dollars."""
+    """The pay for a pair, in dollars: time at an hourly wage (HTEB, Ethical Considerations)."""
 
     hourly: float = Field(default=FAIR_WAGE, gt=0, le=500, description="pay for an hour of work, in dollars")
     seconds: float = Field(

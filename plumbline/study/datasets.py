@@ -54,7 +54,7 @@ LanguageOrPair = Annotated[str, AfterValidator(_known_language)]
 
 
 class DatasetSpec(StudyPart):
-    """A file or folder on disk, of which `generation.datasets` says which columns each task needs, or a task of mteb.
+    """A data set: a file or folder on disk (`generation.datasets` lists the columns for each task), or a task of mteb.
 
     A file needs `name`, `task`, `path` and `language`; a task of mteb needs `mteb` alone.
     """
@@ -191,7 +191,7 @@ Texts = Mapping[str, Collection[Text]]  # by what is judged
 
 
 def texts_of(datasets: Iterable[DatasetSpec]) -> set[Text]:
-    """The languages and tasks of data sets as far as the study's file says them: those of mteb it may leave to mteb."""
+    """The languages and tasks of data sets as far as the study file states them: it may leave those of mteb to mteb."""
     texts, untold = set[Text](), set[str]()
     for spec in datasets:
         for language in filter(None, [spec.language, *spec.languages.values()]):

@@ -323,7 +323,7 @@ class _Rater(StudyPart):
 
     @property
     def recording(self) -> str:
-        """The file of its answers, where it is a recording."""
+        """The file of its answers, if it is a recording."""
         return self.engine.path
 
     def identity(self) -> list[Any]:

@@ -29,7 +29,7 @@ INSTRUCTION = "{instruction}"  # its place in a template
 
 
 def refuse_no_repository(name: str) -> None:
-    """Raise StudyError for what can be the name of no model on the hub."""
+    """Raise StudyError for a name that no model on the hub can have."""
     if not _REPOSITORY.fullmatch(name) or ".." in name or "--" in name or name.endswith(".git"):
         raise StudyError(f"model {name!r} is not a valid name on the hub; write OWNER/NAME, or give it a `path`")
 
@@ -93,7 +93,7 @@ MODEL_SETTINGS: dict[str, type[StudyPart]] = {
 
 
 def with_settings(entry: Any) -> Any:
-    """A model of a study file with what only its kind has under `settings`, where earlier versions had not."""
+    """A model of a study file with the keys of its kind under `settings`; earlier versions had them beside it."""
     kind = entry.get("kind", "sentence_transformers") if isinstance(entry, dict) else None
     if not isinstance(kind, str) or kind not in MODEL_SETTINGS or not isinstance(entry.get("settings", {}), dict):
         return entry
@@ -104,7 +104,7 @@ def with_settings(entry: Any) -> Any:
 
 
 class ModelSpec(StudyPart):
-    """One embedding model. `kind` says what runs it, and which of the fields below it may have (`_FIELDS`)."""
+    """One embedding model; `kind` determines the software that runs it, and the keys that it may have (`_FIELDS`)."""
 
     name: Line = Field(description="the model's name on the hub, in mteb or on the server; also its name in tables")
     kind: Literal["sentence_transformers", "mteb", "openai", "word_vectors", "lexical"] = Field(

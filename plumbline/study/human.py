@@ -112,7 +112,7 @@ class HumanTaskSpec(StudyPart):
 
 
 class HumanSubject(StudyPart):
-    """Items of tasks, to be done by people as models do them."""
+    """Tasks that people do, on the same items as models."""
 
     kind: Literal["human"] = "human"
     tasks: tuple[HumanTaskSpec, ...] = Field(min_length=1, description="the tasks that people do")

@@ -148,7 +148,7 @@ class InstructionsSubject(StudyPart):
 
 
 class ItemsSubject(StudyPart):
-    """The items of the study's data sets, each as a task has them: two sentences, a text, a query and candidates."""
+    """The items of the study's data sets in the form of their tasks: two sentences, a text, a query and candidates."""
 
     kind: Literal["items"]
     candidates: int = Field(

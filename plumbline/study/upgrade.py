@@ -123,7 +123,7 @@ def _engine(entry: Any) -> Any:
 def _rater(entry: Any, engines: Mapping[str, Any], usual: Mapping[str, Any]) -> Any:
     """Return a judge or annotator with its engine, sampling, answers and attempts under a key each.
 
-    `usual` is what sampling meant that says nothing of it, where the engine stood within.
+    `usual` holds the defaults of `sampling` for an engine that was defined in the judge itself.
     """
     if not isinstance(entry, dict) or not {"engine", "kind"} & set(entry):
         return entry
@@ -144,7 +144,7 @@ def _rater(entry: Any, engines: Mapping[str, Any], usual: Mapping[str, Any]) -> 
 
 
 def named_engines(data: Mapping[str, Any]) -> dict[str, Any]:
-    """A study's file with each engine that is written out where it is used under `engines`, once."""
+    """Return a study file's content with each engine under `engines`, once, instead of where it is used."""
     data, engines = dict(data), dict(data.get("engines", {}))
     judges = [judge for judge in data.get("judges") or () if isinstance(judge, dict)]
     users = [data.get("generator"), *(data.get("candidates") or ()), *(judge.get("engine") for judge in judges)]
