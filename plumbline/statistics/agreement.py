@@ -25,7 +25,7 @@ BANDS = ((0.8, "excellent"), (0.6, "substantial"), (0.4, "moderate"), (0.2, "fai
 ALIKE = "no two ratings of a pair differ, so the spread is unknown"
 EVEN = "every pair has the same ratings, so the spread is unknown"
 _ALONE = "no pair has two ratings, so nothing can agree"
-_NO_POINTS = "AC2 needs the points of a scale, and a continuous scale has none; use alpha and the ICC"
+_NO_POINTS = "AC2 weighs the points of a scale, and a continuous one has none; read alpha and the ICC"
 _SUBSET, _OVERLAP = 2 / 3, 1 / 3  # MASI's weights of sets of which one holds the other, and of those that only overlap
 _NO_ERROR = 1e-12  # a standard error below is one of rounding
 Integers = NDArray[np.int64]
@@ -582,7 +582,7 @@ def band(value: float) -> str:
 
 
 LEAST_SHARED = 5  # pairs that two raters must share, for a kappa of theirs: below, it is drawn towards 0
-_CONSTANT = "of any two raters, one gives every pair the same point, so that kappa is 0 whatever the other gives"
+_CONSTANT = "of each two raters one gives every pair the same point, so that kappa is 0 whatever the other says"
 _FLAT = "kappa stays the same whichever pair is left out, so the spread is unknown"
 
 

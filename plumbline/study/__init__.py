@@ -64,7 +64,7 @@ class Study(StudyPart):
     """A study: everything decided before it runs, and the files it needs; `load_study` reads it."""
 
     name: Name = Field(description="the study's name; its records are in exports/<name>/")
-    description: str = Field(default="", description="the study's purpose in a line; reports show it")
+    description: str = Field(default="", description="the study's purpose in one line, shown in reports")
     engines: dict[Name, EngineSpec] = Field(
         default={}, description=("language models by name; `generator`, `candidates` and `judges` refer to these names")
     )

@@ -74,12 +74,14 @@ class RatersSpec(StudyPart):
         {"suggestions", "replace_excluded", "blocks", "difference", "page", "contact"}
     )
 
-    per_pair: int = Field(default=3, ge=1, le=1000, description="raters per pair; if more answer, the earliest count")
+    per_pair: int = Field(
+        default=3, ge=1, le=1000, description="raters per pair; if more raters answer, the earliest answers count"
+    )
     people: tuple[Line, ...] | None = Field(
         default=None,
         min_length=1,
         description=(
-            "annotators' user names: only they can sign in to the campaign, and only their answers count;"
+            "annotators' user names: only these people can sign in to the campaign, and only their answers count;"
             " default: all annotators of the server"
         ),
     )
@@ -228,7 +230,7 @@ class AcceptanceSpec(StudyPart):
     )
     interval: Literal["pairs", "pairs_and_raters"] = Field(
         default="pairs",
-        description="the random samples that the interval allows for: the pairs alone, or pairs and raters",
+        description="the sampling error that the interval covers: that of pairs alone, or of pairs and raters",
     )
     stop: Literal["fixed", "anytime", "blocks"] = Field(
         default="fixed",

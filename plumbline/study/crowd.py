@@ -55,7 +55,7 @@ class PaySpec(StudyPart):
         default=30.0,
         gt=0,
         le=3600,
-        description=("expected seconds per pair, for all questions; a bonus pays workers who need longer"),
+        description=("expected seconds per pair, for all questions; workers who need longer are paid a bonus"),
     )
     extra: dict[str, float] = Field(
         default={"expansion": 0.25, "summarised_expansion": 0.10},
@@ -81,12 +81,12 @@ class ComprehensionQuestion(StudyPart):
 
     text: Line = Field(description="the question")
     options: tuple[Line, ...] = Field(min_length=2, description="the possible answers, in order")
-    right: int = Field(ge=0, description="the right option, counted from 0")
+    right: int = Field(ge=0, description="number of the right option, from 0")
 
     @model_validator(mode="after")
     def _there(self) -> ComprehensionQuestion:
         if self.right >= len(self.options):
-            raise ValueError(f"right {self.right} is not one of the {len(self.options)} options, counted from 0")
+            raise ValueError(f"right {self.right} is too large: the {len(self.options)} options are numbered from 0")
         return self
 
 
@@ -107,10 +107,14 @@ class LinkSpec(StudyPart):
         default=None,
         description="a platform whose parameter names are built in; `participant`, `study` and `session` replace them",
     )
-    participant: str = Field(default="", pattern=_PARAMETER, description="parameter with the participant's id")
-    study: str = Field(default="", pattern=_PARAMETER, description="parameter with the platform's id of its study")
-    session: str = Field(default="", pattern=_PARAMETER, description="parameter with the session's id, if it has one")
-    studies: dict[str, str] = Field(default={}, description="the platform's study id of each batch, by batch")
+    participant: str = Field(
+        default="", pattern=_PARAMETER, description="name of the parameter with the participant's id"
+    )
+    study: str = Field(default="", pattern=_PARAMETER, description="name of the parameter with the platform's study id")
+    session: str = Field(
+        default="", pattern=_PARAMETER, description="name of the parameter with the session's id, if any"
+    )
+    studies: dict[str, str] = Field(default={}, description="the platform's study ids, by batch")
     complete: dict[str, str] = Field(
         default={},
         description=(
@@ -178,7 +182,7 @@ class CrowdSpec(StudyPart):
         default=95, ge=0, le=99, description="a worker's approval rate must be above this, in percent"
     )
     approved: int = Field(
-        default=1000, ge=0, le=10**6, description="least number of approved tasks that a worker must have"
+        default=1000, ge=0, le=10**6, description="smallest number of approved tasks that a worker must have"
     )
     hours: float = Field(default=1.0, gt=0, le=24, description="time limit for a batch, in hours (PTEB: one hour)")
     days: float = Field(default=7.0, gt=0, le=90, description="days for which a batch is offered")

@@ -64,7 +64,7 @@ class VllmSettings(StudyPart):
     max_num_seqs: int = Field(default=256, ge=1, le=10**6, description="sequences that the engine decodes at once")
     enforce_eager: bool = Field(default=False, description="no CUDA graphs: starts sooner, runs slower")
     concurrency: int | None = Field(
-        default=None, ge=1, le=10**6, description="texts submitted to the engine at once; twice max_num_seqs if unset"
+        default=None, ge=1, le=10**6, description="texts submitted to the engine at once; default: twice max_num_seqs"
     )
 
     @property
@@ -121,7 +121,7 @@ class EngineSpec(StudyPart):
     settings: dict[str, Any] = Field(
         default={},
         description=(
-            "settings of the kind. openai: api_key_env, concurrency, timeout_seconds, retries; recorded:"
+            "settings, by `kind`. openai: api_key_env, concurrency, timeout_seconds, retries; recorded:"
             " languages, saw_ratings; vllm: concurrency, and any argument of vLLM's engine"
         ),
     )
@@ -367,8 +367,8 @@ class JudgeSpec(_Rater):
     )
     score: Reading | None = Field(
         default=None,
-        description="expected: the mean of the points weighted by their probabilities; text: the number that it writes;"
-        " unset: expected if the points are whole numbers, else text",
+        description="expected: the mean of the points weighted by their probabilities; text: the number in the answer;"
+        " default: expected if the points are whole numbers, else text",
     )
     least_mass: float = Field(
         default=0.5,

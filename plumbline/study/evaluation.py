@@ -110,12 +110,12 @@ class ModelSpec(StudyPart):
     kind: Literal["sentence_transformers", "mteb", "openai", "word_vectors", "lexical"] = Field(
         default="sentence_transformers",
         description=(
-            "the software that runs the model: sentence_transformers; mteb, with its prompts for the model; openai: an"
-            " OpenAI-compatible server; word_vectors: averaged word vectors; lexical: hashed character n-grams"
+            "the software that runs the model: sentence_transformers; mteb, with mteb's prompts for the model; openai:"
+            " an OpenAI-compatible server; word_vectors: averaged word vectors; lexical: hashed character n-grams"
         ),
     )
     revision: str = Field(default="", description="revision on the hub, or your own version label for local files")
-    path: str = Field(default="", description="local folder; if empty, loaded from the hub by name and revision")
+    path: str = Field(default="", description="the model's local folder; default: from the hub, by name and revision")
     prompts: dict[str, str] = Field(
         default={}, description="prefixes, by the name that mteb uses: a task, a task type, `query` or `document`"
     )
@@ -130,7 +130,7 @@ class ModelSpec(StudyPart):
     settings: dict[str, Any] = Field(
         default={},
         description=(
-            "settings of the kind. sentence_transformers: remote_code, package; mteb: remote_code;"
+            "settings, by `kind`. sentence_transformers: remote_code, package; mteb: remote_code;"
             " word_vectors: vectors, words, package; lexical: ngrams, dimensions; openai: api_key_env,"
             " concurrency, timeout_seconds, retries"
         ),
@@ -242,7 +242,9 @@ class EvaluationSpec(StudyPart):
     )
     abstention: bool = Field(
         default=False,
-        description=("also measure whether a model's confidence shows which queries to leave unanswered: curves, nAUC"),
+        description=(
+            "also measure abstention: whether a model's confidence shows which queries to leave unanswered (nAUC)"
+        ),
     )
     failed: Literal["drop", "original"] = Field(
         default="drop", description="items whose transformation failed: drop them, or score the original text"

@@ -44,7 +44,7 @@ class HumanTaskSpec(StudyPart):
     balance: Literal["none", "label"] = Field(
         default="none", description="label: the same number of items of each label, if there are enough"
     )
-    languages: tuple[Code, ...] = Field(default=(), description="languages (codes) of the items; all if unset")
+    languages: tuple[Code, ...] = Field(default=(), description="languages (codes) of the items; default: all")
     candidates: int = Field(
         default=7,
         ge=2,

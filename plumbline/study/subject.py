@@ -45,7 +45,7 @@ class TextsSubject(StudyPart):
     path: Line = Field(description="a CSV, TSV, JSONL or Parquet file, relative to the study file")
     language: str = Field(description="code of the texts' language; a column `language` overrides it")
     text: Line = Field(default="text", description="the column of the texts; raters see it as the field `text`")
-    group: str = Field(default="", description="the column with each row's group; empty: one group")
+    group: str = Field(default="", description="the column with each row's group; if empty, all rows are one group")
     groups: tuple[JudgedName, ...] = Field(
         min_length=1, description="the groups that get a verdict; raters do not see a text's group"
     )

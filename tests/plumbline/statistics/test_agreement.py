@@ -270,7 +270,7 @@ def test_perfect_agreement_with_variation_is_one_and_claims_no_certainty() -> No
 
 def test_without_an_interval_the_reason_is_the_right_one() -> None:
     """A rater who gives one point throughout disagrees with the others; that nothing differs would be wrong."""
-    constant = "of any two raters, one gives every pair the same point, so that kappa is 0 whatever the other gives"
+    constant = "of each two raters one gives every pair the same point, so that kappa is 0 whatever the other says"
     for matrix in ([(1, 5), (2, 5), (3, 5), (4, 5), (5, 5), (2, 5)], [(5, 5)] * 19 + [(4, 5)]):
         found = mean_kappa(answers(matrix))
         assert (found.value, math.isnan(found.low), found.reason) == (0, True, constant)
