@@ -194,7 +194,7 @@ CALLS = {"name": "mine", "axis": "noise", "calls": [{"text": "Say: {text}"}]}
         ({**CALLS, "axis": "mine"}, "its axis 'mine' is also a transformation's name; rename one of them"),
         ({**CALLS, "axis": "expansion"}, "its axis 'expansion' is also a transformation's name"),
         ({**CALLS, "axis": "total"}, "'total' is reserved for rows and columns of tables; choose another name"),
-        ({**CALLS, "name": "No spaces"}, "name: must be a small letter, then"),
+        ({**CALLS, "name": "No spaces"}, "name: must be a lower-case letter, then"),
         ({**CALLS, "axes": "x"}, "unknown key 'axes'; did you mean 'axis'?"),
         ({**CALLS, "draw": "text"}, "`draw` (text or run) and `languages` go together"),
         ({**CALLS, "draw": "run", "languages": ["de"]}, "`languages` needs at least two"),
