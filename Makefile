@@ -32,7 +32,7 @@ demo: setup ## run the whole flow on the sample study, with simulated raters
 	@$(PY) -m plumbline demo --study $(STUDY)
 
 # Many tests start commands: their modules are compiled once, even if a container's settings forbid it.
-test: setup browser axe postgres engine ## run every test; slow tests with few repetitions
+test: setup browser axe postgres engine ## run every test; slow tests at reduced size
 	@PYTHONDONTWRITEBYTECODE= $(PY) -m pytest -n auto --dist loadfile
 
 test-all: ## run every test; slow tests in full (docs/promises.md)

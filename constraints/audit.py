@@ -78,7 +78,7 @@ def main() -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
     lines = findings(pins, let_pass)
-    last = f"audit: {len(pins)} pins checked at {source}, {len(lines)} to be fixed"
+    last = f"audit: {len(pins)} pins checked at {source}; findings: {len(lines)}"
     print("\n".join([*lines, *unneeded(pins, let_pass), last]))
     return 1 if lines else 0
 

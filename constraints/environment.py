@@ -134,7 +134,7 @@ def described(kind: Kind, build: Build) -> str:
     """The build and its size, in words."""
     advice = ""
     if build.kind == "cuda" and build.origin != "as asked for":
-        advice = "; if you have its wheel: make TORCH=cpu PIP_FIND_LINKS=/path/to/wheels"
+        advice = "; if you have a wheel of it: make TORCH=cpu PIP_FIND_LINKS=/path/to/wheels"
     beside = f" and {kind.server:g} GB for the Argilla server" if kind.server else ""
     size = f"about {kind.gigabytes[build.kind]:g} GB on disk{beside}; it takes some minutes, once"
     return f"torch's {BUILDS[build.kind]} ({build.origin}{advice}), {size}"

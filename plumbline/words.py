@@ -81,7 +81,7 @@ def shows(text: str) -> bool:
 
 
 def readable(text: str) -> str:
-    """Return a text that every file can hold: control characters but white space, and half letters, become U+FFFD."""
+    """Return a text that every file can hold, with U+FFFD for most control characters and for lone surrogates."""
     return _IN_NO_FILE.sub("\ufffd", text)
 
 

@@ -119,7 +119,7 @@ def test_an_advisory_in_any_file_is_named_and_one_with_a_reason_passes_for_its_p
         [
             "platform.txt: numpy 2.4.6: CVE-2025-3000; no version fixes it",
             "server.txt: urllib3 1.26.20: PYSEC-2, CVE-2; fixed in 2.5.0",
-            "audit: 3 pins checked at osv, 2 to be fixed",
+            "audit: 3 pins checked at osv; findings: 2",
         ],
     )
 
@@ -132,7 +132,7 @@ def test_a_pass_that_nothing_needs_is_named(
         0,
         [
             "advisories.toml: torch CVE-2025-3000 is not reported; take it out once no source reports it",
-            "audit: 3 pins checked at osv, 0 to be fixed",
+            "audit: 3 pins checked at osv; findings: 0",
         ],
     )
 
@@ -162,7 +162,7 @@ def test_every_pin_of_every_file_is_looked_up(
         if line[0].isalnum()
     ]
     status, lines = lines_of(audit, capsys)
-    assert (status, lines[-1]) == (0, f"audit: {len(names)} pins checked at osv, 0 to be fixed")
+    assert (status, lines[-1]) == (0, f"audit: {len(names)} pins checked at osv; findings: 0")
 
 
 def test_nothing_here_scripts_code_with_torch() -> None:

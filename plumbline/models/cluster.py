@@ -124,7 +124,8 @@ class Scheduler(abc.ABC):
             return []
         ready, others = self._ray.wait(list(self._calls), timeout=seconds)
         if ready and others:
-            # Waiting costs time for each pending call. So wait about as long as that, and take all results meanwhile.
+            # Waiting costs time for each pending call. So wait about as long as that costs, and take all results that
+            # come meanwhile.
             more, _ = self._ray.wait(others, num_returns=len(others), timeout=len(others) * CALL_SECONDS)
             ready += more
         return list(ready)

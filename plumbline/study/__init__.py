@@ -74,7 +74,7 @@ class Study(StudyPart):
     datasets: tuple[DatasetSpec, ...] = Field(
         default=(),
         min_length=1,
-        description="the data sets; may be left out if `subject` names a file of texts, or only tasks of mteb",
+        description="the data sets; not allowed with subject texts, not needed if all of `subject.tasks` are mteb's",
     )
     transformations: tuple[Annotated[str, BeforeValidator(as_is, json_schema_input_type=str | Transformation)], ...] = (
         Field(
@@ -99,7 +99,10 @@ class Study(StudyPart):
     )
     generator: Engine = Field(
         default=NO_ENGINE,
-        description="the engine that generates outputs or wordings; may be left out if no transformation has `calls`",
+        description=(
+            "the engine that generates outputs or wordings; required for transformations with `calls`, and for"
+            " `contexts` of subject instructions"
+        ),
     )
     candidates: tuple[Engine, ...] = Field(default=(), description="other generators to compare with `generator`")
     retry: RetrySpec = Field(

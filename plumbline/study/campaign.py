@@ -335,7 +335,9 @@ class QualitySpec(StudyPart):
         description="points by which an answer to a control may be off, or the two answers to a repeat may differ",
     )
     apart: float = Field(
-        default=1.0, gt=0, description="sign: a mean distance from the other raters' mean of this many points or more"
+        default=1.0,
+        gt=0,
+        description="sign: ratings that are on average at least this many points above or below the other raters' mean",
     )
     low: float = Field(default=2.0, description="pairs with this mean or a lower one are listed for review")
     FIXED = ("least_answers", "same_answer", "words_a_second", "too_fast", "least_rho", "attentive", "failing")

@@ -176,7 +176,7 @@ class CrowdSpec(StudyPart):
         default=0.5, gt=0, le=1, description="largest share of the study's batches that one worker may do"
     )
     countries: dict[str, tuple[Country, ...]] = Field(
-        default={}, description="countries to recruit in, by language code; default: PTEB's lists"
+        default={}, description="countries to recruit in, by language code; default for a language: PTEB's list"
     )
     approval: int = Field(
         default=95, ge=0, le=99, description="a worker's approval rate must be above this, in percent"

@@ -54,7 +54,7 @@ LanguageOrPair = Annotated[str, AfterValidator(_known_language)]
 
 
 class DatasetSpec(StudyPart):
-    """A data set: a file or folder on disk (`generation.datasets` lists the columns for each task), or a task of mteb.
+    """A data set: a file or folder on disk (docs/own_study.md lists the columns for each task), or a task of mteb.
 
     A file needs `name`, `task`, `path` and `language`; a task of mteb needs `mteb` alone.
     """
@@ -87,7 +87,8 @@ class DatasetSpec(StudyPart):
         " `language` overrides it. Default: from mteb's metadata",
     )
     languages: dict[str, LanguageOrPair] = Field(
-        default={}, description="languages by subset; default: `language`, or else mteb's metadata"
+        default={},
+        description="languages by subset, required for subsets unknown to mteb; default: `language`, else mteb's",
     )
     subsets: tuple[str, ...] = Field(default=(), description="subsets of the task to use, such as en-de; default: all")
     split: str = Field(

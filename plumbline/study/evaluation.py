@@ -115,7 +115,10 @@ class ModelSpec(StudyPart):
         ),
     )
     revision: str = Field(default="", description="revision on the hub, or your own version label for local files")
-    path: str = Field(default="", description="the model's local folder; default: from the hub, by name and revision")
+    path: str = Field(
+        default="",
+        description="the model's local folder; default: the model is loaded from the hub, by name and revision",
+    )
     prompts: dict[str, str] = Field(
         default={}, description="prefixes, by the name that mteb uses: a task, a task type, `query` or `document`"
     )
@@ -243,7 +246,8 @@ class EvaluationSpec(StudyPart):
     abstention: bool = Field(
         default=False,
         description=(
-            "also measure abstention: whether a model's confidence shows which queries to leave unanswered (nAUC)"
+            "also measure abstention: whether a model's confidence shows which queries to leave unanswered (curves and"
+            " nAUC)"
         ),
     )
     failed: Literal["drop", "original"] = Field(

@@ -327,9 +327,10 @@ def refuse_mixed_up(custom: Mapping[str, Transformation]) -> None:
         if name in EIGHT:
             raise StudyError(f"{where} is one of HTEB's eight; give yours another name")
         if name in axes or kind.axis in axes:
-            what = f"axis {kind.axis!r}" if kind.axis in axes else "its name"
+            what = f"its axis {kind.axis!r}" if kind.axis in axes else "its name"
             raise StudyError(
-                f"{where}: {what} is an axis of HTEB, reserved for HTEB's own transformations; choose another"
+                f"{where}: {what} is reserved, because HTEB's own transformations have an axis of that name;"
+                " choose another"
             )
         if kind.axis in EIGHT or kind.axis in custom:
             raise StudyError(f"{where}: its axis {kind.axis!r} is also a transformation's name; rename one of them")

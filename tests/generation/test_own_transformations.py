@@ -188,9 +188,9 @@ CALLS = {"name": "mine", "axis": "noise", "calls": [{"text": "Say: {text}"}]}
         ({**CALLS, "name": "expansion"}, "'expansion' is one of HTEB's eight; give yours another name"),
         (
             {**CALLS, "axis": "length"},
-            "axis 'length' is an axis of HTEB, reserved for HTEB's own transformations; choose another",
+            "its axis 'length' is reserved, because HTEB's own transformations have an axis of that name; choose",
         ),
-        ({**CALLS, "name": "length"}, "its name is an axis of HTEB"),
+        ({**CALLS, "name": "length"}, "its name is reserved, because HTEB's"),
         ({**CALLS, "axis": "mine"}, "its axis 'mine' is also a transformation's name; rename one of them"),
         ({**CALLS, "axis": "expansion"}, "its axis 'expansion' is also a transformation's name"),
         ({**CALLS, "axis": "total"}, "'total' is reserved for rows and columns of tables; choose another name"),
