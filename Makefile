@@ -13,7 +13,7 @@ TORCH ?= auto
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "%-14s%s\n", $$1, $$2 }'
 
-setup: $(VENV)/.complete ## make the two environments: the platform's and the Argilla server's
+setup: $(VENV)/.complete ## make the two environments: Plumbline's and the Argilla server's
 	@$(PY) -m annotation.server
 
 # TORCH names another build than the installed one: make the environment anew.
@@ -32,10 +32,10 @@ demo: setup ## run the whole flow on the sample study, with simulated raters
 	@$(PY) -m plumbline demo --study $(STUDY)
 
 # Many tests start commands: their modules are compiled once, even if a container's settings forbid it.
-test: setup browser axe postgres engine ## run every test; slow proofs with small numbers
+test: setup browser axe postgres engine ## run every test; slow tests at reduced size
 	@PYTHONDONTWRITEBYTECODE= $(PY) -m pytest -n auto --dist loadfile
 
-test-all: ## run every test; slow proofs in full (docs/promises.md)
+test-all: ## run every test; slow tests in full (docs/promises.md)
 	@PLUMBLINE_TESTS=full PYTEST_TIMEOUT=1200 $(MAKE) --no-print-directory test
 
 check: setup ## check formatting, lint and types, and run `make audit`
@@ -57,7 +57,7 @@ serve: setup ## run Argilla on this machine, until Ctrl-C
 dashboard: setup ## run the dashboard on this machine, until Ctrl-C
 	@$(PY) -m streamlit_app --study $(STUDY) || [ $$? = 130 ]
 
-screenshots: setup browser ## make the documents' pictures, after `make demo` -> docs/images/
+screenshots: setup browser ## make the documentation's screenshots, after `make demo` -> docs/images/
 	@$(PY) -m benchmarks.screenshots --study $(STUDY)
 
 docs: setup ## serve the documentation site on this machine, until Ctrl-C

@@ -1,9 +1,9 @@
-"""What pyproject.toml has no words for: prompts, studies, constraints and Argilla's server travel in the package.
+"""Packaging that pyproject.toml cannot express: prompts, studies, constraints and Argilla's server are included.
 
-They stand at the top of the checkout, where people look for them, and in a wheel below `plumbline/data/`
-(`plumbline.resources` knows both). An installation in place (`pip install -e`) reads the checkout's own.
+They are at the top of the checkout, where people look for them, and in a wheel below `plumbline/data/`
+(`plumbline.resources` finds both). An editable installation (`pip install -e`) reads the checkout's own.
 
-Same files, same bytes: nothing in the archives tells when, by whom or with which umask they were made (`make dist`).
+Equal files give equal archives: nothing in these depends on the time, the user or the umask (`make dist`).
 """
 
 import gzip
@@ -15,7 +15,7 @@ from setuptools import setup
 from setuptools.command.build_py import build_py
 from setuptools.command.sdist import sdist
 
-#: Named, so that a study of somebody who builds the wheel does not travel in it.
+#: Listed by name, so that the builder's own studies stay out of the wheel.
 CARRIED = [
     "prompts/**/*.yaml",
     "studies/demo.yaml",
@@ -38,27 +38,27 @@ CARRIED = [
 
 
 class BuildPy(build_py):
-    """Packages, and in a wheel what they carry."""
+    """Build the packages and, for a wheel, the files that they include."""
 
     def _carried(self) -> dict[str, str]:
-        """Where each file goes, and where it stands."""
+        """Return the source of each included file, by its target."""
         files = sorted(str(file) for pattern in CARRIED for file in Path().glob(pattern) if file.is_file())
         return {} if self.editable_mode else {f"{self.build_lib}/plumbline/data/{file}": file for file in files}
 
     def run(self) -> None:
-        """Build."""
+        """Build the packages, and copy the included files."""
         super().run()
         for target, file in self._carried().items():
             self.mkpath(str(Path(target).parent))
             self.copy_file(file, target)
 
     def get_outputs(self, include_bytecode: bool = True) -> list[str]:
-        """What is built."""
+        """Return the files that are built."""
         return [*super().get_outputs(include_bytecode), *self._carried()]
 
 
 class Sdist(sdist):
-    """A source distribution whose bytes follow from its files: setuptools keeps their times, modes and owners."""
+    """A source distribution whose bytes depend only on its files: setuptools would add times, modes and owners."""
 
     def make_archive(
         self,
@@ -70,7 +70,7 @@ class Sdist(sdist):
         group: str | None = None,
     ) -> str:
         """Write the archive, with the time that SOURCE_DATE_EPOCH gives."""
-        time = int(os.environ.get("SOURCE_DATE_EPOCH", "315532800"))  # 1980, as wheels have it: zip knows no earlier
+        time = int(os.environ.get("SOURCE_DATE_EPOCH", "315532800"))  # 1980, as in wheels: zip has no earlier time
 
         def plain(member: tarfile.TarInfo) -> tarfile.TarInfo:
             member.mode = 0o755 if member.isdir() else 0o644

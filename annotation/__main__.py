@@ -111,7 +111,7 @@ _COMMANDS = (
         options.users, study=False, data=False,
     ),
     _Command(
-        "backup", "write a checked backup of the local server, running or not", "server_commands:backup",
+        "backup", "write and check a backup of the local server, running or not", "server_commands:backup",
         options.backup, study=False, example="--to /mnt/elsewhere",
     ),
     _Command(

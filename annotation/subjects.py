@@ -136,7 +136,7 @@ def read_texts(study: Study, rubric: Rubric) -> list[SubjectItem]:
     subject, first = study.judging.spec, study.judging.first_command
     path = subject.file(study)
     if not path.is_file() and first.startswith("generation."):
-        raise DataError(f"{path} is not there yet; run `{study.command(first)}` first")
+        raise DataError(f"{path} does not exist yet; run `{study.command(first)}` first")
     if not path.is_file():
         raise DataError(f"subject: no file {path}; correct `path` in the study")
     frame = read_frame(path)

@@ -1,7 +1,7 @@
 """`python -m benchmarks`: run all, print a table, write `benchmarks/results/latest.json`.
 
-Status 1 over a limit, or where something could not be measured. `python -m benchmarks server` runs one module's,
-`python -m benchmarks server.large` those whose names begin so.
+The status is 1 if a limit is exceeded or something could not be measured. `python -m benchmarks server` runs one
+module's, `python -m benchmarks server.large` those whose names begin so.
 """
 
 from __future__ import annotations
@@ -50,13 +50,14 @@ COLUMNS = ("name", "value", "unit", "against")
 def main() -> int:
     """Run the benchmarks that were asked for; 0 if all are measured and all limits hold."""
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks", description="Measure what limits the platform, against limits."
+        prog="python -m benchmarks",
+        description="Measure the platform's speed and memory, and check them against limits.",
     )
     parser.add_argument(
         "names",
         nargs="*",
         metavar="NAME",
-        help="a module (server) or the beginning of a benchmark's name (server.large); all without any. Known: "
+        help="a module (server) or the beginning of a benchmark's name (server.large); default: all. Known: "
         + ", ".join(map(name_of, BENCHMARKS)),
     )
     runs = wanted(parser.parse_args().names)
@@ -79,7 +80,7 @@ def wanted(names: list[str]) -> list[Benchmark]:
     """The benchmarks that `names` choose. Raises StudyError for a name that chooses none."""
     for name in names:
         if not chosen([name]):
-            raise StudyError(f"no benchmark is called {name!r}; known are: {', '.join(map(name_of, BENCHMARKS))}")
+            raise StudyError(f"no benchmark is called {name!r}; known: {', '.join(map(name_of, BENCHMARKS))}")
     return chosen(names)
 
 
@@ -94,8 +95,8 @@ def table(measured: list[Measurement]) -> str:
     rows = []
     for one in measured:
         verdict = "" if not one.against else "ok" if one.holds else "OVER THE LIMIT"
-        rows.append([one.name, f"{one.value:.3f}", one.unit, one.against or "reported only", verdict])
-    return cli.columns(["benchmark", "value", "unit", "against", ""], rows)
+        rows.append([one.name, f"{one.value:.3f}", one.unit, one.against or "none", verdict])
+    return cli.columns(["benchmark", "value", "unit", "limit", ""], rows)
 
 
 if __name__ == "__main__":

@@ -66,7 +66,7 @@ def embedded_a_second(workers: int) -> float:
         subprocess.run(command, cwd=ROOT, env=nodes.environment, check=True, stdout=nothing, stderr=nothing)
         stats = server_stats(url)
     if stats["answered"] != requests:
-        raise RuntimeError(f"{requests} requests were {stats['answered']}: something else was measured")
+        raise RuntimeError(f"{requests} requests expected, {stats['answered']} answered: something else was measured")
     return float(requests / stats["seconds"])
 
 
@@ -97,5 +97,5 @@ def texts_a_second(workers: int) -> float:
         subprocess.run(command, cwd=ROOT, env=nodes.environment, check=True, stdout=nothing, stderr=nothing)
         stats = server_stats(url)
     if stats["answered"] != jobs:
-        raise RuntimeError(f"{jobs} jobs took {stats['answered']} requests: something else was measured")
+        raise RuntimeError(f"{jobs} requests expected, {stats['answered']} answered: something else was measured")
     return float(jobs / stats["seconds"])

@@ -31,7 +31,7 @@ def speedup() -> Iterator[Measurement]:
     Each round has texts of its own, which both encode in turn; the median of the rounds. On the CPU.
     """
     if not DATA.is_dir():
-        print(f"skipped: no data in {DATA}; PLUMBLINE_DATA names another folder", file=sys.stderr)
+        print(f"skipped: no data in {DATA}; set PLUMBLINE_DATA to the folder of the data", file=sys.stderr)
         return
     if not has_model("speedup"):
         return

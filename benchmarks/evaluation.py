@@ -58,7 +58,7 @@ def retrieval() -> Iterator[Measurement]:
         done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
         seconds = time.perf_counter() - start
     if "0 scores computed, 25 already stored" not in done:
-        raise RuntimeError("the second run made scores: nothing was measured")
+        raise RuntimeError("the second run computed scores again: nothing was measured")
     yield Measurement("evaluation.encoded_per_distinct", told["encoded"] / told["distinct"], "ratio", at_most=1.0)
     yield Measurement("evaluation.wall_per_encoding_retrieval", told["wall"] / told["encoding"], "ratio", at_most=1.10)
     yield Measurement("evaluation.beside_encoding_seconds_retrieval", told["wall"] - told["encoding"], "s", at_most=60)
@@ -70,7 +70,7 @@ def retrieval() -> Iterator[Measurement]:
 def banking77() -> Iterator[Measurement]:
     """Banking77 and STS-B with 3 variants each (their words shuffled); skipped without the data beside the checkout."""
     if not DATA.is_dir():
-        print(f"skipped: no data in {DATA}; PLUMBLINE_DATA names another folder", file=sys.stderr)
+        print(f"skipped: no data in {DATA}; set PLUMBLINE_DATA to the folder of the data", file=sys.stderr)
         return
     if not has_model("banking77"):
         return

@@ -58,7 +58,7 @@ def _share(url: str, concurrency: int) -> float:
     _run(url, concurrency, jobs)
     stats = server_stats(url)
     if stats["answered"] != jobs:
-        raise RuntimeError(f"{jobs} jobs took {stats['answered']} requests: something else was measured")
+        raise RuntimeError(f"{jobs} requests expected, {stats['answered']} answered: something else was measured")
     return float(stats["worked"] / stats["seconds"] / concurrency)
 
 

@@ -65,8 +65,9 @@ def _share(url: str) -> float:
         command = [sys.executable, "-m", "annotation.judges", "run", *study.arguments.split()]
         subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     stats = server_stats(url)
-    if stats["answered"] != 2 * pairs + 1:  # the first asks what the server takes
-        raise RuntimeError(f"{2 * pairs} judgements took {stats['answered']} requests: something else was measured")
+    expected = 2 * pairs + 1  # the first asks what the server takes
+    if stats["answered"] != expected:
+        raise RuntimeError(f"{expected} requests expected, {stats['answered']} answered: something else was measured")
     return float(stats["worked"] / stats["seconds"] / CONCURRENCY)
 
 

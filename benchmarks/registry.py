@@ -1,4 +1,4 @@
-"""What a benchmark is, and the list of them: one decorated function each.
+"""The benchmarks: one decorated function each, in a list.
 
     @benchmark
     def my_stage() -> Iterator[Measurement]:
@@ -18,7 +18,7 @@ BENCHMARKS: list[Benchmark] = []
 
 @dataclass(frozen=True)
 class Measurement:
-    """One number, and what it is held against; without a limit it is only reported."""
+    """One number and its limits; without a limit it is only reported."""
 
     name: str
     value: float

@@ -48,7 +48,8 @@ SYSTEMS = {
 def main() -> int:
     """Write a picture of each page and report that such a study has; returns 0."""
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.screenshots", description="Picture a study's dashboard, reports and rating page."
+        prog="python -m benchmarks.screenshots",
+        description="Take screenshots of a study's dashboard, reports and rating page.",
     )
     cli.add_study_options(parser)
     add_data_option(parser)

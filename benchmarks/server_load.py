@@ -93,7 +93,7 @@ def measured(home: Home, workers: int) -> Waits:
             shown = owner.get(f"datasets/{dataset}/users/progress").json()["users"]
         held = sum(one[status]["submitted"] for one in shown for status in ("completed", "pending"))
         if held != told:
-            raise RuntimeError(f"{told} answers were acknowledged and {held} are there")
+            raise RuntimeError(f"{told} answers were acknowledged, but the server has {held}")
     return waits
 
 

@@ -1,4 +1,4 @@
-"""How long 10 million texts with 24 transformations each would take on many GPUs, and what is the bottleneck: a model.
+"""How long 10 million texts with 24 transformations each would take on many GPUs, and the bottleneck: a model.
 
 What the command takes for a text is measured here. What GPUs make a second is assumed, for none was at hand; so is what
 an object store takes. `python -m benchmarks throughput` measures, and `python -m benchmarks.throughput` prints the
@@ -52,7 +52,7 @@ class Prediction:
 
     @property
     def first(self) -> str:
-        """The part with the highest load: the bottleneck where it is above 1."""
+        """The bottleneck: the part with the highest load."""
         return max(self.loads, key=lambda part: self.loads[part])
 
     @property
@@ -62,7 +62,7 @@ class Prediction:
 
 
 def predict(rest: Inputs, gpus: int) -> Prediction:
-    """How long all texts take, and what is the bottleneck.
+    """Predict how long all texts take, and the bottleneck.
 
     Args:
         rest: rates and sizes.

@@ -3,9 +3,9 @@
     python3 constraints/audit.py
 
 The source is the one of pip-audit's own settings (PIP_AUDIT_VULNERABILITY_SERVICE, PIP_AUDIT_OSV_URL), else PyPI, else
-osv.dev. Each is asked first about a version that is known to be at fault: one that does not know it knows nothing, and
-finding nothing there would say nothing. Where no source answers, this says so and ends with 0. `advisories.toml` holds
-what is let pass, each with its reason. Python's standard library alone: `make` needs no environment for it.
+osv.dev. Each is first asked about a version with a known advisory; a source that does not report it is skipped, because
+finding nothing there would prove nothing. If no source answers, the audit says so and ends with 0. `advisories.toml`
+lists the advisories that are let pass, with reasons. Python's standard library alone: `make` needs no environment.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from plumbline.errors import PlumblineError, ServiceError  # noqa: E402
 TOOL = "pip-audit==2.10.1"
 FOLDER = ROOT / ".venv-audit"
 CONSTRAINTS = ROOT / "constraints"
-#: CVE-2026-54283 and others: a source that has nothing on it has nothing.
+#: Has CVE-2026-54283 and others: a source that reports none of them is not usable.
 AT_FAULT = "starlette==0.49.3"
 
 
 @dataclass(frozen=True)
 class Pin:
-    """A package as one of the files pins it, and what the source says of it: None where it could not look it up."""
+    """A package as one of the files pins it, and the source's advisories on it: None if it could not look it up."""
 
     file: str
     package: str
@@ -45,7 +45,7 @@ class Pin:
 
 @dataclass(frozen=True)
 class Advisory:
-    """A published fault: all of its names, and the versions in which it is mended."""
+    """A published advisory: all of its names, and the versions that fix it."""
 
     names: tuple[str, ...]
     mended: tuple[str, ...]
@@ -65,11 +65,11 @@ def main() -> int:
     try:
         pip_audit = tool()
     except (PlumblineError, OSError) as error:
-        print(f"audit: nothing was looked up, for {TOOL} cannot be had ({error})")
+        print(f"audit: no pin was checked, because {TOOL} could not be installed ({error})")
         return 0
     source = next((name for name in sources() if knows(pip_audit, name)), None)
     if source is None:
-        print(f"audit: nothing was looked up, for no source of advisories answers ({', '.join(sources())})")
+        print(f"audit: no pin was checked, because no source of advisories answers ({', '.join(sources())})")
         return 0
     try:
         pins = [pin for file in sorted(CONSTRAINTS.glob("*.txt")) for pin in looked_up(pip_audit, source, file)]
@@ -78,13 +78,13 @@ def main() -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
     lines = findings(pins, let_pass)
-    last = f"audit: {len(pins)} pins looked up at {source}, {len(lines)} to be mended"
+    last = f"audit: {len(pins)} pins checked at {source}; findings: {len(lines)}"
     print("\n".join([*lines, *unneeded(pins, let_pass), last]))
     return 1 if lines else 0
 
 
 def tool() -> list[str]:
-    """The command of pip-audit; its environment is made when it is not there. Raises ServiceError."""
+    """Return the command of pip-audit; its environment is made if it is missing. Raises ServiceError."""
     python = FOLDER / "bin" / "python"
     stamp = FOLDER / ".complete"
     if not stamp.is_file() or stamp.read_text(encoding="utf-8") != TOOL:
@@ -101,7 +101,7 @@ def sources() -> list[str]:
 
 
 def knows(pip_audit: Sequence[str], source: str) -> bool:
-    """Whether `source` answers, and knows of a fault that is known."""
+    """Whether `source` answers, and reports a known advisory."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "probe.txt")
         file.write_text(AT_FAULT + "\n", encoding="utf-8")
@@ -113,7 +113,7 @@ def knows(pip_audit: Sequence[str], source: str) -> bool:
 
 
 def looked_up(pip_audit: Sequence[str], source: str, file: Path) -> Iterator[Pin]:
-    """What `source` says of each pin of `file`. Raises ServiceError where it gives no answer."""
+    """Yield each pin of `file` with the advisories of `source`. Raises ServiceError if it gives no answer."""
     command = [*pip_audit, "-s", source, "-r", str(file)]
     done = subprocess.run(command, env=clean(os.environ), capture_output=True, text=True, check=False)
     try:
@@ -130,27 +130,27 @@ def looked_up(pip_audit: Sequence[str], source: str, file: Path) -> Iterator[Pin
 
 
 def passes() -> list[Pass]:
-    """What `advisories.toml` lets pass."""
+    """The advisories that `advisories.toml` lets pass."""
     return [Pass(**entry) for entry in tomllib.loads((CONSTRAINTS / "advisories.toml").read_text("utf-8"))["pass"]]
 
 
 def findings(pins: Sequence[Pin], let_pass: Sequence[Pass]) -> list[str]:
-    """A line for each thing to mend: an advisory that nothing lets pass, a pin that the source could not look up."""
+    """A line for each problem: an advisory that nothing lets pass, a pin that the source could not look up."""
     lines = []
     for pin in pins:
         if pin.advisories is None:
             lines.append(f"{pin.file}: {pin.package} could not be looked up; is this version still published?")
         for advisory in pin.advisories or ():
             if not any(fits(item, pin, advisory) for item in let_pass):
-                mended = f"mended in {', '.join(advisory.mended)}" if advisory.mended else "no version mends it"
+                mended = f"fixed in {', '.join(advisory.mended)}" if advisory.mended else "no version fixes it"
                 lines.append(f"{pin.file}: {pin.package} {pin.version}: {', '.join(advisory.names)}; {mended}")
     return lines
 
 
 def unneeded(pins: Sequence[Pin], let_pass: Sequence[Pass]) -> list[str]:
-    """A line for each pass that nothing needs; sources differ, so this is for a person to look at."""
+    """A line for each pass that no pin needs; sources differ, so a person decides about it."""
     return [
-        f"advisories.toml: {item.package} {item.advisory} is not reported; take it out when no source does"
+        f"advisories.toml: {item.package} {item.advisory} is not reported; take it out once no source reports it"
         for item in let_pass
         if not any(fits(item, pin, advisory) for pin in pins for advisory in pin.advisories or ())
     ]

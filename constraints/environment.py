@@ -1,12 +1,12 @@
-"""Make one of the two environments that `make` makes, from the constraints beside this file.
+"""Make one of the Makefile's two environments, from the constraints beside this file.
 
     python3 constraints/environment.py platform                # .venv
     python3 constraints/environment.py engine                  # .venv-vllm, for the tests of the generator vllm
     python3 constraints/environment.py platform --torch cuda   # on a GPU host
-    python3 constraints/environment.py platform --dry-run      # which build would come, and how large; makes nothing
+    python3 constraints/environment.py platform --dry-run      # print the build and its size; install nothing
 
-An environment is done when its `.complete` stands, which names torch's build; one that was interrupted is made anew.
-Python's standard library alone: nothing is installed when this runs.
+An environment is complete once its file `.complete` exists, which names torch's build; one that was interrupted is made
+anew. Python's standard library alone: nothing is installed when this runs.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ EXTRAS = "generation,annotation,crowd,evaluation,report,dashboard,demo,docs,dev"
 NOISE = re.compile(r"WARNING: Location '.*' is ignored: it is neither a file nor a directory")
 BUILDS = {"cpu": "CPU build", "cuda": "CUDA build"}
 CANNOT_IMPORT = (
-    "torch was installed and cannot be imported; do pip's settings put packages elsewhere (pip config list)?"
+    "torch was installed but cannot be imported; check whether pip's settings put packages elsewhere (pip config list)"
 )
-# What torch says of itself: a wheel's name need not tell.
+# Prints the build of the installed torch: a wheel's name need not show it.
 ASK = "import torch; print(torch.__version__, 'cuda' if torch.version.cuda else 'cpu')"
 
 
@@ -72,7 +72,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("name", choices=KINDS)
     parser.add_argument("--torch", choices=WISHES, default="auto", help="the build of torch (default: %(default)s)")
     parser.add_argument("--cpu-index", metavar="URL", default=CPU_INDEX, help="PyTorch's CPU index, or a mirror of it")
-    parser.add_argument("--dry-run", action="store_true", help="say what would come, and make nothing")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="print which build would be installed, and its size; install nothing"
+    )
     options = parser.parse_args(argv)
     try:
         make(KINDS[options.name], options.torch, options.cpu_index, dry=options.dry_run)
@@ -80,17 +82,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("interrupted; run the same command again: what is half-made is made anew", file=sys.stderr)
+        print("interrupted; run the same command again, which begins the environment anew", file=sys.stderr)
         return 130
     except OSError as error:
-        print(f"error: {error.filename or ROOT}: {error.strerror}; set up in a folder that can be written, "
-              "on a disk with room", file=sys.stderr)  # fmt: skip
+        print(f"error: {error.filename or ROOT}: {error.strerror}; use a folder that you may write to, "
+              "on a disk with free space", file=sys.stderr)  # fmt: skip
         return 2
     return 0
 
 
 def make(kind: Kind, wish: str, index: str, *, dry: bool) -> None:
-    """Make an environment from nothing, and say before and after what it is."""
+    """Make an environment from nothing, and print its build and size before and after."""
     if dry:
         build = chosen(kind, wish, index, sys.executable)
         print(f"{kind.folder.name}: {described(kind, build)}")
@@ -129,12 +131,12 @@ def versions(python: str, options: Sequence[str]) -> list[str]:
 
 
 def described(kind: Kind, build: Build) -> str:
-    """What comes and how large it is, in words."""
+    """The build and its size, in words."""
     advice = ""
     if build.kind == "cuda" and build.origin != "as asked for":
-        advice = "; with one at hand: make TORCH=cpu PIP_FIND_LINKS=/path/to/wheels"
+        advice = "; if you have a wheel of it: make TORCH=cpu PIP_FIND_LINKS=/path/to/wheels"
     beside = f" and {kind.server:g} GB for the Argilla server" if kind.server else ""
-    size = f"about {kind.gigabytes[build.kind]:g} GB on disk{beside}, once, some minutes"
+    size = f"about {kind.gigabytes[build.kind]:g} GB on disk{beside}; it takes some minutes, once"
     return f"torch's {BUILDS[build.kind]} ({build.origin}{advice}), {size}"
 
 
@@ -143,7 +145,8 @@ def room(kind: Kind, build: Build) -> None:
     free = shutil.disk_usage(kind.folder).free / 1e9
     if free < kind.gigabytes[build.kind]:
         raise ServiceError(
-            f"{kind.folder}: about {kind.gigabytes[build.kind]:g} GB are needed and {free:.1f} GB are free; make room"
+            f"{kind.folder}: about {kind.gigabytes[build.kind]:g} GB are needed and {free:.1f} GB are free;"
+            " free some space"
         )
 
 

@@ -1,10 +1,10 @@
-"""Install the newest version of every dependency, whatever pins it here, run the tests, and report what breaks.
+"""Install the newest version of every dependency, despite the pins here, run the tests, and report failures.
 
     python3 constraints/newest.py build/newest                        # an environment of its own, then every test
     python3 constraints/newest.py build/newest tests/plumbline        # these tests alone
     python3 constraints/newest.py build/newest --report report.md     # the report into a file as well
 
-No gate: what is pinned (`constraints/platform.txt`, `==` in pyproject.toml) stays so until somebody moves it. Python's
+This changes no pin (`constraints/platform.txt`, `==` in pyproject.toml): a person decides about that. Python's
 standard library alone, as `environment.py`.
 """
 
@@ -35,7 +35,7 @@ _OURS = "plumbline-embeddings"
 def main(argv: Sequence[str] | None = None) -> int:
     """Install, test, report; 0 where nothing breaks, 1 where something does, 2 where pip cannot."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
-    parser.add_argument("folder", type=Path, help="where the environment goes; one that is there is made anew")
+    parser.add_argument("folder", type=Path, help="folder of the new environment; an existing one is replaced")
     parser.add_argument("tests", nargs="*", default=["tests"], help="tests to run (default: all)")
     parser.add_argument("--report", type=Path, metavar="FILE", help="append the report to a file, as Markdown")
     parser.add_argument("--cpu-index", metavar="URL", help="PyTorch's CPU index, where PyPI's build is too large")
@@ -51,12 +51,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         conflicts = subprocess.run(
             [str(python), "-m", "pip", "check"], env=clean(os.environ), capture_output=True, text=True, check=False
         )
-        parts = {"Newer than what is pinned": moved(python), "Held back by another package": held_back(python)}
+        parts = {"Newer than the pinned version": moved(python), "Held back by another package": held_back(python)}
     except PlumblineError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     status, failures = tested(python, options.tests)
-    parts["What pip check says (our own `==` among it)"] = conflicts.stdout.splitlines() if conflicts.returncode else []
+    parts["Conflicts that pip check reports (our own `==` among them)"] = (
+        conflicts.stdout.splitlines() if conflicts.returncode else []
+    )
     parts["Tests that fail"] = failures
     report = "\n\n".join(f"## {title}\n\n" + ("\n".join(f"- {line}" for line in lines) or "nothing")
                          for title, lines in parts.items())  # fmt: skip
@@ -93,13 +95,13 @@ def moved(python: Path) -> list[str]:
 
 
 def held_back(python: Path) -> list[str]:
-    """Each package of which a newer version is published than the others allow."""
+    """Each package with a newer published version, which the other packages do not allow."""
     outdated = json.loads(pip(python, "list", "--outdated", "--format", "json"))
     return [f"{item['name']} {item['version']}, newest {item['latest_version']}" for item in outdated]
 
 
 def tested(python: Path, tests: Sequence[str]) -> tuple[int, list[str]]:
-    """Pytest's status, and what it says of each test that fails."""
+    """Pytest's status, and its line on each test that fails."""
     command = [str(python), "-m", "pytest", "-q", "-n", "auto", "--dist", "loadfile", "-rfE", *tests]
     with subprocess.Popen(command, cwd=ROOT, env=clean(os.environ), stdout=subprocess.PIPE, text=True) as run:
         assert run.stdout is not None  # noqa: S101 (it is a pipe)
@@ -108,7 +110,7 @@ def tested(python: Path, tests: Sequence[str]) -> tuple[int, list[str]]:
             print(line, end="", flush=True)
             lines.append(line.rstrip())
     failures = [line for line in lines if line.startswith(("FAILED ", "ERROR "))]
-    return run.returncode, failures or ([f"pytest ended with {run.returncode}"] if run.returncode else [])
+    return run.returncode, failures or ([f"pytest ended with status {run.returncode}"] if run.returncode else [])
 
 
 if __name__ == "__main__":

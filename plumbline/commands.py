@@ -30,7 +30,7 @@ def _annotation(name: str, text: str, word: str = "", extra: str = "annotation")
 
 
 SECTIONS = {
-    "to begin": (
+    "getting started": (
         Command("demo", "run the whole flow on the sample study, with simulated raters", "plumbline.demo"),
         Command(
             "studies",
@@ -77,7 +77,7 @@ SECTIONS = {
         _annotation(
             "sheet", "write HEDS 3.0, ARR's checklist D, a datasheet and a methods section", extra="annotation,report"
         ),
-        _annotation("backup", "write a checked backup of the local Argilla"),
+        _annotation("backup", "write and check a backup of the local Argilla"),
         _annotation("restore", "replace the stopped Argilla's data with a backup"),
     ),
     "accepted transformations -> scores": (
@@ -144,7 +144,7 @@ SECTIONS = {
             "evaluation",
         ),
     ),
-    "to look at": (
+    "in the browser": (
         Command("dashboard", "show the study in a browser, until Ctrl-C", "streamlit_app", "", "dashboard"),
     ),
 }

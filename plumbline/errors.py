@@ -53,7 +53,7 @@ class TextUnansweredError(TextFailedError):
 def nearest(name: str, names: list[str]) -> str:
     """Return a hint for a wrong name: the nearest known one, or all of them if none is near."""
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
-    return f"did you mean {near[0]!r}?" if near else f"known are: {', '.join(names)}"
+    return f"did you mean {near[0]!r}?" if near else f"known: {', '.join(names)}"
 
 
 def is_full(error: BaseException) -> bool:

@@ -59,7 +59,8 @@ def filled(frame: pd.DataFrame, columns: Sequence[str], what: str) -> None:
     need(frame, columns, what)
     for name in columns:
         if (empty := frame[name].isna().to_numpy(bool)).any():
-            raise ValueError(f"{what}: {name!r} is missing in {empty.sum()} rows (the first: row {empty.argmax()})")
+            rows = "1 row" if empty.sum() == 1 else f"{empty.sum()} rows"
+            raise ValueError(f"{what}: {name!r} is missing in {rows} (the first: row {empty.argmax()})")
 
 
 def once(frame: pd.DataFrame, key: Sequence[str], what: str) -> None:

@@ -12,7 +12,7 @@ import sys
 from types import FrameType
 
 STATUS = 130
-LINE = "interrupted; the files written so far stay, run the same command to continue"
+LINE = "interrupted; the files written so far are kept: run the same command to continue"
 
 
 PACKAGES = ("plumbline", "generation", "annotation", "evaluation", "streamlit_app")

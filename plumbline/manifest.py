@@ -382,7 +382,7 @@ class StudyRecords:
         """Raise DataError, which names the command that makes the file, if the file is missing."""
         for file in files:
             if not self.has(file):
-                raise DataError(f"{self.path(file)} is not there yet; run `{file.command(self.study)}` first")
+                raise DataError(f"{self.path(file)} does not exist yet; run `{file.command(self.study)}` first")
 
     def is_noted(self, file: RecordFile[Any]) -> bool:
         """Tell whether the manifest notes a file's hash."""

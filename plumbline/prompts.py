@@ -117,7 +117,7 @@ def _folders(transformation: Transformation, variant: str) -> list[Path]:
         languages = {path.parent.name for path in paths} - set(_OTHERS)
         places = " or ".join(str(folder) for folder in prompt_folders())
         raise StudyError(
-            f"no folder {variant!r} with prompts in {places}; known are: {', '.join(sorted(languages)) or 'none'}"
+            f"no folder {variant!r} with prompts in {places}; known: {', '.join(sorted(languages)) or 'none'}"
         )
     if transformation.name in EIGHT:
         return [folder, PROMPTS]

@@ -147,7 +147,7 @@ def in_words(rates: Collection[Rate], remaining: Mapping[str, tuple[str, int]]) 
     by_gpu, alone, unmeasured = hours(rates, remaining)
     parts = [f"{_amount(number)} GPU hours ({gpu})" for gpu, number in by_gpu.items()]
     if alone:
-        parts.append(f"{_amount(alone)} hours without a GPU of this machine")
+        parts.append(f"{_amount(alone)} hours without this machine's GPUs")
     if unmeasured:
         parts.append(f"not measured yet: {', '.join(unmeasured)}")
     return f"by the rates of earlier runs: {'; '.join(parts)}"

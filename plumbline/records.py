@@ -89,7 +89,7 @@ class Pair(Record):
 
     KEY = ("pair_id",)
     pair_id: str = Field(description="hash of the transformed text's key, or of an item")
-    key: str = Field(description="the transformed text's key; an item's hash")
+    key: str = Field(description="the transformed text's key; for an item, its hash")
     transformation: str = Field(description="the transformation's name; for another subject the group of items")
     axis: str = Field(description="the transformation's axis; for another subject its kind")
     pool: str = Field(description="transformations rated together: translation includes cross_translation (HTEB, 2.4)")
@@ -151,7 +151,7 @@ class Rating(Record):
     rater_id: str = Field(description="the rater's pseudonym; names never leave the server")
     question: str = Field(description="name of the question, such as quality or fluency")
     value: int | float | None = Field(
-        description="the point on the scale; missing if the answer was discarded or has no point"
+        description="the point on the scale; missing if the answer was discarded or is not a number"
     )
     status: Literal["submitted", "draft", "discarded"] = Field(description="only submitted answers count")
     submitted_at: datetime = Field(description="when the answer last changed, UTC")
@@ -166,8 +166,8 @@ class Rating(Record):
     answer: str = Field(
         default="", description="the answer to a question without a scale: label, labels, order or text; else empty"
     )
-    excluded: str = Field(default="", description="why a person excluded the rater; empty if nobody did")
-    withdrawn: str = Field(default="", description="why a person withdrew the pair; empty if nobody did")
+    excluded: str = Field(default="", description="reason why a person excluded the rater; empty if nobody did")
+    withdrawn: str = Field(default="", description="reason why a person withdrew the pair; empty if nobody did")
     surplus: bool = Field(
         default=False,
         description="true if it came after `raters.per_pair` others and does not count",
@@ -215,14 +215,16 @@ class Score(Record):
     seed: int = Field(description="transformation seed; 0 for original")
     metric: str = Field(description="mteb's name of the main metric")
     score: Number = Field(description="the metric's value, from -1 or 0 to 1; NaN if it was left out")
-    n: int = Field(description="scored items of the test split: rows, queries, or texts of sets and summaries")
+    n: int = Field(
+        description="number of scored items of the test split: rows, queries, or texts if a row has a list of them"
+    )
     n_failed: int = Field(
         default=0,
-        description="items whose outputs failed; for classification, also items of the train split (`failed_policy`)",
+        description="number of items whose outputs failed; classification: also in the train split (`failed_policy`)",
     )
     n_kept_out: int = Field(
         default=0,
-        description="failed items whose outputs `sample.without` excludes, so that no verdict covers them",
+        description="number of failed items whose outputs `sample.without` excludes, so that no verdict covers them",
     )
     failed_policy: Literal["drop", "original", ""] = Field(
         default="", description="drop: failed items were dropped; original: originals were scored; empty: none failed"
@@ -235,7 +237,7 @@ class Score(Record):
     status: Literal["evaluated", "included_rejected", "left_out", "failed"] = Field(
         description="included_rejected: scored but not accepted; left_out: not scored; failed: the model failed"
     )
-    reason: str = Field(description="why it was left out or failed, or what the verdict said; else empty")
+    reason: str = Field(description="reason if the score is not accepted, left out, failed or undefined; else empty")
     unit_id: str = Field(
         default="", description="hash of all that affects the score, except the verdict; equal scores are reused"
     )

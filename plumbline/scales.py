@@ -93,8 +93,8 @@ def _as_scale(value: Any) -> tuple[float, ...]:
     steps = round((high - low) / step) if step > 0 else 0
     if not 1 <= steps < MOST_POINTS or not math.isclose(low + steps * step, high):
         raise ValueError(
-            f"steps of {step:g} do not lead from {low:g} to {high:g} in at most {MOST_POINTS - 1}; correct the step,"
-            " or leave it out"
+            f"steps of {step:g} from {low:g} do not reach {high:g} exactly, or there are more than"
+            f" {MOST_POINTS - 1} of them; correct the step, or leave it out"
         )
     return tuple(as_number(round(low + index * step, _PRECISION)) for index in range(steps + 1))
 

@@ -233,7 +233,7 @@ def read_json(path: Path, made_by: str, advice: str = "") -> Any:
         with fetched(path) as file:
             return parse_json(read_bytes(file))
     except FileNotFoundError:
-        raise DataError(f"{path} is not there yet; run `{made_by}` first") from None
+        raise DataError(f"{path} does not exist yet; run `{made_by}` first") from None
     except MalformedError as error:
         raise DataError(f"{path} is damaged ({error}); {advice or f'delete it and run `{made_by}` again'}") from None
 
@@ -297,7 +297,7 @@ def hashed_bytes(path: Path, made_by: str) -> tuple[bytes, str]:
         with fetched(path) as file:
             content = read_bytes(file)
     except FileNotFoundError:
-        raise DataError(f"{path} is not there yet; run `{made_by}` first") from None
+        raise DataError(f"{path} does not exist yet; run `{made_by}` first") from None
     return content, note_hash(path, state, content)
 
 
@@ -341,7 +341,7 @@ def open_parquet(
             file.seek(0)
             yield pq.ParquetFile(file, read_dictionary=[name for name in words if name in columns])
     except FileNotFoundError:
-        raise DataError(f"{path} is not there yet; run `{made_by}` first") from None
+        raise DataError(f"{path} does not exist yet; run `{made_by}` first") from None
     except (pa.ArrowInvalid, pa.ArrowTypeError, OSError) as error:
         raise DataError(f"{path} is damaged ({error}); delete it and run `{made_by}` again") from None
 

@@ -1,4 +1,4 @@
-"""Study files: samples put where one stands, the JSON Schema that editors complete by, and earlier files rewritten."""
+"""Study files: copy samples to the current folder, write the JSON Schema for editors, and rewrite earlier files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from plumbline.resources import resource, working
 
 
 def main() -> int:
-    """The command that the first word names."""
+    """Run the command that the first word names."""
     words = sys.argv[1:]
     run = {"studies": _studies, "upgrade": _upgrade}.get(words[0] if words else "", _schema)
     return run(words[1:])
@@ -71,7 +71,7 @@ def _upgrade(words: list[str]) -> int:
         file.write(text.encode())
     with atomic(path, public=True) as file:
         file.write(new.encode())
-    print(f"-> {path} (before: {path}.old)")
+    print(f"-> {path} (earlier file: {path}.old)")
     return 0
 
 
@@ -86,7 +86,8 @@ def _studies(words: list[str]) -> int:
         epilog="example: plumbline studies",
     ).parse_args(words)
     new = put_samples()
-    print(f"{new} files copied to {FOLDER}/" if new else f"the sample studies are in {FOLDER}/ already")
+    copied = "1 file" if new == 1 else f"{new} files"
+    print(f"{copied} copied to {FOLDER}/" if new else f"the sample studies are in {FOLDER}/ already")
     print(f"prompts and rubrics to adapt: {resource('prompts')}; put yours, with other names, in {working('prompts')}")
     print("next: plumbline generate --study studies/demo.yaml")
     return 0

@@ -1,4 +1,4 @@
-"""HTEB's eight transformations and three axes, and in which order tables have these and others."""
+"""HTEB's eight transformations and three axes, and their order, among others, in tables."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ AXES: tuple[str, ...] = tuple(dict.fromkeys(transformation.axis for transformati
 
 
 def in_order(names: Iterable[str]) -> list[str]:
-    """Transformations, each once: HTEB's in its order, then others as they come."""
+    """Return transformations, each once: HTEB's in its order, then others in the given order."""
     return _first(TRANSFORMATIONS, names)
 
 
 def axes_in_order(axes: Iterable[str]) -> list[str]:
-    """Axes, each once: HTEB's in its order, then others as they come; what is an original's is none."""
+    """Return axes, each once: HTEB's in its order, then others in the given order; originals have no axis."""
     return _first(AXES, (axis for axis in axes if axis != ORIGINAL))
 
 
@@ -29,7 +29,8 @@ def total_axes(transformations: Iterable[str], axes: Iterable[str]) -> tuple[str
     """Return the axes whose mean is the total.
 
     `transformations` and `axes` are those that results have. With any of HTEB's eight transformations these are HTEB's
-    three axes, unless own axes stand beside one or two of them; then, and without HTEB's eight, all that results have.
+    three axes, unless results have own axes and only one or two of these; then, and without HTEB's eight, they are all
+    axes of the results.
     """
     present = tuple(axes_in_order(axes))
     missing, others = set(AXES) - set(present), set(present) - set(AXES)

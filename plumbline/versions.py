@@ -19,7 +19,7 @@ def installed_versions(packages: Iterable[str], *, builds: bool = True) -> dict[
 
     Args:
         packages: names of distributions; `plumbline` is this one.
-        builds: with what a package is built for (`+cpu`, `+cu128`), in which machines differ.
+        builds: include the build (`+cpu`, `+cu128`), which differs between machines.
 
     Returns:
         The versions, in the order of `packages`.

@@ -1,8 +1,8 @@
-"""What of a text can be seen, and how many words it has, in any script: lengths of HTEB's error types are in words.
+"""Count the words of a text in any script, and find its visible characters: HTEB's error types limit words.
 
-Words are what white space separates, as the papers count. Scripts that are written without spaces would make a whole
-sentence one word, and every translation out of them a runaway; so their characters count in groups. The sizes of the
-groups are ours: about the length of a word, and no more is needed for limits such as five times or a fifth.
+White space separates words, as in the papers. In scripts that are written without spaces a whole sentence would be one
+word, and every translation from them a runaway; so their characters count in groups. The sizes of the groups are ours:
+about the length of a word, which is precise enough for limits such as five times or a fifth.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ _UNSEEN = (
     f"{_BLANK}\xad\u034f\u061c\u200c\u200d\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2061\u2062\u2063\u2064"
     "\u2066\u2067\u2068\u2069\u115f\u1160\u2800\u3164\uffa0"
 )
-# What steers a terminal or turns the letters that follow: C0, DEL and C1, separators of lines and paragraphs, bidi
-# embeddings, overrides and isolates, halves of a character. Joiners and single marks of direction stay: scripts that
-# are written from right to left need them.
+# Characters that control a terminal or change the direction of the letters that follow: C0, DEL and C1, separators of
+# lines and paragraphs, bidi embeddings, overrides and isolates, halves of a character. Joiners and single marks of
+# direction stay: scripts that are written from right to left need them.
 _STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u206f\ufff9-\ufffb\ud800-\udfff]")
 _IN_NO_FILE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff]")  # nulls end texts, others belong to terminals
 
 
 @functools.cache
 def unspaced() -> re.Pattern[str]:
-    """A character of a script that is written without spaces; compiled where it is first asked for."""
+    """Return a pattern for characters of scripts that are written without spaces, compiled on first use."""
     return re.compile(f"[{HAN_AND_KANA}{THAI_LAO_KHMER_MYANMAR}]")
 
 
 def count_words(text: str) -> int:
-    """The number of words of a text: 0 for a blank one, otherwise at least 1.
+    """Return the number of words of a text: 0 for a blank one, otherwise at least 1.
 
-    What white space separates is a word, punctuation that stands alone too (HTEB counts so). In a piece with characters
-    of scripts that are written without spaces, two characters of Han or kana are a word, four of Thai, Lao, Khmer
-    or Myanmar, and so is what stands between them, if it holds a letter or a digit.
+    Each piece between white space is a word, also punctuation by itself (as in HTEB). In a piece with characters of
+    scripts that are written without spaces, two characters of Han or kana are a word, and four of Thai, Lao, Khmer or
+    Myanmar; each stretch between them is one more, if it has a letter or a digit.
     """
     pieces = text.split()
     if text.isascii() or not unspaced().search(text):
@@ -55,7 +55,7 @@ def count_words(text: str) -> int:
 
 
 def _words_of(piece: str) -> int:
-    """The words of a piece without white space."""
+    """Return the number of words of a piece without white space."""
     if not unspaced().search(piece):
         return 1
     return sum(any(map(_counts, part)) for part in re.findall(_PART, piece))
@@ -66,7 +66,7 @@ def _counts(character: str) -> bool:
 
 
 def trim(text: str) -> str:
-    """The text without white space, and characters that show as nothing, at both ends."""
+    """Return the text without white space and invisible characters at both ends."""
     start, end = 0, len(text)
     while start < end and (text[start].isspace() or text[start] in _BLANK):
         start += 1
@@ -81,15 +81,15 @@ def shows(text: str) -> bool:
 
 
 def readable(text: str) -> str:
-    """A text that every file can hold: U+FFFD for control characters other than white space, and for half a letter."""
+    """Return a text that every file can hold, with U+FFFD for most control characters and for lone surrogates."""
     return _IN_NO_FILE.sub("\ufffd", text)
 
 
 def printable(text: str) -> str:
-    """A text that cannot steer a terminal: what would is written out as a code; line breaks and tabs stay."""
+    """Return the text with characters that control a terminal written as codes; line breaks and tabs stay."""
     return _STEERING.sub(lambda match: ascii(match[0])[1:-1], text)
 
 
 def printable_line(text: str) -> str:
-    """The same in one line: white space of any kind and length becomes one space."""
+    """Return the same as one line: white space of any kind and length becomes one space."""
     return printable(" ".join(text.split()))

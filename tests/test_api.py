@@ -107,7 +107,7 @@ def test_a_bad_frame_is_one_line(case: str) -> None:
 
 def test_missing_values_are_no_points() -> None:
     for function in STATISTICS:
-        with pytest.raises(ValueError, match="'value' is missing in 1 rows"):
+        with pytest.raises(ValueError, match="'value' is missing in 1 row"):
             function(answers(value=[1, 2, 3, np.nan, 5, 4]))
     with pytest.raises(ValueError, match="nan in column 'value' is not on the scale"):
         judge(answers(value=[1, 2, 3, np.nan, 5, 4]), design=Design(("quality",)))
@@ -173,7 +173,7 @@ def test_what_cannot_be_told_of_a_frame_has_a_reason() -> None:
             {"submitted_at": "2/1/2026"},
             "'2/1/2026' in column 'submitted_at' is not a time such as 2026-01-31T12:00:00Z",
         ),
-        ({"submitted_at": [*["2026-01-01"] * 5, None]}, "'submitted_at' is missing in 1 rows (the first: row 5)"),
+        ({"submitted_at": [*["2026-01-01"] * 5, None]}, "'submitted_at' is missing in 1 row (the first: row 5)"),
     ],
 )
 def test_ratings_that_cannot_be_judged_are_one_line(columns: dict[str, object], line: str) -> None:
@@ -246,17 +246,17 @@ def test_scores_that_say_the_least_give_the_table_of_the_whole_records() -> None
     [
         ({"model": None}, "scores lack the column 'model'"),
         ({"transformation": ["original", "paraphrazing"]}, "unknown transformation 'paraphrazing'; did you mean 'para"),
-        ({"axis": ["original", "lexical"]}, "unknown axis 'lexical'; known are: original, lexical_stylistic"),
+        ({"axis": ["original", "lexical"]}, "unknown axis 'lexical'; known: original, lexical_stylistic"),
         ({"status": ["evaluated", "evaluted"]}, "unknown status 'evaluted'; did you mean 'evaluated'?"),
         ({"transformation": "original"}, "model a, dataset d, transformation original, seed 0 appears more than"),
-        ({"status": [None, None]}, "unknown status None; known are: evaluated"),
-        ({"status": ["evaluated", ""]}, "unknown status ''; known are: evaluated"),
+        ({"status": [None, None]}, "unknown status None; known: evaluated"),
+        ({"status": ["evaluated", ""]}, "unknown status ''; known: evaluated"),
         ({"score": [80, 70.5]}, "80 is not between -1 and 1 (2 of 2 scores are not); divide percentages by 100"),
         ({"score": [0.8, -np.inf]}, "-inf is not between -1 and 1 (1 of 2 scores is not)"),
         ({"score": ["0.8", "high"]}, "scores: 'high' in column 'score' is not a number"),
         ({"score": pd.Timestamp(0)}, "scores: column 'score' must hold numbers, not datetime64"),
         ({"n_failed": ["", "many"]}, "scores: '' in column 'n_failed' is not a number"),
-        ({"dataset": ["d", None]}, "'dataset' is missing in 1 rows (the first: row 1)"),
+        ({"dataset": ["d", None]}, "'dataset' is missing in 1 row (the first: row 1)"),
     ],
 )
 def test_scores_that_would_be_left_out_silently_are_one_line(columns: dict[str, object], line: str) -> None:

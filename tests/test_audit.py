@@ -87,7 +87,7 @@ def lines_of(audit: ModuleType, capsys: pytest.CaptureFixture[str]) -> tuple[int
     return status, (printed.out + printed.err).splitlines()
 
 
-NOTHING = "audit: nothing was looked up, for no source of advisories answers (osv)"
+NOTHING = "audit: no pin was checked, because no source of advisories answers (osv)"
 
 
 @pytest.mark.parametrize("answer", [None, 404, 500])
@@ -117,9 +117,9 @@ def test_an_advisory_in_any_file_is_named_and_one_with_a_reason_passes_for_its_p
     assert lines_of(audit, capsys) == (
         1,
         [
-            "platform.txt: numpy 2.4.6: CVE-2025-3000; no version mends it",
-            "server.txt: urllib3 1.26.20: PYSEC-2, CVE-2; mended in 2.5.0",
-            "audit: 3 pins looked up at osv, 2 to be mended",
+            "platform.txt: numpy 2.4.6: CVE-2025-3000; no version fixes it",
+            "server.txt: urllib3 1.26.20: PYSEC-2, CVE-2; fixed in 2.5.0",
+            "audit: 3 pins checked at osv; findings: 2",
         ],
     )
 
@@ -131,8 +131,8 @@ def test_a_pass_that_nothing_needs_is_named(
     assert lines_of(audit, capsys) == (
         0,
         [
-            "advisories.toml: torch CVE-2025-3000 is not reported; take it out when no source does",
-            "audit: 3 pins looked up at osv, 0 to be mended",
+            "advisories.toml: torch CVE-2025-3000 is not reported; take it out once no source reports it",
+            "audit: 3 pins checked at osv; findings: 0",
         ],
     )
 
@@ -162,7 +162,7 @@ def test_every_pin_of_every_file_is_looked_up(
         if line[0].isalnum()
     ]
     status, lines = lines_of(audit, capsys)
-    assert (status, lines[-1]) == (0, f"audit: {len(names)} pins looked up at osv, 0 to be mended")
+    assert (status, lines[-1]) == (0, f"audit: {len(names)} pins checked at osv; findings: 0")
 
 
 def test_nothing_here_scripts_code_with_torch() -> None:

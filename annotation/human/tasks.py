@@ -340,7 +340,7 @@ def read_tasks(study: Study) -> list[HumanTask]:
     subject, path = subject_of(study), study.folder / TASKS
     tasks = Manifest.of(study).models(TASKS, HumanTask, study.command(COMMAND))
     if not tasks:
-        raise DataError(f"{path} is not there yet; run `{study.command(COMMAND)}` first")
+        raise DataError(f"{path} does not exist yet; run `{study.command(COMMAND)}` first")
     drawn, files = {task.task: task for task in tasks}, InstructionFiles.of(study)
     advice = f"run `{study.command(COMMAND)}` again, or undo the change"
     if (study.folder / "offered.json").exists():  # then no other sample is ever drawn

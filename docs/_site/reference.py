@@ -98,7 +98,7 @@ def _models(annotation: Any) -> Iterator[type[BaseModel]]:
 def _keys(model: type[BaseModel]) -> str:
     rows = ["| key | takes | default | meaning |", "|---|---|---|---|"]
     for name, field in study_fields(model).items():
-        what = _cell(field.description or "which of several this is")
+        what = _cell(field.description or "the kind, which determines the other keys")
         rows.append(f"| `{name}` | {_takes(field.annotation)} | {_default(field)} | {what} |")
     return "\n".join(rows)
 
@@ -197,7 +197,7 @@ def records() -> str:
         "\n".join(f"- `{name}`: {_cell(text)}" for name, text in sorted(shared.items())),
     ]
     for model in models:
-        key = f" A row is named by {', '.join(f'`{name}`' for name in model.KEY)}." if model.KEY else ""
+        key = f" A row is identified by {', '.join(f'`{name}`' for name in model.KEY)}." if model.KEY else ""
         lines += [f"## {model.__name__}", f"{_cell(' '.join(_described(model)))}{key}", _fields(model, shared)]
     return "\n\n".join(lines) + "\n"
 
@@ -229,8 +229,8 @@ def api() -> str:
     """What `plumbline`, `annotation` and `evaluation` hand out: how it is called and what it does."""
     lines = [
         "# Python API",
-        "`help(name)` prints arguments with units, what comes back, what is refused, the source and an example that the"
-        " tests run. [How the functions go together](../api.md).",
+        "`help(name)` prints the arguments with units, the result, the errors, the source and an example that the tests"
+        " run. [How the functions go together](../api.md).",
     ]
     for package in ("plumbline", "annotation", "evaluation"):
         found = importlib.import_module(package)

@@ -219,7 +219,7 @@ def metrics_of(question: str, name: str, *, candidates: bool = False) -> tuple[M
     items of the correlations within them. Raises ValueError for an unknown question.
     """
     if question not in get_args(Asked):
-        raise ValueError(f"unknown kind of question {question!r}; known are {', '.join(get_args(Asked))}")
+        raise ValueError(f"unknown kind of question {question!r}; known: {', '.join(get_args(Asked))}")
     if question == "score":
         return (Metric(name, mean, of_rows=_rho_of_rows, least=-1) if candidates else Metric(name, rho, least=-1),)
     if question in OF_LABELS:

@@ -15,8 +15,8 @@ from plumbline.errors import ServiceError, StudyError
 from plumbline.resources import installing
 
 REACH_SECONDS = 5.0
-LOOK_SECONDS = 5.0  # nodes come and go
-CALL_SECONDS = 2e-6  # how long a look at all calls may take longer for each of them
+LOOK_SECONDS = 5.0  # between updates of the slots: nodes come and go
+CALL_SECONDS = 2e-6  # additional wait for each pending call
 
 
 def join(address: str) -> Any:
@@ -124,7 +124,8 @@ class Scheduler(abc.ABC):
             return []
         ready, others = self._ray.wait(list(self._calls), timeout=seconds)
         if ready and others:
-            # A look costs time for each call. So each takes about as long as it costs, and all results of that time.
+            # Waiting costs time for each pending call. So wait about as long as that costs, and take all results that
+            # come meanwhile.
             more, _ = self._ray.wait(others, num_returns=len(others), timeout=len(others) * CALL_SECONDS)
             ready += more
         return list(ready)

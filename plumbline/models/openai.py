@@ -99,7 +99,7 @@ def whole(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise TextFailedError("the answer holds half a character (a lone surrogate)") from None
+        raise TextFailedError("the answer contains half a character (a lone surrogate)") from None
     return text
 
 
@@ -180,10 +180,11 @@ class ChatServer(Chat):
                 if number <= self.spec.http.retries:
                     await self.sleep(_pause(number, fault.wait))
                     continue
-                line = ": ".join(filter(None, (f"{fault.what}, asked {number} times", fault.details)))
+                times = "once" if number == 1 else f"{number} times"
+                line = ": ".join(filter(None, (f"{fault.what}, asked {times}", fault.details)))
                 if not fault.broken or self._good > answered_before:  # others are answered, so this text is the cause
                     raise TextUnansweredError(line) from None
-                line = f"{self.spec.base_url} did not answer: asked {number} times ({fault.what})"
+                line = f"{self.spec.base_url} did not answer: asked {times} ({fault.what})"
                 raise ServiceError(f"{line}; start the server or correct {self.where}.base_url") from None
             self._good += 1
             return answer
@@ -269,8 +270,8 @@ class ChatServer(Chat):
     def _stranger(self, details: str) -> ServiceError | TextUnansweredError:
         """Record a strange response: this text's fault or, before any good answer, a wrong address."""
         self._strange += 1
-        line = f"the answer is not a chat server's; is {self.where}.base_url right (ends in /v1)?"
-        line = f"{line} {details}".rstrip()
+        line = f"the reply is not a chat response; check {self.where}.base_url (it usually ends in /v1)"
+        line = ": ".join(filter(None, (line, details)))
         if self._strange >= STRANGE and not self._good:
             return ServiceError(f"{self.spec.base_url}: {line}")
         return StrangeAnswerError(line)

@@ -37,7 +37,7 @@ class ActiveMean:
 def sampling_probabilities(
     doubt: Floats, number: int, uniform: float = UNIFORM, undrawn: NDArray[np.bool_] | None = None
 ) -> Floats:
-    """Return the probability of each output to be drawn, in part by the judges' doubt, in part equal for all.
+    """Return each output's probability of being drawn: in part by the judges' doubt, in part equal for all.
 
     pi_i = number (uniform / N + (1 - uniform) doubt_i / sum of doubts), cut at 1 and the rest spread over the others.
 
@@ -53,7 +53,7 @@ def sampling_probabilities(
         Probabilities that sum to the number over what is left.
 
     Raises:
-        ValueError: a doubt is negative or missing, more are drawn than there are, or nothing is even.
+        ValueError: a doubt is negative or missing, the number exceeds the outputs left, or `uniform` is not above 0.
 
     Source: Zrnic and Candes (2024), Active Statistical Inference, ICML, section 4 (mixing with the uniform rule).
 

@@ -203,8 +203,8 @@ def _ordinal_weights(points: int) -> Floats:
 def krippendorff_alpha(answers: Answers, generator: np.random.Generator, together: Integers | None = None) -> Estimate:
     """Krippendorff's alpha with the ordinal metric; BCa bootstrap interval over pairs.
 
-    Krippendorff (2019), Content Analysis, 4th ed., chapter 12; the number is that of the package krippendorff, which
-    the tests hold. Pairs with one rating do not count. Those that share a number in `together` are resampled as one. Of
+    Krippendorff (2019), Content Analysis, 4th ed., chapter 12; the tests compare the number with that of the package
+    krippendorff. Pairs with one rating do not count. Those that share a number in `together` are resampled as one. Of
     a continuous scale the metric is that of intervals.
 
     Args:
@@ -460,7 +460,7 @@ def _masi_likeness(first: frozenset[str], second: frozenset[str]) -> float:
 
 
 def raw_agreement(answers: Answers, generator: np.random.Generator) -> Estimate:
-    """Return the share of equal ratings among all twos of a pair's ratings; BCa bootstrap interval over pairs.
+    """Return the share of equal ratings among combinations of two ratings of a pair; BCa bootstrap interval over pairs.
 
     Nothing is taken off for chance, so that it is defined even where all ratings are the same.
 
@@ -490,7 +490,7 @@ def raw_agreement(answers: Answers, generator: np.random.Generator) -> Estimate:
 
 
 def _alike(answers: Answers) -> Integers:
-    """Return the number of ordered twos of equal ratings of each pair."""
+    """Return how many ordered combinations of two ratings of each pair are equal."""
     if isinstance(answers.scale, Continuous):  # a matrix of pairs by points would have as many points as ratings
         cells, counts = np.unique(answers.pair * len(answers.levels) + answers.point, return_counts=True)
         alike: Integers = np.bincount(cells // len(answers.levels), counts * (counts - 1)).astype(np.int64)
@@ -587,11 +587,11 @@ _FLAT = "kappa stays the same whichever pair is left out, so the spread is unkno
 
 
 def mean_kappa(answers: Answers) -> Estimate:
-    """The mean of Cohen's kappas of all two raters (Light 1971, Psychological Bulletin 76, 365-377), squared weights.
+    """The mean of Cohen's kappas of every two raters (Light 1971, Psychological Bulletin 76, 365-377), squared weights.
 
     Each counts in proportion to the pairs that the two share; those who share fewer than `LEAST_SHARED`, and those who
     both gave one and the same point throughout, are left out. A kappa is scikit-learn's
-    `cohen_kappa_score(weights="quadratic")`, which the tests hold; here all are computed at once, since a crowd has
+    `cohen_kappa_score(weights="quadratic")`, as the tests check; here all are computed at once, since a crowd has
     thousands. The interval is a jackknife over pairs: of those tried (percentile, BCa, Fisher's z) the one that covered
     94 to 96% with 30 pairs and three raters.
 

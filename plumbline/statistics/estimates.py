@@ -150,7 +150,7 @@ class Estimate(Record):
     low: Number = Field(description="lower end of its 95% interval over pairs")
     high: Number = Field(description="upper end")
     n: int = Field(default=0, exclude=True, description="number of units; not written to files")
-    reason: str = Field(default="", description="why the number or the interval is missing; empty if both are there")
+    reason: str = Field(default="", description="reason why the number or the interval is missing; empty if neither is")
 
     @classmethod
     def undefined(cls, reason: str, n: int = 0) -> Estimate:

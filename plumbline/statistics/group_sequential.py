@@ -92,7 +92,7 @@ class Blocks:
     def criterion(self, question: str) -> Criterion:
         """Return a question's criterion. Raises ValueError for a question without one."""
         if question not in self.criteria and math.isnan(self.threshold):
-            raise ValueError(f"no criterion for {question!r}; known are {', '.join(self.criteria)}")
+            raise ValueError(f"no criterion for {question!r}; known: {', '.join(self.criteria)}")
         return self.criteria.get(question) or Criterion(self.threshold, self.scale, by=self.by)
 
     def levels(self, looks: int, pairs: Sequence[int] = ()) -> Floats:
@@ -179,7 +179,7 @@ def looks(  # noqa: PLR0913 (four of them name columns)
     question: str = "question",
     value: str = "value",
 ) -> Looks:
-    """Look at ratings after each block of pairs, and say whether their means are decided.
+    """Test the means of ratings after each block of pairs, and return whether they are decided.
 
     Fix the blocks before anybody rates, draw the order of the pairs at random, and rate block after block: stop at the
     first look that decides; ratings after it play no part. The error on each side of the threshold is at most 2.5% over

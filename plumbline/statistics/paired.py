@@ -255,7 +255,7 @@ def hodges_lehmann(first: Values, second: Values) -> Estimate:
     outside = int(np.searchsorted(_signed_rank_cdf(n), (1 - CONFIDENCE) / 2, side="right"))
     value = float(np.median(walsh))
     if not outside:
-        return Estimate.alone(value, f"no 95% interval from {n} differences: it takes 6", n)
+        return Estimate.alone(value, f"a 95% interval needs at least 6 differences, not {n}", n)
     return Estimate(value=value, low=float(walsh[outside - 1]), high=float(walsh[-outside]), n=n)
 
 
@@ -350,7 +350,7 @@ def median_absolute_difference(first: Values, second: Values) -> Value:
     1.0
     """
     differences = np.subtract(*paired(first, second))
-    reason = "" if len(differences) else "there is no difference"
+    reason = "" if len(differences) else "the samples are empty"
     if not np.isfinite(differences).all():
         reason = "the median needs finite values"
     return Value(math.nan if reason else float(np.median(np.abs(differences))), len(differences), reason)
@@ -427,7 +427,7 @@ def row_correlations(x: Floats, y: Floats) -> Floats:
 def _undefined(x: Floats, y: Floats) -> str:
     """Return why rho is undefined; empty if it is defined."""
     if len(x) < 3:
-        return f"rho needs at least 3 pairs, there are {len(x)}"
+        return f"rho needs at least 3 pairs, not {len(x)}"
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
         return "rho needs finite values"
     if np.ptp(x) == 0 or np.ptp(y) == 0:
@@ -438,7 +438,7 @@ def _undefined(x: Floats, y: Floats) -> str:
 def _not_a_sample(values: Floats, what: str) -> str:
     """Return why a sample is unusable; empty if it is usable."""
     if len(values) < 2:
-        return f"{what} needs at least 2 values, there are {len(values)}"
+        return f"{what} needs at least 2 values, not {len(values)}"
     return "" if np.isfinite(values).all() else f"{what} needs finite values"
 
 

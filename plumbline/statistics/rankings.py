@@ -56,7 +56,7 @@ def kendall(first: Values, second: Values) -> Value:
     x, y = paired(first, second)
     reason = ""
     if len(x) < 2:
-        reason = f"tau needs at least 2 models, there are {len(x)}"
+        reason = f"tau needs at least 2 models, not {len(x)}"
     elif not (np.isfinite(x).all() and np.isfinite(y).all()):
         reason = "tau needs finite scores"
     elif np.ptp(x) == 0 or np.ptp(y) == 0:
@@ -168,9 +168,9 @@ def split_half(scores: Floats, tasks: Sequence[str], *, n_splits: int = 1000, rn
         raise ValueError(f"pass models by data sets and a task for each data set, not {grid.shape}, {len(tasks)} tasks")
     reason = ""
     if grid.shape[0] < 3:
-        reason = f"rho needs at least 3 models, there are {grid.shape[0]}"
+        reason = f"rho needs at least 3 models, not {grid.shape[0]}"
     elif grid.shape[1] < 2:
-        reason = f"halves need at least 2 data sets, there are {grid.shape[1]}"
+        reason = f"halves need at least 2 data sets, not {grid.shape[1]}"
     elif not np.isfinite(grid).all():
         reason = "rho needs finite scores"
     if reason:
@@ -581,7 +581,7 @@ def _reasons(grid: Floats, flat: Bools) -> list[str]:
         if lacking:
             reasons.append(f"lacks {lacking} of {n_tasks} scores: it gets no points there, and no interval")
         elif n_tasks < LEAST_TASKS:
-            reasons.append(f"no interval from {n_tasks} task{'s' * (n_tasks != 1)}: it takes {LEAST_TASKS}")
+            reasons.append(f"an interval needs at least {LEAST_TASKS} tasks, not {n_tasks}")
         elif n_models == 1:
             reasons.append("there is no other model to compare with")
         else:

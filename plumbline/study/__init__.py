@@ -64,15 +64,17 @@ class Study(StudyPart):
     """A study: everything decided before it runs, and the files it needs; `load_study` reads it."""
 
     name: Name = Field(description="the study's name; its records are in exports/<name>/")
-    description: str = Field(default="", description="the study's purpose in a line; reports show it")
+    description: str = Field(default="", description="the study's purpose in one line, shown in reports")
     engines: dict[Name, EngineSpec] = Field(
-        default={}, description=("language models, each under a name; generator, candidates and judges refer to it")
+        default={}, description=("language models by name; `generator`, `candidates` and `judges` refer to these names")
     )
     subject: SubjectSpec | None = Field(
-        default=None, description="what raters judge; unset: pairs of a text and its transformed text"
+        default=None, description="the subject that raters judge; default: pairs of a text and its transformed text"
     )
     datasets: tuple[DatasetSpec, ...] = Field(
-        default=(), min_length=1, description="the texts; required unless `subject` names a file of texts"
+        default=(),
+        min_length=1,
+        description="the data sets; not allowed with subject texts, not needed if all of `subject.tasks` are mteb's",
     )
     transformations: tuple[Annotated[str, BeforeValidator(as_is, json_schema_input_type=str | Transformation)], ...] = (
         Field(
@@ -93,23 +95,31 @@ class Study(StudyPart):
     seeds: tuple[Seed, ...] = Field(
         default_factory=lambda before: () if before.get("subject") else (1337, 1338, 1339),
         min_length=1,
-        description="one output per text, transformation and seed; PTEB and HTEB use three seeds",
+        description="random seeds: one output per text, transformation and seed; PTEB and HTEB use three",
     )
     generator: Engine = Field(
-        default=NO_ENGINE, description="the engine that makes outputs; none if no transformation needs one"
+        default=NO_ENGINE,
+        description=(
+            "the engine that generates outputs or wordings; required for transformations with `calls`, and for"
+            " `contexts` of subject instructions"
+        ),
     )
     candidates: tuple[Engine, ...] = Field(default=(), description="other generators to compare with `generator`")
     retry: RetrySpec = Field(
-        default=RetrySpec(), description="the error types of an output that lead to another attempt"
+        default=RetrySpec(), description="further attempts at faulty outputs: error types, number and temperature"
     )
-    sample: SampleSpec = Field(default=SampleSpec(), description="the draw of pairs that people rate")
+    sample: SampleSpec = Field(default=SampleSpec(), description="the sample of pairs that people rate")
     rubric: Name = Field(default="hteb", description="questions and guidelines: prompts/rubrics/<rubric>.yaml")
     wordings: tuple[Code, ...] = Field(
         default=(),
-        description=("further languages (codes) in which raters are addressed: prompts/rubrics/<rubric>/<code>.yaml"),
+        description=(
+            "further languages (codes) of the rubric's texts for raters: prompts/rubrics/<rubric>/<code>.yaml"
+        ),
     )
-    training: str = Field(default="", description="a file of known pairs for practice; answers to them never count")
-    raters: RatersSpec = Field(default=RatersSpec(), description="the raters, and how many rate each pair")
+    training: str = Field(
+        default="", description="a file of pairs with right answers, for practice; answers to them never count"
+    )
+    raters: RatersSpec = Field(default=RatersSpec(), description="the raters, and their number per pair")
     acceptance: AcceptanceSpec = Field(
         default=AcceptanceSpec(), description="the rule by which a transformation is accepted"
     )
@@ -152,7 +162,7 @@ class Study(StudyPart):
         for name in value:
             if name not in transformations:
                 hints = " ".join(
-                    dict.fromkeys((nearest(name, list(transformations)), f"known are: {', '.join(transformations)}"))
+                    dict.fromkeys((nearest(name, list(transformations)), f"known: {', '.join(transformations)}"))
                 )
                 raise ValueError(f"unknown transformation {name!r}; {hints}")
         refuse_duplicates(list(value), "transformation")

@@ -30,11 +30,11 @@ Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]
 # The patterns of studies and rubrics in words.
 PATTERNS = {
     r"^([A-Za-z_][A-Za-z0-9_.-]{0,63})?$": "a parameter's name: letters, digits, _ . and -, such as PROLIFIC_PID",
-    r"^[a-z0-9][a-z0-9_-]{0,63}$": "small letters, digits, - and _, such as my-study",
-    r"^([a-z0-9][a-z0-9_-]{0,63})?$": "small letters, digits, - and _, such as my-prompts",
-    r"^[a-z][a-z0-9_-]{0,63}$": "a small letter, then small letters, digits, - and _, such as brief",
-    r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$": "letters, digits, ., - and _, such as STS17",
-    r"^[A-Za-z_][A-Za-z0-9_]{0,199}$": "letters, digits and _, such as OPENAI_API_KEY",
+    r"^[a-z0-9][a-z0-9_-]{0,63}$": "made of lower-case letters, digits, - and _, such as my-study",
+    r"^([a-z0-9][a-z0-9_-]{0,63})?$": "made of lower-case letters, digits, - and _, such as my-prompts",
+    r"^[a-z][a-z0-9_-]{0,63}$": "a lower-case letter, then lower-case letters, digits, - and _, such as brief",
+    r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$": "made of letters, digits, ., - and _, such as STS17",
+    r"^[A-Za-z_][A-Za-z0-9_]{0,199}$": "made of letters, digits and _, such as OPENAI_API_KEY",
     r"^(\d{4}-\d{2}-\d{2})?$": "a date, such as 2026-03-01",
     r"^([A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*)?$": "a module and a function in it, such as package.module:name",
 }
@@ -141,7 +141,7 @@ def _refuse_no_number(name: str, value: Any, kinds: frozenset[type]) -> None:
 
 
 def _scalars(annotation: Any) -> frozenset[type]:
-    """The plain types that a field's values, or what they hold, may have."""
+    """The plain types that a field's values, or their parts, may have."""
     if isinstance(annotation, type) and annotation in (int, float, bool, str):
         return frozenset({annotation})
     arguments = typing.get_args(annotation)
@@ -151,7 +151,7 @@ def _scalars(annotation: Any) -> frozenset[type]:
 
 
 def _items(value: Any) -> Iterator[Any]:
-    """A value, or all that stand in it."""
+    """Yield a value, or all values in it."""
     if isinstance(value, dict):
         for key, inner in value.items():
             yield key
@@ -177,9 +177,9 @@ def first_complaint(error: ValidationError) -> str:
     if first["type"] == "union_tag_not_found" or (first["type"] == "missing" and of_kind):
         what = "has no `kind`; add one: it decides which other keys are allowed"
     if first["type"] == "union_tag_invalid":
-        what = f"unknown kind {str(first['ctx']['tag'])[:40]!r}; known are {first['ctx']['expected_tags']}"
+        what = f"unknown kind {str(first['ctx']['tag'])[:40]!r}; known: {first['ctx']['expected_tags']}"
     if first["type"] == "literal_error" and of_kind:
-        what = f"unknown kind {str(first['input'])[:40]!r}; known are {first['ctx']['expected']}"
+        what = f"unknown kind {str(first['input'])[:40]!r}; known: {first['ctx']['expected']}"
     if first["type"] == "tuple_type":
         what = 'is not a list; write one, such as [a, b], or a line with "- " for each entry'
     if first["type"] == "string_type" and isinstance(first["input"], (bool, int, float)):

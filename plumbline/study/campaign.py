@@ -13,7 +13,7 @@ from plumbline.scales import Point
 from plumbline.study.base import Line, Name, Seed, StudyPart, refuse_duplicates
 
 _ACCOUNT = re.compile(r"[^\W_](?:[\w.@+ -]{0,62}\w)?")
-_SIGNS = "1 to 64 letters, digits, blanks and . _ - + @, and begins and ends with a letter or digit"
+_SIGNS = "1 to 64 letters, digits, spaces and . _ - + @, and begins and ends with a letter or digit"
 _RESERVED = re.compile(r"owner|(simulated|worker)-.*")
 _FEWEST = 8  # pairs of the smallest block; a test keeps it equal to `plumbline.statistics.group_sequential.FEWEST`
 
@@ -60,10 +60,10 @@ class SimulatedRater(StudyPart):
         default=0.85,
         ge=0,
         le=1,
-        description="in tasks that people do: the share of labels, marks and pairs that are right",
+        description="with subject human: the share of labels, marks and pairs that are right",
     )
     cannot_tell: float = Field(
-        default=0.0, ge=0, le=1, description='in tasks that people do: the share of answers "cannot tell"'
+        default=0.0, ge=0, le=1, description='with subject human: the share of answers "cannot tell"'
     )
 
 
@@ -74,12 +74,14 @@ class RatersSpec(StudyPart):
         {"suggestions", "replace_excluded", "blocks", "difference", "page", "contact"}
     )
 
-    per_pair: int = Field(default=3, ge=1, le=1000, description="raters per pair; if more answer, the earliest count")
+    per_pair: int = Field(
+        default=3, ge=1, le=1000, description="raters per pair; if more raters answer, the earliest answers count"
+    )
     people: tuple[Line, ...] | None = Field(
         default=None,
         min_length=1,
         description=(
-            "annotators' user names: only they can sign in to the campaign, and only their answers count;"
+            "annotators' user names: only these people can sign in to the campaign, and only their answers count;"
             " default: all annotators of the server"
         ),
     )
@@ -103,8 +105,8 @@ class RatersSpec(StudyPart):
     replace_excluded: bool = Field(
         default=True,
         description=(
-            "whether `publish` and `crowd launch` offer the pairs of excluded raters again (a crowd is paid"
-            " again); if not, those pairs keep fewer answers"
+            "whether `publish` and `crowd launch` offer the pairs of excluded raters to others (crowd workers are paid"
+            " again); if not, fewer answers count for those pairs"
         ),
     )
     blocks: tuple[Annotated[int, Field(ge=_FEWEST, le=10**7)], ...] = Field(
@@ -118,8 +120,8 @@ class RatersSpec(StudyPart):
     page: Literal["plumbline", "argilla"] = Field(
         default="plumbline",
         description=(
-            "the page on which annotators rate: Plumbline's rating page or Argilla's own; another Argilla server"
-            " and `suggestions` always use Argilla's"
+            "the page on which annotators rate: Plumbline's rating page or Argilla's own; campaigns on another"
+            " Argilla server or with `suggestions` always use Argilla's"
         ),
     )
     contact: str = Field(
@@ -137,7 +139,9 @@ class RatersSpec(StudyPart):
     @classmethod
     def _rising(cls, value: tuple[int, ...]) -> tuple[int, ...]:
         if any(later <= before for before, later in itertools.pairwise(value)):
-            raise ValueError(f"{list(value)} does not rise; write the pairs after each block, such as [20, 40, 60]")
+            raise ValueError(
+                f"{list(value)} is not ascending; write the total of pairs after each block, such as [20, 40, 60]"
+            )
         return value
 
     @field_validator("people")
@@ -176,7 +180,8 @@ class RuleSpec(StudyPart):
     at_least: float | None = Field(default=None, description="the smallest accepted value")
     at_most: float | None = Field(default=None, description="the largest accepted value, for instance for a negation")
     by: Literal["value", "interval"] = Field(
-        default="value", description="compare the number itself, or both ends of its 95% interval"
+        default="value",
+        description="the number that is compared with the limit: the value itself, or both ends of its 95% interval",
     )
     pools: tuple[Name, ...] = Field(default=(), description="the pools that the rule applies to; default: all")
 
@@ -220,10 +225,12 @@ class AcceptanceSpec(StudyPart):
         default=3.0, description="the smallest accepted mean on each question; required if the rubric sets none"
     )
     rule: Literal["mean", "lower_bound"] = Field(
-        default="mean", description="compare with the threshold: the mean, or the lower end of its 95% interval"
+        default="mean",
+        description="the number that is compared with the threshold: the mean, or the lower end of its 95% interval",
     )
     interval: Literal["pairs", "pairs_and_raters"] = Field(
-        default="pairs", description="what the interval treats as random: the pairs alone, or pairs and raters"
+        default="pairs",
+        description="the sampling error that the interval covers: that of pairs alone, or of pairs and raters",
     )
     stop: Literal["fixed", "anytime", "blocks"] = Field(
         default="fixed",
@@ -254,9 +261,9 @@ class AcceptanceSpec(StudyPart):
     judges: Literal["none", "report", "decide"] = Field(
         default="report",
         description=(
-            "the part of LLM judges in verdicts, which they never decide alone. report: reports show the decision of"
-            " people and judges by the same rule beside people's; decide: people and judges decide together,"
-            " with judges fixed before raters begin; none: judges are not shown"
+            "the role of LLM judges in verdicts; they never decide alone. report: people decide, and reports also show"
+            " the decision that people and judges would reach by the same rule; decide: people and judges decide"
+            " together, with judges fixed before raters begin; none: judges are not shown"
         ),
     )
 
@@ -327,7 +334,11 @@ class QualitySpec(StudyPart):
         default=1,
         description="points by which an answer to a control may be off, or the two answers to a repeat may differ",
     )
-    apart: float = Field(default=1.0, gt=0, description="sign: mean distance from the other raters' mean, in points")
+    apart: float = Field(
+        default=1.0,
+        gt=0,
+        description="sign: ratings that are on average at least this many points above or below the other raters' mean",
+    )
     low: float = Field(default=2.0, description="pairs with this mean or a lower one are listed for review")
     FIXED = ("least_answers", "same_answer", "words_a_second", "too_fast", "least_rho", "attentive", "failing")
     least_answers: ClassVar[int] = 20  #: pairs that a rater must have rated before signs are looked for
@@ -380,6 +391,6 @@ def refuse_undecidable(rule: AcceptanceSpec, raters: RatersSpec, *, judged: bool
     everybody = [*(raters.people or ()), *raters.former, *(rater.name for rater in raters.simulated)]
     if raters.people is not None and not crowd and len(everybody) < rule.min_raters:
         raise ValueError(
-            f"acceptance.min_raters {rule.min_raters} is more than the {len(everybody)} in raters.people, and nobody"
-            " else's answers count: no pair would ever count; name more people or lower min_raters"
+            f"acceptance.min_raters {rule.min_raters} is more than the number of raters whose answers count,"
+            f" {len(everybody)}: no pair would ever count; add people to raters.people, or lower min_raters"
         )

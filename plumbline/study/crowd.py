@@ -35,7 +35,9 @@ def _country(code: str) -> str:
     name = territory_name(code) if re.fullmatch("[A-Z]{2}", code) else "Unknown"
     if name.startswith("Unknown") or code in _GROUPS:
         hint = " (the United Kingdom is GB)" if code.upper() == "UK" else ""
-        raise ValueError(f"no country has the code {code!r}; use ISO 3166-1's two capitals, such as DE or US{hint}")
+        raise ValueError(
+            f"no country has the code {code!r}; use two capital letters (ISO 3166-1), such as DE or US{hint}"
+        )
     return code
 
 
@@ -46,17 +48,18 @@ PLATFORMS: tuple[PlatformName, ...] = ("prolific", "link", "rehearsal", "mturk")
 
 
 class PaySpec(StudyPart):
-    """The pay for a pair: time at an hourly wage (HTEB, Ethical Considerations). Dollars."""
+    """The pay for a pair, in dollars: time at an hourly wage (HTEB, Ethical Considerations)."""
 
     hourly: float = Field(default=FAIR_WAGE, gt=0, le=500, description="pay for an hour of work, in dollars")
     seconds: float = Field(
         default=30.0,
         gt=0,
         le=3600,
-        description=("expected seconds per pair, for all questions; a bonus pays workers who need longer"),
+        description=("expected seconds per pair, for all questions; workers who need longer are paid a bonus"),
     )
     extra: dict[str, float] = Field(
-        default={"expansion": 0.25, "summarised_expansion": 0.10}, description="share of the pay added for longer texts"
+        default={"expansion": 0.25, "summarised_expansion": 0.10},
+        description="extra pay for longer texts, by transformation, as a share of the pay",
     )
     below_fair: str = Field(default="", description=f"the reason for paying less than {FAIR_WAGE:g} dollars an hour")
 
@@ -78,12 +81,12 @@ class ComprehensionQuestion(StudyPart):
 
     text: Line = Field(description="the question")
     options: tuple[Line, ...] = Field(min_length=2, description="the possible answers, in order")
-    right: int = Field(ge=0, description="the right option, counted from 0")
+    right: int = Field(ge=0, description="number of the right option, from 0")
 
     @model_validator(mode="after")
     def _there(self) -> ComprehensionQuestion:
         if self.right >= len(self.options):
-            raise ValueError(f"right {self.right} is not one of the {len(self.options)} options, counted from 0")
+            raise ValueError(f"right {self.right} is too large: the {len(self.options)} options are numbered from 0")
         return self
 
 
@@ -101,12 +104,17 @@ class LinkSpec(StudyPart):
     """A platform that sends people by a link: its parameters in the address, and the address at the end."""
 
     preset: PresetName | None = Field(
-        default=None, description="a platform with known parameter names; names given below replace them"
+        default=None,
+        description="a platform whose parameter names are built in; `participant`, `study` and `session` replace them",
     )
-    participant: str = Field(default="", pattern=_PARAMETER, description="parameter with the participant's id")
-    study: str = Field(default="", pattern=_PARAMETER, description="parameter with the platform's id of its study")
-    session: str = Field(default="", pattern=_PARAMETER, description="parameter with the session's id, if it has one")
-    studies: dict[str, str] = Field(default={}, description="the platform's study id of each batch, by batch")
+    participant: str = Field(
+        default="", pattern=_PARAMETER, description="name of the parameter with the participant's id"
+    )
+    study: str = Field(default="", pattern=_PARAMETER, description="name of the parameter with the platform's study id")
+    session: str = Field(
+        default="", pattern=_PARAMETER, description="name of the parameter with the session's id, if any"
+    )
+    studies: dict[str, str] = Field(default={}, description="the platform's study ids, by batch")
     complete: dict[str, str] = Field(
         default={},
         description=(
@@ -168,13 +176,13 @@ class CrowdSpec(StudyPart):
         default=0.5, gt=0, le=1, description="largest share of the study's batches that one worker may do"
     )
     countries: dict[str, tuple[Country, ...]] = Field(
-        default={}, description="countries to recruit in, by language code; added to PTEB's lists"
+        default={}, description="countries to recruit in, by language code; default for a language: PTEB's list"
     )
     approval: int = Field(
         default=95, ge=0, le=99, description="a worker's approval rate must be above this, in percent"
     )
     approved: int = Field(
-        default=1000, ge=0, le=10**6, description="least number of approved tasks that a worker must have"
+        default=1000, ge=0, le=10**6, description="smallest number of approved tasks that a worker must have"
     )
     hours: float = Field(default=1.0, gt=0, le=24, description="time limit for a batch, in hours (PTEB: one hour)")
     days: float = Field(default=7.0, gt=0, le=90, description="days for which a batch is offered")
@@ -194,8 +202,8 @@ class CrowdSpec(StudyPart):
     )
     address: str = Field(
         default="",
-        description="https address of the started Argilla server that participants open (Prolific, link);"
-        f" `{TASK_BUILDER}` instead: Prolific's own page, without a server",
+        description="https address of the running Argilla server that participants open (Prolific, link), or"
+        f" `{TASK_BUILDER}`: participants rate on Prolific's own page, without a server",
     )
 
     @field_validator("consent", mode="before")
@@ -229,7 +237,7 @@ class CrowdSpec(StudyPart):
         countries = self.countries.get(language) or PTEB_COUNTRIES.get(language)
         if not countries:
             raise StudyError(
-                f"crowd.countries has no countries for {language!r}, nor have PTEB's lists; add"
+                f"crowd.countries has no countries for {language!r}, nor do PTEB's lists; add"
                 f" `{language}: [..]` with the countries' codes"
             )
         return countries

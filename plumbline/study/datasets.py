@@ -54,7 +54,7 @@ LanguageOrPair = Annotated[str, AfterValidator(_known_language)]
 
 
 class DatasetSpec(StudyPart):
-    """A file or folder on disk, of which `generation.datasets` says which columns each task needs, or a task of mteb.
+    """A data set: a file or folder on disk (docs/own_study.md lists the columns for each task), or a task of mteb.
 
     A file needs `name`, `task`, `path` and `language`; a task of mteb needs `mteb` alone.
     """
@@ -87,7 +87,8 @@ class DatasetSpec(StudyPart):
         " `language` overrides it. Default: from mteb's metadata",
     )
     languages: dict[str, LanguageOrPair] = Field(
-        default={}, description="languages of subsets that mteb does not know, by subset"
+        default={},
+        description="languages by subset, required for subsets unknown to mteb; default: `language`, else mteb's",
     )
     subsets: tuple[str, ...] = Field(default=(), description="subsets of the task to use, such as en-de; default: all")
     split: str = Field(
@@ -191,7 +192,7 @@ Texts = Mapping[str, Collection[Text]]  # by what is judged
 
 
 def texts_of(datasets: Iterable[DatasetSpec]) -> set[Text]:
-    """The languages and tasks of data sets as far as the study's file says them: those of mteb it may leave to mteb."""
+    """The languages and tasks of data sets as far as the study file states them: it may leave those of mteb to mteb."""
     texts, untold = set[Text](), set[str]()
     for spec in datasets:
         for language in filter(None, [spec.language, *spec.languages.values()]):

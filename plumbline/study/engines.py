@@ -64,7 +64,7 @@ class VllmSettings(StudyPart):
     max_num_seqs: int = Field(default=256, ge=1, le=10**6, description="sequences that the engine decodes at once")
     enforce_eager: bool = Field(default=False, description="no CUDA graphs: starts sooner, runs slower")
     concurrency: int | None = Field(
-        default=None, ge=1, le=10**6, description="texts submitted to the engine at once; twice max_num_seqs if unset"
+        default=None, ge=1, le=10**6, description="texts submitted to the engine at once; default: twice max_num_seqs"
     )
 
     @property
@@ -110,7 +110,7 @@ class EngineSpec(StudyPart):
     revision: str = Field(default="", description="the model's revision")
     sampling: Sampling = Field(
         default=Sampling(),
-        description=("how tokens are sampled; a judge's answer has at most 16 tokens unless max_tokens is set"),
+        description=("sampling of tokens; a judge's answer has at most 16 tokens unless max_tokens is set"),
     )
     path: Line = Field(
         default="",
@@ -121,7 +121,7 @@ class EngineSpec(StudyPart):
     settings: dict[str, Any] = Field(
         default={},
         description=(
-            "settings of the kind. openai: api_key_env, concurrency, timeout_seconds, retries; recorded:"
+            "settings, by `kind`. openai: api_key_env, concurrency, timeout_seconds, retries; recorded:"
             " languages, saw_ratings; vllm: concurrency, and any argument of vLLM's engine"
         ),
     )
@@ -274,7 +274,7 @@ class _Rater(StudyPart):
     name: Name = Field(description="its name in records and tables")
     engine: Engine = Field(description="the model: a name from `engines`")
     retry: RetrySpec = Field(
-        default=RetrySpec(), description="`attempts` when an answer cannot be read, and their `temperature`"
+        default=RetrySpec(), description="number of `attempts` when an answer cannot be parsed, and their `temperature`"
     )
     seed: int = Field(default=1337, ge=0, le=2**31 - 1, description="seed of the first attempt")
     questions: tuple[Name, ...] = Field(
@@ -284,7 +284,8 @@ class _Rater(StudyPart):
         ),
     )
     relevance: Relevance | None = Field(
-        default=None, description="in searches that people do: its form of answer, if it differs from people's"
+        default=None,
+        description="with subject human, for searches: the form of its answer, if it differs from people's",
     )
 
     @field_validator("questions")
@@ -322,7 +323,7 @@ class _Rater(StudyPart):
 
     @property
     def recording(self) -> str:
-        """The file of its answers, where it is a recording."""
+        """The file of its answers, if it is a recording."""
         return self.engine.path
 
     def identity(self) -> list[Any]:
@@ -357,7 +358,7 @@ class JudgeSpec(_Rater):
         default="rubric", description="a prompt in prompts/judges/ (rubric, pteb_sts, pteb_paraphrase), or a YAML file"
     )
     gold_prompt: Line = Field(
-        default="pteb_sts", description="the prompt for its check against gold scores of two texts"
+        default="pteb_sts", description="the prompt for checking the judge against gold scores of pairs of texts"
     )
     orders: tuple[Order, ...] = Field(
         default=("up",),
@@ -366,14 +367,14 @@ class JudgeSpec(_Rater):
     )
     score: Reading | None = Field(
         default=None,
-        description="expected: the mean of the points weighted by their probabilities; text: the number that it writes;"
-        " unset: expected if the points are whole numbers, else text",
+        description="expected: the mean of the points weighted by their probabilities; text: the number in the answer;"
+        " default: expected if the points are whole numbers, else text",
     )
     least_mass: float = Field(
         default=0.5,
         ge=0,
         le=1,
-        description="with `expected`: an answer whose points have less probability in all has no score",
+        description="with `expected`: the least total probability of the points; an answer with less has no score",
     )
 
     @field_validator("orders")
@@ -416,7 +417,9 @@ def refuse_unfit_judges(
     if not judges:
         raise ValueError("acceptance.judges: decide needs judges; add them, or write acceptance.judges: report")
     if shown := [judge.name for judge in judges if judge.engine.saw_ratings]:
-        raise ValueError(f"acceptance.judges: decide excludes {shown[0]!r}, which saw people's ratings; take it out")
+        raise ValueError(
+            f"acceptance.judges: decide allows no judge that saw people's ratings; take {shown[0]!r} out of judges"
+        )
 
 
 def recordings(raters: Sequence[_Rater]) -> Iterator[str]:

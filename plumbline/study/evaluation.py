@@ -29,7 +29,7 @@ INSTRUCTION = "{instruction}"  # its place in a template
 
 
 def refuse_no_repository(name: str) -> None:
-    """Raise StudyError for what can be the name of no model on the hub."""
+    """Raise StudyError for a name that no model on the hub can have."""
     if not _REPOSITORY.fullmatch(name) or ".." in name or "--" in name or name.endswith(".git"):
         raise StudyError(f"model {name!r} is not a valid name on the hub; write OWNER/NAME, or give it a `path`")
 
@@ -43,7 +43,7 @@ def refuse_no_model(folder: Path, name: str, files: Sequence[str] = ("config.jso
 class EmbeddingServerSettings(HttpSettings):
     """`settings` of an embedding model behind a server."""
 
-    concurrency: int = Field(default=8, ge=1, le=1000, description="requests in flight at once")
+    concurrency: int = Field(default=8, ge=1, le=1000, description="requests in flight at the same time")
 
 
 class CodeSettings(StudyPart):
@@ -93,7 +93,7 @@ MODEL_SETTINGS: dict[str, type[StudyPart]] = {
 
 
 def with_settings(entry: Any) -> Any:
-    """A model of a study file with what only its kind has under `settings`, where earlier versions had not."""
+    """A model of a study file with the keys of its kind under `settings`; earlier versions had them beside it."""
     kind = entry.get("kind", "sentence_transformers") if isinstance(entry, dict) else None
     if not isinstance(kind, str) or kind not in MODEL_SETTINGS or not isinstance(entry.get("settings", {}), dict):
         return entry
@@ -104,18 +104,21 @@ def with_settings(entry: Any) -> Any:
 
 
 class ModelSpec(StudyPart):
-    """One embedding model. `kind` says what runs it, and which of the fields below it may have (`_FIELDS`)."""
+    """One embedding model; `kind` determines the software that runs it, and the keys that it may have (`_FIELDS`)."""
 
     name: Line = Field(description="the model's name on the hub, in mteb or on the server; also its name in tables")
     kind: Literal["sentence_transformers", "mteb", "openai", "word_vectors", "lexical"] = Field(
         default="sentence_transformers",
         description=(
-            "what runs the model: sentence_transformers; mteb, with its prompts for the model; openai: an"
-            " OpenAI-compatible server; word_vectors: averaged word vectors; lexical: hashed character n-grams"
+            "the software that runs the model: sentence_transformers; mteb, with mteb's prompts for the model; openai:"
+            " an OpenAI-compatible server; word_vectors: averaged word vectors; lexical: hashed character n-grams"
         ),
     )
     revision: str = Field(default="", description="revision on the hub, or your own version label for local files")
-    path: str = Field(default="", description="local folder; if empty, loaded from the hub by name and revision")
+    path: str = Field(
+        default="",
+        description="the model's local folder; default: the model is loaded from the hub, by name and revision",
+    )
     prompts: dict[str, str] = Field(
         default={}, description="prefixes, by the name that mteb uses: a task, a task type, `query` or `document`"
     )
@@ -130,7 +133,7 @@ class ModelSpec(StudyPart):
     settings: dict[str, Any] = Field(
         default={},
         description=(
-            "settings of the kind. sentence_transformers: remote_code, package; mteb: remote_code;"
+            "settings, by `kind`. sentence_transformers: remote_code, package; mteb: remote_code;"
             " word_vectors: vectors, words, package; lexical: ngrams, dimensions; openai: api_key_env,"
             " concurrency, timeout_seconds, retries"
         ),
@@ -213,7 +216,7 @@ class ModelSpec(StudyPart):
             except (ImportError, ValueError, TypeError, AttributeError):  # of a package in one that is not there
                 module_spec = None
             if module_spec is None or module_spec.origin is None:
-                raise StudyError(f"model {self.name!r}: package {self.package!r} is not installed; pip install it")
+                raise StudyError(f"model {self.name!r}: package {self.package!r} is not installed; install it with pip")
             base = Path(module_spec.origin).parent
         folder = base / self.path
         if not folder.is_dir():
@@ -242,7 +245,10 @@ class EvaluationSpec(StudyPart):
     )
     abstention: bool = Field(
         default=False,
-        description=("also measure whether a model's confidence shows which queries to leave unanswered: curves, nAUC"),
+        description=(
+            "also measure abstention: whether a model's confidence shows which queries to leave unanswered (curves and"
+            " nAUC)"
+        ),
     )
     failed: Literal["drop", "original"] = Field(
         default="drop", description="items whose transformation failed: drop them, or score the original text"
@@ -270,7 +276,7 @@ class RightsSpec(StudyPart):
     texts: Literal["include", "reference"] = Field(
         default="include",
         description=(
-            "include: the bundle holds the texts; reference: it leaves them out because they may not be redistributed,"
+            "include: the bundle contains the texts; reference: it omits them because they may not be redistributed,"
             " and its users supply them from the hub or a file, checked against hashes"
         ),
     )

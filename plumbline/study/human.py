@@ -34,7 +34,9 @@ _TaskName = Annotated[str, Field(pattern=NAME, max_length=_LONGEST)]
 class HumanTaskSpec(StudyPart):
     """A task that people do on some items of a data set."""
 
-    name: _TaskName = Field(description="its name in every record and table; default: the data set's, in small letters")
+    name: _TaskName = Field(
+        description="its name in every record and table; default: the data set's, in lower-case letters"
+    )
     mteb: str = Field(default="", description="a task of mteb; it need not be listed under `datasets`")
     data: str = Field(default="", description="the name of an entry of `datasets`, if it is not a task of mteb")
     items: int = Field(default=50, ge=2, le=100_000, description="items per language that people see")
@@ -42,7 +44,7 @@ class HumanTaskSpec(StudyPart):
     balance: Literal["none", "label"] = Field(
         default="none", description="label: the same number of items of each label, if there are enough"
     )
-    languages: tuple[Code, ...] = Field(default=(), description="languages (codes) of the items; all if unset")
+    languages: tuple[Code, ...] = Field(default=(), description="languages (codes) of the items; default: all")
     candidates: int = Field(
         default=7,
         ge=2,
@@ -110,7 +112,7 @@ class HumanTaskSpec(StudyPart):
 
 
 class HumanSubject(StudyPart):
-    """Items of tasks, to be done by people as models do them."""
+    """Tasks that people do, on the same items as models."""
 
     kind: Literal["human"] = "human"
     tasks: tuple[HumanTaskSpec, ...] = Field(min_length=1, description="the tasks that people do")
@@ -134,7 +136,7 @@ class HumanSubject(StudyPart):
             if many and model.relevance == "ranked":
                 raise ValueError(
                     f"models: {model.name!r}: relevance: ranked allows at most {TOGETHER} candidates, but {many[0]!r}"
-                    " has more; name other `questions`, or leave `relevance` out"
+                    " has more; name other tasks in `questions`, or leave `relevance` out"
                 )
         if taken := sorted({HUMAN, "items", "texts"} & set(names)):
             raise ValueError(f"{taken[0]!r} is a reserved name; give the task another name")

@@ -14,7 +14,7 @@ from plumbline.study.judged import VerdictUnit
 from plumbline.study.subject import ItemNames
 from plumbline.study.subjects import Subject
 
-#: What a verdict is about, from the widest to the narrowest `acceptance.scope`.
+#: The scopes of a verdict (`acceptance.scope`), from the widest to the narrowest.
 SCOPES = ("transformation", "language", "task")
 _MOST_PAIRS = 10**7  # that `sample.pairs` may be
 
@@ -81,8 +81,8 @@ def verdict_sizes(study: PlannedPairs, texts: Texts, pairs: int | None = None, s
     """The verdicts of a study whose texts are in these languages and tasks, each of the size that it has at most.
 
     `pairs` and `scope` stand in for the study's own. A transformation's pairs are split evenly over the languages,
-    those of a language over its tasks (`annotation.sampling.candidates`); where they do not go up evenly, the smaller
-    share counts. What shares a pool is judged by the pairs of all its members.
+    those of a language over its tasks (`annotation.sampling.candidates`); if they do not divide evenly, the smaller
+    share counts. The members of a pool are judged by the pairs of all of them.
     """
     scope, number = scope or study.acceptance.scope, pairs or study.sample.pairs
     pools: dict[str, list[str]] = {}
@@ -129,7 +129,7 @@ def counted(raters: RatersSpec, pairs: int) -> int:
 
 
 def known_texts(study: PlannedPairs) -> Texts:
-    """The languages and tasks of what is judged as far as the study's file says them; more texts only split further."""
+    """The languages and tasks of the units, as far as the study file states them; more texts only split further."""
     return study.judging.texts(study.kinds, study.datasets)
 
 
@@ -184,7 +184,7 @@ def _drawn(study: PlannedPairs, texts: Texts, least: VerdictSize) -> str:
 
 
 def _some(names: Collection[str]) -> str:
-    """Names, of many the first."""
+    """Return the names; of many, the first eight."""
     listed = list(names)
     return ", ".join(listed) if len(listed) <= 8 else f"{', '.join(listed[:8])}, ..."
 

@@ -45,7 +45,7 @@ class TextsSubject(StudyPart):
     path: Line = Field(description="a CSV, TSV, JSONL or Parquet file, relative to the study file")
     language: str = Field(description="code of the texts' language; a column `language` overrides it")
     text: Line = Field(default="text", description="the column of the texts; raters see it as the field `text`")
-    group: str = Field(default="", description="the column with each row's group; empty: one group")
+    group: str = Field(default="", description="the column with each row's group; if empty, all rows are one group")
     groups: tuple[JudgedName, ...] = Field(
         min_length=1, description="the groups that get a verdict; raters do not see a text's group"
     )
@@ -53,7 +53,8 @@ class TextsSubject(StudyPart):
         default={}, description=("further fields that raters see beside the text: each field's name and its column")
     )
     expected: dict[Name, Line] = Field(
-        default={}, description=("columns with right answers, by question; rows with an answer only check raters")
+        default={},
+        description=("columns with right answers, by question; rows with a right answer serve only to check raters"),
     )
 
     @field_validator("language")
@@ -99,14 +100,16 @@ class InstructionsSubject(StudyPart):
     contexts: tuple[Context, ...] = Field(
         default=("task_type", "description", "language"),
         description=(
-            "the information that the generator gets, one call each. task_type: the task type (its tasks share the"
-            " wordings); description: also the data set's description; language: also the languages of the texts"
+            "the information in the generator's prompt. task_type: the task type (one call for each type, whose tasks"
+            " share the wordings); description: also the data set's description (one call for each data set);"
+            " language: also the languages of the texts (one more call for each data set)"
         ),
     )
     prompts: str = Field(
         default="",
         description=(
-            "a file of people's wordings, relative to the study file, with columns task (or task type) and prompt"
+            "a file of wordings that people wrote, relative to the study file, with columns task (or task type) and"
+            " prompt"
         ),
     )
     known: str = Field(
@@ -145,10 +148,12 @@ class InstructionsSubject(StudyPart):
 
 
 class ItemsSubject(StudyPart):
-    """The items of the study's data sets, each as a task has them: two sentences, a text, a query and candidates."""
+    """The items of the study's data sets in the form of their tasks: two sentences, a text, a query and candidates."""
 
     kind: Literal["items"]
-    candidates: int = Field(default=7, ge=2, le=50, description="most passages shown with a query, in random order")
+    candidates: int = Field(
+        default=7, ge=2, le=50, description="largest number of passages shown with a query, in random order"
+    )
 
 
 class ItemNames(NamedTuple):

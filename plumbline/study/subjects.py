@@ -70,7 +70,7 @@ class Subject:
         return []
 
     def pools(self, group: str, task: str | None) -> list[str]:
-        """The pools of a rubric whose words may explain a group, whose data set has a task; none where it has its own.
+        """The pools of a rubric whose words may explain a group (its data set has this `task`); none if it has its own.
 
         The first that the rubric has is taken.
         """
@@ -91,7 +91,7 @@ class Subject:
         return self._units(datasets, keys)
 
     def _units(self, datasets: Sequence[DatasetSpec], keys: Collection[str]) -> Mapping[str, VerdictUnit]:
-        """Groups that share one queue, so that raters do not know of which a text is."""
+        """Return groups that share one queue, so that raters do not know the group of a text."""
         del datasets, keys
         return {name: ItemGroup(name=name, axis=self.kind, queue="texts") for name in self.spec.groups}
 
@@ -133,7 +133,7 @@ class PairSubject(Subject):
 
 
 class _RowSubject(Subject):
-    """Items that are rows of a file: their groups share one explanation and queue, so that raters do not know them."""
+    """Rows of a file; all groups share one explanation and queue, so that raters do not know the group of a row."""
 
     spec: TextsSubject | InstructionsSubject
 
@@ -208,8 +208,8 @@ class ItemSubject(Subject):
         for dataset in datasets:
             if not re.fullmatch(NAME, dataset.name) or dataset.name == self.kind:
                 raise ValueError(
-                    f"datasets: {dataset.name!r}: with subject items the name must be small letters, digits, - and _,"
-                    " and not 'items'; give it a `name`"
+                    f"datasets: {dataset.name!r}: with subject items the name must be made of lower-case letters,"
+                    " digits, - and _, and not be 'items'; give it a `name`"
                 )
         return {dataset.name: ItemGroup(name=dataset.name, axis=self.kind) for dataset in datasets}
 
@@ -251,7 +251,7 @@ class TaskSubject(Subject):
         return [model.called for model in self.spec.models]
 
     def settings(self) -> dict[str, Any]:
-        """Without the models that do the tasks too: who does them changes no sample."""
+        """Return the settings without the models that also do the tasks: they do not change the sample."""
         return self.spec.model_dump(mode="json", exclude={"models"})
 
 

@@ -54,7 +54,7 @@ class OutputsFile(StudyPart):
 
 
 class Transformation(VerdictUnit):
-    """One way to change a text: by a generator's calls, by a function, or as a file of outputs says."""
+    """One way to change a text: by a generator's calls, by a function, or by a file of outputs."""
 
     source: str = Field(default="", description="its source: paper, appendix, licence")
     calls: tuple[PromptText | Name, ...] = Field(
@@ -147,7 +147,7 @@ class Transformation(VerdictUnit):
 
     @property
     def file(self) -> Path | None:
-        """The file that it stands in; None for HTEB's, and for one that stands in the study."""
+        """The file that defines it; None for HTEB's, and for one that the study file defines."""
         return self._file
 
     @property
@@ -156,7 +156,7 @@ class Transformation(VerdictUnit):
         return (self.outputs.text, self.outputs.output) if self.outputs else ("", "")
 
     def files(self) -> list[Path]:
-        """The files that it is made of: the one that it stands in, and one of outputs."""
+        """The files that it consists of: the one that defines it, and one of outputs."""
         return [*([self.file] if self.file else []), *([self.base / self.outputs.path] if self.outputs else [])]
 
     @property
@@ -276,7 +276,7 @@ def within_languages(
 ) -> dict[str, Transformation]:
     """Return the study's transformations that put texts into its `languages` (codes), limited to these.
 
-    Raises StudyError where none does, and where recordings say the languages.
+    Raises StudyError if none does, and if the languages come from recordings.
     """
     if not codes:
         return {}
@@ -297,7 +297,7 @@ def _is_file(entry: Any) -> bool:
 
 
 def _read(entry: dict[Any, Any] | str, base: Path, where: str) -> Transformation:
-    """A transformation of one's own, from a mapping or the file that it names."""
+    """Return a user's own transformation, from a mapping or the file that it names."""
     file = None
     if isinstance(entry, str):
         file = base / entry
@@ -327,9 +327,10 @@ def refuse_mixed_up(custom: Mapping[str, Transformation]) -> None:
         if name in EIGHT:
             raise StudyError(f"{where} is one of HTEB's eight; give yours another name")
         if name in axes or kind.axis in axes:
-            what = f"axis {kind.axis!r}" if kind.axis in axes else "its name"
+            what = f"its axis {kind.axis!r}" if kind.axis in axes else "its name"
             raise StudyError(
-                f"{where}: {what} is reserved for HTEB's own transformations, as an axis of HTEB; choose another"
+                f"{where}: {what} is reserved, because HTEB's own transformations have an axis of that name;"
+                " choose another"
             )
         if kind.axis in EIGHT or kind.axis in custom:
             raise StudyError(f"{where}: its axis {kind.axis!r} is also a transformation's name; rename one of them")

@@ -49,7 +49,9 @@ def modern(data: Mapping[str, Any]) -> dict[str, Any]:
     data = dict(data)
     if "human" in data:
         if "subject" in data:
-            raise StudyError("subject: `human` takes its place; take one of the two out")
+            raise StudyError(
+                "human: is the earlier form of `subject`, which the file also has; take one of the two out"
+            )
         if not isinstance(data["human"], dict):
             raise StudyError("human: is not a mapping; write subject: {kind: human, tasks: [{data: NAME}]}")
         data = {
@@ -84,7 +86,9 @@ def modern(data: Mapping[str, Any]) -> dict[str, Any]:
 def advice(file: object, before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
     """Return advice to upgrade a file of an earlier version; empty if it is up to date."""
     old = [key for key, value in before.items() if value != after.get(key)]
-    return f"{file} has the form of an earlier version ({', '.join(old)}): `plumbline upgrade {file}`" if old else ""
+    return (
+        f"{file} has the form of an earlier version ({', '.join(old)}); run `plumbline upgrade {file}`" if old else ""
+    )
 
 
 def _each(entries: Any, change: Any) -> Any:
@@ -119,7 +123,7 @@ def _engine(entry: Any) -> Any:
 def _rater(entry: Any, engines: Mapping[str, Any], usual: Mapping[str, Any]) -> Any:
     """Return a judge or annotator with its engine, sampling, answers and attempts under a key each.
 
-    `usual` is what sampling meant that says nothing of it, where the engine stood within.
+    `usual` holds the defaults of `sampling` for an engine that was defined in the judge itself.
     """
     if not isinstance(entry, dict) or not {"engine", "kind"} & set(entry):
         return entry
@@ -140,7 +144,7 @@ def _rater(entry: Any, engines: Mapping[str, Any], usual: Mapping[str, Any]) -> 
 
 
 def named_engines(data: Mapping[str, Any]) -> dict[str, Any]:
-    """A study's file with each engine that is written out where it is used under `engines`, once."""
+    """Return a study file's content with each engine under `engines`, once, instead of where it is used."""
     data, engines = dict(data), dict(data.get("engines", {}))
     judges = [judge for judge in data.get("judges") or () if isinstance(judge, dict)]
     users = [data.get("generator"), *(data.get("candidates") or ()), *(judge.get("engine") for judge in judges)]

@@ -87,7 +87,7 @@ def test_prolifics_first_page_is_the_one_that_the_server_shows(variant: Make) ->
 
 def test_before_there_is_a_sample_it_says_so(variant: Make) -> None:
     study = variant(name="early")
-    with pytest.raises(DataError, match=r"pairs\.parquet is not there yet; run `plumbline sample .*` first"):
+    with pytest.raises(DataError, match=r"pairs\.parquet does not exist yet; run `plumbline sample .*` first"):
         write_preview(study)
     assert not (study.folder / FILE).exists()
 

@@ -195,7 +195,7 @@ def test_the_sample_study_of_texts_is_drawn(tmp_path: Path) -> None:
 FIRST = rows()[0]
 BAD: list[tuple[str, dict[str, Any], str]] = [
     ("a column that is not there", {"subject": {"context": {"talk": "chat"}}}, "no column 'chat'; "),
-    ("a group's name", {"subject": {"groups": ["A B"]}}, "subject.groups.0: must be a small"),
+    ("a group's name", {"subject": {"groups": ["A B"]}}, "subject.groups.0: must be a lower-case letter"),
     ("no list of groups", {"subject": {"groups": "human"}}, "subject.groups: is not a list; write one, such as [a, b]"),
     ("a group twice", {"subject": {"groups": ["human", "human"]}}, "subject: group 'human' appears twice"),
     ("a group of no row", {"subject": {"groups": ["human", "machine", "third"]}}, "has no text of the group 'third'"),

@@ -251,5 +251,5 @@ def test_a_prompt_that_cannot_be_used_is_one_line(
 
 @pytest.mark.parametrize("name", ["rubrics", "none"])
 def test_a_folder_without_prompts_is_refused(name: str, refused: Callable[[Bad], None]) -> None:
-    says = (f"no folder {name!r} with prompts", "known are: pteb, pteb_multilingual")
+    says = (f"no folder {name!r} with prompts", "known: pteb, pteb_multilingual")
     refused(Bad(name, GENERATE, lambda place: place.change("prompts", name), says))

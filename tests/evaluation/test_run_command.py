@@ -110,8 +110,8 @@ def test_hours_are_told_of_each_revision_of_a_model(study: Study, tmp_path: Path
     for model, seconds in ((first, 3600), (second, 7200)):
         made = {**speed, "identity": model.model_id, "characters": characters, "seconds": seconds}
         keep_rates(study.folder, [Rate.model_validate({**made, "finished_at": datetime.now(UTC)})])
-    assert "about 3 hours without a GPU" in forecast(EvaluationRecords.open(study), plan, [first, second])
-    assert "about 2 hours without a GPU" in forecast(EvaluationRecords.open(study), plan, [second])
+    assert "about 3 hours without this machine's GPUs" in forecast(EvaluationRecords.open(study), plan, [first, second])
+    assert "about 2 hours without this machine's GPUs" in forecast(EvaluationRecords.open(study), plan, [second])
 
 
 def test_outputs_that_are_not_those_of_the_plan_are_refused_each_time(study: Study) -> None:

@@ -82,7 +82,7 @@ def test_an_interrupted_run_goes_on_to_the_same_content_as_without_ray(
     status, _, err = finish(process)
     stub.script = fast
     assert status == 130
-    assert err.replace("\r", "\n").splitlines()[-1].startswith("interrupted; the files written so far stay")
+    assert err.replace("\r", "\n").splitlines()[-1].startswith("interrupted; the files written so far are kept")
     until(lambda: not cluster.processes("ray::Worker"))
     assert stub.most_at_once <= 2 * CONCURRENCY
     assert len(stub.asked) < 120

@@ -153,7 +153,7 @@ def test_an_interrupt_is_130_and_keeps_what_came(stub: ChatStub, tmp_path: Path)
     study = study_at(stub, tmp_path)
     status, _, err = finish(stop_midway(stub, study, signal.SIGINT))
     assert status == 130
-    assert complaint(err).startswith("interrupted; the files written so far stay")
+    assert complaint(err).startswith("interrupted; the files written so far are kept")
     assert finish(start(study))[0] == 0
     assert 120 <= len(stub.asked) <= 120 + CONCURRENCY
 

@@ -67,7 +67,7 @@ def test_what_is_wrong_with_a_table_is_one_line(tmp_path: Path) -> None:
     write_table(tmp_path / "odd.parquet", [Row(key="nothing of ours", number=1)], Row)
     with pytest.raises(DataError, match=r"odd.parquet: 'nothing of ours' is not 32 hexadecimal digits"):
         KeyedTable(tmp_path / "odd.parquet", Row, "make it")
-    with pytest.raises(DataError, match=r"none.parquet is not there yet; run `make it` first"):
+    with pytest.raises(DataError, match=r"none.parquet does not exist yet; run `make it` first"):
         KeyedTable(tmp_path / "none.parquet", Row, "make it")
     (tmp_path / "cut.parquet").write_bytes((tmp_path / "odd.parquet").read_bytes()[:-9])
     with pytest.raises(DataError, match=r"cut.parquet is damaged"):

@@ -61,7 +61,7 @@ def test_what_an_earlier_version_left_in_the_checkout_is_named(
     assert cli.study_of(asked).folder == folder / "exports" / "demo"
     assert annotation_options.home_of(asked).path == folder / ".argilla"
     assert capsys.readouterr().err == (
-        f"note: {checkout}/exports/demo holds records of this study; to continue with them:"
+        f"note: {checkout}/exports/demo has records of this study; to continue with them, add"
         f" --exports {checkout}/exports\n"
         f"note: {checkout}/.argilla contains a server's data; to use it, add --data {checkout}/.argilla\n"
     )

@@ -227,7 +227,7 @@ def test_a_table_of_another_version_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_missing_table_says_what_makes_it(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="not there yet; run `make it` first"):
+    with pytest.raises(DataError, match="does not exist yet; run `make it` first"):
         read_table(tmp_path / "t.parquet", Row, "make it")
 
 

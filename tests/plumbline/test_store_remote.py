@@ -151,9 +151,9 @@ def test_a_file_is_replaced_whole_and_folders_hash_as_here(address: str, tmp_pat
 
 def test_what_is_not_there_is_one_line(address: str) -> None:
     folder = load_study(DEMO, address).folder
-    with pytest.raises(DataError, match=r"none.json is not there yet; run `this` first"):
+    with pytest.raises(DataError, match=r"none.json does not exist yet; run `this` first"):
         read_json(folder / "none.json", "this")
-    with pytest.raises(DataError, match=r"none.parquet is not there yet; run `this` first"):
+    with pytest.raises(DataError, match=r"none.parquet does not exist yet; run `this` first"):
         read_records(folder / "none.parquet", Text, "this")
 
 

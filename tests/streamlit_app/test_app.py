@@ -703,7 +703,7 @@ def test_too_few_ratings_say_why_there_is_no_rho(page: Open, exports: Path, stud
     assert_calm(shown)
     assert len(panels(shown)) == 1
     words = " ".join(panels(shown)[0]["title"]["subtitle"])
-    assert words == "no ρ: rho needs at least 3 pairs, there are 2 n = 2 pairs simulated ratings"
+    assert words == "no ρ: rho needs at least 3 pairs, not 2 n = 2 pairs simulated ratings"
 
 
 def test_no_ratings_at_all_are_said(page: Open, exports: Path, study: Study) -> None:

@@ -40,7 +40,7 @@ def nothing_kept() -> None:
 
 def test_records_that_are_missing_are_told_from_damaged_ones(study: Study) -> None:
     (study.folder / "drift.parquet").unlink()
-    with pytest.raises(NotYetError, match=r"drift\.parquet is not there yet"):
+    with pytest.raises(NotYetError, match=r"drift\.parquet does not exist yet"):
         ScoreReader(study).against_ratings("quality", MODELS[0])
     (study.folder / "drift.parquet").write_bytes(b"")
     with pytest.raises(DataError, match=r"drift\.parquet is damaged") as caught:

@@ -268,7 +268,7 @@ def test_an_empty_summary_of_a_file_is_refused_with_its_row(tmp_path: Path) -> N
 
 def test_tasks_that_the_study_says_otherwise_by_now_are_refused(tmp_path: Path) -> None:
     task = {"data": "alike", "items": 6}
-    with pytest.raises(DataError, match="tasks.json is not there yet; run"):
+    with pytest.raises(DataError, match="tasks.json does not exist yet; run"):
         read_tasks(study_of(tmp_path, task))
     before = load_rubric(study_of(tmp_path, task)).identity()
     step = next_step(read_status(Evidence.open(study_of(tmp_path, task)), datetime.now(UTC)), "-s S")

@@ -96,7 +96,7 @@ def test_a_decision_that_was_noted_by_a_killed_run_counts(generated: Study) -> N
 @pytest.mark.parametrize(
     ("rater", "reason", "says"),
     [
-        ("d", "why", "has no rater 'd'; known are: ada, a, b, c"),
+        ("d", "why", "has no rater 'd'; known: ada, a, b, c"),
         ("z", "why", "has no answer from z zora; there is nothing to decide yet"),
         ("a", " ", "about a ada needs a reason; add --reason"),
     ],

@@ -233,7 +233,7 @@ def test_pairs_say_where_they_come_from(generated: Study) -> None:
 
 
 def test_before_generation_it_says_what_to_run(demo: Study) -> None:
-    with pytest.raises(DataError, match=r"texts.parquet is not there yet; run `plumbline generate"):
+    with pytest.raises(DataError, match=r"texts.parquet does not exist yet; run `plumbline generate"):
         draw_sample(demo)
 
 

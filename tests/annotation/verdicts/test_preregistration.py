@@ -110,7 +110,7 @@ def test_a_change_that_came_too_late_and_is_undone_needs_no_reason(generated: St
 
 
 def test_a_command_that_cannot_work_fixes_nothing(generated: Study) -> None:
-    with pytest.raises(DataError, match=r"pairs\.parquet is not there yet"):
+    with pytest.raises(DataError, match=r"pairs\.parquet does not exist yet"):
         accept(generated)
     assert CampaignRecords.open(generated).rules == []
 

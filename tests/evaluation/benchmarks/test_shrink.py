@@ -181,7 +181,7 @@ def test_ranks_that_hold_and_ranks_that_turn(study: Study) -> None:
     again = holding(ModelHost.of(study), small, {name: -value for name, value in own.items()}, [], seed=1)
     assert again.tau.value == pytest.approx(-1) and again.rho.value == pytest.approx(-1)
     assert list(made.scores["in_pool"]) == [True, False, False]
-    assert holding(ModelHost.of(study), small, {}, [], seed=1).tau.reason == "tau needs at least 2 models, there are 0"
+    assert holding(ModelHost.of(study), small, {}, [], seed=1).tau.reason == "tau needs at least 2 models, not 0"
 
 
 @pytest.mark.parametrize(

@@ -163,7 +163,7 @@ def test_a_copy_of_a_text_is_left_out_of_pairs_and_put_back(tmp_path: Path, monk
     ("rights", "said"),
     [
         ({}, "the texts of 'sample_sts' have no licence"),
-        ({"sts": RIGHTS}, "no data set 'sts'; known are"),
+        ({"sts": RIGHTS}, "no data set 'sts'; known: "),
     ],
 )
 def test_a_study_says_whose_its_texts_are(tmp_path: Path, rights: Any, said: str) -> None:

@@ -69,6 +69,6 @@ def test_verdicts_that_are_lacking_and_another_scale_are_named(edited: Callable[
     assert "and between them all points or none" in wider, wider
     study = recorded_study(tmp_path)
     (study.folder / "verdicts.json").unlink()
-    with pytest.raises(DataError, match=r"verdicts\.json is not there yet; run"):
+    with pytest.raises(DataError, match=r"verdicts\.json does not exist yet; run"):
         export(study, tmp_path / "none.plumb")
     assert not (tmp_path / "none.plumb").exists()

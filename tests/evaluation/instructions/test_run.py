@@ -61,7 +61,7 @@ def study_of(folder: Path, **changes: Any) -> Study:
 def scored(tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, Any, pd.DataFrame]:
     """A labelled study and what the first run made of it."""
     study = study_of(tmp_path_factory.mktemp("instructions"))
-    with pytest.raises(DataError, match=r"verdicts\.json is not there yet; run `plumbline accept"):
+    with pytest.raises(DataError, match=r"verdicts\.json does not exist yet; run `plumbline accept"):
         evaluate_instructions(study)
     label(study, ANSWERS)
     expected = forecasts.forecast(study)
@@ -197,7 +197,7 @@ def test_known_items_tell_about_raters_and_are_no_wordings(tmp_path: Path) -> No
         ("retrieval,Query?,acceptable", "'Query?' is also a wording of its task; remove it"),
         (
             "retrieval,Bake,good",
-            "row 1, field 'label': 'good' is not a label; known are: acceptable, irrelevant, unnatural",
+            "row 1, field 'label': 'good' is not a label; known: acceptable, irrelevant, unnatural",
         ),
     ):
         file.write_text(f"task,prompt,label\n{row}\n")

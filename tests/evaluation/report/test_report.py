@@ -350,7 +350,7 @@ def test_without_scores_it_says_what_to_run(study: Study) -> None:
     with pytest.raises(DataError, match=r"has no scores; run `plumbline evaluate"):
         write_report(study)
     (study.folder / "scores.parquet").unlink()
-    with pytest.raises(DataError, match=r"not there yet; run `plumbline evaluate"):
+    with pytest.raises(DataError, match=r"does not exist yet; run `plumbline evaluate"):
         write_report(study)
 
 

@@ -88,7 +88,7 @@ FAULTS: tuple[tuple[list[Answer], str, str], ...] = (
     ([refuses(429, "slow down", **SOON), Answer(b"", cut=True)], "ok", ""),
     ([replace(GOOD, half=True), refuses(500, "oops", **SOON)], "ok", ""),
     ([says('{"prompts": ["one"', finish_reason="length"), says("Certainly! Here they are")], "ok", ""),
-    ([says(None), says("\ud83d")], "failed", "the answer holds half a character (a lone surrogate)"),
+    ([says(None), says("\ud83d")], "failed", "the answer contains half a character (a lone surrogate)"),
     ([refuses(503, "loading", retry_after_ms="10")] * 3, "unanswered", "status 503, asked 3 times: loading"),
     ([says('{"prompts": [' + '"x", ' * 999 + '"x"]}')] * 3, "failed", "1000 wordings instead of 5"),
 )
@@ -262,7 +262,7 @@ def test_other_commands_say_which_is_meant(tmp_path: Path) -> None:
     study = made(tmp_path)
     with pytest.raises(StudyError, match=r"transforms nothing; run `plumbline instructions --study"):
         Plan(study)
-    with pytest.raises(DataError, match=r"prompts\.parquet is not there yet; run `plumbline instructions"):
+    with pytest.raises(DataError, match=r"prompts\.parquet does not exist yet; run `plumbline instructions"):
         draw_sample(study)
     word_instructions(study)
     with pytest.raises(

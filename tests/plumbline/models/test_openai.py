@@ -92,7 +92,7 @@ def test_of_a_mix_of_all_faults_no_text_is_lost_or_doubled(tmp_path: Path) -> No
     assert {name for drawn in faults.values() for name in drawn} == set(PASSING)
 
 
-NOT_A_CHAT_SERVERS = "the answer is not a chat server's; is generator.base_url right (ends in /v1)?"
+NOT_A_CHAT_SERVERS = "the reply is not a chat response; check generator.base_url (it usually ends in /v1)"
 
 
 @pytest.mark.usefixtures("_no_backoff")
@@ -112,12 +112,12 @@ NOT_A_CHAT_SERVERS = "the answer is not a chat server's; is generator.base_url r
         (Reply(b'{"choices": "\xff"}'), 3, "unanswered", "the answer breaks off before its end, asked 3 times"),
         (Reply(b"", cut=True, seconds=0.05), 3, "unanswered", "the connection was cut, asked 3 times"),
         (Reply(b"<html>hello</html>", content_type="text/html"), 1, "unanswered", NOT_A_CHAT_SERVERS),
-        (answers([1]), 1, "unanswered", NOT_A_CHAT_SERVERS + " [1]"),
-        (answers({"object": "list"}), 1, "unanswered", NOT_A_CHAT_SERVERS + ' {"object": "list"}'),
-        (refuses(200, "overloaded"), 1, "unanswered", NOT_A_CHAT_SERVERS + " overloaded"),
+        (answers([1]), 1, "unanswered", NOT_A_CHAT_SERVERS + ": [1]"),
+        (answers({"object": "list"}), 1, "unanswered", NOT_A_CHAT_SERVERS + ': {"object": "list"}'),
+        (refuses(200, "overloaded"), 1, "unanswered", NOT_A_CHAT_SERVERS + ": overloaded"),
         (Reply(b'{"a":' * 100_000), 1, "unanswered", NOT_A_CHAT_SERVERS),
         (says(["parts"]), 1, "failed", "the answer's content is not text"),
-        (says("\ud83d"), 1, "failed", "the answer holds half a character (a lone surrogate)"),
+        (says("\ud83d"), 1, "failed", "the answer contains half a character (a lone surrogate)"),
         (says("half", finish_reason="content_filter"), 1, "failed", "the server's content filter stopped the answer"),
         (answers({"choices": []}), 1, "failed", "the answer has no choices"),
         (answers({"choices": None}), 1, "failed", "the answer has no choices"),
@@ -146,7 +146,7 @@ def test_a_text_that_always_times_out_ends_alone(tmp_path: Path, fault: str) -> 
     with ChatStub(for_bread(PASSING[fault])) as stub:
         study = small_study(tmp_path, generator=server(stub.url, timeout_seconds=0.5, retries=0))
         assert generate(study)["unanswered"] == 1
-    assert rows(study)["bread"].reason == "no answer within 0.5 s, asked 1 times"
+    assert rows(study)["bread"].reason == "no answer within 0.5 s, asked once"
 
 
 def test_an_answer_that_does_not_end_is_not_read_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,7 +189,7 @@ def test_unanswered_texts_are_asked_for_again_and_failed_ones_only_where_it_is_s
         ),
         (
             Reply(b"", cut=True),
-            " did not answer: asked 1 times (the connection was cut); start the server or correct generator.base_url",
+            " did not answer: asked once (the connection was cut); start the server or correct generator.base_url",
         ),
     ],
     ids=["401", "403", "402", "404", "307", "cut"],
@@ -214,7 +214,7 @@ def test_a_server_that_no_text_can_succeed_with_ends_the_run_and_keeps_what_came
     [
         (refuses(400, "who is s3cret?"), "the server refused the text: who is (the key)?"),
         (refuses(400, "x" * 297 + "s3cret"), "the server refused the text: " + "x" * 297 + "(th"),
-        (refuses(200, "who is s3cret?"), NOT_A_CHAT_SERVERS + " who is (the key)?"),
+        (refuses(200, "who is s3cret?"), NOT_A_CHAT_SERVERS + ": who is (the key)?"),
     ],
 )
 def test_a_server_that_quotes_the_key_does_not_show_it(
@@ -249,7 +249,7 @@ def test_ten_pages_of_another_server_and_no_good_answer_end_the_run(tmp_path: Pa
     texts = tuple(f"text number {number}" for number in range(60))
     with ChatStub(lambda asked: PAGE) as stub:
         study = small_study(tmp_path, texts, generator=server(stub.url, concurrency=4))
-        with pytest.raises(ServiceError, match=r"not a chat server's; is generator\.base_url right"):
+        with pytest.raises(ServiceError, match=r"not a chat response; check generator\.base_url"):
             generate(study)
     assert 10 <= len(stub.asked) <= 10 + 4
 
@@ -273,7 +273,7 @@ def test_a_server_that_takes_no_connections_ends_the_run(tmp_path: Path, monkeyp
         full.listen(0)  # one connection may wait; the next one hangs
         first.connect(full.getsockname())
         url = f"http://127.0.0.1:{full.getsockname()[1]}/v1"
-        with pytest.raises(ServiceError, match=r"did not answer: asked 1 times \(no connection within 0\.1 s\)"):
+        with pytest.raises(ServiceError, match=r"did not answer: asked once \(no connection within 0\.1 s\)"):
             generate(small_study(tmp_path, generator=server(url, retries=0)))
 
 

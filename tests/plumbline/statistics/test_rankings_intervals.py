@@ -51,7 +51,7 @@ def test_few_tasks_gaps_and_one_model_have_no_interval_and_say_why() -> None:
     few = rank_intervals(better_by([1, 0], 4), rng=rng())
     ends = ["borda_low", "borda_high", "rank_low", "rank_high", "rank_single_low", "mean_low", "mean_high"]
     assert few[ends].isna().all(axis=None) and (few["group"] == "").all()
-    assert (few["reason"] == "no interval from 4 tasks: it takes 5").all() and few["rank"].notna().all()
+    assert (few["reason"] == "an interval needs at least 5 tasks, not 4").all() and few["rank"].notna().all()
     holes = better_by([8, 4, 0], 8)
     holes.iloc[0, 1] = math.nan
     found = rank_intervals(holes, rng=rng())

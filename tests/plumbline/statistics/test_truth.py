@@ -57,7 +57,7 @@ def test_one_class_alone_is_certain(estimate: Callable[[pd.DataFrame], Truth]) -
     ("columns", "line"),
     [
         ({"rater_id": ["a", "a"]}, "appears more than once"),
-        ({"value": ["y", None]}, "'value' is missing in 1 rows"),
+        ({"value": ["y", None]}, "'value' is missing in 1 row"),
     ],
 )
 def test_bad_frames_are_one_line(columns: dict[str, list[object]], line: str) -> None:

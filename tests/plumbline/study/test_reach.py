@@ -55,7 +55,7 @@ def read(folder: Path, **parts: Any) -> Study:
         # No more pairs than one for two languages: there is no number of pairs to lower to.
         ({"datasets": TWO, "sample": {"pairs": 1}}, r"than the 0 pairs .*write sample.pairs: 40 \(or more\)$"),
         ({"raters": {"per_pair": 1}, "acceptance": {"min_raters": 1, "min_ac2": 0.4}}, "min_ac2 needs two ratings"),
-        ({"raters": {"per_pair": 3, "people": ["ada"]}}, "min_raters 2 is more than the 1 in raters.people"),
+        ({"raters": {"per_pair": 3, "people": ["ada"]}}, "is more than the number of raters whose answers count, 1: "),
         (
             {
                 "subject": {"kind": "human", "tasks": [{"data": "pairs", "items": 10}]},

@@ -24,7 +24,7 @@ RECORDED = study_data()["generator"]
         ({"transfomations": []}, "unknown key 'transfomations'; did you mean 'transformations'"),
         (
             {"transformations": ["paraphrase"]},
-            "unknown transformation 'paraphrase'; did you mean 'paraphrasing'? known are: paraphrasing,",
+            "unknown transformation 'paraphrase'; did you mean 'paraphrasing'? known: paraphrasing,",
         ),
         ({"transformations": ["expansion", "expansion"]}, "transformation 'expansion' appears twice"),
         ({"datasets": [DATASET, DATASET]}, "data set 'words' appears twice"),

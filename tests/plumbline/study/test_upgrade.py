@@ -117,7 +117,7 @@ def test_the_command_rewrites_a_file_and_keeps_the_old_one(
     shutil.copy(RECORDED / "studies" / "demo.yaml", file)
     monkeypatch.setattr(sys, "argv", ["plumbline.study_files", "upgrade", str(file)])
     assert not study_files.main()
-    assert capsys.readouterr().out == f"-> {file} (before: {file}.old)\n"
+    assert capsys.readouterr().out == f"-> {file} (earlier file: {file}.old)\n"
     assert (beside / "mine.yaml.old").read_bytes() == (RECORDED / "studies" / "demo.yaml").read_bytes()
     assert not study_files.main()
     assert "nothing to do" in capsys.readouterr().out
@@ -183,7 +183,7 @@ def test_what_a_file_lacks_or_cannot_have_is_said(beside: Path, changes: dict[st
 
 
 def test_human_beside_a_subject_is_refused() -> None:
-    with pytest.raises(StudyError, match="subject: `human` takes its place"):
+    with pytest.raises(StudyError, match="human: is the earlier form of `subject`"):
         modern({"human": {"tasks": []}, "subject": {"kind": "items"}})
 
 
