@@ -347,7 +347,7 @@ class Archive:
 
     def bad(self, what: str) -> DataError:
         """Return the error about this file."""
-        return DataError(f"{self.path} {what}; get it again from where it came from")
+        return DataError(f"{self.path} {what}; get it again from its source")
 
     def _pieces(self, name: str, limit: int) -> Iterator[bytes]:
         if name not in self._members:

@@ -177,7 +177,7 @@ def from_parquet(
                 charge(f"{where}/{field.name}", inside, 0)
         return table
     except (pa.ArrowException, OSError, KeyError) as error:
-        raise DataError(f"{where} is damaged ({error}); get it again from where it came from") from None
+        raise DataError(f"{where} is damaged ({error}); get it again from its source") from None
 
 
 def _charge(
@@ -228,7 +228,7 @@ def checked(
     table_read = from_parquet(content, where, charge, schema.names)
     wanted = [name for name in schema.names if record.model_fields[name].is_required()]
     if missing := [name for name in wanted if name not in table_read.schema.names]:
-        raise DataError(f"{where} lacks column {missing[0]!r}; get it again from where it came from")
+        raise DataError(f"{where} lacks column {missing[0]!r}; get it again from its source")
     schema = with_decimals_of(schema, record, table_read.schema)
     table = cast_table(
         table_read.select([n for n in schema.names if n in table_read.schema.names]), schema, record, where, _AGAIN
