@@ -64,16 +64,19 @@ def _add_select(commands: Commands) -> None:
     add = parser.add_argument
     add_source_options(parser)
     add("--budget", nargs="+", default=(), metavar=("N", "UNIT"),
-        help="most tasks, texts, characters or minutes (default: the tasks that MMTEB leaves)")  # fmt: skip
+        help="maximum number of tasks, texts, characters or minutes (default: as many tasks as MMTEB's"
+        " thresholds leave)")  # fmt: skip
     add("--cover", choices=("language", "type", "none"), default="language",
-        help="what must be covered: each language within its type (default), each type, or nothing")  # fmt: skip
-    add("--keep", nargs="+", default=(), metavar="TASK", help="tasks to choose in any case")
+        help="coverage required: each language within its task type (default), each task type, or none")  # fmt: skip
+    add("--keep", nargs="+", default=(), metavar="TASK", help="tasks that the selection must contain")
     add("--method", choices=("agreement", "backward", "mmteb"), default="agreement",
-        help="selection to write: best agreement (default), backward to the budget, or MMTEB's own stop")  # fmt: skip
-    add("--rho", type=float, default=0.8, help="MMTEB's least rank correlation for removing a task (default: 0.8)")
+        help="selection to write: best agreement (default), backward selection to the budget, or backward selection"
+        " until MMTEB's thresholds stop it")  # fmt: skip
+    add("--rho", type=float, default=0.8, help="MMTEB's lowest rank correlation for removing a task (default: 0.8)")
     add("--mse", type=float, default=0.5, help="MMTEB's largest error for removing a task, in variances (default: 0.5)")
     add("--gaps", choices=("refuse", "models", "tasks", "fewest"), default="refuse",
-        help="if scores are missing: leave out models, tasks, or whichever lacks most (default: refuse)")  # fmt: skip
+        help="if scores are missing: leave out models, tasks, or whichever lacks most scores (default:"
+        " refuse)")  # fmt: skip
     add(
         "--held-out",
         type=_share,
@@ -88,9 +91,9 @@ def _add_select(commands: Commands) -> None:
 def _add_check(commands: Commands) -> None:
     parser = _command(
         commands, "check", "checks:check_tasks",
-        "check the data and scores of tasks: each check passes, fails or asks you to look",
+        "check the data and scores of tasks: each check passes, fails or asks for a review",
         "Check a study's tasks (its data sets and their accepted transformations) or mteb's tasks.\n"
-        "A check that does not pass asks a person to look; it is not a verdict on the task.",
+        "A check that does not pass asks a person to review the task; it is not a verdict on it.",
         _CHECK,
     )  # fmt: skip
     add = parser.add_argument
@@ -139,8 +142,8 @@ def _add_board(commands: Commands) -> None:
     add_source_options(parser, "; or a study's file")
     add = parser.add_argument
     add("--gaps", choices=("models", "tasks", "fewest", "keep"), default="models",
-        help="if scores are missing: leave out models (default), tasks, or whichever lacks most; or keep all and give"
-        " no points for missing scores, as mteb does")  # fmt: skip
+        help="if scores are missing: leave out models (default), tasks, or whichever lacks most scores; or keep all and"
+        " give no points for missing scores, as mteb does")  # fmt: skip
     add("--exports", metavar="DIR", help="with a study: the folder of its records (default: exports/)")
     _add_run_options(parser, "resampling tasks", "board")
 

@@ -113,7 +113,7 @@ class RankedModels:
         if self.n_repeated:
             lines.append(
                 f"Rank 95% repeated: {self.n_repeated} of {frame.size} scores are means over experiments, which"
-                " are drawn anew 1,000 times; tasks and all other scores are fixed"
+                " are resampled 1,000 times; tasks and all other scores are fixed"
             )
         if self.rule.order in _SORTED:
             lines.append(f"models are sorted as on mteb's board, by {self.rule.order}; Rank (Borda) is shown beside it")
@@ -122,7 +122,7 @@ class RankedModels:
             more = ", ..." if len(omitted) > 5 else ""
             if omitted:
                 kinds = f"{kind}{'s' if len(omitted) > 1 else ''}"
-                lines.append(f"left out: {len(omitted)} {kinds} ({', '.join(omitted[:5])}{more}); {SUMMARY}")
+                lines.append(f"left out: {len(omitted)} {kinds} ({', '.join(omitted[:5])}{more}); see {SUMMARY}")
         lines += reasons(self.table["model"], self.table["reason"])
         caption = f"{len(self.table)} models ranked over {n} {counted}{'' if points else ', scores times 100'}"
         return Exhibit(NAME, caption, self.table, pd.DataFrame(rows), tuple(lines))
