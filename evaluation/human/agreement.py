@@ -158,8 +158,8 @@ def band(measure: str, value: float) -> str:
 def flag(measure: str, value: float) -> str:
     """Return "problematic" (kappa below .4, rho below .6), "reliable" (above .6 and .7), or nothing.
 
-    HUME, D and 5.3. This is a convention: kappa and rho have no common scale, and 30 items do not determine them to a
-    tenth.
+    HUME, D and 5.3. This is a convention: kappa and rho have no common scale, and with 30 items neither is accurate to
+    0.1.
     """
     low, high = _FLAGS.get(_family(measure), (-math.inf, math.inf))
     return "problematic" if value < low else "reliable" if value > high else ""
@@ -364,7 +364,7 @@ def annotators(
         measure, estimate, interval = with_people(task, model, raters, n_resamples=n_resamples, rng=rng)
         question = (otherwise or {}).get(model.scorer, task.question)
         test = in_a_raters_place(task, model, raters) if question == task.question else None
-        why = test.reason if test else f"the model's question was {question}, not people's"
+        why = test.reason if test else f"the model was asked a different kind of question ({question}) from people"
         omega, rho, passes, n = (test.omega, test.rho, test.passes, len(test.raters)) if test else (*_NONE, False, 0)
         reason = "; ".join(filter(None, (estimate.reason, why)))
         facts = (task.name, task.language, model.scorer, measure, *_numbers(estimate, interval))
