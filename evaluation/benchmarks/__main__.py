@@ -84,7 +84,7 @@ def _add_select(commands: Commands) -> None:
         metavar="SHARE",
         help="share of models held out to judge the selection (default: 0.33)",
     )
-    _add_run_options(parser, "the split, starts and random selections", "selection")
+    _add_run_options(parser, "the split of models, the starts of the search and random selections", "selection")
     add("--dry-run", action="store_true", help="show the models, tasks and costs to choose from, and write nothing")
 
 
@@ -97,14 +97,14 @@ def _add_check(commands: Commands) -> None:
         _CHECK,
     )  # fmt: skip
     add = parser.add_argument
-    add("--study", metavar="FILE", help="the study whose tasks to check, for example studies/demo.yaml")
+    add("--study", metavar="FILE", help="the study whose tasks are checked, for example studies/demo.yaml")
     add("--exports", metavar="DIR", help="folder or address of its records (default: exports/)")
     add("--task", nargs="+", default=[], metavar="NAME", help="only these data sets; without --study, tasks of mteb")
     add("--models", nargs=2, default=[], metavar="NAME",
-        help="two models whose difference to test (default: the study's first two with scores)")  # fmt: skip
+        help="two models whose difference is tested (default: the study's first two with scores)")  # fmt: skip
     add("--question", default="", metavar="NAME",
-        help="if people judged the study's items: the question that asks for the gold")  # fmt: skip
-    _add_run_options(parser, "resampling", "the study's records, quality/; or ./quality")
+        help="for a study whose items people judge: the question that asks for the gold")  # fmt: skip
+    _add_run_options(parser, "resampling", "quality/ in the folder of the study's records; without a study, ./quality")
 
 
 def _add_shrink(commands: Commands) -> None:
@@ -123,11 +123,17 @@ def _add_shrink(commands: Commands) -> None:
         help="clustering: draw documents by label (default), or regardless of labels")  # fmt: skip
     add("--replacement", action="store_true",
         help="clustering: draw documents with replacement (default: without)")  # fmt: skip
-    add("--queries", type=cli.count, default=None, metavar="N", help="retrieval: most queries (default: 1000)")
+    add(
+        "--queries",
+        type=cli.count,
+        default=None,
+        metavar="N",
+        help="retrieval: maximum number of queries (default: 1000)",
+    )
     add("--depth", type=cli.count, metavar="N",
-        help="retrieval: passages of each model for each query (default: 250)")  # fmt: skip
+        help="retrieval: number of passages of each model for each query (default: 250)")  # fmt: skip
     add("--pool", nargs="+", default=[], metavar="MODEL",
-        help="retrieval: models that rank passages, by name, or bm25 (default: all of the study's)")  # fmt: skip
+        help="retrieval: models that rank passages, by name, or bm25 (default: all models of the study)")  # fmt: skip
     _add_run_options(parser, "drawing and resampling", "NAME-small")
 
 
@@ -172,7 +178,7 @@ def add_source_options(parser: argparse.ArgumentParser, more: str = "") -> None:
     add("--languages", type=_list, default=(), metavar="CODES",
         help="only tasks and subsets in these languages, such as dan,swe")  # fmt: skip
     add("--tasks", type=cli.no_address, metavar="FILE",
-        help="a table of tasks: column task, and any of type, languages, texts, characters, seconds")  # fmt: skip
+        help="table of tasks with the column task and any of type, languages, texts, characters, seconds")  # fmt: skip
 
 
 def _add_run_options(parser: argparse.ArgumentParser, drawn: str, out: str) -> None:

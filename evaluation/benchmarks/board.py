@@ -133,7 +133,7 @@ class RankedModels:
             return []
         near, every, first = self.pairs.to_dict(orient="records")
         return [
-            f"not told apart: {near['n'] - near['alone']} of {near['n']} neighbours in rank if each pair is tested"
+            f"{near['n'] - near['alone']} of {near['n']} neighbours in rank are not told apart if each pair is tested"
             f" alone, {near['n'] - near['together']} if all pairs are tested at once;"
             f" {every['alone'] / every['n']:.1%} and {every['together'] / every['n']:.1%} of all {every['n']:,} pairs"
             f" are told apart; {first['n'] - first['alone']} and {first['n'] - first['together']} models are not told"
@@ -177,7 +177,8 @@ def rankable(scores: Scores, gaps: str) -> Scores:
         raise DataError("no model has a score; nothing can be ranked")
     raise DataError(
         f"--gaps {gaps} leaves nothing to rank of {n_models} models and {n_tasks} tasks with gaps; --gaps fewest"
-        " leaves out whichever lacks most; --gaps keep ranks as mteb does, without intervals for models with gaps"
+        " leaves out whichever lacks most scores; --gaps keep ranks as mteb does, without intervals for models with"
+        " gaps"
     )
 
 

@@ -427,7 +427,9 @@ def select_tasks(options: argparse.Namespace) -> int:
     )  # fmt: skip
     if options.dry_run:
         needs = checked(facts, request)
-        print(f"{scores.frame.shape[0]} models and {len(facts)} tasks without gaps; {len(scores.omissions)} left out")
+        print(
+            f"{scores.frame.shape[0]} models and {len(facts)} tasks without gaps; {len(scores.omissions)} were left out"
+        )
         print(f"all tasks: {priced(needs, needs.cost > -1, unit)}; the cheapest selection that meets"
               f" {count(len(needs.needs), 'requirement')}: {priced(needs, needs.cheapest(), unit)}")  # fmt: skip
         print("\n".join(left_out(scores.omissions)))

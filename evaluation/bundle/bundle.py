@@ -385,7 +385,9 @@ class Archive:
         if (total := sum(member.file_size for member in listed)) > LARGEST:
             raise self.bad(f"has {total:,} bytes when unpacked; at most {LARGEST:,} are read")
         if total > self._unpacked:
-            raise self.bad(f"has {total:,} bytes when unpacked; at most {self._unpacked:,} are read for its size")
+            raise self.bad(
+                f"has {total:,} bytes when unpacked; at most {self._unpacked:,} are read from a file of its size"
+            )
         if MANIFEST not in self._members:
             raise self.bad(f"has no {MANIFEST}: it is empty, or not a bundle")
 

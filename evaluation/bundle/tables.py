@@ -57,7 +57,7 @@ def _of_chunk(chunk: pq.ColumnChunkMetaData, content: bytes, width: int) -> Iter
     at = dictionary if chunk.has_dictionary_page and dictionary and 0 < dictionary < at else at
     end = at + chunk.total_compressed_size
     if not 0 <= at <= end <= len(content):
-        raise pa.ArrowInvalid("a column lies outside the file")
+        raise pa.ArrowInvalid("a column is outside the file")
     while at < end:
         header, at = _struct(content, at)
         at += _whole(header.get(3))
@@ -160,7 +160,7 @@ def from_parquet(
         file = pq.ParquetFile(pa.BufferReader(content))
         schema = file.schema_arrow
         if len(set(schema.names)) < len(schema.names):
-            raise pa.ArrowInvalid("two columns have one name")
+            raise pa.ArrowInvalid("two columns have the same name")
         present = [name for name in schema.names if columns is None or name in columns]
         for name in present:
             refuse_type(schema.field(name).type)

@@ -283,7 +283,7 @@ def _mean_over_items(values: Floats, shared: int, number: int, rng: np.random.Ge
         why = "no item has two raters whose answers vary" if shared else "no item has two raters"
         return Estimate.undefined(why)
     if n == 1 or np.ptp(values) < 1e-12:
-        why = "one item has no spread" if n == 1 else ALIKE
+        why = "there is only one item, so there is no interval" if n == 1 else ALIKE
         return Estimate.alone(float(values.mean()), why, n)
     draws = draw_indices(rng, n, number)
     return bootstrap(lambda rows: values[rows].mean(axis=1), draws, value=float(values.mean()), n=n).percentile()
@@ -364,7 +364,9 @@ def annotators(
         measure, estimate, interval = with_people(task, model, raters, n_resamples=n_resamples, rng=rng)
         question = (otherwise or {}).get(model.scorer, task.question)
         test = in_a_raters_place(task, model, raters) if question == task.question else None
-        why = test.reason if test else f"the model was asked a different kind of question ({question}) from people"
+        why = (
+            test.reason if test else f"the model and people were asked different kinds of questions (model: {question})"
+        )
         omega, rho, passes, n = (test.omega, test.rho, test.passes, len(test.raters)) if test else (*_NONE, False, 0)
         reason = "; ".join(filter(None, (estimate.reason, why)))
         facts = (task.name, task.language, model.scorer, measure, *_numbers(estimate, interval))

@@ -439,9 +439,9 @@ def as_hume(material: HumanMaterial) -> Exhibit:
     out = ", ".join(main.loc[alone & ~counted, "where"].unique())
     notes = (
         "As in HUME's Table 8, only for comparison: Wilson's interval for accuracies, Fisher's for correlations,"
-        " otherwise the range of raters; a star if the best model lies outside. A range is not a confidence interval, and"
-        " the best of several models may lie outside by chance: the paired differences are the test. A tied vote counts"
-        " by its chance of being right; HUME takes the alphabetically first label",
+        " otherwise the range of raters; a star if the best model lies outside. A range is not a confidence interval,"
+        " and the best of several models may lie outside by chance: the paired differences are the test. A tied vote"
+        " counts by its chance of being right; HUME takes the alphabetically first label",
         f"Means and ranges leave out raters who answered too few items to be compared: {out}" if out else "",
         *reasons(frame["where"], frame["reason"]),
     )

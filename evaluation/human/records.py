@@ -76,7 +76,7 @@ class HumanAgreement(_OfTask):
     high: Number = Field(description="upper end of the interval")
     interval: str = Field(description="method of computing the interval; empty if there is none")
     n: int = Field(description="number of items behind the value")
-    band: str = Field(description="HUME's word for the value")
+    band: str = Field(description="HUME's word for the value, such as moderate; empty if there is none")
     flag: str = Field(description="HUME's flag: problematic or reliable; empty in between")
     simulated: bool = Field(description="true if a program answered instead of people")
     reason: str = Field(description="why the value is undefined; empty otherwise")
@@ -92,7 +92,7 @@ class HumanDifference(_OfTask):
     low: Number = Field(description="lower end of the 95% interval, from the same resamples of items for both")
     high: Number = Field(description="upper end of the interval")
     p: Number = Field(description="two-sided p-value of the difference")
-    p_holm: Number = Field(description="p after Holm's correction over tasks")
+    p_holm: Number = Field(description="p-value after Holm's correction over tasks")
     n: int = Field(description="number of items behind the value")
     simulated: bool = Field(description="true if a program answered instead of people")
     reason: str = Field(description="why there is no difference or interval; empty otherwise")
@@ -115,7 +115,8 @@ class HumanAnnotator(_OfTask):
     epsilon: Number = Field(description="tolerance of the alternative annotator test, granted for a model's lower cost")
     winning_rate: Number = Field(description="share of raters whom the model equals within epsilon; NaN without a test")
     advantage: Number = Field(
-        description="mean share of items on which the model is at least as close to the other raters as the rater is"
+        description="mean share of items on which the model is at least as close to the other raters as the rater that"
+        " it replaces"
     )
     passes: bool = Field(description="true if the winning rate is at least 0.5; false without a test")
     raters: int = Field(description="number of raters in the test")
@@ -144,8 +145,8 @@ class HumanItemScore(_OfTask):
 
     KEY: ClassVar[tuple[str, ...]] = ("task", "subset", "item", "scorer_kind", "scorer")
     item: str = Field(description="the item, as in `items.parquet`; for summaries, the summarised text")
-    scorer: str = Field(description="as in `scores.parquet`")
-    scorer_kind: ItemScorer = Field(description="as in `scores.parquet`; gold: the right answer")
+    scorer: str = Field(description="the scorer's name, as in `scores.parquet`")
+    scorer_kind: ItemScorer = Field(description="the scorer's kind, as in `scores.parquet`; gold: the right answer")
     score: Number = Field(
         description="the item's own score if the task's score is a mean over items; otherwise 0 to 1: how close the"
         " answer's rank is to gold's, or the share of other items correctly put in the same or another cluster; NaN"
@@ -164,7 +165,7 @@ class ModelMade(Record):
     subset: str = Field(description="the data set's subset; empty if it has none")
     language: str = Field(description="code of the items' language")
     score: Number = Field(description="mteb's main score; NaN if it is undefined")
-    units: tuple[str, ...] = Field(description="the scored units, by name")
+    units: tuple[str, ...] = Field(description="names of the scored units")
     made: tuple[Number, ...] = Field(
         default=(),
         description="the metric's value for each unit: a share of right answers, a cosine or a cluster number",

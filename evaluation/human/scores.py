@@ -44,9 +44,9 @@ class ScoreResamples:
     def interval(self) -> Estimate:
         """The score with its 95% interval over items: percentiles of resamples, or the jackknife's t."""
         if math.isnan(self.value):
-            return Estimate.undefined("the metric is undefined: one side does not vary", self.n)
+            return Estimate.undefined("the metric is undefined, as gold or answers do not vary", self.n)
         if self.n < 2:
-            return Estimate.alone(self.value, "one item has no spread", self.n)
+            return Estimate.alone(self.value, "there is only one item, so there is no interval", self.n)
         if self.smooth:
             return self._bootstrap.percentile(alike=ALIKE, ends=self.ends)
         if not np.isfinite(self.draws).all():

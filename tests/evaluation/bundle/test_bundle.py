@@ -264,7 +264,7 @@ def test_archives_that_are_none_are_one_line(bundle: Path, edited: Edit, tmp_pat
         "has an unexpected member '/etc/evil.json'": shutil.copy(edited({}, {"/etc/evil.json": b""}), tmp_path / "2"),
         "has an unexpected member 'evil.py'": shutil.copy(edited({}, {"evil.py": b""}), tmp_path / "3"),
         "that is not a file": shutil.copy(edited({}, {"link.json": b"/etc/passwd"}), tmp_path / "4"),
-        "are read for its size": bomb(tmp_path / "bomb"),
+        "are read from a file of its size": bomb(tmp_path / "bomb"),
     }
     for said, path in tried.items():
         with pytest.raises(DataError) as refused:
