@@ -93,7 +93,7 @@ def _add_check(commands: Commands) -> None:
         commands, "check", "checks:check_tasks",
         "check the data and scores of tasks: each check passes, fails or asks for a review",
         "Check a study's tasks (its data sets and their accepted transformations) or mteb's tasks.\n"
-        "A check that does not pass asks a person to review the task; it is not a verdict on it.",
+        "A check that does not pass asks a person to review the task; it is not a verdict on the task.",
         _CHECK,
     )  # fmt: skip
     add = parser.add_argument

@@ -133,8 +133,8 @@ class RankedModels:
             return []
         near, every, first = self.pairs.to_dict(orient="records")
         return [
-            f"{near['n'] - near['alone']} of {near['n']} neighbours in rank are not told apart if each pair is tested"
-            f" alone, {near['n'] - near['together']} if all pairs are tested at once;"
+            f"{near['n'] - near['alone']} of {near['n']} pairs of neighbours in rank are not told apart if each pair is"
+            f" tested alone, {near['n'] - near['together']} if all pairs are tested at once;"
             f" {every['alone'] / every['n']:.1%} and {every['together'] / every['n']:.1%} of all {every['n']:,} pairs"
             f" are told apart; {first['n'] - first['alone']} and {first['n'] - first['together']} models are not told"
             " apart from the first"

@@ -212,7 +212,7 @@ _OURS = "Plumbline's own threshold"
 _NO_NUMBER = f"{_OURS}, as MMTEB, 2.2, gives no number"
 THRESHOLDS = {
     "items": Threshold("items in the smallest scored part", 1, 1, _MTEB, "below"),
-    "statistics": Threshold("relative difference from mteb's published number of texts", 0, math.inf, _OURS,
+    "statistics": Threshold("relative difference from mteb's published number of samples", 0, math.inf, _OURS,
                             share=True),
     "duplicates": Threshold("share of items that repeat an earlier one of their split", 0, 0.01, _MTEB, share=True),
     "leakage": Threshold("share of scored items that are in the train split", 0, 0, _MTEB, share=True),
@@ -220,8 +220,8 @@ THRESHOLDS = {
     "labels": Threshold("smallest number of labels in any part", 2, 2, _MTEB, "below"),
     "rare_labels": Threshold("scored labels with only one item, or with none in the train split", 0, math.inf, _OURS),
     "constant_gold": Threshold("smallest number of distinct gold values in any part", 2, 2, _MTEB, "below"),
-    "empty_texts": Threshold("texts without visible characters", 0, 0, _MTEB),
-    "short_texts": Threshold("texts of at most 3 characters", 0, math.inf, _MTEB),
+    "empty_texts": Threshold("items with a text without visible characters", 0, 0, _MTEB),
+    "short_texts": Threshold("items with a text of at most 3 characters", 0, math.inf, _MTEB),
     "uneven_lengths": Threshold("longest text divided by the mean length", 50, math.inf, f"{_MTEB}, a warning"),
     "long_texts": Threshold("share of texts that a model cuts off", 0.05, 0.5, _OURS, share=True),
     "without_relevant": Threshold("scored queries without a relevant passage", 0, 0, _MTEB),
@@ -232,7 +232,7 @@ THRESHOLDS = {
     "near_perfect": Threshold("score ('look' by the best model's score, 'fail' by the weakest's)", 0.95, 0.95,
                               _NO_NUMBER),
     "equal_scores": Threshold("the best model's score minus the weakest's", 0.02, 1e-9,
-                              f"{_OURS}; equal scores: MMTEB, 2.4", "below"),
+                              f"'look': {_OURS}; 'fail': MMTEB, 2.4", "below"),
     "difference": Threshold("two models' difference over the same items: 'look' if its 95% interval contains 0",
                             math.nan, math.nan, _NO_NUMBER),
     "people_scores": Threshold("Spearman's rho of people's mean scores and the gold", 0.6, math.nan, "HUME", "below"),

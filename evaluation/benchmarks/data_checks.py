@@ -129,7 +129,8 @@ def _searches(contents: Contents) -> Iterator[Finding]:
                 missing.append(at | {"item": query, "detail": f"passage {passage} is not in the corpus"})
             ranked = set(search.candidates.get(query, ()))
             if ranked and ranked <= relevant:
-                alone.append(at | {"item": query, "detail": f"all {len(ranked)} candidates are relevant"})
+                all_of_them = "the only candidate is" if len(ranked) == 1 else f"all {len(ranked)} candidates are"
+                alone.append(at | {"item": query, "detail": f"{all_of_them} relevant"})
     size = sum(len(search.queries) for search in contents.searches)
     for check, findings in (("without_relevant", lacking), ("missing_passages", missing), ("without_others", alone)):
         frame = pd.DataFrame(findings, columns=list(ROWS))
@@ -427,7 +428,7 @@ def check_statistics(dataset: Dataset, contents: Contents, statistics: Statistic
             away = abs(parts["num_samples"] / theirs["num_samples"] - 1) if theirs["num_samples"] else math.inf
             if away > far:
                 far = away
-                text = f"{parts['num_samples']:,} texts; mteb published {theirs['num_samples']:,} (split {name})"
+                text = f"{parts['num_samples']:,} samples; mteb published {theirs['num_samples']:,} (split {name})"
     if not known_splits:
         return undefined("statistics", "mteb has published no statistics of these splits")
-    return found("statistics", far, text or "as many texts as mteb published")
+    return found("statistics", far, text or "as many samples as mteb published")

@@ -106,8 +106,8 @@ class ScoreChecks:
         if math.isnan(base):
             return undefined("random", "the random baseline's own score is undefined")
         worst, best = min(scores, key=lambda name: scores[name]), max(scores, key=lambda name: scores[name])
-        ends = f"the weakest model, {worst}, {scores[worst]:.4f}, the best, {best}, {scores[best]:.4f}"
-        text = f"{BASELINE.name} scores {base:.4f} on the original texts, {ends}"
+        ends = f"weakest model: {worst} ({scores[worst]:.4f}); best model: {best} ({scores[best]:.4f})"
+        text = f"{BASELINE.name} scores {base:.4f} on the original texts; {ends}"
         return found("random", scores[worst] - base, text, fails=scores[best] - base)
 
     def _difference(self, task: CheckedTask, scores: Mapping[str, float]) -> Finding:
@@ -205,7 +205,7 @@ class PeopleChecks:
             return
         if not self._question:
             names = ", ".join(self._known) or "no question has answers yet"
-            yield undefined("people_scores", f"name the question that asks for the gold with --question ({names})")
+            yield undefined("people_scores", f"use --question to name the question that asks for the gold ({names})")
             return
         places = {
             tuple(sorted(map(nfc, texts))): (part, index)

@@ -132,11 +132,12 @@ def _holes(frame: pd.DataFrame) -> str:
     ways = []
     for way in GAPS[1:]:
         rest = _without_gaps(frame, way)
-        ways.append(f"--gaps {way} leaves {rest.shape[0]} models and {rest.shape[1]} tasks")
+        ways.append(f"--gaps {way} leaves {count(rest.shape[0], 'model')} and {count(rest.shape[1], 'task')}")
     return (
         f"{int(missing.to_numpy().sum())} of {frame.size} scores are missing ({frame.shape[0]} models, {frame.shape[1]}"
-        f" tasks; most in model {by_model.idxmax()!s}, {int(by_model.max())}, and task {by_task.idxmax()!s},"
-        f" {int(by_task.max())}); choose what to leave out: {'; '.join(ways)}"
+        f" tasks; model {by_model.idxmax()!s} lacks {int(by_model.max())}, the most of any model, and task"
+        f" {by_task.idxmax()!s} lacks {int(by_task.max())}, the most of any task); choose what to leave out:"
+        f" {'; '.join(ways)}"
     )
 
 

@@ -77,7 +77,7 @@ def _said(shown: pd.DataFrame, way: str) -> str:
 
 
 def answer(selection: BenchmarkSelection) -> str:
-    """Return the answer in one sentence."""
+    """Return the answer in one line."""
     main = selection.main
     n, n_all, held = int(main.chosen.sum()), len(main.chosen), int(selection.held.sum())
     tau = main.agreement.tau
@@ -98,11 +98,14 @@ def against_random(way: TaskSelection) -> str:
     """Return whether a selection beats random ones, in words."""
     shares, n = way.agreement.as_good, len(way.agreement.random_tau)
     if way.agreement.beats_random is None:
-        return "Whether it beats random selections is unknown: no random selection fits the budget or ranks the models."
+        return (
+            "Whether this selection beats random ones is unknown: no random selection fits the budget or ranks the"
+            " models."
+        )
     text = f"{shares['tau']:.1%} of {n:,} random selections are at least as good by tau, {shares['rho']:.1%} by rho"
     if way.agreement.beats_random:
-        return f"It beats random selections: {text}."
-    return f"IT DOES NOT BEAT RANDOM SELECTIONS (both shares would have to be below {BEATS:.0%}): {text}."
+        return f"This selection beats random ones: {text}."
+    return f"THIS SELECTION DOES NOT BEAT RANDOM ONES (both shares would have to be below {BEATS:.0%}): {text}."
 
 
 def table(selection: BenchmarkSelection) -> str:

@@ -155,7 +155,7 @@ def other_records(bundle: Bundle) -> Iterator[Fault]:
         if lacking := [name for name in ("acceptance", "raters") if name in rules and name not in fixed.rules]:
             yield "rules.json", f"has rules of {fixed.fixed_at:%Y-%m-%d} without {lacking[0]!r}: somebody removed it"
     if not seen.looks:
-        yield "looks.json", "is empty, although each run that computes verdicts adds an entry"
+        yield "looks.json", "is empty, although the first run that computes verdicts adds an entry"
     due = {name: getattr(verdicts[0], name) for name in _HASHES}
     for name in _HASHES:
         if len({getattr(verdict, name) for verdict in verdicts}) > 1:
@@ -415,7 +415,7 @@ def _marks(bundle: Bundle) -> Iterator[Fault]:
         if len(rows):
             row = ratings.iloc[int(rows[0])]
             what = f"{row['rater_id']}'s rating of pair {row['pair_id']}"
-            yield records.RATINGS, f"has the mark {name} {row[name]!r} on {what}, which contradicts the decisions"
+            yield records.RATINGS, f"has {name} = {row[name]!r} for {what}, which contradicts the decisions"
 
 
 def _computed(bundle: Bundle) -> Iterator[Fault]:

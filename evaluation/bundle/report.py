@@ -75,7 +75,7 @@ def _folded(line: str, width: int) -> list[str]:
             if _places(parts[-1] + sign.rstrip()) > width:
                 parts.append("")
             parts[-1] += sign
-    return parts
+    return [part.rstrip() for part in parts]
 
 
 def _places(text: str) -> int:

@@ -250,7 +250,7 @@ _ABOUT = (
 def exhibits_of(published: PublishedScores) -> dict[str, Exhibit]:
     """Return the tables by name, without empty ones."""
     wide = pairs_by_scorer(published.compared)
-    names = [f"{name} ({count(number, 'score')})" for name, number in published.incomplete.items()]
+    names = [f"{name} (has {count(number, 'score')})" for name, number in published.incomplete.items()]
     without = f"models left out, as they lack scores on people's tasks (in one language each): {', '.join(names)}"
     unrated = f"tasks left out (in one language each), as people or a model has no score: {wide.attrs['left_out']}"
     missing = (*([without] if names else []), *([unrated] if wide.attrs["left_out"] else []))

@@ -53,7 +53,9 @@ def all_figures(material: HumanMaterial) -> dict[str, Figure]:
     """Return the figures by name, in the page's order, without empty ones."""
     figures = {}
     if material.main["score"].notna().any():
-        caption = "Scores times 100 of people, models and answers without reading; the bar covers the embedding models"
+        caption = (
+            "Scores times 100 of people, models and answers without reading; bar: the range of the embedding models"
+        )
         figures["ranges"] = figure(ranges(material), caption)
     if not material.gaps.empty:
         caption = (

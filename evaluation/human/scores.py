@@ -46,7 +46,7 @@ class ScoreResamples:
         if math.isnan(self.value):
             return Estimate.undefined("the metric is undefined, as gold or answers do not vary", self.n)
         if self.n < 2:
-            return Estimate.alone(self.value, "there is only one item, so there is no interval", self.n)
+            return Estimate.alone(self.value, "the score is over only one item, so there is no interval", self.n)
         if self.smooth:
             return self._bootstrap.percentile(alike=ALIKE, ends=self.ends)
         if not np.isfinite(self.draws).all():

@@ -211,7 +211,7 @@ def test_whatever_was_edited_is_named(bundle: Path, edited: Edit) -> None:
         "ratings.parquet": (with_rows(lower), "pair_means.parquet does not follow from the ratings: pair "),
         "outputs/paraphrasing/1337.parquet": (with_rows(other_rated(seen.pairs)), "was edited: the output of pair "),
         "texts/sample_sts.parquet": (with_rows(lambda f: f.assign(text="A")), "the text 'A' does not match its hash"),
-        "decisions.json": (lambda _: excluded, f"on {rater}'s rating of pair "),
+        "decisions.json": (lambda _: excluded, f"for {rater}'s rating of pair "),
         "transformations.json": (lambda c: c.replace(b"{text}", b"{text}!"), "has prompts of paraphrasing"),
         "rules.json": (
             lambda c: c.replace(b'"threshold": 3.0', b'"threshold": 2.0'),
@@ -295,7 +295,7 @@ def test_what_a_bundle_says_stands_apart_from_what_was_checked(edited: Edit) -> 
     assert not set(done.stdout) & set("\x1b\u2028\u202e")
     lines = done.stdout.splitlines()
     claimed = [line for line in lines if "fine" in line or "verified" in line or "\u2800" in line]
-    assert len(claimed) > 4 and all(line.startswith("  | ") and len(line.rstrip()) < 80 for line in claimed)
+    assert len(claimed) > 4 and all(line.startswith("  | ") and len(line) < 80 for line in claimed)
     checked = lines[lines.index("Checked by this program:") + 1 :]
     assert lines.count("Checked by this program:") == 1 and not [line for line in checked if "verified" in line]
     assert checked[-1] == "open   signature: not checked; add --key to check it"

@@ -112,7 +112,7 @@ def test_what_fits_its_hash_and_cannot_be_is_a_fault_too(edited: Edit, changes: 
             },
             [
                 "rules.json is empty, but the verdicts follow rule ac71a7330d",
-                "looks.json is empty, although each run that computes verdicts adds an entry",
+                "looks.json is empty, although the first run that computes verdicts adds an entry",
                 *(f"has another {name} than study.json" for name in ("study", "description", "generator")),
                 "for paraphrasing in en: 84 usable of 84 outputs, but the bundle has 82 of 84",
                 "failed_share 0.0238095, but its counts give 0",
