@@ -64,16 +64,19 @@ def _add_select(commands: Commands) -> None:
     add = parser.add_argument
     add_source_options(parser)
     add("--budget", nargs="+", default=(), metavar=("N", "UNIT"),
-        help="most tasks, texts, characters or minutes (default: the tasks that MMTEB leaves)")  # fmt: skip
+        help="maximum number of tasks, texts, characters or minutes (default: as many tasks as MMTEB's"
+        " thresholds leave)")  # fmt: skip
     add("--cover", choices=("language", "type", "none"), default="language",
-        help="what must be covered: each language within its type (default), each type, or nothing")  # fmt: skip
-    add("--keep", nargs="+", default=(), metavar="TASK", help="tasks to choose in any case")
+        help="coverage required: each language within its task type (default), each task type, or none")  # fmt: skip
+    add("--keep", nargs="+", default=(), metavar="TASK", help="tasks that the selection must contain")
     add("--method", choices=("agreement", "backward", "mmteb"), default="agreement",
-        help="selection to write: best agreement (default), backward to the budget, or MMTEB's own stop")  # fmt: skip
-    add("--rho", type=float, default=0.8, help="MMTEB's least rank correlation for removing a task (default: 0.8)")
+        help="selection to write: best agreement (default), backward selection to the budget, or backward selection"
+        " until MMTEB's thresholds stop it")  # fmt: skip
+    add("--rho", type=float, default=0.8, help="MMTEB's lowest rank correlation for removing a task (default: 0.8)")
     add("--mse", type=float, default=0.5, help="MMTEB's largest error for removing a task, in variances (default: 0.5)")
     add("--gaps", choices=("refuse", "models", "tasks", "fewest"), default="refuse",
-        help="if scores are missing: leave out models, tasks, or whichever lacks most (default: refuse)")  # fmt: skip
+        help="if scores are missing: leave out models, tasks, or whichever lacks most scores (default:"
+        " refuse)")  # fmt: skip
     add(
         "--held-out",
         type=_share,
@@ -81,27 +84,27 @@ def _add_select(commands: Commands) -> None:
         metavar="SHARE",
         help="share of models held out to judge the selection (default: 0.33)",
     )
-    _add_run_options(parser, "the split, starts and random selections", "selection")
+    _add_run_options(parser, "the split of models, the starts of the search and random selections", "selection")
     add("--dry-run", action="store_true", help="show the models, tasks and costs to choose from, and write nothing")
 
 
 def _add_check(commands: Commands) -> None:
     parser = _command(
         commands, "check", "checks:check_tasks",
-        "check the data and scores of tasks: each check passes, fails or asks you to look",
+        "check the data and scores of tasks: each check passes, fails or asks for a review",
         "Check a study's tasks (its data sets and their accepted transformations) or mteb's tasks.\n"
-        "A check that does not pass asks a person to look; it is not a verdict on the task.",
+        "A check that does not pass asks a person to review the task; it is not a verdict on the task.",
         _CHECK,
     )  # fmt: skip
     add = parser.add_argument
-    add("--study", metavar="FILE", help="the study whose tasks to check, for example studies/demo.yaml")
+    add("--study", metavar="FILE", help="the study whose tasks are checked, for example studies/demo.yaml")
     add("--exports", metavar="DIR", help="folder or address of its records (default: exports/)")
     add("--task", nargs="+", default=[], metavar="NAME", help="only these data sets; without --study, tasks of mteb")
     add("--models", nargs=2, default=[], metavar="NAME",
-        help="two models whose difference to test (default: the study's first two with scores)")  # fmt: skip
+        help="two models whose difference is tested (default: the study's first two with scores)")  # fmt: skip
     add("--question", default="", metavar="NAME",
-        help="if people judged the study's items: the question that asks for the gold")  # fmt: skip
-    _add_run_options(parser, "resampling", "the study's records, quality/; or ./quality")
+        help="for a study whose items people judge: the question that asks for the gold")  # fmt: skip
+    _add_run_options(parser, "resampling", "quality/ in the folder of the study's records; without a study, ./quality")
 
 
 def _add_shrink(commands: Commands) -> None:
@@ -120,11 +123,17 @@ def _add_shrink(commands: Commands) -> None:
         help="clustering: draw documents by label (default), or regardless of labels")  # fmt: skip
     add("--replacement", action="store_true",
         help="clustering: draw documents with replacement (default: without)")  # fmt: skip
-    add("--queries", type=cli.count, default=None, metavar="N", help="retrieval: most queries (default: 1000)")
+    add(
+        "--queries",
+        type=cli.count,
+        default=None,
+        metavar="N",
+        help="retrieval: maximum number of queries (default: 1000)",
+    )
     add("--depth", type=cli.count, metavar="N",
-        help="retrieval: passages of each model for each query (default: 250)")  # fmt: skip
+        help="retrieval: number of passages of each model for each query (default: 250)")  # fmt: skip
     add("--pool", nargs="+", default=[], metavar="MODEL",
-        help="retrieval: models that rank passages, by name, or bm25 (default: all of the study's)")  # fmt: skip
+        help="retrieval: models that rank passages, by name, or bm25 (default: all models of the study)")  # fmt: skip
     _add_run_options(parser, "drawing and resampling", "NAME-small")
 
 
@@ -139,8 +148,8 @@ def _add_board(commands: Commands) -> None:
     add_source_options(parser, "; or a study's file")
     add = parser.add_argument
     add("--gaps", choices=("models", "tasks", "fewest", "keep"), default="models",
-        help="if scores are missing: leave out models (default), tasks, or whichever lacks most; or keep all and give"
-        " no points for missing scores, as mteb does")  # fmt: skip
+        help="if scores are missing: leave out models (default), tasks, or whichever lacks most scores; or keep all and"
+        " give no points for missing scores, as mteb does")  # fmt: skip
     add("--exports", metavar="DIR", help="with a study: the folder of its records (default: exports/)")
     _add_run_options(parser, "resampling tasks", "board")
 
@@ -169,7 +178,7 @@ def add_source_options(parser: argparse.ArgumentParser, more: str = "") -> None:
     add("--languages", type=_list, default=(), metavar="CODES",
         help="only tasks and subsets in these languages, such as dan,swe")  # fmt: skip
     add("--tasks", type=cli.no_address, metavar="FILE",
-        help="a table of tasks: column task, and any of type, languages, texts, characters, seconds")  # fmt: skip
+        help="table of tasks with the column task and any of type, languages, texts, characters, seconds")  # fmt: skip
 
 
 def _add_run_options(parser: argparse.ArgumentParser, drawn: str, out: str) -> None:

@@ -113,7 +113,7 @@ class RankedModels:
         if self.n_repeated:
             lines.append(
                 f"Rank 95% repeated: {self.n_repeated} of {frame.size} scores are means over experiments, which"
-                " are drawn anew 1,000 times; tasks and all other scores are fixed"
+                " are resampled 1,000 times; tasks and all other scores are fixed"
             )
         if self.rule.order in _SORTED:
             lines.append(f"models are sorted as on mteb's board, by {self.rule.order}; Rank (Borda) is shown beside it")
@@ -122,7 +122,7 @@ class RankedModels:
             more = ", ..." if len(omitted) > 5 else ""
             if omitted:
                 kinds = f"{kind}{'s' if len(omitted) > 1 else ''}"
-                lines.append(f"left out: {len(omitted)} {kinds} ({', '.join(omitted[:5])}{more}); {SUMMARY}")
+                lines.append(f"left out: {len(omitted)} {kinds} ({', '.join(omitted[:5])}{more}); see {SUMMARY}")
         lines += reasons(self.table["model"], self.table["reason"])
         caption = f"{len(self.table)} models ranked over {n} {counted}{'' if points else ', scores times 100'}"
         return Exhibit(NAME, caption, self.table, pd.DataFrame(rows), tuple(lines))
@@ -133,8 +133,8 @@ class RankedModels:
             return []
         near, every, first = self.pairs.to_dict(orient="records")
         return [
-            f"not told apart: {near['n'] - near['alone']} of {near['n']} neighbours in rank if each pair is tested"
-            f" alone, {near['n'] - near['together']} if all pairs are tested at once;"
+            f"{near['n'] - near['alone']} of {near['n']} pairs of neighbours in rank are not told apart if each pair is"
+            f" tested alone, {near['n'] - near['together']} if all pairs are tested at once;"
             f" {every['alone'] / every['n']:.1%} and {every['together'] / every['n']:.1%} of all {every['n']:,} pairs"
             f" are told apart; {first['n'] - first['alone']} and {first['n'] - first['together']} models are not told"
             " apart from the first"
@@ -177,7 +177,8 @@ def rankable(scores: Scores, gaps: str) -> Scores:
         raise DataError("no model has a score; nothing can be ranked")
     raise DataError(
         f"--gaps {gaps} leaves nothing to rank of {n_models} models and {n_tasks} tasks with gaps; --gaps fewest"
-        " leaves out whichever lacks most; --gaps keep ranks as mteb does, without intervals for models with gaps"
+        " leaves out whichever lacks most scores; --gaps keep ranks as mteb does, without intervals for models with"
+        " gaps"
     )
 
 

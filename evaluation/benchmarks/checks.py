@@ -16,6 +16,7 @@ import pandas as pd
 from tqdm import tqdm
 
 from annotation.campaign_records import CampaignData
+from annotation.verdicts.tables import count
 from evaluation.benchmarks.contents import THRESHOLDS, CheckedTask, Contents, Finding, contents_of
 from evaluation.benchmarks.data_checks import (
     Reader,
@@ -147,7 +148,9 @@ def tasks_of(study: Study, names: Sequence[str]) -> tuple[list[CheckedTask], lis
     ]
     skipped = {unit.transformation for unit in out_units}
     notes = (
-        [f"not checked on data sets where verdicts do not accept them: {', '.join(sorted(skipped))}"] if skipped else []
+        [f"transformations not checked on data sets where verdicts do not accept them: {', '.join(sorted(skipped))}"]
+        if skipped
+        else []
     )
     return tasks, notes
 
@@ -182,7 +185,7 @@ def check_tasks(options: argparse.Namespace) -> int:
         raise StudyError("--models names models of a study; add --study FILE")
     if options.question and (study is None or not study.subject):
         raise StudyError(
-            "--question works only with a study of items (`subject: {kind: items}`), in which people judge gold"
+            "--question works only with a study of items (`subject: {kind: items}`), in which people judge the gold"
         )
     if study is None:
         checked, notes = _of_mteb(options.task)
@@ -239,6 +242,7 @@ def _text(checked: Sequence[TaskCheck]) -> str:
                 value = "–" if math.isnan(finding.value) else f"{finding.value:.4g}"
                 rows.append([result.task, finding.check, finding.verdict, value, finding.reason])
     answer = (
-        f"{len(checked)} tasks: {counts['pass']} checks passed, {counts['look']} to look at, {counts['fail']} failed."
+        f"{count(len(checked), 'task')}, {count(counts.total(), 'check')}: {counts['pass']} passed, {counts['look']} to"
+        f" review (look), {counts['fail']} failed."
     )
     return f"{answer}\n\n{cli.columns(['task', 'check', 'verdict', 'value', 'reason'], rows, 'every check passed')}\n"

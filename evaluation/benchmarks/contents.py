@@ -1,8 +1,8 @@
 """The content of a task, in one form for all types: items with texts and gold, and searches; and the checks.
 
 The checks are listed in the order of their table, with the values for `look` and `fail`. `fail` means that mteb's own
-test of new tasks fails, or that no score is possible; `look` is a question to a person. In the end people decide both:
-MMTEB examines a task that fails. Thresholds of our own are marked as ours.
+test of new tasks fails, or that no score is possible; `look` asks a person to review. In the end people decide about
+both: MMTEB examines a task that fails. Thresholds of our own are marked as such.
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ class Threshold:
     share: bool = False
 
     def verdict(self, value: float, fails: float | None = None) -> Verdict:
-        """Return pass, look or fail; an undefined value (NaN) never passes and is looked at.
+        """Return pass, look or fail; an undefined value (NaN) never passes: it gives at least "look".
 
         `fails` is the value for the limit of failing, if it is another one.
         """
@@ -200,7 +200,7 @@ class Threshold:
     def words(self) -> str:
         """The threshold in words, for the table."""
         limits = [
-            f"{verdict} {self.worse} {limit:.0%}" if self.share else f"{verdict} {self.worse} {limit:g}"
+            f"'{verdict}' {self.worse} {limit:.0%}" if self.share else f"'{verdict}' {self.worse} {limit:g}"
             for verdict, limit in (("look", self.look), ("fail", self.fail))
             if math.isfinite(limit)
         ]
@@ -208,32 +208,33 @@ class Threshold:
 
 
 _MTEB = "mteb's test of new tasks"
-_OURS = "ours"
+_OURS = "Plumbline's own threshold"
+_NO_NUMBER = f"{_OURS}, as MMTEB, 2.2, gives no number"
 THRESHOLDS = {
     "items": Threshold("items in the smallest scored part", 1, 1, _MTEB, "below"),
-    "statistics": Threshold("relative difference from mteb's published number of texts", 0, math.inf, _OURS,
+    "statistics": Threshold("relative difference from mteb's published number of samples", 0, math.inf, _OURS,
                             share=True),
     "duplicates": Threshold("share of items that repeat an earlier one of their split", 0, 0.01, _MTEB, share=True),
     "leakage": Threshold("share of scored items that are in the train split", 0, 0, _MTEB, share=True),
     "conflicts": Threshold("share of items whose text has a different gold elsewhere", 0, 0.01, _OURS, share=True),
-    "labels": Threshold("number of labels in the part with the fewest", 2, 2, _MTEB, "below"),
+    "labels": Threshold("smallest number of labels in any part", 2, 2, _MTEB, "below"),
     "rare_labels": Threshold("scored labels with only one item, or with none in the train split", 0, math.inf, _OURS),
-    "constant_gold": Threshold("number of distinct gold values in the part with the fewest", 2, 2, _MTEB, "below"),
-    "empty_texts": Threshold("texts without visible characters", 0, 0, _MTEB),
-    "short_texts": Threshold("texts of at most 3 characters", 0, math.inf, _MTEB),
+    "constant_gold": Threshold("smallest number of distinct gold values in any part", 2, 2, _MTEB, "below"),
+    "empty_texts": Threshold("items with a text without visible characters", 0, 0, _MTEB),
+    "short_texts": Threshold("items with a text of at most 3 characters", 0, math.inf, _MTEB),
     "uneven_lengths": Threshold("longest text divided by the mean length", 50, math.inf, f"{_MTEB}, a warning"),
     "long_texts": Threshold("share of texts that a model cuts off", 0.05, 0.5, _OURS, share=True),
     "without_relevant": Threshold("scored queries without a relevant passage", 0, 0, _MTEB),
     "missing_passages": Threshold("judged passages that are not in the corpus", 0, 0, _MTEB),
     "without_others": Threshold("queries whose candidates are all relevant", 0, math.inf, _OURS),
-    "random": Threshold("score minus the random baseline's (look: the weakest model's score, fail: the best's)",
+    "random": Threshold("score minus the random baseline's ('look' by the weakest model's score, 'fail' by the best's)",
                         0.02, 0.02, "MMTEB, 2.2: within 2 points", "below"),
-    "near_perfect": Threshold("score (look: the best model's score, fail: the weakest's)", 0.95, 0.95,
-                              "ours: MMTEB, 2.2 gives no number"),
+    "near_perfect": Threshold("score ('look' by the best model's score, 'fail' by the weakest's)", 0.95, 0.95,
+                              _NO_NUMBER),
     "equal_scores": Threshold("the best model's score minus the weakest's", 0.02, 1e-9,
-                              "ours; equal ones: MMTEB, 2.4", "below"),
-    "difference": Threshold("two models' difference over the same items; look if its 95% interval contains 0",
-                            math.nan, math.nan, "ours: MMTEB, 2.2 gives no number"),
+                              f"'look': {_OURS}; 'fail': MMTEB, 2.4", "below"),
+    "difference": Threshold("two models' difference over the same items: 'look' if its 95% interval contains 0",
+                            math.nan, math.nan, _NO_NUMBER),
     "people_scores": Threshold("Spearman's rho of people's mean scores and the gold", 0.6, math.nan, "HUME", "below"),
     "people_labels": Threshold("Cohen's kappa of people's labels and the gold", 0.4, math.nan, "HUME", "below"),
 }  # fmt: skip

@@ -60,7 +60,7 @@ def labels(contents: Contents) -> Finding:
     if not counts:
         return found("labels", 0, "no labels")
     least, part = min(counts, key=lambda count: count[0])
-    text = f"{least:,} labels in split {part.split}{_subset(part)}"
+    text = f"{least:,} label{'s' * (least != 1)} in split {part.split}{_subset(part)}"
     if not least:
         return found("labels", 0, text)
     most, number = Counter(_labels(contents, part)).most_common(1)[0]
@@ -90,7 +90,7 @@ def constant_gold(contents: Contents) -> Finding:
     """Check the number of distinct gold scores in the part with the fewest."""
     counts = [(len({float(gold) for gold in part.gold}), part) for part in contents.with_gold]
     least, part = min(counts, key=lambda count: count[0])
-    return found("constant_gold", least, f"{least:,} distinct scores for {part.what}{_subset(part)}")
+    return found("constant_gold", least, f"{least:,} distinct score{'s' * (least != 1)} for {part.what}{_subset(part)}")
 
 
 def conflicts(contents: Contents) -> Finding:
@@ -126,10 +126,11 @@ def _searches(contents: Contents) -> Iterator[Finding]:
             if not relevant:
                 lacking.append(at | {"item": query, "detail": _UNFOUND[bool(judged)]})
             for passage in sorted(judged.keys() - search.passages):
-                missing.append(at | {"item": query, "detail": f"no passage {passage}"})
+                missing.append(at | {"item": query, "detail": f"passage {passage} is not in the corpus"})
             ranked = set(search.candidates.get(query, ()))
             if ranked and ranked <= relevant:
-                alone.append(at | {"item": query, "detail": f"no irrelevant candidate among {len(ranked)}"})
+                all_of_them = "the only candidate is" if len(ranked) == 1 else f"all {len(ranked)} candidates are"
+                alone.append(at | {"item": query, "detail": f"{all_of_them} relevant"})
     size = sum(len(search.queries) for search in contents.searches)
     for check, findings in (("without_relevant", lacking), ("missing_passages", missing), ("without_others", alone)):
         frame = pd.DataFrame(findings, columns=list(ROWS))
@@ -182,7 +183,7 @@ def duplicates(contents: Contents) -> Finding:
         first: dict[Key, int] = {}
         again = [(index, at) for index, key in enumerate(_keys(part)) if (at := first.setdefault(key, index)) != index]
         shares.append((len(again) / max(1, len(part.items)), len(again), part))
-        rows.append(rows_of(part, [index for index, _ in again], [f"as {part.items[at]}" for _, at in again]))
+        rows.append(rows_of(part, [index for index, _ in again], [f"same as item {part.items[at]}" for _, at in again]))
     share, number, part = max(shares, key=lambda share: share[:2])
     text = f"{number:,} of {len(part.items):,} {part.what}{_where(part)}" if number else "no item repeats another"
     return found("duplicates", share, text, together(rows))
@@ -196,12 +197,16 @@ def leakage(contents: Contents) -> Finding:
     train = [part for part in contents.parts if part.split == TRAIN]
     if not train:
         return undefined("leakage", "the task trains on the split that it scores")
-    train_rows = {key: f"{item} of train" for part in train for key, item in zip(_keys(part), part.items, strict=True)}
+    train_rows = {
+        key: f"item {item} of the train split"
+        for part in train
+        for key, item in zip(_keys(part), part.items, strict=True)
+    }
     number, rows = 0, []
     for part in contents.scored:
         leaked = [(index, train_rows[key]) for index, key in enumerate(_keys(part)) if key in train_rows]
         number += len(leaked)
-        rows.append(rows_of(part, [index for index, _ in leaked], [f"as {item}" for _, item in leaked]))
+        rows.append(rows_of(part, [index for index, _ in leaked], [f"same as {item}" for _, item in leaked]))
     size = sum(len(part.items) for part in contents.scored)
     return found("leakage", number / max(1, size), f"{number:,} of {size:,} scored items", together(rows))
 
@@ -229,7 +234,7 @@ def _marked(contents: Contents, check: str, wrong: Callable[[str], bool]) -> Fin
         places = [index for index, texts in enumerate(part.texts) if any(map(wrong, texts))]
         number += len(places)
         rows.append(rows_of(part, places, [""] * len(places)))
-    return found(check, number, f"{number:,} items" if number else "none", together(rows))
+    return found(check, number, f"{number:,} item{'s' * (number != 1)}" if number else "none", together(rows))
 
 
 def _keys(part: ContentPart) -> Iterator[Key]:
@@ -422,7 +427,8 @@ def check_statistics(dataset: Dataset, contents: Contents, statistics: Statistic
             known_splits += 1
             away = abs(parts["num_samples"] / theirs["num_samples"] - 1) if theirs["num_samples"] else math.inf
             if away > far:
-                far, text = away, f"{parts['num_samples']:,}; mteb has {theirs['num_samples']:,} (split {name})"
+                far = away
+                text = f"{parts['num_samples']:,} samples; mteb published {theirs['num_samples']:,} (split {name})"
     if not known_splits:
         return undefined("statistics", "mteb has published no statistics of these splits")
-    return found("statistics", far, text or "as many texts as mteb published")
+    return found("statistics", far, text or "as many samples as mteb published")

@@ -48,7 +48,7 @@ class ScoreChecks:
     """Checks of tasks by models' scores. `scores` is the study's table (empty without scores), `seed` for resampling.
 
     `compared` names the two models whose difference is tested; by default the first two of the study that have scores,
-    which does not depend on the scores. `evaluate` is the command that makes scores.
+    which does not depend on the scores. `evaluate` is the command that computes scores.
     """
 
     def __init__(
@@ -106,8 +106,8 @@ class ScoreChecks:
         if math.isnan(base):
             return undefined("random", "the random baseline's own score is undefined")
         worst, best = min(scores, key=lambda name: scores[name]), max(scores, key=lambda name: scores[name])
-        ends = f"{worst} {scores[worst]:.4f}, {best} {scores[best]:.4f}"
-        text = f"{BASELINE.name} has {base:.4f} on the original texts, {ends}"
+        ends = f"weakest model: {worst} ({scores[worst]:.4f}); best model: {best} ({scores[best]:.4f})"
+        text = f"{BASELINE.name} scores {base:.4f} on the original texts; {ends}"
         return found("random", scores[worst] - base, text, fails=scores[best] - base)
 
     def _difference(self, task: CheckedTask, scores: Mapping[str, float]) -> Finding:
@@ -152,7 +152,7 @@ def known_scores(
 def near_perfect(scores: Mapping[str, float]) -> Finding:
     """Check whether the best model, and the weakest, leave room for improvement."""
     worst, best = min(scores, key=lambda name: scores[name]), max(scores, key=lambda name: scores[name])
-    text = f"{best} has {scores[best]:.4f}, {worst} {scores[worst]:.4f}"
+    text = f"{best} scores {scores[best]:.4f}, {worst} {scores[worst]:.4f}"
     return found("near_perfect", scores[best], text, fails=scores[worst])
 
 
@@ -160,8 +160,8 @@ def equal_scores(scores: Mapping[str, float]) -> Finding:
     """Check how far apart the models' scores are."""
     if len(scores) < 2:
         return undefined("equal_scores", f"only {next(iter(scores))} has a score on the task")
-    apart = max(scores.values()) - min(scores.values())
-    return found("equal_scores", apart, f"{len(scores)} models, from {min(scores.values()):.4f}")
+    low, high = min(scores.values()), max(scores.values())
+    return found("equal_scores", high - low, f"scores of {len(scores)} models from {low:.4f} to {high:.4f}")
 
 
 def difference_found(names: Sequence[str], estimate: Estimate) -> Finding:
@@ -205,7 +205,7 @@ class PeopleChecks:
             return
         if not self._question:
             names = ", ".join(self._known) or "no question has answers yet"
-            yield undefined("people_scores", f"name the question that asks for the gold: --question ({names})")
+            yield undefined("people_scores", f"use --question to name the question that asks for the gold ({names})")
             return
         places = {
             tuple(sorted(map(nfc, texts))): (part, index)
@@ -254,7 +254,8 @@ def _labels(both: Sequence[tuple[ContentPart, int, Sequence[Answer]]], simulated
     labels = [str(label) for _, _, label in clear]
     if len({*gold, *labels}) < 2:
         return undefined(
-            "people_labels", f"{simulated}kappa needs two labels; {len(clear)} items have a majority label"
+            "people_labels",
+            f"{simulated}kappa needs two different labels; items with a majority label: {len(clear)}",
         )
     value = float(cohen_kappa_score(labels, gold))
     wrong = [case for case, label in zip(clear, gold, strict=True) if str(case[2]) != label]

@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 from tqdm import tqdm
 
+from annotation.verdicts.tables import count
 from evaluation.benchmarks import task_facts
 from evaluation.benchmarks.task_facts import numbers_of, of_mteb, read_table
 from plumbline.errors import DataError, PlumblineError, StudyError, nearest
@@ -131,11 +132,12 @@ def _holes(frame: pd.DataFrame) -> str:
     ways = []
     for way in GAPS[1:]:
         rest = _without_gaps(frame, way)
-        ways.append(f"--gaps {way} leaves {rest.shape[0]} models and {rest.shape[1]} tasks")
+        ways.append(f"--gaps {way} leaves {count(rest.shape[0], 'model')} and {count(rest.shape[1], 'task')}")
     return (
         f"{int(missing.to_numpy().sum())} of {frame.size} scores are missing ({frame.shape[0]} models, {frame.shape[1]}"
-        f" tasks; most in model {by_model.idxmax()!s}: {int(by_model.max())}, and task {by_task.idxmax()!s}:"
-        f" {int(by_task.max())}); choose what to leave out: {'; '.join(ways)}"
+        f" tasks; model {by_model.idxmax()!s} lacks {int(by_model.max())}, the most of any model, and task"
+        f" {by_task.idxmax()!s} lacks {int(by_task.max())}, the most of any task); choose what to leave out:"
+        f" {'; '.join(ways)}"
     )
 
 
@@ -163,7 +165,7 @@ def split(scores: Scores, share: float, seed: int) -> np.ndarray[tuple[int], np.
     return families.isin(held).to_numpy(bool)
 
 
-RULE = "for each task the registered revision is used, otherwise the newest mteb version"
+RULE = "for each task the registered revision is used, or else the result of the newest mteb version"
 _MEAN_OF_SUBSET = "each score is the plain mean of mteb's main score on a subset over the splits that the task requires"
 SUBSET = "::"  # between task and subset
 _ROUNDED = 1e-4  # by which mteb's files may differ from the mean of their own numbers
@@ -369,7 +371,7 @@ def of_table(path: Path, chosen: str) -> Scores:
     if "model" not in frame:
         raise DataError(f"{path}: no column 'model'; the table has {', '.join(map(str, frame.columns))[:300]}")
     frame["model"] = frame["model"].astype(str)
-    notes: tuple[str, ...] = ("scores are taken from the table, over its own splits and languages",)
+    notes: tuple[str, ...] = ("scores are taken from the table, whatever splits and languages they cover",)
     if {"task", "score"} <= set(frame.columns):
         frame, more = _one_revision(_of_benchmark(frame, chosen, path), path)
         notes += more
@@ -448,7 +450,8 @@ def _age(version: str) -> int:
 
 
 def _revision_note(several: int) -> tuple[str, ...]:
-    return (f"{several} models have several revisions: {RULE}",) if several else ()
+    have = "has" if several == 1 else "have"
+    return (f"{count(several, 'model')} {have} several revisions: {RULE}",) if several else ()
 
 
 def slash(name: str) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from annotation.verdicts.tables import count
 from evaluation.benchmarks.scores import Scores, split
 from evaluation.benchmarks.selection_methods import (
     MSE,
@@ -93,11 +94,12 @@ def checked(facts: pd.DataFrame, request: SelectionRequest) -> Coverage:
     needs = coverage(facts, request.cover, request.languages, request.keep, costs(facts, request.unit))
     cheapest = needs.cheapest()
     if request.budget and not needs.within(needs.price(cheapest), request.budget):
+        required = count(int(needs.required.sum()), "task")
         raise StudyError(
             f"--budget {amount(request.budget)} {request.unit}: the cheapest selection that meets the requirements"
-            f" ({len(needs.needs)} from --cover {request.cover}, {int(needs.required.sum())} tasks from --keep) takes"
-            f" {priced(needs, cheapest, request.unit)}; raise the budget, name fewer"
-            " --languages, or cover less (--cover type)"
+            f" ({len(needs.needs)} from --cover {request.cover}, {required} from --keep) takes"
+            f" {priced(needs, cheapest, request.unit)}; raise the budget, name fewer --languages, or cover less"
+            " (--cover type)"
         )
     if request.budget and not needs.within(float(needs.cost.min()), request.budget):
         raise StudyError(
@@ -109,7 +111,7 @@ def checked(facts: pd.DataFrame, request: SelectionRequest) -> Coverage:
 
 def priced(needs: Coverage, chosen: Bools, unit: str) -> str:
     """Return a selection's cost and size: "1,200 characters, 3 tasks"; only its size if that is the cost."""
-    size = f"{int(chosen.sum())} tasks"
+    size = count(int(chosen.sum()), "task")
     return size if unit == "tasks" else f"{amount(needs.price(chosen))} {unit}, {size}"
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 from tqdm import tqdm
 
+from annotation.verdicts.tables import count
 from evaluation.benchmarks.scores import MatrixOmission, read, whole
 from evaluation.benchmarks.selection import (
     METHODS,
@@ -76,7 +77,7 @@ def _said(shown: pd.DataFrame, way: str) -> str:
 
 
 def answer(selection: BenchmarkSelection) -> str:
-    """Return the answer in one sentence."""
+    """Return the answer in one line."""
     main = selection.main
     n, n_all, held = int(main.chosen.sum()), len(main.chosen), int(selection.held.sum())
     tau = main.agreement.tau
@@ -88,8 +89,8 @@ def answer(selection: BenchmarkSelection) -> str:
     if math.isnan(tau.value):
         return f"{n} of {n_all} tasks were chosen; whether they keep the ranking is unknown: {tau.reason}."
     return (
-        f"{n} of {n_all} tasks rank {held} held-out models like all tasks, with tau {interval_words(tau)} and"
-        f" rho {interval_words(main.agreement.rho)}. {against_random(main)}"
+        f"{n} of {n_all} tasks were chosen. Agreement of their ranking of {held} held-out models with that by all"
+        f" tasks: tau {interval_words(tau)}, rho {interval_words(main.agreement.rho)}. {against_random(main)}"
     )
 
 
@@ -97,18 +98,21 @@ def against_random(way: TaskSelection) -> str:
     """Return whether a selection beats random ones, in words."""
     shares, n = way.agreement.as_good, len(way.agreement.random_tau)
     if way.agreement.beats_random is None:
-        return "Whether it beats random selections is unknown: no random selection fits the budget or ranks the models."
+        return (
+            "Whether this selection beats random ones is unknown: no random selection fits the budget or ranks the"
+            " models."
+        )
     text = f"{shares['tau']:.1%} of {n:,} random selections are at least as good by tau, {shares['rho']:.1%} by rho"
     if way.agreement.beats_random:
-        return f"It beats random: {text}."
-    return f"IT DOES NOT BEAT RANDOM (fewer than {BEATS:.0%} by both would): {text}."
+        return f"This selection beats random ones: {text}."
+    return f"THIS SELECTION DOES NOT BEAT RANDOM ONES (both shares would have to be below {BEATS:.0%}): {text}."
 
 
 def table(selection: BenchmarkSelection) -> str:
     """Return a table of the ways for a terminal."""
     unit = selection.request.unit
     header = [
-        "way",
+        "method",
         "tasks",
         *([unit] if unit != "tasks" else []),
         "rho",
@@ -141,7 +145,7 @@ def notes(selection: BenchmarkSelection) -> list[str]:
     lines = [
         f"chosen with {n_models} models, judged on {int(selection.held.sum())} of other families (seed {request.seed});"
         " intervals are 95% percentile bootstraps over the held-out models",
-        "models are ranked by Borda counts; random selections meet the same needs within the same budget",
+        "models are ranked by Borda counts; random selections meet the same requirements within the same budget",
         *scores.notes,
     ]
     if n_models - 1 <= selection.scores.frame.shape[1]:
@@ -149,7 +153,8 @@ def notes(selection: BenchmarkSelection) -> list[str]:
     if not all(step.within for step in selection.trace):
         n = sum(step.within for step in selection.trace)
         lines.append(
-            f"MMTEB's thresholds (rho {request.rho:g}, error {request.mse:g}) remove {n} tasks; later steps are ours"
+            f"MMTEB's thresholds (rho {request.rho:g}, error {request.mse:g}) remove {count(n, 'task')}; later steps"
+            " ignore these thresholds"
         )
     if "backward" not in selection.ways:
         lines.append("backward selection does not reach this budget, as all remaining tasks are required")
@@ -157,7 +162,7 @@ def notes(selection: BenchmarkSelection) -> list[str]:
         omitted = [omission for omission in scores.omissions if omission.kind == kind]
         if omitted:
             names = ", ".join([*(omission.name for omission in omitted[:5]), *(["..."] if len(omitted) > 5 else [])])
-            lines.append(f"left out: {_counted(omitted)} ({names}); left_out.csv")
+            lines.append(f"left out: {_counted(omitted)} ({names}); see left_out.csv")
     return lines
 
 
@@ -216,7 +221,8 @@ def write(folder: Path, selection: BenchmarkSelection, tasks: dict[str, Any], so
     chosen_tasks = {name: tasks[name] for name in chosen if name in tasks}
     lines: list[str] = []
     if len(chosen_tasks) < len(chosen):
-        lines.append(f"no {BENCHMARK}: mteb has no task {next(name for name in chosen if name not in chosen_tasks)!r}")
+        lacking_task = next(name for name in chosen if name not in chosen_tasks)
+        lines.append(f"{BENCHMARK} was not written: mteb has no task {lacking_task!r}")
     else:
         files[BENCHMARK] = _benchmark(chosen_tasks, folder.name, selection).encode()
     fitting = {name: task for name, task in chosen_tasks.items() if task.metadata.type in TYPES}
@@ -224,7 +230,7 @@ def write(folder: Path, selection: BenchmarkSelection, tasks: dict[str, Any], so
         files[STUDY] = _study(folder.name, fitting).encode()
         if lacking := [name for name in chosen if name not in fitting]:
             lines.append(
-                f"{STUDY} leaves out {len(lacking)} tasks of types that studies do not support:"
+                f"{STUDY} leaves out {count(len(lacking), 'task')} of types that studies do not support:"
                 f" {', '.join(lacking[:5])}"
             )
         if several := [name for name, task in fitting.items() if len(task.eval_splits) > 1]:
@@ -232,7 +238,7 @@ def write(folder: Path, selection: BenchmarkSelection, tasks: dict[str, Any], so
                 f"{STUDY} uses the first split of {', '.join(several[:5])}, which mteb scores on several splits"
             )
     else:
-        lines.append(f"no {STUDY}: no chosen task is an mteb task that studies support")
+        lines.append(f"{STUDY} was not written: no chosen task is an mteb task that studies support")
     files["selection.json"] = json_file(_summary(selection, source, lines))
     if fitting:
         _check(files[STUDY])
@@ -416,7 +422,7 @@ def select_tasks(options: argparse.Namespace) -> int:
     scores = whole(scores, options.gaps)
     if scores.frame.shape[1] < LEAST_TASKS:
         n = scores.frame.shape[1]
-        raise DataError(f"{n} tasks of {options.source} are usable; a selection needs at least {LEAST_TASKS}")
+        raise DataError(f"{options.source} has {count(n, 'usable task')}; a selection needs at least {LEAST_TASKS}")
     facts = facts.loc[[str(name) for name in scores.frame]]
     request = SelectionRequest(
         budget, unit, options.method, options.cover, tuple(options.languages), tuple(options.keep), options.rho,
@@ -424,9 +430,11 @@ def select_tasks(options: argparse.Namespace) -> int:
     )  # fmt: skip
     if options.dry_run:
         needs = checked(facts, request)
-        print(f"{scores.frame.shape[0]} models and {len(facts)} tasks without gaps; {len(scores.omissions)} left out")
+        print(
+            f"{scores.frame.shape[0]} models and {len(facts)} tasks without gaps; {len(scores.omissions)} were left out"
+        )
         print(f"all tasks: {priced(needs, needs.cost > -1, unit)}; the cheapest selection that meets"
-              f" {len(needs.needs)} needs: {priced(needs, needs.cheapest(), unit)}")  # fmt: skip
+              f" {count(len(needs.needs), 'requirement')}: {priced(needs, needs.cheapest(), unit)}")  # fmt: skip
         print("\n".join(left_out(scores.omissions)))
         return 0
     with tqdm(total=steps_of(facts), desc="selecting", unit="step", delay=1, leave=False) as bar:
@@ -449,5 +457,5 @@ def _budget(values: tuple[str, ...] | list[str]) -> tuple[float, str]:
     except argparse.ArgumentTypeError as error:
         raise StudyError(f"--budget: {error}") from None
     if unit not in UNITS or len(values) > 2:
-        raise StudyError(f"--budget {' '.join(values)}: give a number and one of {', '.join(UNITS)}")
+        raise StudyError(f"--budget {' '.join(values)}: write a number and one of {', '.join(UNITS)}")
     return number, unit

@@ -124,7 +124,7 @@ def answer(holds: Holding) -> str:
     n = len(holds.scores)
     if math.isnan(holds.tau.value):
         why = holds.tau.reason if n else "no model of the study has a score on the whole data set; evaluate it first"
-        return f"Whether it ranks models like the whole data set is unknown: {why}."
+        return f"Whether the smaller data set ranks models like the whole one is unknown: {why}."
     tau, rho = (interval_words(estimate, "not known") for estimate in (holds.tau, holds.rho))
     return f"Agreement between the rankings of {n} models on the smaller and the whole data set: tau {tau}, rho {rho}."
 

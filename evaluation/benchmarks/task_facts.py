@@ -149,10 +149,10 @@ def costs(facts: pd.DataFrame, unit: str) -> Floats:
     amounts = facts[column].to_numpy(np.float64)
     if np.isnan(amounts).any():
         lacking = list(facts.index[np.isnan(amounts)])
-        where = "mteb measures no times" if unit == "minutes" else "mteb's statistics lack them"
+        where = "mteb does not measure time" if unit == "minutes" else "mteb's statistics lack them"
         raise DataError(
             f"--budget N {unit}: the {column} of task {lacking[0]!r}{_and_others(lacking)} are unknown"
-            f" ({where}); list them in a table with the columns task, {column}: --tasks FILE"
+            f" ({where}); list them in a table with the columns task, {column}, and name the table with --tasks FILE"
         )
     return amounts / 60 if unit == "minutes" else amounts
 

@@ -68,7 +68,7 @@ def _add_evaluate(commands: Commands) -> None:
         nargs="+",
         default=[],
         metavar="NAME",
-        help="models: names on the hub, names of the maker's models, or folders",
+        help="models to score: names on the hub, names of the maker's models, or folders",
     )
     add("--study", type=cli.local, metavar="FILE", help="your study, whose `evaluation.models` are scored")
     add("--exports", metavar="DIR", help="the folder for records (default: exports/)")
@@ -79,7 +79,7 @@ def _add_evaluate(commands: Commands) -> None:
         default=[],
         type=cli.local,
         metavar="FOLDER",
-        help="folders of other evaluations to show beside it",
+        help="folders of other evaluations, whose scores are shown beside these",
     )
     add("--include-rejected", action="store_true", help="also score rejected transformations, marked as such")
     add("--simulated", action="store_true", help="as a rehearsal, accept simulated ratings")
@@ -102,7 +102,7 @@ def _command(commands: Commands, name: str, run: str, text: str, example: str) -
 
 
 def _add_bundle(parser: argparse.ArgumentParser) -> None:
-    key = "check the signature with this minisign public key, or its file"
+    key = "check the signature with this minisign public key (the key, or a file with it)"
     parser.add_argument("bundle", type=cli.local, metavar="FILE", help="the bundle")
     parser.add_argument("--key", metavar="KEY", default="", help=key)
 

@@ -347,7 +347,7 @@ class Archive:
 
     def bad(self, what: str) -> DataError:
         """Return the error about this file."""
-        return DataError(f"{self.path} {what}; get it again from where it came from")
+        return DataError(f"{self.path} {what}; get it again from its source")
 
     def _pieces(self, name: str, limit: int) -> Iterator[bytes]:
         if name not in self._members:
@@ -385,7 +385,9 @@ class Archive:
         if (total := sum(member.file_size for member in listed)) > LARGEST:
             raise self.bad(f"has {total:,} bytes when unpacked; at most {LARGEST:,} are read")
         if total > self._unpacked:
-            raise self.bad(f"has {total:,} bytes when unpacked; at most {self._unpacked:,} are read for its size")
+            raise self.bad(
+                f"has {total:,} bytes when unpacked; at most {self._unpacked:,} are read from a file of its size"
+            )
         if MANIFEST not in self._members:
             raise self.bad(f"has no {MANIFEST}: it is empty, or not a bundle")
 

@@ -63,10 +63,10 @@ def card(bundle: Bundle, configurations: Sequence[Configuration], archive: str) 
         *(f"**{line}**" for line in report.warnings(bundle)),
         f"Bundle {bundle.identity}.",
         *map(plain, report.claims(bundle)),
-        "Texts that a program transformed, ratings of a sample of them, and the verdicts: which transformations may be"
-        " used in which languages.",
+        "This data set has texts that a program transformed, ratings of a sample of them, and verdicts on which"
+        " transformations may be used in which languages.",
         '```python\nfrom datasets import load_dataset\n\nload_dataset("FOLDER", "outputs", split="test")\n```',
-        f"`{archive}` has the same with all its evidence, and can be checked: `plumbline bundle inspect {archive}`"
+        f"`{archive}` has the same data with all the evidence, and can be checked: `plumbline bundle inspect {archive}`"
         " computes agreement and verdicts again from the ratings. These tables are a copy for reading.",
         "Evaluate on a transformation only where `verdicts` accepts it, for the language of the originals.",
         "## Sources of the texts",

@@ -92,7 +92,7 @@ def other_judgements(bundle: Bundle) -> Iterator[Fault]:
         return
     for verdict in other_judged(bundle.verdicts, of_verdicts(decided, bundle.verdicts)):
         what = f"{verdict.transformation} in {verdict.language}"
-        yield records.VERDICTS, f"does not follow from the judgements: {what} has other values for judges"
+        yield records.VERDICTS, f"does not follow from the judgements: {what} has different values for judges"
 
 
 def _other_outputs(bundle: Bundle, judged: pd.DataFrame) -> Iterator[Fault]:
@@ -123,7 +123,7 @@ def _other_askings(bundle: Bundle, of_judges: Judging) -> Iterator[Fault]:
     if others := [name for name, kind in counts if kinds.get(name) != kind]:
         yield (
             records.JUDGEMENTS,
-            f"has judgements by {others[0]!r}, which is not a judge of the study, or has another kind",
+            f"has judgements by {others[0]!r}, which is not a judge of the study, or is one of another kind",
         )
     hashes = judgements.groupby("judge")["judge_hash"].nunique()
     if (hashes > 1).any():
@@ -136,7 +136,8 @@ def judges_line(bundle: Bundle) -> str:
         return ""
     of_judges = judging(bundle)
     number = f"{len(of_judges.judgements):,} judgements of {len(of_judges.judged):,} outputs"
-    return f"the verdicts match the judges' part, computed again ({', '.join(of_judges.judges)}: {number})"
+    names = ", ".join(of_judges.judges)
+    return f"the judges' part of the verdicts matches the values computed again from {number} by {names}"
 
 
 _HASHES = ("pairs_sha256", "ratings_sha256", "rule_id", "rubric_hash")
@@ -154,23 +155,26 @@ def other_records(bundle: Bundle) -> Iterator[Fault]:
         if lacking := [name for name in ("acceptance", "raters") if name in rules and name not in fixed.rules]:
             yield "rules.json", f"has rules of {fixed.fixed_at:%Y-%m-%d} without {lacking[0]!r}: somebody removed it"
     if not seen.looks:
-        yield "looks.json", "is empty, although each verdict adds an entry"
+        yield "looks.json", "is empty, although the first run that computes verdicts adds an entry"
     due = {name: getattr(verdicts[0], name) for name in _HASHES}
     for name in _HASHES:
         if len({getattr(verdict, name) for verdict in verdicts}) > 1:
-            yield records.VERDICTS, f"has verdicts with different {name}, although all are reached together"
+            yield records.VERDICTS, f"has verdicts with different {name}, although all are computed together"
         last = getattr(seen.looks[-1], name) if seen.looks else ""
         if last and last != due[name]:
-            yield "looks.json", f"ends with a {name} that is not the verdicts'"
+            yield "looks.json", f"has a last entry whose {name} differs from the verdicts'"
     if seen.waves and seen.waves[-1].pairs_sha256 != due["pairs_sha256"]:
-        yield "waves.json", "ends with a pairs_sha256 that is not the verdicts'"
+        yield "waves.json", "has a last entry whose pairs_sha256 differs from the verdicts'"
     if any(verdict.withdrawn_hash != withdrawn_hash(seen.collected.withdrawn) for verdict in verdicts):
         yield records.VERDICTS, "has a withdrawn_hash that does not match the withdrawn pairs"
     if any(verdict.kept_hash != kept_hash(seen.decisions) for verdict in verdicts):
         yield records.VERDICTS, "has a kept_hash that does not match the decisions to keep raters"
     counted = len(counting_ratings(seen.collected.sample_ratings, seen.study.raters.per_pair))
     if seen.looks and seen.looks[-1].n_ratings != counted:
-        yield "looks.json", f"ends with {seen.looks[-1].n_ratings} ratings, but {counted} ratings count"
+        yield (
+            "looks.json",
+            f"has a last entry with n_ratings {seen.looks[-1].n_ratings}, but {counted} ratings count in verdicts",
+        )
 
 
 def other_makers(bundle: Bundle) -> Iterator[Fault]:
@@ -185,13 +189,18 @@ def other_makers(bundle: Bundle) -> Iterator[Fault]:
             return
         for name in ("generator_hash", "prompt_hash"):
             if getattr(pair, name) != getattr(transformation, name):
-                yield records.PAIRS, f"has pair {pair.pair_id} whose {name} is not that in {records.TRANSFORMATIONS}"
+                yield (
+                    records.PAIRS,
+                    f"has pair {pair.pair_id} whose {name} differs from that in {records.TRANSFORMATIONS}",
+                )
                 return
     for verdict in bundle.verdicts:
-        if verdict.generator_kind != kinds.get(verdict.transformation, verdict.generator_kind):
+        of_pairs = kinds.get(verdict.transformation, verdict.generator_kind)
+        if verdict.generator_kind != of_pairs:
             yield (
                 records.VERDICTS,
-                f"says that {verdict.transformation} was made by {verdict.generator_kind!r}, unlike the pairs",
+                f"has the generator kind {verdict.generator_kind!r} for {verdict.transformation}, but the pairs have"
+                f" {of_pairs!r}",
             )
 
 
@@ -236,7 +245,7 @@ def _ruled_out(supply: Supply, now: Counter[tuple[str, str]]) -> Iterator[str]:
     usable, then = supply.ok + supply.kept_out, supply.ok + supply.kept_out + supply.failed + supply.unanswered
     counts = {"ok": supply.ok, "kept_out": supply.kept_out, "failed": supply.failed, "unanswered": supply.unanswered}
     if less := [name for name, count in counts.items() if count < 0]:
-        yield f"{less[0]} is {counts[less[0]]}, but no count is negative"
+        yield f"{less[0]} is {counts[less[0]]}, but a count cannot be negative"
     if usable > ok or then > ok + failed:
         yield f"{usable} usable of {then} outputs, but the bundle has {ok} of {ok + failed}"
     if failed > supply.failed + supply.unanswered + max(0, ok + failed - then):
@@ -255,13 +264,14 @@ def other_manifest(bundle: Bundle) -> Iterator[Fault]:
     due["generator"] = settings.get("generator", {})
     for name, value in due.items():
         if getattr(manifest, name) != value:
-            yield "manifest.json", f"has a {name} that is not that in {records.STUDY}"
+            yield "manifest.json", f"has another {name} than {records.STUDY}"
     ratings = bundle.evidence.collected.plain_ratings
     times = ratings.loc[ratings["status"] == "submitted", "submitted_at"]
     if len(times) and manifest.rated != (first_last := (f"{times.min():%Y-%m-%d}", f"{times.max():%Y-%m-%d}")):
         yield (
             "manifest.json",
-            f"says rated from {' to '.join(manifest.rated)}, but the ratings are from {' to '.join(first_last)}",
+            f"gives rating dates from {' to '.join(manifest.rated)}, but the ratings are from"
+            f" {' to '.join(first_last)}",
         )
     if not manifest.comments and (ratings["comment"] != "").any():
         yield "manifest.json", "says that raters' comments are left out, but the ratings have comments"
@@ -293,7 +303,8 @@ def other_texts(bundle: Bundle) -> Iterator[Fault]:
         if tasks.get(pair.dataset) != pair.task_type:
             yield (
                 records.PAIRS,
-                f"says that pair {pair.pair_id} is from {pair.dataset!r} ({pair.task_type}), unlike the manifest",
+                f"has pair {pair.pair_id} of data set {pair.dataset!r} and task {pair.task_type}, which contradicts the"
+                " manifest",
             )
             return
 
@@ -310,7 +321,7 @@ def open_checked(path: Path, step: Callable[[], object] = lambda: None) -> Bundl
     """Open a bundle without faults. Raises DataError with the first fault."""
     bundle = Bundle.open(path)
     for member, what in faults(bundle, step):
-        raise DataError(f"{path}: {member} {what}; get it again from where it came from")
+        raise DataError(f"{path}: {member} {what}; get it again from its source")
     return bundle
 
 
@@ -379,16 +390,16 @@ def _rules(bundle: Bundle) -> Iterator[Fault]:
         if verdict.rule_id != rule or verdict.rubric_hash not in ("", rubric):
             yield (
                 records.VERDICTS,
-                f"has a verdict on {verdict.transformation} by rules or questions that are not the study's",
+                f"has a verdict on {verdict.transformation} whose rules or questions differ from the study's",
             )
     counts = dict(Counter(verdict.decision for verdict in bundle.verdicts))
     if seen.looks and dict(seen.looks[-1].decisions) != counts:
-        yield "looks.json", "ends with decisions that are not the verdicts'"
+        yield "looks.json", "has a last entry whose decisions differ from the verdicts'"
     if bool(ratings["simulated"].any()) != bundle.manifest.simulated:
         yield "manifest.json", "contradicts the ratings on whether they are simulated"
     programs = ratings["rater_id"].str.startswith(SIMULATED)
     if (programs & ~ratings["simulated"]).any():
-        yield records.RATINGS, f"marks ratings by a program ({SIMULATED}...) as a person's"
+        yield records.RATINGS, f"marks ratings by a program ({SIMULATED}...) as ratings by a person"
 
 
 def _marks(bundle: Bundle) -> Iterator[Fault]:
@@ -404,7 +415,7 @@ def _marks(bundle: Bundle) -> Iterator[Fault]:
         if len(rows):
             row = ratings.iloc[int(rows[0])]
             what = f"{row['rater_id']}'s rating of pair {row['pair_id']}"
-            yield records.RATINGS, f"marks {what} as {name} {row[name]!r}, against the decisions"
+            yield records.RATINGS, f"has {name} = {row[name]!r} for {what}, which contradicts the decisions"
 
 
 def _computed(bundle: Bundle) -> Iterator[Fault]:

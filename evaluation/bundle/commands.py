@@ -51,12 +51,14 @@ def export_study(options: argparse.Namespace) -> int:
                 check=lambda file: bundles.append(open_checked(file)),
             )  # fmt: skip
     bundle = bundles[-1]
-    simulated = ", its ratings SIMULATED" if bundle.manifest.simulated else ""
+    simulated = "; its ratings are SIMULATED" if bundle.manifest.simulated else ""
     if folder:
-        print(f"{study.name}: bundle {bundle.identity} and its tables, checked{simulated} -> {out}")
+        print(f"{study.name}: bundle {bundle.identity} and its tables written and checked{simulated} -> {out}")
         last = f"nothing was uploaded; to read it: datasets.load_dataset({str(out)!r}, 'outputs')"
     else:
-        print(f"{study.name}: {len(bundle.manifest.members)} members, read back and checked{simulated} -> {out}")
+        print(
+            f"{study.name}: {len(bundle.manifest.members)} members written, read back and checked{simulated} -> {out}"
+        )
         last = f"bundle {bundle.identity}" + ("" if is_remote(out) else f"; to sign it: minisign -Sm {out}")
     print(*late_lines(bundle.verdicts), last, *lacking_line(lacking, study.file), sep="\n")
     return 0
@@ -65,10 +67,10 @@ def export_study(options: argparse.Namespace) -> int:
 def _export_tasks(study: Study, out: Path, *, comments: bool) -> int:
     with tqdm(unit="task", desc="exporting", delay=1, leave=False) as bar:
         written = export_tasks(study, out, comments=comments, step=bar.update)
-    simulated = ", its ratings SIMULATED" if written.bundle.manifest.simulated else ""
-    print(f"{study.name}: {count(len(written.tasks), 'task')} for mteb, loaded and scored{simulated} -> {out}")
+    simulated = "; its ratings are SIMULATED" if written.bundle.manifest.simulated else ""
+    print(f"{study.name}: {count(len(written.tasks), 'task')} for mteb written, loaded and scored{simulated} -> {out}")
     print(*(f"left out: {line}" for line in written.left_out), sep="\n", end="\n" * bool(written.left_out))
-    print(*late_lines(written.bundle.verdicts), f"nothing was uploaded; next steps: {out / CARD}", sep="\n")
+    print(*late_lines(written.bundle.verdicts), f"nothing was uploaded; next steps are in {out / CARD}", sep="\n")
     return 0
 
 
@@ -81,7 +83,7 @@ def inspect(options: argparse.Namespace) -> int:
     signed = _signed(options)
     print(f"\n{report.checks(bundle, wrong, signed)}")
     if wrong:
-        raise DataError(f"{options.bundle}: {wrong[0][0]} {wrong[0][1]}; get it again from where it came from")
+        raise DataError(f"{options.bundle}: {wrong[0][0]} {wrong[0][1]}; get it again from its source")
     return 0
 
 
@@ -101,13 +103,13 @@ def write_study(options: argparse.Namespace) -> int:
     _signed(options)
     again = study_again(bundle, options.out, options.exports, _files(options.data))
     left_out = f" ({again.left_out} left out, as their texts may not be shared)" if again.left_out else ""
-    counts = f"{again.pairs} pairs and {again.controls} controls"
-    print(f"{again.study.name}: {counts}{left_out}, no answers -> {again.study.folder}")
+    counts = f"{count(again.pairs, 'pair')} and {count(again.controls, 'control')}"
+    print(f"{again.study.name}: {counts}{left_out} written, without answers -> {again.study.folder}")
     where = ["--exports", options.exports] if options.exports else []
     diff = shlex.join(["plumbline", "bundle", "diff", str(options.bundle), str(options.out), *where])
     print(
-        f"check raters and rules in {options.out}, then: {again.study.command('annotation publish')};"
-        f" when people have answered: {diff}"
+        f"check raters and rules in {options.out}, then run {again.study.command('annotation publish')};"
+        f" when people have answered, run {diff}"
     )
     return 0
 
@@ -127,17 +129,17 @@ def evaluate(options: argparse.Namespace) -> int:
         done = evaluate_bundle(bundle, models, exports, wanted)
     print(report.evaluation(bundle, done))
     outcome, path = done.outcome, done.study.folder / "scores.parquet"
-    print(f"\n{outcome.made} scores made, {outcome.kept} were there already -> {path}")
+    print(f"\n{count(outcome.made, 'score')} computed, {outcome.kept} already stored -> {path}")
     try:
         print(f"report -> {report.write_report(bundle, done)}")
     except ModuleNotFoundError as error:
-        print(f"no report page, as {error.name} is missing: {installing('report')}")
+        print(f"no report page was written, as {error.name} is not installed: {installing('report')}")
     if outcome.failures:
         names = ", ".join(outcome.failures)
         raise ServiceError(
-            f"models failed: {names} (the reasons are above); correct them and run the same command again, or name"
-            " local copies: --model FOLDER, or --study FILE with a study whose `evaluation.models` have a `path` or"
-            " `package` (studies/demo.yaml has an example)"
+            f"models failed: {names} (the reasons are above); correct the errors and run the same command again, or"
+            " name local copies: --model FOLDER, or --study FILE with a study whose `evaluation.models` have a `path`"
+            " or `package` (studies/demo.yaml has an example)"
         )
     return 0
 
@@ -146,7 +148,7 @@ def _held(path: Path) -> Bundle:
     """Open a bundle without faults. Raises DataError with the first fault."""
     bundle, wrong = _looked_through(path)
     if wrong:
-        raise DataError(f"{path}: {wrong[0][0]} {wrong[0][1]}; get it again from where it came from")
+        raise DataError(f"{path}: {wrong[0][0]} {wrong[0][1]}; get it again from its source")
     return bundle
 
 
@@ -168,6 +170,8 @@ def _files(arguments: list[str]) -> dict[str, Path]:
     for argument in arguments:
         name, equals, file = argument.partition("=")
         if not (equals and name and file):
-            raise StudyError(f"--data {argument}: write NAME=FILE, a data set of the bundle and your copy of its file")
+            raise StudyError(
+                f"--data {argument}: write NAME=FILE: the name of a data set of the bundle, and your copy of its file"
+            )
         files[name] = Path(file)
     return files

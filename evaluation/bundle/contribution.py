@@ -340,10 +340,10 @@ mteb.evaluate(mteb.get_model("intfloat/multilingual-e5-small"), {stem}.TASKS)
 ## To contribute it
 
 1. Upload each folder of `data`: `hf upload --repo-type dataset YOUR-ORGANISATION/<task> data/<task>`.
-2. In `{module}`, give each task the repository as its `path` and the commit as its `revision`.
-3. Put the classes below `mteb/tasks`, the files of `descriptive_stats` below `mteb/descriptive_stats`, and those of
-   `results` below `results` in mteb's repository of results.
-4. Answer mteb's check list for new tasks. It requires two models; still to run: {lacking}.
+2. In `{module}`, set the `path` of each task to its repository and the `revision` to the commit.
+3. Copy the classes to `mteb/tasks`, the files of `descriptive_stats` to `mteb/descriptive_stats`, and those of
+   `results` to `results` in mteb's repository of results.
+4. Answer mteb's check list for new tasks. It requires results of two models; still to run: {lacking}.
 
 `{archive}` has the ratings behind the verdicts, and can be checked: `plumbline bundle inspect {archive}`.
 """

@@ -13,6 +13,7 @@ from typing import Any
 from mteb.abstasks.task_metadata import TaskMetadata
 
 from annotation.records import Summary, Verdict
+from annotation.verdicts.tables import count
 from evaluation.bundle.bundle import Bundle
 from evaluation.bundle.records import DatasetSource
 from evaluation.bundle.source import BundleSource
@@ -76,7 +77,7 @@ def _units_of(name: str, units: Sequence[ScoreUnit]) -> tuple[list[ScoreUnit], l
         first = of_place[0]
         if first.task == "instruction_reranking":
             return [], [
-                f"{name}: mteb tasks of instruction reranking would need their own code, which is not supported"
+                f"{name}: instruction reranking is not exported, as its mteb tasks would need code of their own"
             ]
         if any(unit.decision.status == "left_out" for unit in of_place):
             left_out.append(f"{name}, {transformation}: {first.decision.reason}")
@@ -94,11 +95,11 @@ def _of_dataset(
     items = SharedItems.of(units, source.study.sample.seed)
     if items.n_flawed:
         left_out.append(
-            f"{dataset.name}: {items.n_flawed} items whose text, in one of the tasks, has fewer than {SHORTEST}"
-            " characters, is a duplicate, or is also in the train split"
+            f"{dataset.name}: {count(items.n_flawed, 'item')} whose text, in one of the tasks, has fewer than"
+            f" {SHORTEST} characters, is a duplicate, or is also in the train split"
         )
     if items.n_drawn_from > MOST:
-        left_out.append(f"{dataset.name}: {items.n_drawn_from - MOST} items beyond the {MOST:,} drawn")
+        left_out.append(f"{dataset.name}: {count(items.n_drawn_from - MOST, 'item')} beyond the {MOST:,} drawn")
     for unit in units:
         data = items.data(unit)
         if reason := unusable(data, "paper"):

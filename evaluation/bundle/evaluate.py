@@ -87,7 +87,10 @@ def evaluate_bundle(
         alike, n_left_out = like_for_like(scores, frame)
         same = _as_scored(scores, alike)
         alike = alike[~alike["model"].isin(same)]
-        notes += [f"{name.strip(' ()')}: the same scores for {', '.join(same)}"] if same else []
+        if same:
+            notes.append(
+                f"{name.strip(' ()')}: scores of {', '.join(same)} equal those computed here and are shown once"
+            )
         others.append(alike.assign(model=alike["model"] + name))
         notes += [f"{name.strip(' ()')}: {count(n_left_out, 'score')} left out, as items, texts or settings differ"] * (
             n_left_out > 0

@@ -21,6 +21,7 @@ from annotation.judges.decisions import read_judging
 from annotation.names import is_pseudonym
 from annotation.records import PairMean, RuleSet, Verdict
 from annotation.rubric import Rubric
+from annotation.verdicts.tables import count
 from evaluation.bundle import records, tables
 from evaluation.bundle.bundle import MANIFEST, Writer
 from evaluation.bundle.records import ArchiveMember, BundledPrompt, BundledTransformation, BundleManifest, DatasetSource
@@ -71,7 +72,7 @@ def export(
     if study.raters.suggestions != "none":
         raise StudyError(
             f"{study.file}: half of its pairs show judges' scores (raters.suggestions); bundles of such experiments are"
-            " not supported; rate a study without that setting"
+            " not supported; use a study without that setting"
         )
     names = [spec.name for spec in study.datasets]
     for name in study.bundle.datasets:
@@ -82,7 +83,8 @@ def export(
     raters = evidence.collected.plain_ratings["rater_id"].unique()
     if named_raters := [rater for rater in raters if not is_pseudonym(rater)]:
         raise DataError(
-            f"{study.folder / 'ratings.parquet'}: {len(named_raters)} raters have no pseudonym such as rater-1a2b3c4d;"
+            f"{study.folder / 'ratings.parquet'}: {count(len(named_raters), 'rater')}"
+            f" {'has' if len(named_raters) == 1 else 'have'} no pseudonym such as rater-1a2b3c4d;"
             f" run `{study.command('annotation collect')}` again"
         )
     content = _Content(study, evidence, verdicts, comments)
@@ -218,7 +220,8 @@ class _Content:
         table = table.filter(pc.not_equal(table["status"], "unanswered"))
         rows = pc.index_in(pa.array(wanted, pa.string()), value_set=table["key"].combine_chunks())
         if rows.null_count:
-            raise DataError(f"{file}: {rows.null_count} of {len(wanted)} outputs are missing; run `{command}`")
+            verb = "is" if rows.null_count == 1 else "are"
+            raise DataError(f"{file}: {rows.null_count} of {len(wanted)} outputs {verb} missing; run `{command}`")
         table = table.take(rows)
         outputs, copies = _without(table["output"].combine_chunks(), self._withheld)
         reasons = pc.list_element(pc.split_pattern(table["reason"], ": ", max_splits=1), 0)

@@ -70,7 +70,7 @@ def new_folder(out: Path) -> Iterator[Path]:
 
 _COPIED: dict[str, tuple[str, type[Record], str]] = {
     "pairs": (records.PAIRS, Pair, "the rated pairs: a sample of outputs, with their originals"),
-    "ratings": (records.RATINGS, Rating, "one answer of one rater to one question on one pair, under pseudonyms"),
+    "ratings": (records.RATINGS, Rating, "one answer of one rater, named by a pseudonym, to one question on one pair"),
     "pair_means": (records.MEANS, PairMean, "each pair's means, and whether they reach the threshold"),
     "controls": (records.CONTROLS, Pair, "pairs that check raters; they do not count in verdicts"),
     "control_ratings": (records.CONTROL_RATINGS, Rating, "the ratings of controls"),
@@ -99,16 +99,16 @@ _OF_DATA = {
     "language": "the text's language; empty if it is the data set's",
     "query": "the query's id, or the query",
     "passage": "the passage's id",
-    "relevance": "how relevant the passage is to the query; for summaries, people's score",
+    "relevance": "relevance of the passage to the query; for summaries, people's score",
     "positive": "passages that answer the query",
     "negative": "passages that do not answer it",
     "human_summaries": "people's summaries of one text",
     "machine_summaries": "models' summaries of the same text",
-    "instruction": "which passages are wanted",
+    "instruction": "description of the wanted passages",
     "changed_instruction": "the instruction, changed so that other passages are wanted",
     "changed": "passages that no longer answer the query",
 }
-_AS_FILED = "as in the maker's file of this data set"
+_AS_FILED = "column of the maker's file, unchanged"
 
 
 def lacking_line(lacking: Sequence[str], file: Path) -> list[str]:
@@ -159,7 +159,8 @@ def _outputs(bundle: Bundle, folder: Path, step: Callable[[], object]) -> Config
 
 def _verdicts(bundle: Bundle, folder: Path) -> Configuration:
     what = (
-        "the decision on each transformation in each language, one row per question; only accepted ones are evaluated"
+        "the decision on each transformation in each language, one row per question; only accepted transformations"
+        " are evaluated"
     )
     rows = [
         _named(verdict, _OF_VERDICTS) | numbers
@@ -199,7 +200,7 @@ def _flat(
         meanings |= {
             coefficient: of_summary[coefficient],
             f"{coefficient}_low": "lower end of its 95% interval",
-            f"{coefficient}_high": "upper end",
+            f"{coefficient}_high": "upper end of its 95% interval",
         }
     schema = pa.schema([(column, _kind(column)) for column in meanings])
     return _written(folder, name, [pa.Table.from_pylist(rows, schema=schema)], meanings, what)

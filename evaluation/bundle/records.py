@@ -17,7 +17,7 @@ from plumbline.study.engines import JUDGE_SETTINGS
 
 Fault = tuple[str, str]  # member, description of the fault
 COPY = "copy_of"
-AGAIN = "get it again from where it came from"
+AGAIN = "get it again from its source"
 #: A model's settings in a bundle: none gives access to a machine (by a folder, a server, a key or code).
 OF_MODELS = ("name", "kind", "revision", "prompts", "ngrams", "dimensions")
 FOLDER = "folder"  # marks a generator whose model is a folder's name: its hash covers the whole path
@@ -57,7 +57,7 @@ class DatasetSource(_Statement):
     """A data set of the bundle's outputs."""
 
     name: str = Field(description="the data set's name in all records")
-    kind: Literal["local", "mteb"] = Field(description="local: a file of the maker's; mteb: a task of mteb")
+    kind: Literal["local", "mteb"] = Field(description="local: the maker's own file; mteb: a task of mteb")
     task: str = Field(description="the data set's task")
     revision: str = Field(description="hash of a local file's bytes; for mteb, repository@commit on the hub")
     texts: Literal["include", "reference"] = Field(
@@ -86,10 +86,12 @@ class BundleManifest(_Statement):
     creators: tuple[str, ...] = Field(default=(), description="creators of the bundle")
     reference: str = Field(default="", description="address of a page about the bundle")
     published: str = Field(default="", description="date of publication")
-    simulated: bool = Field(description="true if a program made any of the ratings")
+    simulated: bool = Field(description="true if any of the ratings is simulated")
     comments: bool = Field(description="true if the bundle has raters' comments and free answers")
     datasets: tuple[DatasetSource, ...] = Field(description="the transformed data sets")
-    generator: dict[str, Any] = Field(description="kind (`recorded`: replayed from files), model, revision, sampling")
+    generator: dict[str, Any] = Field(
+        description="the generator's kind (`recorded`: replayed from files), model, revision and sampling"
+    )
     rated: tuple[str, str] = Field(description="dates of the first and the last rating")
     members: dict[str, ArchiveMember] = Field(description="all other files in the archive")
 
@@ -148,7 +150,7 @@ class BundledOutput(Record):
     attempts: int = Field(description="number of answers received")
     copy_of: str = Field(
         default="",
-        description="if the output is a literal copy of a text that may not be shared: that text's hash",
+        description="hash of a text that may not be shared, if the output is a literal copy of it; empty otherwise",
     )
 
 
@@ -160,7 +162,7 @@ class BundledJudged(Record):
     key: str = Field(description="the output's key")
     transformation: str = Field(description="the output's transformation")
     pool: str = Field(description="transformations rated together")
-    dataset: str = Field(description="first data set that holds the original")
+    dataset: str = Field(description="first data set that contains the original")
     task_type: str = Field(description="that data set's task")
     language: str = Field(description="language of the original")
     output_language: str = Field(description="language that the output should be in")
@@ -168,7 +170,7 @@ class BundledJudged(Record):
     wave: int = Field(description="wave of the sample in which it was drawn")
     stratum: str = Field(description="stratum from which it was drawn")
     place: int = Field(
-        description="its rank among its transformation's judged outputs, from 1; outputs of the sample come first"
+        description="the output's rank among the judged outputs of its transformation, from 1; the sample's come first"
     )
 
 
@@ -177,7 +179,7 @@ class BundledJudgement(Record):
 
     KEY = ("key",)
     key: str = Field(description="hash of judge, prompt, question, order and pair")
-    pair_id: str = Field(description="the judged output, as in judged.parquet")
+    pair_id: str = Field(description="id of the judged output, as in judged.parquet")
     judge: str = Field(description="the judge's name")
     question: str = Field(description="the question")
     order: Literal["up", "down"] = Field(
@@ -186,7 +188,7 @@ class BundledJudgement(Record):
     score: Number = Field(description="the score on the question's scale; NaN if there is none")
     status: Literal["ok", "failed", "unanswered"] = Field(description="ok: there is a score; otherwise there is none")
     kind: Literal["vllm", "openai", "recorded"] = Field(description="the judge's kind; recorded: answers from a file")
-    judge_hash: str = Field(description="hash of the judge's model, revision, sampling and way of reading answers")
+    judge_hash: str = Field(description="hash of the judge's model, revision, sampling and method of reading answers")
     prompt_hash: str = Field(description="hash of the prompt without the texts")
     text: str = Field(default="", description="the judge's answer, unchanged; empty if free answers are left out")
     finished_at: datetime = Field(description="when the answer was received, UTC")

@@ -75,7 +75,7 @@ def _folded(line: str, width: int) -> list[str]:
             if _places(parts[-1] + sign.rstrip()) > width:
                 parts.append("")
             parts[-1] += sign
-    return parts
+    return [part.rstrip() for part in parts]
 
 
 def _places(text: str) -> int:
@@ -100,7 +100,7 @@ def contents(bundle: Bundle) -> str:
         ]
         for dataset in bundle.manifest.datasets
     ]
-    head = ["data set", "task", "languages", "texts", "licence", "where the texts are"]
+    head = ["data set", "task", "languages", "texts", "licence", "location of texts"]
     cells = [[cell if len(cell) <= _CELL else f"{cell[:_CELL]} ..." for cell in row] for row in rows]
     parts = [columns(head, cells), verdict_table(bundle.verdicts), _outputs(bundle)]
     return "\n\n".join(parts)
@@ -135,13 +135,13 @@ def checks(bundle: Bundle, faults: Sequence[Fault], signed: str) -> str:
     lines = [printable_line(f"wrong  {member} {what}") for member, what in faults]
     if not faults:
         lines = [
-            f"holds  {len(bundle.manifest.members)} members match the hashes in the manifest",
-            f"holds  {COMPUTED}",
-            "holds  ratings' marks match the decisions on raters and pairs; rated outputs and texts match the bundle's",
-            *([f"holds  {printable_line(of_judges)}"] if (of_judges := judges_line(bundle)) else []),
+            f"ok     {len(bundle.manifest.members)} members match the hashes in the manifest",
+            f"ok     {COMPUTED}",
+            "ok     marks on ratings match the decisions on raters and pairs; rated pairs match the outputs and texts",
+            *([f"ok     {printable_line(of_judges)}"] if (of_judges := judges_line(bundle)) else []),
         ]
-    signature = printable_line(signed) or "signature: not checked (--key)"
-    return "\n".join(["Checked by this program:", *lines, f"{'holds' if signed else 'open '}  {signature}"])
+    signature = printable_line(signed) or "signature: not checked; add --key to check it"
+    return "\n".join(["Checked by this program:", *lines, f"{'ok' if signed else 'open':<5}  {signature}"])
 
 
 def evaluation(bundle: Bundle, evaluated: BundleEvaluation) -> str:
@@ -315,7 +315,7 @@ def difference(first: Bundle, second: Bundle) -> str:
             CampaignRatings.of(bundle.evidence.study, bundle.evidence.collected, bundle.rubric)
             for bundle in (first, second)
         ]
-        parts.append(f"Ratings of the pairs in both\n{campaigns_text(*both)}")
+        parts.append(f"Ratings of the pairs in both bundles\n{campaigns_text(*both)}")
     except StudyError as error:
         parts.append(f"Ratings are not compared: {error}")
     if first.manifest.simulated or second.manifest.simulated:
@@ -327,7 +327,7 @@ def difference(first: Bundle, second: Bundle) -> str:
 def compared(bundle: Bundle, second: CampaignRatings) -> str:
     """Compare a bundle's ratings with another campaign's on the pairs in both. Raises as `campaigns_text`."""
     first = CampaignRatings.of(bundle.evidence.study, bundle.evidence.collected, bundle.rubric)
-    return f"Ratings of the pairs in both\n{campaigns_text(first, second)}"
+    return f"Ratings of the pairs in both the bundle and the study\n{campaigns_text(first, second)}"
 
 
 def _facts(first: Bundle, second: Bundle) -> str:
@@ -371,7 +371,9 @@ def _verdicts(first: Bundle, second: Bundle) -> str:
         changed = "" if a is not None and b is not None and a.decision == b.decision else "differs"
         decisions = [verdict.decision if verdict else "–" for verdict in (a, b)]
         rows.append([key[0], language_name(key[1]) + (f" ({key[2]})" if key[2] else ""), *decisions, changed, *means])
-    return columns(["transformation", "language", "first", "second", "", *questions], rows, "neither has verdicts")
+    return columns(
+        ["transformation", "language", "first", "second", "", *questions], rows, "neither bundle has verdicts"
+    )
 
 
 def _other_outputs(first: Bundle, second: Bundle) -> str:

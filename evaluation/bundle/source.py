@@ -105,7 +105,7 @@ class BundlePlan:
             return self.words()[copy]
         except KeyError:
             raise DataError(
-                f"{self.bundle.path / member}: an output is a copy of text {copy}, which no data set has"
+                f"{self.bundle.path / member}: an output is a copy of text {copy}, which is in no data set"
             ) from None
 
 
@@ -199,8 +199,8 @@ class BundleSource:
             )
         if dataset.revision != source.revision:
             raise DataError(
-                f"data set {source.name!r} is {dataset.revision[:60]}, but the bundle has {source.revision[:60]};"
-                f" {OTHER}"
+                f"data set {source.name!r} has revision {dataset.revision[:60]}, but the bundle has"
+                f" {source.revision[:60]}; {OTHER}"
             )
         self._refuse_others(dataset)
         return dataset
@@ -260,7 +260,7 @@ def study_again(
     try:
         study = load_study(out, exports)
         if study.folder.exists() and not (begun and _unasked(study.folder)):
-            raise StudyError(f"{study.folder} has records of a study with that name; give --out another name")
+            raise StudyError(f"{study.folder} has records of a study with that name; choose another name for --out")
         if load_rubric(study).identity() != bundle.rubric.identity():
             raise StudyError(
                 f"{bundle.path}: its rubric {study.rubric!r} differs from yours, so ratings could not be compared; get"

@@ -57,7 +57,7 @@ def _of_chunk(chunk: pq.ColumnChunkMetaData, content: bytes, width: int) -> Iter
     at = dictionary if chunk.has_dictionary_page and dictionary and 0 < dictionary < at else at
     end = at + chunk.total_compressed_size
     if not 0 <= at <= end <= len(content):
-        raise pa.ArrowInvalid("a column lies outside the file")
+        raise pa.ArrowInvalid("a column is outside the file")
     while at < end:
         header, at = _struct(content, at)
         at += _whole(header.get(3))
@@ -160,7 +160,7 @@ def from_parquet(
         file = pq.ParquetFile(pa.BufferReader(content))
         schema = file.schema_arrow
         if len(set(schema.names)) < len(schema.names):
-            raise pa.ArrowInvalid("two columns have one name")
+            raise pa.ArrowInvalid("two columns have the same name")
         present = [name for name in schema.names if columns is None or name in columns]
         for name in present:
             refuse_type(schema.field(name).type)
@@ -177,7 +177,7 @@ def from_parquet(
                 charge(f"{where}/{field.name}", inside, 0)
         return table
     except (pa.ArrowException, OSError, KeyError) as error:
-        raise DataError(f"{where} is damaged ({error}); get it again from where it came from") from None
+        raise DataError(f"{where} is damaged ({error}); get it again from its source") from None
 
 
 def _charge(
@@ -228,7 +228,7 @@ def checked(
     table_read = from_parquet(content, where, charge, schema.names)
     wanted = [name for name in schema.names if record.model_fields[name].is_required()]
     if missing := [name for name in wanted if name not in table_read.schema.names]:
-        raise DataError(f"{where} lacks column {missing[0]!r}; get it again from where it came from")
+        raise DataError(f"{where} lacks column {missing[0]!r}; get it again from its source")
     schema = with_decimals_of(schema, record, table_read.schema)
     table = cast_table(
         table_read.select([n for n in schema.names if n in table_read.schema.names]), schema, record, where, _AGAIN

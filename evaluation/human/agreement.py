@@ -102,7 +102,12 @@ def with_people(
         if answers:
             rhos = _rho_of_rows(np.stack([of_model] * len(answers)), np.stack(answers))
             means += [float(rhos[np.isfinite(rhos)].mean())] if np.isfinite(rhos).any() else []
-    return "Spearman within items", _mean_over_items(np.array(means), shared, n_resamples, rng), _BOOTSTRAP
+    why = (
+        "on no item do the model's answers and a rater's both vary"
+        if shared
+        else "no item was answered by both the model and a rater"
+    )
+    return "Spearman within items", _mean_over_items(np.array(means), why, n_resamples, rng), _BOOTSTRAP
 
 
 @dataclass(frozen=True)
@@ -158,8 +163,8 @@ def band(measure: str, value: float) -> str:
 def flag(measure: str, value: float) -> str:
     """Return "problematic" (kappa below .4, rho below .6), "reliable" (above .6 and .7), or nothing.
 
-    HUME, D and 5.3. This is a convention: kappa and rho have no common scale, and 30 items do not determine them to a
-    tenth.
+    HUME, D and 5.3. This is a convention: kappa and rho have no common scale, and with 30 items neither is accurate to
+    0.1.
     """
     low, high = _FLAGS.get(_family(measure), (-math.inf, math.inf))
     return "problematic" if value < low else "reliable" if value > high else ""
@@ -238,7 +243,8 @@ def _of_candidates(
         shared = sum(
             sum(answer is not None for answer in each) > 1 for each in zip(*(r.values for r in raters), strict=True)
         )
-        estimates[name] = _mean_over_items(defined, shared, number, rng), _BOOTSTRAP
+        why = "no item has two raters whose answers vary" if shared else "no item has two raters"
+        estimates[name] = _mean_over_items(defined, why, number, rng), _BOOTSTRAP
     return estimates
 
 
@@ -276,14 +282,13 @@ def _within(measure: Callable[[Floats, Floats], Floats], each: Sequence[Floats |
     return float(defined.mean()) if len(defined) else math.nan
 
 
-def _mean_over_items(values: Floats, shared: int, number: int, rng: np.random.Generator) -> Estimate:
-    """Return a mean over items with its bootstrap interval."""
+def _mean_over_items(values: Floats, lacking: str, number: int, rng: np.random.Generator) -> Estimate:
+    """Return a mean over items with its bootstrap interval; `lacking` is the reason if no item has a value."""
     n = len(values)
     if not n:
-        why = "no item has two raters whose answers vary" if shared else "no item has two raters"
-        return Estimate.undefined(why)
+        return Estimate.undefined(lacking)
     if n == 1 or np.ptp(values) < 1e-12:
-        why = "one item has no spread" if n == 1 else ALIKE
+        why = "the mean is over only one item, so there is no interval" if n == 1 else ALIKE
         return Estimate.alone(float(values.mean()), why, n)
     draws = draw_indices(rng, n, number)
     return bootstrap(lambda rows: values[rows].mean(axis=1), draws, value=float(values.mean()), n=n).percentile()
@@ -305,8 +310,9 @@ def _pairwise(
     shared = np.logical_or.reduce([both for both, _ in twos]) if twos else np.zeros(0, bool)
     n = int(shared.sum())
     if not twos:
-        alone = beside is None and len(columns) < 2
-        why = "there is only one rater" if alone else f"no two raters share {SHARED} items"
+        if beside is not None:
+            return Estimate.undefined(f"no rater shares {SHARED} items with the model", n)
+        why = "there is only one rater" if len(columns) < 2 else f"no two raters share {SHARED} items"
         return Estimate.undefined(why, n)
 
     def mean_of(counts: Floats) -> Floats:
@@ -317,6 +323,8 @@ def _pairwise(
 
     value = float(mean_of(np.ones((1, len(shared))))[0])
     if math.isnan(value):
+        if beside is not None:
+            return Estimate.undefined("on shared items, the model's answers and a rater's never both vary", n)
         return Estimate.undefined("no two raters' answers both vary", n)
     if not smooth:
         left_out = mean_of((1 - np.eye(len(shared)))[shared])
@@ -364,7 +372,12 @@ def annotators(
         measure, estimate, interval = with_people(task, model, raters, n_resamples=n_resamples, rng=rng)
         question = (otherwise or {}).get(model.scorer, task.question)
         test = in_a_raters_place(task, model, raters) if question == task.question else None
-        why = test.reason if test else f"the model's question was {question}, not people's"
+        why = (
+            test.reason
+            if test
+            else f"no alternative annotator test, as the model's question ({question}) differs from people's"
+            f" ({task.question})"
+        )
         omega, rho, passes, n = (test.omega, test.rho, test.passes, len(test.raters)) if test else (*_NONE, False, 0)
         reason = "; ".join(filter(None, (estimate.reason, why)))
         facts = (task.name, task.language, model.scorer, measure, *_numbers(estimate, interval))

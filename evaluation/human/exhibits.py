@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import pandas as pd
 
-from annotation.verdicts.tables import SIMULATED
+from annotation.verdicts.tables import SIMULATED, count
 from evaluation.human.material import ANSWERS_TOO, EMBEDS, MODELS, NONE, PEOPLE, HumanMaterial, differing, first_of
 from evaluation.human.standing import (
     AGGREGATED,
@@ -124,7 +124,7 @@ def _on_clusters(scores: pd.DataFrame) -> list[str]:
 
 def _left_out(wide: pd.DataFrame, why: str) -> str:
     number = wide.attrs.get("left_out", 0)
-    return f"{number} tasks are left out, {why}" if number else ""
+    return f"{count(number, 'task')} {'is' if number == 1 else 'are'} left out, {why}" if number else ""
 
 
 def all_exhibits(material: HumanMaterial) -> dict[str, Exhibit]:
@@ -206,7 +206,7 @@ def _ceiling_row(material: HumanMaterial, where: str, every: pd.DataFrame) -> di
 
 
 def models(material: HumanMaterial) -> Exhibit:
-    """Return for each task and model its score, and people's score less the model's."""
+    """Return for each task and model its score, and people's score minus the model's."""
     scored = material.main[material.main["scorer_kind"].isin(MODELS)]
     scored = scored[["where", "scorer", "scorer_kind", "score", "low", "high"]]
     names = {"scorer": "model", "low": "score_low", "high": "score_high"}
@@ -221,11 +221,11 @@ def models(material: HumanMaterial) -> Exhibit:
             "Score [95%]": estimate("score", "score_low", "score_high"),
         },
     )
-    apart = printed(frame, {"less": _difference, "p": _p}).assign(people=frame["people"].to_numpy())
+    apart = printed(frame, {"minus": _difference, "p": _p}).assign(people=frame["people"].to_numpy())
     rows = score.drop_duplicates(["Task", "Model"])
     for people, head, p in ((PEOPLE, "Raters' mean", "p (Holm)"), ("aggregate", "Together", "p (Holm) ")):
         cells = pd.concat([score[["Task", "Model"]], apart], axis=1)[apart["people"] == people].drop(columns="people")
-        cells = cells.rename(columns={"less": f"{head} minus model [95%]", "p": p})
+        cells = cells.rename(columns={"minus": f"{head} minus model [95%]", "p": p})
         rows = rows.merge(cells, on=["Task", "Model"], how="left")
     notes = [
         _SHARED,
@@ -267,7 +267,7 @@ def standing(material: HumanMaterial) -> Exhibit:
         " count of wins"
         if "languages" in groups
         else "",
-        _left_out(wide, "as not all models have a score on them"),
+        _left_out(wide, "as not all models have a score there"),
     ]
     caption = "Number of tasks on which the raters' mean is above the models"
     return _exhibit(material, "standing", caption, frame, win_columns(), notes)
@@ -320,7 +320,7 @@ def agreement(material: HumanMaterial) -> Exhibit:
     }  # fmt: skip
     notes = [
         "Words and flags are HUME's and ignore the interval. They are a convention: kappas and correlations have no"
-        " common scale, and so few items do not determine either to a tenth",
+        " common scale, and with so few items neither is accurate to 0.1",
         *reasons(frame["where"] + ", " + frame["measure"], frame["reason"]),
     ]
     caption = "Agreement of raters with each other, regardless of gold"
@@ -356,9 +356,9 @@ def apart(material: HumanMaterial) -> Exhibit:
     }  # fmt: skip
     frame, extremes = (pd.concat(parts, ignore_index=True) if parts else pd.DataFrame() for parts in (frames, shown))
     notes = [
-        "From 0 (wrong) to 1 (right): the item's own score if the task's score is a mean over items; otherwise how"
-        " close the answer's rank is to gold's, or the share of other items correctly put in the same or another"
-        " cluster. Best model: the best on the task. Gold may be wrong: check items on which people agree",
+        "Scores are from 0 (wrong) to 1 (right): the item's own score if the task's score is a mean over items;"
+        " otherwise how close the answer's rank is to gold's, or the share of other items correctly put in the same or"
+        " another cluster. Best model: the best on the task. Gold may be wrong: check items on which people agree",
     ]
     caption = f"Items that people and the best model answer most differently, up to {MOST_ITEMS} in each direction"
     return _exhibit(material, "items", caption, frame, printed(extremes, columns), notes)
@@ -410,15 +410,16 @@ def tasks(material: HumanMaterial) -> Exhibit:
         "Cut to": lambda row: f"{row['cut']} characters" if row["cut"] else "whole",
     }  # fmt: skip
     cut = [
-        f"{task.task}: {task.n_cut} texts were cut to {task.cut} characters for people; models read the whole texts,"
-        " up to their own limit"
+        f"{task.task}: {count(task.n_cut, 'text')} {'was' if task.n_cut == 1 else 'were'} cut to {task.cut} characters"
+        " for people; models read the whole texts, up to their own limit"
         for task in material.tasks.values()
         if task.n_cut
     ]
     absent = [task.task for task in material.tasks.values() if task.relevant_in == "maybe_absent"]
     notes = [*cut, f"A right candidate may be absent: {', '.join(absent)}" if absent else ""]
     frame = whole[["task", "content_hash", "n_items"]]
-    return _exhibit(material, "tasks", "What people were asked to do", frame, printed(whole, columns), notes)
+    caption = "Tasks that people did: questions, items and candidates"
+    return _exhibit(material, "tasks", caption, frame, printed(whole, columns), notes)
 
 
 def as_hume(material: HumanMaterial) -> Exhibit:
@@ -438,9 +439,9 @@ def as_hume(material: HumanMaterial) -> Exhibit:
     out = ", ".join(main.loc[alone & ~counted, "where"].unique())
     notes = (
         "As in HUME's Table 8, only for comparison: Wilson's interval for accuracies, Fisher's for correlations,"
-        " otherwise the range of raters; a star if the best model lies outside. A range has no coverage, and the best"
-        " of several models may lie outside by chance: the paired differences are the test. A tied vote counts by its"
-        " chance of being right; HUME takes the alphabetically first label",
+        " otherwise the range of raters; a star if the best model lies outside. A range is not a confidence interval,"
+        " and the best of several models may lie outside by chance: the paired differences are the test. A tied vote"
+        " counts by its chance of being right; HUME takes the alphabetically first label",
         f"Means and ranges leave out raters who answered too few items to be compared: {out}" if out else "",
         *reasons(frame["where"], frame["reason"]),
     )
@@ -476,7 +477,7 @@ def by_types(material: HumanMaterial) -> list[Exhibit]:
         "Like HUME's Table 2, but with the raters' mean (the mean of their own scores) for people. Means are over the"
         " tasks in each language on which people, all these language models and all embedding models have scores; the"
         " last row is the mean over all those tasks, not over types",
-        _left_out(wide, "as at least one scorer has no score on them"),
+        _left_out(wide, "as at least one scorer has no score there"),
     )
     caption = "People and language models by type of task, scores times 100"
     return [_exhibit(material, "annotators_by_type", caption, frame, columns, notes)]
@@ -489,7 +490,7 @@ def by_groups(material: HumanMaterial) -> Exhibit:
     notes = (
         "Like HUME's Table 1, but with the raters' mean for people: means over the tasks of a type in a language (their"
         " number in brackets); the last column is the mean over all tasks, not over groups",
-        _left_out(material.wide, "as not all models have a score on them"),
+        _left_out(material.wide, "as not all models have a score there"),
     )
     caption = "People and embedding models by type of task and language, scores times 100"
     return _exhibit(material, "groups", caption, frame, columns, notes)

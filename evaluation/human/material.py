@@ -177,11 +177,12 @@ def doubts(material: HumanMaterial) -> list[str]:
     few = people[people["n_items"] < _FEW_ITEMS]
     if len(few):
         lines.append(
-            f"{len(few)} of {count(len(people), 'task')} have fewer than {_FEW_ITEMS} items and so wide intervals"
+            f"{len(few)} of {count(len(people), 'task')} {'has' if len(few) == 1 else 'have'} fewer than {_FEW_ITEMS}"
+            " items and therefore wide intervals"
         )
     raters = material.main[material.main["scorer_kind"] == "rater"].groupby("where")["scorer"].nunique()
     if alone := [str(where) for where in material.main["where"].unique() if raters.get(where, 0) < _FEW_RATERS]:
-        lines.append(f"only one rater, so people's score is one person's: {', '.join(alone)}")
+        lines.append(f"tasks with only one rater, so that people's score is that of one person: {', '.join(alone)}")
     below = [
         str(row["where"])
         for row in material.main[material.main["scorer_kind"] == "trivial"]
@@ -192,17 +193,18 @@ def doubts(material: HumanMaterial) -> list[str]:
         if row["score"] >= float(people.loc[people["where"] == row["where"], "score"].max())
     ]
     if below:
-        lines.append(f"answers without reading score at least as high as people: {', '.join(below)}")
+        lines.append(f"answers without reading score at least as high as people on {', '.join(below)}")
     for task in material.tasks.values():
         if task.n_cut:
             lines.append(
-                f"{task.task}: {task.n_cut} texts were cut to {task.cut} characters for people, but not for models"
+                f"{task.task}: {count(task.n_cut, 'text')} {'was' if task.n_cut == 1 else 'were'} cut to {task.cut}"
+                " characters for people, but not for models"
             )
     return [*lines, *material.notes]
 
 
 def differing(material: HumanMaterial, where: str, items: pd.DataFrame) -> pd.DataFrame:
-    """Return a task's items by people's mean score less its best embedding model's, without equal ones.
+    """Return a task's items by people's mean score minus its best embedding model's, without equal ones.
 
     Columns: where, item, text, right, said, best_model, people, model, apart.
     """

@@ -43,7 +43,7 @@ def expected_ap(gold: Values, given: Values) -> float:
     and the sum is divided by the number of relevant ones. NaN where none is relevant. Raises ValueError for sides of
     different lengths, or values that are not finite.
 
-    Three of seven relevant, these three and one more marked: scikit-learn has 0.75 whichever they are.
+    Three of seven candidates are relevant, and these three and one more are marked. scikit-learn's value is 0.75.
 
     >>> from evaluation import expected_ap
     >>> print(f"{expected_ap([1, 1, 1, 0, 0, 0, 0], [1, 1, 1, 1, 0, 0, 0]):.4f}")
@@ -56,7 +56,7 @@ def expected_ndcg(gold: Values, given: Values, at: int = 10) -> float:
     """Return NDCG of one query over its first `at` places, averaged over all orders of equal values.
 
     Gains are the gold grades themselves, as in trec_eval and mteb, discounts 1 / log2(1 + place). A tied group's mean
-    gain stands on each of its places. NaN where all gold is 0. Raises ValueError as `expected_ap` does, and for
+    gain counts at each of its places. NaN where all gold is 0. Raises ValueError as `expected_ap` does, and for
     negative gold or `at` below 1.
 
     >>> from evaluation import expected_ndcg
@@ -92,7 +92,7 @@ def ap_of_rows(gold: Floats, values: Floats) -> Floats:
 def ndcg_of_rows(gold: Floats, values: Floats, at: int = 10) -> Floats:
     """Return `expected_ndcg` of many queries with equally many candidates, a row each."""
     if at < 1 or (gold < 0).any():
-        raise ValueError("nDCG needs grades of at least 0, and a place of at least 1")
+        raise ValueError("nDCG needs grades of at least 0, and `at` of at least 1")
     discounts = 1 / np.log2(np.arange(2, gold.shape[1] + 2))
     discounts[at:] = 0
     order, group = _order(values)

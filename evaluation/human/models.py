@@ -174,9 +174,11 @@ class ModelScores:
             edited = data.pop(_SEAL) != _sealed(data)
             row = ModelMade.model_validate(data)
         except (DataError, ValueError, AttributeError, KeyError) as error:
-            raise DataError(f"{path} is damaged ({first_line(error)}); delete it (the score is made again)") from None
+            raise DataError(
+                f"{path} is damaged ({first_line(error)}); delete it (the score is computed again)"
+            ) from None
         if edited:
-            raise DataError(f"{path} is not what was written (edited by hand); delete it (the score is made again)")
+            raise DataError(f"{path} is not what was written (edited by hand); delete it (the score is computed again)")
         return row
 
     def store(self, result: ModelMade) -> None:

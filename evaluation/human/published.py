@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from annotation.verdicts.tables import count
 from evaluation.benchmarks.task_facts import numbers_of, read_table
 from evaluation.display import short_names
 from evaluation.human.exhibits import best_model, estimate, groups_of, hundredfold, percent, win_columns
@@ -90,7 +91,7 @@ def read_published(scores: Path, agreement: Path | None = None, models: Collecti
     items = [counts.get(key, 0) for key in zip(frame["task"], frame["language"], strict=True)]
     frame = frame.assign(subset="", n_items=frame["n_items"].where(frame["n_items"] > 0, items).astype(np.int64))
     lacking = frame.loc[(frame["scorer"] == HUMAN) & (frame["n_items"] == 0), "task"].nunique()
-    note = f"{lacking} tasks, in at least one language: {_NO_ITEMS}" if lacking else ""
+    note = f"{count(lacking, 'task')}, in at least one language: {_NO_ITEMS}" if lacking else ""
     published = PublishedScores(_with_people(frame, scores), agreed, tuple(filter(None, [note])))
     _refuse_alone(published, scores)
     return published
@@ -249,9 +250,9 @@ _ABOUT = (
 def exhibits_of(published: PublishedScores) -> dict[str, Exhibit]:
     """Return the tables by name, without empty ones."""
     wide = pairs_by_scorer(published.compared)
-    names = [f"{name} (has {count})" for name, count in published.incomplete.items()]
+    names = [f"{name} (has {count(number, 'score')})" for name, number in published.incomplete.items()]
     without = f"models left out, as they lack scores on people's tasks (in one language each): {', '.join(names)}"
-    unrated = f"tasks left out (in one language each), as people or a model have no score: {wide.attrs['left_out']}"
+    unrated = f"tasks left out (in one language each), as people or a model has no score: {wide.attrs['left_out']}"
     missing = (*([without] if names else []), *([unrated] if wide.attrs["left_out"] else []))
     exhibits = [*_tasks(published), _table_8(published)]
     if len(wide):
@@ -272,8 +273,8 @@ def headline(published: PublishedScores) -> tuple[str, ...]:
     (people, of), (alone, _) = rank(wide, HUMAN, [RATERS_MEAN]), rank(wide, RATERS_MEAN, [HUMAN])
     best = wins(wide, HUMAN, [RATERS_MEAN]).set_index("against").loc["best"]
     return (
-        f"On {len(wide)} tasks (in one language each) people score {100 * wide[HUMAN].mean():.1f} as HUME counts, rank"
-        f" {people} of {of}; the mean of single raters is {100 * wide[RATERS_MEAN].mean():.1f}, rank {alone}.",
+        f"On {len(wide)} tasks (in one language each) people score {100 * wide[HUMAN].mean():.1f} by HUME's scoring,"
+        f" rank {people} of {of}; the mean of single raters is {100 * wide[RATERS_MEAN].mean():.1f}, rank {alone}.",
         f"People are above the best model on {best['wins']} of {best['n']} tasks.",
     )
 

@@ -46,22 +46,22 @@ class HumanScore(_OfTask):
     scorer: str = Field(description="a rater's pseudonym, a model's name, or a combination of raters")
     scorer_kind: ScorerKind = Field(
         description="rater: one rater; raters_mean: the raters' mean score; aggregate: the score of joint answers;"
-        " leave_one_out: the joint score of all raters but the named one; llm: a language model that answered like"
-        " raters; model: an embedding model; trivial: answers without reading"
+        " leave_one_out: the joint score of all raters but the named one; llm: a language model that answered as"
+        " raters do; model: an embedding model; trivial: answers that need no reading"
     )
     metric: str = Field(description="mteb's name of the metric, or the name of another measure of the same answers")
-    main: bool = Field(description="whether the metric is the task's main metric")
+    main: bool = Field(description="true if the metric is the task's main metric")
     score: Number = Field(description="the score, from 0 or (depending on the metric) -1 to 1; NaN if undefined")
     low: Number = Field(description="lower end of the 95% interval; NaN if there is none")
     high: Number = Field(description="upper end of the interval")
-    interval: str = Field(description="how the interval was computed; empty if there is none")
+    interval: str = Field(description="method of computing the interval; empty if there is none")
     n_items: int = Field(description="number of items behind the score")
     n_abstained: int = Field(description="number of items on which a rater abstained")
     compared: bool = Field(
         description="true if the score covers the items that all compared scorers answered; false for scorers with too"
         " few answers, which are not compared"
     )
-    simulated: bool = Field(description="whether a program answered instead of people")
+    simulated: bool = Field(description="true if a program answered instead of people")
     content_hash: str = Field(description="hash of the items: texts, candidates, gold")
     reason: str = Field(description="why the score or interval is missing or incomplete; empty otherwise")
 
@@ -74,16 +74,16 @@ class HumanAgreement(_OfTask):
     value: Number = Field(description="the measure's value; NaN if undefined")
     low: Number = Field(description="lower end of the 95% interval; NaN if there is none")
     high: Number = Field(description="upper end of the interval")
-    interval: str = Field(description="how the interval was computed; empty if there is none")
+    interval: str = Field(description="method of computing the interval; empty if there is none")
     n: int = Field(description="number of items behind the value")
-    band: str = Field(description="HUME's word for the value")
+    band: str = Field(description="HUME's word for the value, such as moderate; empty if there is none")
     flag: str = Field(description="HUME's flag: problematic or reliable; empty in between")
-    simulated: bool = Field(description="whether a program answered instead of people")
+    simulated: bool = Field(description="true if a program answered instead of people")
     reason: str = Field(description="why the value is undefined; empty otherwise")
 
 
 class HumanDifference(_OfTask):
-    """People's score less a model's, on the same items (`human/differences.parquet`)."""
+    """People's score minus a model's, on the same items (`human/differences.parquet`)."""
 
     KEY: ClassVar[tuple[str, ...]] = ("task", "subset", "language", "model", "people")
     model: str = Field(description="the model")
@@ -92,9 +92,9 @@ class HumanDifference(_OfTask):
     low: Number = Field(description="lower end of the 95% interval, from the same resamples of items for both")
     high: Number = Field(description="upper end of the interval")
     p: Number = Field(description="two-sided p-value of the difference")
-    p_holm: Number = Field(description="p after Holm's correction over tasks")
+    p_holm: Number = Field(description="p-value after Holm's correction over tasks")
     n: int = Field(description="number of items behind the value")
-    simulated: bool = Field(description="whether a program answered instead of people")
+    simulated: bool = Field(description="true if a program answered instead of people")
     reason: str = Field(description="why there is no difference or interval; empty otherwise")
 
 
@@ -102,22 +102,25 @@ class HumanAnnotator(_OfTask):
     """The agreement of a language model that does a task with its raters (`human/annotators.parquet`)."""
 
     KEY: ClassVar[tuple[str, ...]] = ("task", "subset", "language", "model")
-    model: str = Field(description="the model's name in the study, with (recorded) for a recording")
+    model: str = Field(
+        description="the model's name in the study, followed by (recorded) if its answers come from a file"
+    )
     measure: str = Field(description="the measure, as in `agreement.parquet`")
     value: Number = Field(description="mean of the measure over raters, each compared with the model; NaN if undefined")
     low: Number = Field(description="lower end of the 95% interval; NaN if there is none")
     high: Number = Field(description="upper end of the interval")
-    interval: str = Field(description="how the interval was computed; empty if there is none")
+    interval: str = Field(description="method of computing the interval; empty if there is none")
     n: int = Field(description="number of items behind the value")
     among_people: Number = Field(description="the same measure for pairs of raters, on all their items")
     epsilon: Number = Field(description="tolerance of the alternative annotator test, granted for a model's lower cost")
     winning_rate: Number = Field(description="share of raters whom the model equals within epsilon; NaN without a test")
     advantage: Number = Field(
-        description="mean share of items on which the model is at least as close to the other raters"
+        description="mean share of items on which the model is at least as close to the other raters as the rater that"
+        " it replaces"
     )
     passes: bool = Field(description="true if the winning rate is at least 0.5; false without a test")
     raters: int = Field(description="number of raters in the test")
-    simulated: bool = Field(description="whether a program answered instead of people")
+    simulated: bool = Field(description="true if a program answered instead of people")
     reason: str = Field(description="why a number is missing; empty otherwise")
 
 
@@ -125,13 +128,15 @@ class HumanDifficulty(Record):
     """Correlation of difficulty for people and for a language model (`human/difficulty.parquet`; HUME, Table 13)."""
 
     KEY: ClassVar[tuple[str, ...]] = ("model",)
-    model: str = Field(description="the model's name in the study, with (recorded) for a recording")
+    model: str = Field(
+        description="the model's name in the study, followed by (recorded) if its answers come from a file"
+    )
     rho: Number = Field(description="Spearman's rho of raters' mean score and the model's over tasks and languages")
     low: Number = Field(description="lower end of rho's 95% bootstrap interval over tasks; NaN if there is none")
     high: Number = Field(description="upper end of the interval")
-    p: Number = Field(description="two-sided p of rho, from the t distribution")
-    n: int = Field(description="number of tasks in a language on which both have a score")
-    simulated: bool = Field(description="whether a program answered instead of people")
+    p: Number = Field(description="two-sided p-value of rho, from the t distribution")
+    n: int = Field(description="number of tasks (each in one language) on which both have a score")
+    simulated: bool = Field(description="true if a program answered instead of people")
     reason: str = Field(description="why there is no correlation; empty otherwise")
 
 
@@ -140,8 +145,8 @@ class HumanItemScore(_OfTask):
 
     KEY: ClassVar[tuple[str, ...]] = ("task", "subset", "item", "scorer_kind", "scorer")
     item: str = Field(description="the item, as in `items.parquet`; for summaries, the summarised text")
-    scorer: str = Field(description="as in `scores.parquet`")
-    scorer_kind: ItemScorer = Field(description="as in `scores.parquet`; gold: the right answer")
+    scorer: str = Field(description="the scorer's name, as in `scores.parquet`")
+    scorer_kind: ItemScorer = Field(description="the scorer's kind, as in `scores.parquet`; gold: the right answer")
     score: Number = Field(
         description="the item's own score if the task's score is a mean over items; otherwise 0 to 1: how close the"
         " answer's rank is to gold's, or the share of other items correctly put in the same or another cluster; NaN"
@@ -160,7 +165,7 @@ class ModelMade(Record):
     subset: str = Field(description="the data set's subset; empty if it has none")
     language: str = Field(description="code of the items' language")
     score: Number = Field(description="mteb's main score; NaN if it is undefined")
-    units: tuple[str, ...] = Field(description="the scored units, by name")
+    units: tuple[str, ...] = Field(description="names of the scored units")
     made: tuple[Number, ...] = Field(
         default=(),
         description="the metric's value for each unit: a share of right answers, a cosine or a cluster number",
@@ -179,9 +184,9 @@ class ModelMade(Record):
 
 
 class HumanNote(Record):
-    """An omission of the tables (`human/notes.json`)."""
+    """An omission from the tables (`human/notes.json`)."""
 
-    text: str = Field(description="one line")
+    text: str = Field(description="the omission and its reason, in one line")
 
 
 #: The tables of an evaluated study: name, file and record.

@@ -53,7 +53,9 @@ def all_figures(material: HumanMaterial) -> dict[str, Figure]:
     """Return the figures by name, in the page's order, without empty ones."""
     figures = {}
     if material.main["score"].notna().any():
-        caption = "Scores times 100 of people, models and answers without reading; bar: the range of embedding models"
+        caption = (
+            "Scores times 100 of people, models and answers without reading; bar: the range of the embedding models"
+        )
         figures["ranges"] = figure(ranges(material), caption)
     if not material.gaps.empty:
         caption = (
@@ -94,7 +96,7 @@ def ranges(material: HumanMaterial) -> Chart:
 
 
 def gap_bars(material: HumanMaterial) -> Chart:
-    """Return a chart with one row per task: people less the best and the median model (HUME, Figures 13 and 14)."""
+    """Return a chart with one row per task: people minus the best and the median model (HUME, Figures 13 and 14)."""
     columns = ["task", *_AGAINST]
     long = material.gaps[columns].melt(id_vars="task", var_name="over", value_name="points")
     frame = long.assign(points=100 * long["points"], against=long["over"].map(_AGAINST))

@@ -67,8 +67,8 @@ def evaluate_human(
                 if verdict.decision != "accepted"
             ),
             *(
-                f"{name} has no answers: run `{study.command(JUDGE)}`, which asks it or says why no answer could be"
-                " read"
+                f"{name} has no answers: run `{study.command(JUDGE)}`, which queries it or reports why no answer"
+                " could be read"
                 for name in silent
             ),
             *compared.notes,
@@ -88,7 +88,7 @@ def command(study: Study, models: Sequence[str], cluster: str = "") -> int:
         outcome = done.outcome
         for line in lines_of(done.compared):
             print(line)
-        print(f"\n{study.name}: {outcome.line(outputs[0])}\ntables and figures: `{study.command(REPORT)}`")
+        print(f"\n{study.name}: {outcome.line(outputs[0])}\nfor tables and figures, run `{study.command(REPORT)}`")
         outcome.refuse_failures(len(chosen))
     return 0
 

@@ -26,8 +26,8 @@ from generation.datasets.mteb_tasks import MtebTask
 from plumbline.errors import DataError
 from plumbline.study.datasets import SEARCHES
 
-NOTHING_TO_FIND = "queries whose candidates are all relevant or all irrelevant: every order scores the same"
-NO_ORDER = "texts with fewer than 3 summaries, or summaries of equal relevance: no order is right"
+NOTHING_TO_FIND = "queries whose candidates are all relevant or all irrelevant (every order scores the same)"
+NO_ORDER = "texts with fewer than 3 summaries, or with summaries of equal relevance (no order is right)"
 ABSENT = "sentences whose translation is not among their candidates"
 _PLACE = re.compile(r"(.+)/([^/]+)/(\d+)")  # a text in a list: row, column, position
 

@@ -44,9 +44,9 @@ class ScoreResamples:
     def interval(self) -> Estimate:
         """The score with its 95% interval over items: percentiles of resamples, or the jackknife's t."""
         if math.isnan(self.value):
-            return Estimate.undefined("the metric is undefined: one side does not vary", self.n)
+            return Estimate.undefined("the metric is undefined, as gold or answers do not vary", self.n)
         if self.n < 2:
-            return Estimate.alone(self.value, "one item has no spread", self.n)
+            return Estimate.alone(self.value, "the score is over only one item, so there is no interval", self.n)
         if self.smooth:
             return self._bootstrap.percentile(alike=ALIKE, ends=self.ends)
         if not np.isfinite(self.draws).all():
@@ -184,6 +184,7 @@ COLUMNS = ("task", "task_type", "language", "scorer", "scorer_kind", "metric", "
            "n_items", "n_abstained", "compared", "reason")  # fmt: skip
 DIFFERENCES = ("task", "language", "model", "people", "difference", "low", "high", "p", "n", "reason")
 PEOPLE = ("raters_mean", "aggregate")
+_PEOPLE_WORDS = {"raters_mean": "the raters' mean", "aggregate": "the raters' joint answer"}
 SHARE = 0.9  # of the items, which a scorer must have answered to be compared with others
 _Key = tuple[str, str]  # kind and name of a scorer
 _MEAN: _Key = ("raters_mean", "raters_mean")
@@ -262,7 +263,7 @@ def score(
     over an item's raters.
 
     Intervals are 95%, over items; for the mean of three raters or more also over raters (`over_raters_too`). A
-    difference is people's score less the model's, with interval and p from the same resamples, for fixed raters.
+    difference is people's score minus the model's, with interval and p from the same resamples, for fixed raters.
     """
     together = [aggregate(people, task.question, ties=ties), *leaving_one_out(people, task.question, ties)]
     scorers = [*people, *(scorer for scorer in together if scorer is not None), *others, *trivial(task, rng)]
@@ -375,13 +376,13 @@ def _apart(metered: _MetricReading, number: int, rng: np.random.Generator) -> li
 
 
 def _differences(metered: _MetricReading, resamples: dict[_Key, ScoreResamples]) -> pd.DataFrame:
-    """Return people's score less each model's, on the common items; NaN with the reason if one has no score."""
+    """Return people's score minus each model's, on the common items; NaN with the reason if one has no score."""
     rows = []
     for model in (model for model in metered.scorers if model.kind in ("llm", "model")):
         for people in PEOPLE:
             sides = resamples.get((people, people)), resamples.get(_key(model))
             if sides[0] is None or sides[1] is None:
-                lacking = people if sides[0] is None else model.scorer
+                lacking = _PEOPLE_WORDS[people] if sides[0] is None else model.scorer
                 n, p = int(metered.common.sum()), math.nan
                 estimate = Estimate.undefined(f"{lacking} has no score on the common items", n)
             else:
@@ -424,8 +425,10 @@ def _notes(metered: _MetricReading) -> list[str]:
             for scorer, values, is_in in zip(metered.scorers, metered.values, metered.compared, strict=True)
             if (is_in or scorer.kind == "aggregate") and not np.isfinite(values[metered.scorable]).all()
         ]
-        missing = ", ".join(lacking)
-        lines.append(f"{where}: {n_left_out} of {len(task.items)} items are left out, as scores are missing: {missing}")
+        missing, are = ", ".join(lacking), "is" if n_left_out == 1 else "are"
+        lines.append(
+            f"{where}: {n_left_out} of {len(task.items)} items {are} left out, as scores are missing: {missing}"
+        )
     for scorer in metered.scorers:
         if scorer.kind in ("rater", "llm") and (scorer.abstained or scorer.missing):
             lacks = [f"abstained on {scorer.abstained}"] if scorer.abstained else []

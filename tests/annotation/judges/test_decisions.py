@@ -186,7 +186,7 @@ def _judgements_travel_in_a_bundle(study: Study, folder: Path) -> None:
     export(made, folder / "a.plumb", check=open_checked)
     bundle = Bundle.open(folder / "a.plumb")
     told = checks(bundle, [], "")
-    assert "the verdicts match the judges' part, computed again (numbers, shares: 1,536 judgements of 384" in told
+    assert "the judges' part of the verdicts matches the values computed again from 1,536 judgements of 384" in told
     shown = contents(bundle)
     assert "people alone  pairs" in shown and re.search(r"\ntranslation +English +accepted +accepted +48", shown)
     words = bundle.table("judgements.parquet", BundledJudgement).to_pandas()

@@ -80,7 +80,7 @@ def test_intervals_of_the_command_are_those_of_the_functions(tmp_path: Path) -> 
     assert ranks_of(points_of(scores.array).sum(axis=1)).tolist() == [
         board.set_index("model")["rank"][name] for name in scores.frame.index
     ]
-    assert "not told apart:" in out and "of 3 neighbours" in out and "of all 6 pairs" in out
+    assert "are not told apart" in out and "of 3 pairs of neighbours" in out and "of all 6 pairs" in out
     about = json.loads((tmp_path / "board" / "board.json").read_text(encoding="utf-8"))
     assert [row["pairs"] for row in about["pairs_told_apart"]] == ["neighbours", "all", "first"]
     assert [row["n"] for row in about["pairs_told_apart"]] == [3, 6, 3]

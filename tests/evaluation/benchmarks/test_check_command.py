@@ -29,7 +29,7 @@ def test_data_sets_and_their_accepted_transformations_are_checked(study: Study) 
     assert list(dict.fromkeys(table["task"])) == [
         f"{name}{copy}" for name in ("sts", "requests") for copy in ("", *(f" {one}" for one in names))
     ]
-    assert set(table["verdict"]) <= {"pass", "look", "fail"} and out.startswith("6 tasks: ")
+    assert set(table["verdict"]) <= {"pass", "look", "fail"} and out.startswith("6 tasks, ")
     assert not table["threshold"].eq("").any() and not table["reason"].eq("").any()
     for name in table["rows_file"]:
         assert not name or len(pd.read_csv(study.folder / "quality" / name)) > 0

@@ -75,7 +75,9 @@ def test_people_who_agree_with_the_gold_and_people_who_turn_it_round(study: tupl
 def test_a_question_must_be_named_and_have_been_asked(study: tuple[Study, dict[str, float]]) -> None:
     made, gold = study
     answered(made, {pair: [value] for pair, value in gold.items()})
-    assert found(made, "").reason == "not known: name the question that asks for the gold: --question (similarity)"
+    assert (
+        found(made, "").reason == "not known: use --question to name the question that asks for the gold (similarity)"
+    )
     with pytest.raises(StudyError, match="--question simile: the study does not ask it; did you mean 'similarity'"):
         PeopleChecks(CampaignData.read(made), made.raters.per_pair, "simile", 1)
     words = ("--study", str(made.file), "--exports", str(made.folder.parent), "--question", "similarity")

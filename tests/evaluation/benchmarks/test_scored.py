@@ -59,7 +59,7 @@ def test_scores_are_laid_beside_chance_and_each_other_over_the_same_items(scored
     assert "chars minus longer" in made["difference"].reason
     assert made["near_perfect"].value == max(chars, longer)
     assert made["equal_scores"].value == pytest.approx(abs(chars - longer))
-    assert made["random"].reason.startswith("mteb/baseline-random-encoder has ")
+    assert made["random"].reason.startswith("mteb/baseline-random-encoder scores ")
 
 
 def test_scores_that_are_not_there_or_hold_no_more_are_not_known(scored: Study) -> None:
@@ -145,7 +145,7 @@ def test_verdicts_on_scores_follow_their_limits() -> None:
 
 def test_a_model_at_chance_is_looked_at_and_a_task_where_all_are_fails(scored: Study) -> None:
     scores = EvaluationRecords.open(scored).scores
-    base = float(found(scored, "requests")["random"].reason.split(" has ")[1].split(" ")[0])
+    base = float(found(scored, "requests")["random"].reason.split(" scores ")[1].split(" ")[0])
     for above, verdict in (((0.01, 0.3), "look"), ((0.01, 0.015), "fail"), ((0.1, 0.3), "pass")):
         at = scores["model"].map({"chars": base + above[0], "longer": base + above[1]})
         made = found(scored, "requests", scores.assign(score=at))["random"]

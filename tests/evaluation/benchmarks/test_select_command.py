@@ -45,8 +45,8 @@ def test_a_table_becomes_a_benchmark_a_study_and_an_answer(tmp_path: Path, long:
     older = long[long["model"] == "org0/m0"].assign(revision="r0", mteb_version="1.9.0", score=-99.0)
     status, out, err = run(tmp_path, pd.concat([older, long]), "--budget", "4", "--cover", "type")
     assert status == 0, err
-    assert out.startswith("4 of 8 tasks rank ")
-    assert "random" in out.splitlines()[0] and "1 models have several revisions" in out
+    assert out.startswith("4 of 8 tasks were chosen. ")
+    assert "random" in out.splitlines()[0] and "1 model has several revisions" in out
     small = tmp_path / "small"
     found = json.loads((small / "selection.json").read_text())
     assert len(found["tasks"]) == 4 and len(found["removed"]) == 4 and found["answer"] == out.splitlines()[0]
@@ -67,7 +67,7 @@ def test_a_table_becomes_a_benchmark_a_study_and_an_answer(tmp_path: Path, long:
     [
         (("--budget", "2"), "cheapest selection"),
         (("--seed", "-1"), "is not a whole number of at least 0"),
-        (("--budget", "3", "hours"), "give a number and one of tasks, texts, characters, minutes"),
+        (("--budget", "3", "hours"), "write a number and one of tasks, texts, characters, minutes"),
         (("--budget", "5", "minutes"), "list them in a table with the columns task, seconds"),
         (("--languages", "dan"), "no task is in 'dan'"),
         (("--keep", "STS99"), "--keep STS99: not one of the 8 tasks"),

@@ -98,7 +98,7 @@ def test_raters_who_stand_there_by_name_are_refused(tmp_path: Path, monkeypatch:
         "plumbline.manifest.Manifest.table_bytes",
         lambda manifest, name, made_by: hashed_bytes(manifest.folder / name, made_by),
     )
-    with pytest.raises(DataError, match="1 raters have no pseudonym"):
+    with pytest.raises(DataError, match="1 rater has no pseudonym"):
         export(study, tmp_path / "a.plumb")
     assert not list(tmp_path.glob("*.plumb*")) and not list(tmp_path.glob(".*.tmp"))
 
@@ -211,7 +211,7 @@ def test_whatever_was_edited_is_named(bundle: Path, edited: Edit) -> None:
         "ratings.parquet": (with_rows(lower), "pair_means.parquet does not follow from the ratings: pair "),
         "outputs/paraphrasing/1337.parquet": (with_rows(other_rated(seen.pairs)), "was edited: the output of pair "),
         "texts/sample_sts.parquet": (with_rows(lambda f: f.assign(text="A")), "the text 'A' does not match its hash"),
-        "decisions.json": (lambda _: excluded, f"marks {rater}'s rating of pair "),
+        "decisions.json": (lambda _: excluded, f"for {rater}'s rating of pair "),
         "transformations.json": (lambda c: c.replace(b"{text}", b"{text}!"), "has prompts of paraphrasing"),
         "rules.json": (
             lambda c: c.replace(b'"threshold": 3.0', b'"threshold": 2.0'),
@@ -264,7 +264,7 @@ def test_archives_that_are_none_are_one_line(bundle: Path, edited: Edit, tmp_pat
         "has an unexpected member '/etc/evil.json'": shutil.copy(edited({}, {"/etc/evil.json": b""}), tmp_path / "2"),
         "has an unexpected member 'evil.py'": shutil.copy(edited({}, {"evil.py": b""}), tmp_path / "3"),
         "that is not a file": shutil.copy(edited({}, {"link.json": b"/etc/passwd"}), tmp_path / "4"),
-        "are read for its size": bomb(tmp_path / "bomb"),
+        "are read from a file of its size": bomb(tmp_path / "bomb"),
     }
     for said, path in tried.items():
         with pytest.raises(DataError) as refused:
@@ -286,9 +286,9 @@ def test_inspect_says_what_is_in_it_and_fails_on_what_is_wrong(bundle: Path, edi
 
 def test_what_a_bundle_says_stands_apart_from_what_was_checked(edited: Edit) -> None:
     lie = (
-        "fine\n\nChecked by this program:\nholds  signature: verified \x1b[2J\u2028holds  all\u202e"
+        "fine\n\nChecked by this program:\nok     signature: verified \x1b[2J\u2028ok     all\u202e"
         + "\u2800" * 300
-        + "holds"
+        + "ok"
     )
     said = with_json(lambda m: m | {"description": lie, "contact": lie, "licence": lie, "edition": lie})
     done = here("evaluation.bundle", "inspect", str(edited({"manifest.json": said})))
@@ -298,7 +298,7 @@ def test_what_a_bundle_says_stands_apart_from_what_was_checked(edited: Edit) -> 
     assert len(claimed) > 4 and all(line.startswith("  | ") and len(line) < 80 for line in claimed)
     checked = lines[lines.index("Checked by this program:") + 1 :]
     assert lines.count("Checked by this program:") == 1 and not [line for line in checked if "verified" in line]
-    assert checked[-1] == "open   signature: not checked (--key)"
+    assert checked[-1] == "open   signature: not checked; add --key to check it"
 
 
 def test_a_signature_is_checked_by_minisign(bundle: Path, tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ def foreign_bomb(content: bytes) -> bytes:
         ("study.json", lambda _: b"[" * 900 + b"]" * 900, "has study.json with JSON nested too deeply"),
         ("verdicts.json", lambda _: b"[" + b"[]," * 8_000_000 + b"[]]", "needs more memory for verdicts.json"),
         ("rubric.json", lambda _: b'{"x": "' + b"x" * 63_000_000 + b'"}', "rubric.json"),
-        ("report/ratings.html", lambda _: b"x" * 500_000_000, "are read for its size"),
+        ("report/ratings.html", lambda _: b"x" * 500_000_000, "are read from a file of its size"),
     ],
 )
 def test_a_bundle_that_would_be_large_in_memory_is_one_line(

@@ -71,7 +71,10 @@ _REAL = {name: with_rows(people) for name in ("ratings.parquet", "control_rating
     ("changes", "what"),
     [
         ({"ratings.parquet": with_rows(off_scale)}, "ratings.parquet has a rating 6 for 'fluency'"),
-        ({**_REAL, "manifest.json": with_json(lambda m: m | {"simulated": False})}, "(simulated-...) as a person's"),
+        (
+            {**_REAL, "manifest.json": with_json(lambda m: m | {"simulated": False})},
+            "(simulated-...) as ratings by a person",
+        ),
         ({OUTPUTS: with_rows(other_key)}, "was edited: the output of pair "),
         ({OUTPUTS: with_rows(other_text)}, "does not cover exactly the texts of the data sets"),
         ({"scores.parquet": lambda c: c[:500]}, "a member cannot be read: "),
@@ -109,8 +112,8 @@ def test_what_fits_its_hash_and_cannot_be_is_a_fault_too(edited: Edit, changes: 
             },
             [
                 "rules.json is empty, but the verdicts follow rule ac71a7330d",
-                "looks.json is empty, although each verdict adds an entry",
-                *(f"has a {name} that is not that in study.json" for name in ("study", "description", "generator")),
+                "looks.json is empty, although the first run that computes verdicts adds an entry",
+                *(f"has another {name} than study.json" for name in ("study", "description", "generator")),
                 "for paraphrasing in en: 84 usable of 84 outputs, but the bundle has 82 of 84",
                 "failed_share 0.0238095, but its counts give 0",
                 "has texts with dataset 'x', but the manifest says 'sample_sts'",
@@ -127,11 +130,11 @@ def test_what_fits_its_hash_and_cannot_be_is_a_fault_too(edited: Edit, changes: 
             },
             [
                 "without 'acceptance': somebody removed it",
-                *(f"ends with a {name}_sha256 that is not the verdicts'" for name in ("ratings", "pairs")),
-                "looks.json ends with 1 ratings, but 144 ratings count",
+                *(f"has a last entry whose {name}_sha256 differs from the verdicts'" for name in ("ratings", "pairs")),
+                "looks.json has a last entry with n_ratings 1, but 144 ratings count",
                 "has verdicts with different ratings_sha256",
                 "has a withdrawn_hash that does not match the withdrawn pairs",
-                "says that translation was made by 'vllm'",
+                "has the generator kind 'vllm' for translation",
                 "translation in en: 84 usable of 85 outputs, but the bundle has 84 of 84",
                 "more outputs with an error type than the 84 usable",
                 "says task clustering for sample_sts, but study.json says sts",
@@ -148,15 +151,15 @@ def test_what_fits_its_hash_and_cannot_be_is_a_fault_too(edited: Edit, changes: 
             },
             [
                 "with seed 7, which has no outputs",
-                "is from 'x' (",
-                "has wrong counts for paraphrasing in en: unanswered is -1, but no count is negative",
+                "of data set 'x' and task ",
+                "has wrong counts for paraphrasing in en: unanswered is -1, but a count cannot be negative",
                 "lacks counts for translation in en",
-                "says rated from 2020-01-01 to 2020-01-01, but the ratings are from",
+                "gives rating dates from 2020-01-01 to 2020-01-01, but the ratings are from",
             ],
         ),
         (
             {"pairs.parquet": with_rows(lambda f: f.assign(prompt_hash="f"))},
-            ["whose prompt_hash is not that in transformations.json"],
+            ["whose prompt_hash differs from that in transformations.json"],
         ),
     ],
 )

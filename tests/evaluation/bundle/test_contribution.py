@@ -64,7 +64,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     command = ("export", "--study", str(study.file), "--exports", str(place / "exports"), "--format", "mteb")
     done = here("evaluation.bundle", *command, "--out", str(place / "out"))
     assert done.returncode == 0, done.stderr
-    assert "6 tasks for mteb, loaded and scored, its ratings SIMULATED" in done.stdout
+    assert "6 tasks for mteb written, loaded and scored; its ratings are SIMULATED" in done.stdout
     return place / "out"
 
 

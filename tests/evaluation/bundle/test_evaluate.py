@@ -170,7 +170,7 @@ def test_the_command_refuses_what_is_simulated_and_scores_it_where_asked(bundle:
     assert done.returncode == 2 and "its ratings are SIMULATED" in done.stderr and not list(tmp_path.iterdir())
     done = here("evaluation.bundle", *words_, "--simulated")
     assert done.returncode == 0, done.stderr
-    assert "6 scores made" in done.stdout and "SIMULATED" in done.stdout
+    assert "6 scores computed" in done.stdout and "SIMULATED" in done.stdout
     done = here("evaluation.bundle", "evaluate", str(bundle))
     assert done.returncode == 2 and "name the models to score" in done.stderr
     (empty := tmp_path / "no-model").mkdir()

@@ -17,7 +17,7 @@ from scipy.stats import kendalltau, spearmanr
 from sklearn.metrics import adjusted_rand_score, cohen_kappa_score
 
 from annotation.judges.people import alternative_test
-from evaluation.human.agreement import agreement, annotators, band, difficulty, flag, in_a_raters_place
+from evaluation.human.agreement import agreement, annotators, band, difficulty, flag, in_a_raters_place, with_people
 from evaluation.human.answers import ScorerAnswers, TaskItems
 from evaluation.human.exhibits import all_exhibits
 from evaluation.human.material import read_material
@@ -282,6 +282,21 @@ def test_two_raters_are_too_few_for_the_test_and_none_for_anything() -> None:
         table = annotators(plain_task("label", ["l1"] * N), [model], raters[:number], n_resamples=20, rng=rng)
         assert math.isfinite(table["value"].iloc[0]) == measured
         assert math.isnan(table["winning_rate"].iloc[0]) and "needs 3 raters" in table["reason"].iloc[0]
+
+
+def test_agreement_with_people_that_is_undefined_says_so_of_model_and_raters() -> None:
+    rng, grades = np.random.default_rng(0), (np.array([1.0, 2.0, 3.0]),) * N
+    flat, none = (np.full(3, 2.0),) * N, (None,) * N
+    for asked, given, answers, reason in (
+        ("score", tuple(map(float, range(N))), (2.0,) * N, "the model's answers and a rater's never both vary"),
+        ("score", tuple(map(float, range(N))), (1.0, *none[1:]), "no rater shares 3 items with the model"),
+        ("graded", grades, flat, "on no item do the model's answers and a rater's both vary"),
+        ("graded", grades, none, "no item was answered by both the model and a rater"),
+    ):
+        task = plain_task(asked, list(given), 3 if asked == "graded" else 0)
+        raters = [ScorerAnswers(f"r{k}", "rater", given) for k in range(2)]
+        _, estimate, _ = with_people(task, ScorerAnswers("m", "llm", answers), raters, rng=rng)
+        assert math.isnan(estimate.value) and reason in estimate.reason
 
 
 def test_what_is_hard_for_both_is_spearmans_rho_over_tasks() -> None:

@@ -111,7 +111,7 @@ def test_a_single_rater_and_no_model_are_told(study: Study) -> None:
     one = read_material(HumanRecords.open(bare))
     write_report(bare)
     assert headline(one)[0].endswith("no embedding model was scored on the same items.")
-    assert any(line.startswith("only one rater") for line in doubts(one))
+    assert any(line.startswith("tasks with only one rater") for line in doubts(one))
     agreed = all_exhibits(one)["agreement"]
     assert set(agreed.printed["Value [95%]"]) == {"–"}
     assert set(all_exhibits(one)["models"].printed["Kind"]) == {"answers as people do"}

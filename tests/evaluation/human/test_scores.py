@@ -89,7 +89,7 @@ def test_who_gives_one_score_throughout_has_none_and_the_mean_says_so() -> None:
     gold = [1.0, 2.0, 3.0, 4.0, 5.0, 2.0]
     task = task_of(gold, "score", "cosine_spearman")
     scores = score(task, people(task, {"a": gold, "b": [3.0] * 6}), rng=rng()).scores.set_index("scorer")
-    assert math.isnan(scores.at["b", "score"]) and "does not vary" in scores.at["b", "reason"]
+    assert math.isnan(scores.at["b", "score"]) and "do not vary" in scores.at["b", "reason"]
     assert scores.at["raters_mean", "score"] == pytest.approx(1.0)
     assert "of 1 of 2 raters" in scores.at["raters_mean", "reason"]
 
