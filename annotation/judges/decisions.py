@@ -200,8 +200,8 @@ def read_judging(records: CampaignRecords) -> Judging:
     why += [f"{', '.join(late)} rated after having seen judges' scores as adjudicators"] if late else []
     if strange := undrawn(records, pool):
         why.append(
-            f"{strange} of {len(pool)} outputs that judges were given are near-duplicates, which no sample has; run"
-            f" `{study.command('annotation judge run')}`, which draws them anew and asks nothing twice"
+            f"{strange} of the judges' {len(pool)} outputs are near-duplicates, which samples leave out; run"
+            f" `{study.command('annotation judge run')}`: it draws the outputs again and asks nothing twice"
         )
     why += ["raters see judges' scores on half of the pairs (raters.suggestions)"] if half else []
     return judging_of(outputs, judgements, collected, "; ".join(why))

@@ -22,6 +22,7 @@ from annotation.planning import Pricing
 from annotation.sampling.queues import SCOPES, in_order
 from annotation.statistics.summaries import Design
 from annotation.verdicts.counted import Basis
+from annotation.verdicts.tables import count
 from plumbline import cli
 from plumbline.frames import filled as need_filled
 from plumbline.frames import once
@@ -172,34 +173,34 @@ def _refusals(part: _Part, rated_ids: pd.Index, beyond: int) -> Iterator[str]:
     if judging.refused:
         yield judging.refused
     if missing := int((~rated_ids.isin(outputs["pair_id"])).sum()):
-        yield f"{missing} rated pairs are not among the outputs that judges were given, so these are no random part"
+        yield f"{count(missing, 'rated pair')} not among the judges' outputs, so the pairs are not a random part"
     if len(rated_ids) < FEWEST_RATED:
-        yield f"{len(rated_ids)} pairs are rated, of at least {FEWEST_RATED} that judges need beside them"
+        yield f"{count(len(rated_ids), 'rated pair')}; means with judges need at least {FEWEST_RATED}"
     if not beyond:
-        yield "judges have seen no output beyond the rated pairs"
+        yield "judges were given no output beyond the rated pairs"
     judgements = judging.judgements
     judgements = judgements[(judgements["question"] == part.question) & judgements["judge"].isin(judging.judges)]
     judgements = judgements[judgements["pair_id"].isin(outputs["pair_id"]) & (judgements["status"] != "unanswered")]
     for judge in judging.judges:
         lacking = len(outputs) - judgements.loc[judgements["judge"] == judge, "pair_id"].nunique()
         if lacking:
-            yield f"{judge} has not judged {lacking} of {len(outputs)} outputs yet; those done may be no random part"
+            yield f"{judge} has not judged {lacking} of {len(outputs)} outputs yet; those it has may be no random part"
     columns = [name for name in _ASKED if name in judgements]
     if "prompt_hash" in judgements and (judgements.groupby(columns)["prompt_hash"].nunique() > 1).any():
-        yield "a judge was asked in more than one way (prompts differ)"
+        yield "a judge got different prompts for the same question"
     if part.scores.reindex(outputs["pair_id"]).isna().all():
-        yield "no output has a score of all judges"
+        yield "no output has a score from every judge"
     if part.design.rule.stop == "blocks":
-        yield "the rule looks after blocks of pairs, and spends its error on people's ratings alone"
+        yield "the rule takes looks after blocks of pairs, and its error rates cover people's ratings alone"
     if part.design.rule.stop == "anytime" and "wave" in outputs and (outputs["wave"] > 1).any():
-        yield "the sample was extended, which changes the outputs that stand beside pairs that were looked at"
+        yield "the sample was extended, which changes the outputs on which earlier looks rested"
 
 
 def _apart(distance: float) -> Iterator[str]:
     if abs(distance) > _UNLIKE:
         yield (
-            f"judges' scores of the rated pairs are {distance:+.1f} standard errors from those of the other outputs of"
-            " their strata, so that these are hardly of one kind"
+            f"judges' scores of the rated pairs are {distance:+.1f} standard errors from those of the other outputs in"
+            " their strata: the rated pairs do not represent the others"
         )
 
 

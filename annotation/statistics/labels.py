@@ -120,7 +120,7 @@ def _share(
     if math.isnan(mean.error):
         alike = bounded(mean, *pairs, (0.0, 1.0), effective_raters(raters[1])) if within_bounds else mean
         spread = "" if within_bounds else ", or too little spread,"
-        reason = f"too few raters{spread} to tell what others would say" if math.isnan(alike.low) else ""
+        reason = f"too few raters{spread} to generalise to other raters" if math.isnan(alike.low) else ""
         return Estimate(value=value, low=float(alike.low), high=float(alike.high), reason=reason)
     low, high = map(float, wilson(mean, has.pairs))
     return Estimate(value=value, low=low, high=high)
@@ -242,7 +242,7 @@ def _mean_rank(rankings: Rankings, ranks: Floats, interval: str, turns: np.ndarr
         low, high = holding(confidence_sequence(in_turn, (1, rankings.ranks.shape[1])), value)
         return Estimate(value=float(value), low=float(low), high=float(high), reason=CHANGED if np.isnan(low) else "")
     mean = _mean(rankings, ranks, interval)
-    few = "too few raters, or too little spread, to tell what others would say" if interval != "pairs" else SAME
+    few = "too few raters, or too little spread, to generalise to other raters" if interval != "pairs" else SAME
     reason = "" if not math.isnan(mean.low) else few if rankings.pair.max() else "one pair has no spread"
     return Estimate(value=float(mean.value), low=float(mean.low), high=float(mean.high), reason=reason)
 

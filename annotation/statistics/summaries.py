@@ -281,7 +281,7 @@ def mean_of(answers: Answers, interval: str, *, within_bounds: bool = True) -> t
     if interval == "pairs":
         return mean, "all pairs have the same mean, so their spread is unknown"
     spread = "" if within_bounds else ", or too little spread,"
-    return mean, f"too few raters{spread} to tell what others would say"
+    return mean, f"too few raters{spread} to generalise to other raters"
 
 
 def table_two(

@@ -47,15 +47,15 @@ class SequenceProgress:
         lines = []
         if self.passed:
             lines.append(
-                f"passed over in the sequence, since fewer than {min_raters} of the ratings that they got count:"
+                f"passed over in the sequence, because fewer than {min_raters} of their ratings count:"
                 f" {count(self.passed, 'pair')}"
             )
         if self.withdrawn:
-            lines.append(f"passed over in the sequence, since they were withdrawn: {count(self.withdrawn, 'pair')}")
+            lines.append(f"passed over in the sequence, because they were withdrawn: {count(self.withdrawn, 'pair')}")
         if self.waits and self.complete > self.counted:
             lines.append(
-                f"complete are {count(self.complete, 'pair')}, of which {self.counted} count in the sequence:"
-                f" {name} waits for {count(self.missing, 'answer')}"
+                f"{count(self.complete, 'complete pair')}, of which {self.counted} count in the sequence:"
+                f" {name} still needs {count(self.missing, 'answer')}"
             )
         return tuple(lines)
 

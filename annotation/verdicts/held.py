@@ -27,7 +27,7 @@ from plumbline.records import Pair
 from plumbline.statistics.agreement import Answers
 from plumbline.study.campaign import QualitySpec
 
-LOOK = "raters to look at: "  # the beginning of a reason
+LOOK = "raters to review: "  # the beginning of a reason
 _NAMED = 6  # raters whom a command names
 Missed = Mapping[str, Mapping[str, tuple[int, int]]]  # by rater, by kind of control: (missed, asked)
 

@@ -68,7 +68,7 @@ def _with(verdict: Verdict, judged: tuple[JudgedMean, ...], rule: AcceptanceSpec
             "undecided",
             tuple(f"judges are refused: {mean.question}: {mean.reason}" for mean in refused),
         )
-        reasons = reasons or ("judges are refused: they rated nothing of it",)
+        reasons = reasons or ("judges are refused: they rated none of these outputs",)
     else:
         decision, reasons = together(verdict, judged, rule)
     people = f"people alone: {verdict.decision} ({'; '.join(verdict.reasons)})"
@@ -100,7 +100,7 @@ def together(verdict: Verdict, judged: Sequence[JudgedMean], rule: AcceptanceSpe
         return "undecided", (*doubts, *rests)
     alone, why = decide(leaning, verdict.n_pairs, rule, rules)
     if decision not in ("undecided", alone):
-        line = f"{decision} by people and judges ({'; '.join(reasons)}), and people's ratings alone do not lean so"
+        line = f"{decision} by people and judges ({'; '.join(reasons)}), but people's ratings alone do not support this"
         return "undecided", (f"{line} ({'; '.join(why)})", *rests)
     return _outcome(decision), (*reasons, *rests)
 
@@ -111,8 +111,8 @@ def _beyond(verdict: Verdict, judged: Sequence[JudgedMean]) -> Iterator[str]:
         both = next((mean for mean in judged if mean.question == summary.question), None)
         if both is not None and (both.mean < summary.low or both.mean > summary.high):
             yield (
-                "doubtful, so that nothing is decided: the mean of people and judges on"
-                f" {summary.question} ({both.mean:.2f}) is beyond the interval of people's ratings alone"
+                "undecided, because people and judges contradict each other: their common mean on"
+                f" {summary.question} ({both.mean:.2f}) lies outside the interval of people's ratings alone"
                 f" ({summary.low:.2f} to {summary.high:.2f})"
             )
 
@@ -127,10 +127,10 @@ def _numbers(summary: Summary, judged: Sequence[JudgedMean], *, lean: bool) -> S
     if both is None:
         return summary
     if lean:
-        ends, why = (both.lean_low, both.lean_high), "people's ratings have no spread to tell it by"
+        ends, why = (both.lean_low, both.lean_high), "people's ratings have no spread"
         numbers = {"low": min(ends[0], summary.mean), "high": max(ends[1], summary.mean)}
     else:
-        ends, why = (both.low, both.high), "people and judges have no spread to tell it by"
+        ends, why = (both.low, both.high), "the ratings of people and judges have no spread"
         numbers = {"mean": both.mean, "low": both.low, "high": both.high}
     why = CHANGED if summary.interval == "anytime" else why
     undefined = {"low": math.nan, "high": math.nan} if math.isnan(ends[0]) else {}

@@ -57,11 +57,11 @@ class BlockProgress:
         """Return remarks to be read beside the decision."""
         if self.decision != "undecided":
             spared = self.ends[-1] - self.ends[self.opened - 1]
-            saved = f": {count(spared, 'pair')} need no ratings" if spared else ""
+            saved = f"; not needed: ratings of {count(spared, 'pair')}" if spared else ""
             return (f"decided after block {self.opened} of {len(self.ends)}{saved}",)
         if self.complete == len(self.ends):
             return (f"undecided after the last of {count(len(self.ends), 'block')}",)
-        return (f"block {self.complete + 1} of {len(self.ends)} waits for {count(self.missing, 'answer')}",)
+        return (f"block {self.complete + 1} of {len(self.ends)} still needs {count(self.missing, 'answer')}",)
 
     def taken(self, group: tuple[str, ...], at: datetime, rule_id: str) -> list[TakenLook]:
         """Return its looks as records."""

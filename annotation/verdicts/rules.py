@@ -130,7 +130,7 @@ def decide(
     """
     judged = rule_values(summaries, rule, rules)
     if not judged:
-        return "undecided", ("no rule is about it",)
+        return "undecided", ("no rule applies",)
     for value in judged:
         if value.low > value.value + _ROUNDING or value.high < value.value - _ROUNDING:
             raise RuntimeError(  # a bug: both are of the same ratings
@@ -158,12 +158,12 @@ def lacking(
         which = f"with at least {rule.min_raters} raters"
         if rule.stop != "fixed":
             which = "that count in the sequence" if rule.stop == "anytime" else "that count in complete blocks"
-        return [f"pairs {which}: {n_pairs}, of at least {rule.min_pairs} that are needed"]
+        return [f"pairs {which}: {n_pairs}; at least {rule.min_pairs} are needed"]
     questions = dict.fromkeys(value.rule.question for value in judged)
     of_rules = [summary for summary in summaries if summary.question in questions]
     few = [s for s in of_rules if s.n_ratings < rule.min_ratings]
     if few:
-        return [f"ratings of {s.question}: {s.n_ratings}, of at least {rule.min_ratings} that are needed" for s in few]
+        return [f"ratings of {s.question}: {s.n_ratings}; at least {rule.min_ratings} are needed" for s in few]
     if unknown := [value for value in judged if math.isnan(value.value)]:
         return [f"no {value.rule.statistic} {value.what}" for value in unknown]
     if rule.min_ac2 is None:
@@ -174,7 +174,7 @@ def lacking(
     return [
         f"{name} of {question} is "
         + (f"undefined ({estimate.reason})" if math.isnan(estimate.value) else f"{estimate.value:.2f}")
-        + f", at least {rule.min_ac2:g} is needed"
+        + f"; at least {rule.min_ac2:g} is needed"
         for question, (name, estimate) in agreed.items()
         if not estimate.value >= rule.min_ac2
     ]
@@ -186,8 +186,8 @@ def earlier(decision: str, probability: float, n_pairs: int, rule: AcceptanceSpe
     if rule.stop != "anytime" or not sure < _SURE:
         return ()
     return (
-        f"decided at an earlier look, which stays; the {n_pairs} pairs of now are less sure (P {probability:.2f}):"
-        " later ones were judged otherwise",
+        f"decided at an earlier look, and this decision stands; over all {n_pairs} pairs it is less certain"
+        f" (P {probability:.2f}), because later pairs were rated differently",
     )
 
 

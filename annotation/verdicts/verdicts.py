@@ -290,7 +290,8 @@ def _judged(sample: pd.DataFrame, rests: Basis, design: Design, seed: int | None
         decision, reasons = decide(summaries, n_pairs, rule, rules)
         if progress is not None and progress.decision != decision:
             reasons = (
-                f"the look did not decide when it was taken, and stands; ratings changed since: {'; '.join(reasons)}",
+                f"the look did not decide when it was taken, and this stands, although ratings have changed:"
+                f" {'; '.join(reasons)}",
             )
             decision = progress.decision
         sure = chances(of_group, rules, design)

@@ -270,7 +270,7 @@ class ChatServer(Chat):
     def _stranger(self, details: str) -> ServiceError | TextUnansweredError:
         """Record a strange response: this text's fault or, before any good answer, a wrong address."""
         self._strange += 1
-        line = f"the reply is not a chat response; check {self.where}.base_url (it usually ends in /v1)"
+        line = f"the answer is not a chat response; check {self.where}.base_url (it usually ends in /v1)"
         line = ": ".join(filter(None, (line, details)))
         if self._strange >= STRANGE and not self._good:
             return ServiceError(f"{self.spec.base_url}: {line}")

@@ -88,7 +88,7 @@ def test_a_campaign_goes_block_by_block_to_its_verdicts(argilla: Argilla, home: 
     assert {verdict.decision for verdict in done.verdicts} == {"accepted"}
     assert {verdict.n_pairs for verdict in done.verdicts} == {16}  # decided at the second of three looks
     assert set(shown) == {pair_id for pair_id, number in numbers.items() if number < 2}
-    assert sum("accepted; decided after block 2 of 3: 8 pairs need no ratings" in line for line in lines) == 2
+    assert sum("accepted; decided after block 2 of 3; not needed: ratings of 8 pairs" in line for line in lines) == 2
     assert simulate(study, argilla) == 0  # nothing is left to rate
     _shows_its_looks(study)
 
@@ -286,7 +286,7 @@ def test_raters_who_have_nothing_left_get_a_block_early(argilla: Argilla, home: 
     assert (progress.complete, progress.n_looks, progress.opened) == (0, 0, 1)  # no look is earlier for it
     serving.look()
     assert len(pending(argilla, users[0], dataset(study, argilla, queue))) == len(block)  # who has pairs gets no more
-    assert lines and all("waits for" in line for line in lines)
+    assert lines and all("still needs" in line for line in lines)
 
 
 @pytest.mark.usefixtures("alone")

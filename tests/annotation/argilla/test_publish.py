@@ -173,9 +173,7 @@ def test_a_study_may_leave_them_and_what_was_not_collected_is_left_alone(argilla
     assert not pending(argilla, users["cy"], dataset(study, argilla))
     accept(study)
     (verdict,) = CampaignRecords.open(study).verdicts
-    assert verdict.sequence == (
-        "passed over in the sequence, since fewer than 2 of the ratings that they got count: 4 pairs",
-    )
+    assert verdict.sequence == ("passed over in the sequence, because fewer than 2 of their ratings count: 4 pairs",)
 
     study, users = rated(argilla, variant, "late")
     record = next(iter(argilla.records(dataset(study, argilla))))

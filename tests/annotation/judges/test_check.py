@@ -62,9 +62,7 @@ def beside_people(study: Study, where: list[str]) -> None:
     people = {one["transformation"]: one for one in json.loads(alone)}
     assert {name: one["decision"] for name, one in rows.items()} == {n: one["decision"] for n, one in people.items()}
     assert rows["expansion"]["with_judges"] == "" and rows["translation"]["with_judges"] == "accepted"
-    assert rows["expansion"]["why_not"] == (
-        "quality, fluency: 24 pairs are rated, of at least 30 that judges need beside them"
-    )
+    assert rows["expansion"]["why_not"] == ("quality, fluency: 24 rated pairs; means with judges need at least 30")
     assert all(one["recorded"] == ["numbers", "shares"] and not one["simulated"] for one in rows.values())
     assert rows["translation"]["ratings_sha256"] == people["translation"]["ratings_sha256"]
 
@@ -127,7 +125,7 @@ def test_the_sample_studys_judges_are_held_against_its_raters(generated: Study, 
     done = here("annotation", "judge", "check", *where, "--flag", "any")
     assert done.returncode == 0, done.stderr
     assert "Judges whose answers come from a file: numbers, shares" in done.stdout
-    assert "24 pairs are rated, of at least 30 that judges need" in done.stdout
+    assert "24 rated pairs; means with judges need at least 30" in done.stdout
     assert "translation (en), cross_translation (en): quality: people + judges: 48 rated, 48 judged" in done.stdout
     tables = {path.stem: pd.read_csv(path) for path in (generated.folder / FOLDER).glob("*.csv")}
     assert {"people", "raters", "alternative", "length", "between", "together", "decisions"} <= set(tables)

@@ -83,11 +83,11 @@ def test_people_and_judges_accept_what_people_lean_to() -> None:
         ({"mean": 2.97, "low": 2.95, "high": 2.99}, "rejected by people and judges (upper end of quality 2.99"),
         (
             {"mean": 4.5, "low": 4.4, "high": 4.6},
-            "the mean of people and judges on quality (4.50) is beyond the interval",
+            "their common mean on quality (4.50) lies outside the interval",
         ),
         (
             {"mean": 2.5, "low": 2.2, "high": 2.8},
-            "the mean of people and judges on quality (2.50) is beyond the interval",
+            "their common mean on quality (2.50) lies outside the interval",
         ),
         ({"lean_low": math.nan, "lean_high": math.nan}, "no interval of quality"),
         ({"low": math.nan, "high": math.nan}, "no interval of quality"),

@@ -125,14 +125,14 @@ def refused(case: str) -> tuple[pd.DataFrame, Judging, Design]:
 @pytest.mark.parametrize(
     ("case", "said"),
     [
-        ("few", "29 pairs are rated, of at least 30 that judges need beside them"),
-        ("unanswered", "j has not judged 1 of 200 outputs yet; those done may be no random part"),
-        ("others", "3 rated pairs are not among the outputs that judges were given, so these are no random part"),
-        ("nothing beyond", "judges have seen no output beyond the rated pairs"),
-        ("prompts", "a judge was asked in more than one way (prompts differ)"),
-        ("failed", "no output has a score of all judges"),
+        ("few", "29 rated pairs; means with judges need at least 30"),
+        ("unanswered", "j has not judged 1 of 200 outputs yet; those it has may be no random part"),
+        ("others", "3 rated pairs not among the judges' outputs, so the pairs are not a random part"),
+        ("nothing beyond", "judges were given no output beyond the rated pairs"),
+        ("prompts", "a judge got different prompts for the same question"),
+        ("failed", "no output has a score from every judge"),
         ("shown", "j was shown ratings"),
-        ("extended", "the sample was extended, which changes the outputs that stand beside pairs that were looked at"),
+        ("extended", "the sample was extended, which changes the outputs on which earlier looks rested"),
     ],
 )
 def test_what_would_break_the_inference_is_refused_and_people_stand_alone(case: str, said: str) -> None:

@@ -155,7 +155,7 @@ def test_alpha_is_doubtful_only_beside_a_fair_ac2(alpha: float, ac2: float, said
 def test_an_anytime_verdict_says_what_holds_it_up(generated: Study) -> None:
     rate(generated)
     verdicts = accept(generated).verdicts
-    line = "complete are 60 pairs, of which 12 count in the sequence: pair x waits for 1 answer"
+    line = "60 complete pairs, of which 12 count in the sequence: pair x still needs 1 answer"
     assert line in doubts(generated, [verdicts[0].model_copy(update={"sequence": (line,)})])
 
 

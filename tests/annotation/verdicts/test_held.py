@@ -49,7 +49,7 @@ def test_raters_who_read_nothing_decide_nothing(clicked: Study) -> None:
     assert {one.decision for one in found} == {"undecided"}
     assert {one.decision_unchecked for one in found} == {"accepted"}
     assert {one.to_look_at for one in found} == {("a", "b", "c")} and all(one.checked for one in found)
-    assert found[0].reasons[0].startswith("raters to look at: 3 raters with 100% of the ratings missed ")
+    assert found[0].reasons[0].startswith("raters to review: 3 raters with 100% of the ratings missed ")
     assert found[0].reasons[-1].startswith("the rule alone: accepted (mean quality 4.50, fluency 4.50")
     late, look, *_ = doubts(clicked, found)
     assert late.startswith("the rules were fixed on ")  # the ratings are made, of a day before

@@ -60,7 +60,7 @@ def test_the_first_look_that_decides_ends_it_and_later_ratings_play_no_part() ->
     assert early.decision == later.decision == "accepted"
     assert early.n_pairs == later.n_pairs == 20 and repr(early.questions) == repr(later.questions)
     assert (early.blocks, {look.look for look in early.looks}) == (ENDS, {1})
-    assert early.sequence == ("decided after block 1 of 3: 40 pairs need no ratings",)
+    assert early.sequence == ("decided after block 1 of 3; not needed: ratings of 40 pairs",)
     assert early.questions[0].interval == "blocks" and early.questions[0].low > 3
     assert "lower end of quality" in early.reasons[0]
 
@@ -68,10 +68,10 @@ def test_the_first_look_that_decides_ends_it_and_later_ratings_play_no_part() ->
 def test_an_incomplete_block_is_not_looked_at() -> None:
     group = progress(frame(19, [5, 4]))
     assert (group.complete, group.opened, group.looks, group.decision) == (0, 1, (), "undecided")
-    assert group.missing == 2 and group.lines() == ("block 1 of 3 waits for 2 answers",)
+    assert group.missing == 2 and group.lines() == ("block 1 of 3 still needs 2 answers",)
     waiting = verdict(frame(19, [5, 4]))
     assert (waiting.decision, waiting.n_pairs) == ("undecided", 0)
-    assert waiting.reasons == ("pairs that count in complete blocks: 0, of at least 8 that are needed",)
+    assert waiting.reasons == ("pairs that count in complete blocks: 0; at least 8 are needed",)
 
 
 def test_what_is_undecided_opens_its_next_block_alone() -> None:
@@ -163,7 +163,7 @@ def test_a_look_that_was_taken_is_not_taken_again_on_other_ratings() -> None:
     stands = progress(frame(20, [5, 4]), later_on)
     assert (stands.decision, stands.opened) == ("undecided", 2)
     reasons = verdict(frame(20, [5, 4]), later_on).reasons
-    assert reasons[0].startswith("the look did not decide when it was taken, and stands")
+    assert reasons[0].startswith("the look did not decide when it was taken, and this stands")
     later = progress(better, later_on)
     assert (later.decision, later.n_looks) == ("accepted", 2)
     assert later.level == pytest.approx(np.diff(spent([20 / 60, 40 / 60], "pocock"))[0])

@@ -105,7 +105,7 @@ def test_a_rule_of_some_pools_goes_before_the_one_for_all() -> None:
     assert [(one.question, one.at_most) for one in rules_for("negation", own.rule)] == [("sound", 0.9), ("quality", 2)]
     assert judged(own, THREE)[0] == "accepted" and judged(own, THREE, "negation")[0] == "rejected"
     alone = design({"question": "quality", "at_most": 2, "pools": ["negation"]})
-    assert judged(alone, THREE) == ("undecided", ("no rule is about it",))
+    assert judged(alone, THREE) == ("undecided", ("no rule applies",))
 
 
 def test_pairs_count_by_the_questions_that_need_an_answer() -> None:

@@ -109,8 +109,8 @@ def test_the_sequence_ends_before_the_first_pair_that_waits() -> None:
     assert counting == ["a", "b"]
     assert standing == SequenceProgress(complete=3, counted=2, passed=1, waits="d", missing=1)
     assert standing.lines("pair d", 2) == (
-        "passed over in the sequence, since fewer than 2 of the ratings that they got count: 1 pair",
-        "complete are 3 pairs, of which 2 count in the sequence: pair d waits for 1 answer",
+        "passed over in the sequence, because fewer than 2 of their ratings count: 1 pair",
+        "3 complete pairs, of which 2 count in the sequence: pair d still needs 1 answer",
     )
     whole, every = sequence("abce", answered, DESIGN, dict.fromkeys("abce", 3))
     assert every == ["a", "b", "e"] and whole.waits == ""
@@ -154,8 +154,8 @@ def test_one_queue_after_the_other_is_never_accepted_above_its_own_mean() -> Non
             assert summary.n_pairs == found.n_pairs
         if done == 50:  # all English pairs are complete
             assert found.decision == "undecided" and found.n_pairs < 20
-            assert found.sequence[0].startswith(f"complete are 50 pairs, of which {found.n_pairs} count")
-            assert "(paraphrasing, de) waits for 3 answers" in found.sequence[0]
+            assert found.sequence[0].startswith(f"50 complete pairs, of which {found.n_pairs} count")
+            assert "(paraphrasing, de) still needs 3 answers" in found.sequence[0]
     assert found.n_pairs == 100 and found.sequence == ()
     assert judged(pairs[:50], frame[frame["language"] == "en"], per_pair=3, **rule)[0].decision == "accepted"
 
@@ -184,9 +184,7 @@ def test_discarded_pairs_are_passed_over_and_said() -> None:
     rule = AcceptanceSpec(rule="lower_bound", stop="anytime", scope="transformation")
     _, found, _ = conclude(pairs, frame, Design(QUESTIONS, SCALE, 3, rule), HASHES, 1)
     assert found[0].n_pairs == 99
-    assert found[0].sequence == (
-        "passed over in the sequence, since fewer than 2 of the ratings that they got count: 1 pair",
-    )
+    assert found[0].sequence == ("passed over in the sequence, because fewer than 2 of their ratings count: 1 pair",)
 
 
 def test_pairs_with_too_few_raters_enter_no_number() -> None:
@@ -251,14 +249,18 @@ def test_a_decision_of_an_earlier_look_says_so_where_all_its_pairs_are_less_sure
     rule = AcceptanceSpec(rule="lower_bound", stop="anytime")
     for decision, probability in (("accepted", 0.59), ("rejected", 0.41)):
         (reason,) = earlier(decision, probability, 60, rule)
-        assert reason.startswith("decided at an earlier look, which stays; the 60 pairs of now are less sure (P 0.")
+        assert reason.startswith(
+            "decided at an earlier look, and this decision stands; over all 60 pairs it is less certain (P 0."
+        )
     for decision, probability in (("accepted", 0.98), ("rejected", 0.02), ("undecided", 0.5)):
         assert earlier(decision, probability, 60, rule) == ()
     assert earlier("accepted", 0.59, 60, AcceptanceSpec(rule="lower_bound")) == ()
     assert earlier("accepted", float("nan"), 60, rule) == ()  # nothing varies, so that there is no P
     (found,) = judged(*in_waves([4] * 12 + [5, 1, 3, 5, 1] * 4), rule="lower_bound", stop="anytime")
     assert found.decision == "accepted" and found.questions[0].low > 3 and found.probability < 0.975
-    assert found.reasons[1].startswith("decided at an earlier look, which stays; the 32 pairs of now are less sure")
+    assert found.reasons[1].startswith(
+        "decided at an earlier look, and this decision stands; over all 32 pairs it is less certain"
+    )
 
 
 def test_of_one_kind_pairs_hardly_ever_contradict_and_a_worse_wave_is_not_accepted() -> None:

@@ -47,7 +47,7 @@ def test_too_few_pairs_stay_undecided_however_good() -> None:
     frame = ratings(pairs, [5, 5], [5, 5])
     assert decided(pairs, frame, min_pairs=3)[0][1:] == (
         "undecided",
-        "pairs with at least 2 raters: 2, of at least 3 that are needed",
+        "pairs with at least 2 raters: 2; at least 3 are needed",
     )
 
 
@@ -56,7 +56,7 @@ def test_one_rater_does_not_make_a_rated_pair() -> None:
     frame = ratings(pairs, [5, 5], [5, 5], raters=1)
     assert decided(pairs, frame)[0][1:] == (
         "undecided",
-        "pairs with at least 2 raters: 0, of at least 2 that are needed",
+        "pairs with at least 2 raters: 0; at least 2 are needed",
     )
 
 
@@ -64,7 +64,7 @@ def test_no_ratings_at_all_stay_undecided() -> None:
     pairs = [pair(0), pair(1)]
     frame = ratings(pairs, [5, 5], [5, 5]).iloc[:0]
     assert decided(pairs, frame) == [
-        ("paraphrasing", "undecided", "pairs with at least 2 raters: 0, of at least 2 that are needed")
+        ("paraphrasing", "undecided", "pairs with at least 2 raters: 0; at least 2 are needed")
     ]
 
 
@@ -147,7 +147,7 @@ def test_raters_as_a_sample_may_take_back_what_these_raters_accept() -> None:
 @pytest.mark.parametrize(
     ("rule", "reason"),
     [
-        ({"min_ac2": 0.9}, "AC2 of quality is 0.69, at least 0.9 is needed"),
+        ({"min_ac2": 0.9}, "AC2 of quality is 0.69; at least 0.9 is needed"),
     ],
 )
 def test_what_a_study_asks_more_leaves_undecided(rule: dict[str, float], reason: str) -> None:
@@ -166,7 +166,7 @@ def test_undefined_agreement_never_passes_a_minimum() -> None:
     pairs = [pair(0), pair(1)]
     assert decided(pairs, ratings(pairs, [5, 5], [5, 5]), min_ac2=0.0)[0][1:] == (
         "undecided",
-        "AC2 of quality is undefined (every rating is the same, so agreement cannot be told from chance),"
+        "AC2 of quality is undefined (every rating is the same, so agreement cannot be told from chance);"
         " at least 0 is needed",
     )
 

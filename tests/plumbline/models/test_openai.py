@@ -92,7 +92,7 @@ def test_of_a_mix_of_all_faults_no_text_is_lost_or_doubled(tmp_path: Path) -> No
     assert {name for drawn in faults.values() for name in drawn} == set(PASSING)
 
 
-NOT_A_CHAT_SERVERS = "the reply is not a chat response; check generator.base_url (it usually ends in /v1)"
+NOT_A_CHAT_SERVERS = "the answer is not a chat response; check generator.base_url (it usually ends in /v1)"
 
 
 @pytest.mark.usefixtures("_no_backoff")
