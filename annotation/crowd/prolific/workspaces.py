@@ -104,7 +104,7 @@ class Rooms(Protocol):
 
 
 def room_of(study_name: str, address: str, mode: Mode, key: bytes, batch_id: str) -> Room:
-    """Return a batch's room, equal at each call; participants enter at `address`.
+    """Return a batch's room, the same at each call; participants enter at `address`.
 
     The codes are made with the home's key, so that nobody can guess a code without answering.
     """
@@ -194,7 +194,10 @@ class ArgillaRooms:
             for response in record.get("responses") or []:
                 if response["user_id"] == user and response["status"] in ("submitted", "discarded"):
                     if record["external_id"] not in shown:
-                        raise DataError(f"{name}: has an answer to a pair outside its batch; is it another study's?")
+                        raise DataError(
+                            f"{name}: has an answer to a pair outside its batch; check whether the dataset belongs"
+                            " to another study"
+                        )
                     order = orders.of_answer(user, record["external_id"])
                     answers.append(replace(_answer(record["external_id"], response, questions), **order))
         return timed(answers)
@@ -297,7 +300,7 @@ class ArgillaRooms:
 
 
 def shown_first(crowd: CrowdSpec, rubric: Rubric, queue: Queue, pairs: int) -> dict[str, Any]:
-    """Return the texts that participants see before a batch of so many pairs, in their language."""
+    """Return the texts that participants see before a batch of `pairs` pairs, in their language."""
     language = rubric.language_for(queue.language, queue.output_language)
     return {
         "records": pairs,

@@ -110,7 +110,7 @@ class Jobs:
                 await call()
             except Exception as error:
                 # Not the traceback: it may hold what the job carries, or a webhook's address with its secret.
-                again = "no further attempt" if wait is None else f"again in {wait:.0f} s"
+                again = "no further attempt" if wait is None else f"next attempt in {wait:.0f} s"
                 LOGGER.warning("job %s %s failed (%s); %s", name, job_id, type(error).__name__, again)
                 if wait is not None:
                     self.note(job_id, JobStatus.SCHEDULED)

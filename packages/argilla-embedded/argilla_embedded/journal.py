@@ -106,7 +106,7 @@ def tagged(value: Any) -> dict[str, str]:
         return {"$uuid": str(value)}
     if isinstance(value, datetime):
         return {"$time": value.isoformat()}
-    raise TypeError(f"a job's argument of type {type(value).__name__}")
+    raise TypeError(f"a job cannot have an argument of type {type(value).__name__}")
 
 
 def untagged(value: dict[str, Any]) -> Any:

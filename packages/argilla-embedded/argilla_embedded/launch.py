@@ -155,7 +155,8 @@ def listen(host: str, port: int, number: int = 1) -> list[socket.socket]:
     except (OSError, OverflowError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise StartError(
-            f"port {port} on {host} cannot be used ({reason}); stop what uses it or choose another port (--port N)"
+            f"port {port} on {host} cannot be used ({reason}); stop the program that uses it or choose another port"
+            " (--port N)"
         ) from error
 
 

@@ -145,7 +145,7 @@ def _refuse_ids_outside_the_ledger(study: Study) -> None:
         (["--platform", "mturk", "--pilot", "13"], "--pilot 13: no transformation has more than 12 pairs left"),
         (
             [],
-            "crowd has no sandbox campaign yet; say which: --platform prolific or --platform link or",
+            "crowd has no sandbox campaign yet; name the platform: --platform prolific or --platform link or",
         ),
     ],
 )

@@ -280,7 +280,7 @@ def test_extending_and_closing(study: Study, site: MTurkSite) -> None:
     assert platform.posted(hit).open  # W1 is still at work
     site.submit(busy, site.fields(hit))
     assert not platform.posted(hit).open
-    with pytest.raises(RefusedError, match="does not let it grow from . to 10 places"):
+    with pytest.raises(RefusedError, match="does not extend a HIT from . to 10 places"):
         platform.extend(hit, places=10, token="ten")
 
 
