@@ -85,7 +85,7 @@ SITE = (
 ARCHIVES: tuple[tuple[str, str, str], ...] = (
     ("no columns", "a,b\n1,2\n", "line 1: no column 'HITId'"),
     ("a column twice", f"{SITE},HITId\n", "column 'HITId' appears twice"),
-    ("a row too long", f"{SITE}\nH,A,W,Approved,2026-01-01,9,p,3,4,5\n", "line 2: the row has more or fewer cells than the header"),
+    ("a row too long", f"{SITE}\nH,A,W,Approved,2026-01-01,9,p,3,4,5\n", "line 2: the row has more or fewer cells"),
     ("a row too short", f"{SITE}\nH,A,W,Approved\n", "line 2: the row has more or fewer cells than the header;"),
     ("a time at the end", f"{SITE}\nH,A,W,Approved,9999-12-31T23:59:59-12:00,9,p,3,4\n",
      "is not in the MTurk site's format"),

@@ -347,9 +347,7 @@ def test_a_lost_ledger_is_not_begun_anew(variant: Make, site: MTurkSite) -> None
     work(study, site, hit, "one")
     step(study, site, collect)
     (study.scratch / LEDGER).unlink()
-    with pytest.raises(
-        DataError, match=r"1 live mturk batch has ratings, but no offer in this ledger .*; restore"
-    ):
+    with pytest.raises(DataError, match=r"1 live mturk batch has ratings, but no offer in this ledger .*; restore"):
         launch(study, site)
     assert len(site.hits) == 1
 
