@@ -1,4 +1,4 @@
-"""`argilla-embedded serve --home FOLDER`: Argilla until Ctrl-C, on SQLite or the home's PostgreSQL database."""
+"""`argilla-embedded serve --home FOLDER`: run Argilla until Ctrl-C, on SQLite or the home's PostgreSQL database."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Matches and scores of a text query: the query's tree applied to a dataset's words.
 
 Scores are BM25's as Lucene computes them, from all records of the dataset, so that no filter changes them: per field
-and summed over the fields. A phrase counts by how closely it stands, a fuzzy word by how few edits it takes, a prefix
-and "not" are worth 1 each. All is array arithmetic; its time is proportional to the words of the dataset for the
-query as a whole, and to the places found for each of its terms.
+and summed over the fields. A phrase scores by the closeness of its words, a fuzzy word by the number of its edits; a
+prefix and "not" score 1 each. Everything is array arithmetic; its time is proportional to the words of the dataset for
+the query as a whole, and to the places found for each of its terms.
 """
 
 from __future__ import annotations
