@@ -52,13 +52,13 @@ class Queues:
 
     handing: (
         Handing | None
-    )  #: the holders of records, for all processes; None: everybody's queue has all pending records
+    )  #: records' holders, for all processes; None: everybody's queue has all pending records
     grouping: Grouping | None  #: the groups of records that stay together
     own_progress: bool  #: whether annotators see their own progress, and not everybody's
 
 
 def register(name: str, queues: Queues) -> Engine:
-    """Register this engine under Argilla's setting `search_engine=name`; return its connections, to be closed at the end."""
+    """Register this engine under Argilla's setting `search_engine=name`; return its connections for closing."""
     engine, cache = open_sync(), Cache()
 
     class Registered(SqlSearchEngine):
