@@ -50,9 +50,7 @@ T = TypeVar("T")
 class Queues:
     """The differences of annotators' queues and progress from Argilla's own."""
 
-    handing: (
-        Handing | None
-    )  #: records' holders, for all processes; None: everybody's queue has all pending records
+    handing: Handing | None  #: records' holders, for all processes; None: everybody's queue has all pending records
     grouping: Grouping | None  #: the groups of records that stay together
     own_progress: bool  #: whether annotators see their own progress, and not everybody's
 

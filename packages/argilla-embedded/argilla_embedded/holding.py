@@ -39,7 +39,7 @@ class Holder:
         self.take()
 
     def take(self) -> None:
-        """Take the lock, since two servers would not see each other's writes. Raises StartError if another has it."""
+        """Take the lock, because two servers would not order their writes. Raises StartError if another has it."""
         connection = self.engine.connect().execution_options(isolation_level="AUTOCOMMIT")
         connection.execute(_END, self._before)
         for _ in range(POSTGRES_TRIES):
