@@ -377,7 +377,9 @@ def test_nothing_is_offered_where_a_later_batch_could_not_be(variant: Make, site
     french = {"en": ["US"], "fr": codes}
     study = translations(variant, countries=french)
     for _ in range(2):
-        with pytest.raises(StudyError, match="batch .*: crowd.countries, fr: 33 countries, .*; nothing was offered"):
+        with pytest.raises(
+            StudyError, match="batch .*: crowd.countries, fr: lists 33 countries, .*; nothing was offered"
+        ):
             launch(study, site)
     assert not site.hits and site.available == site.balance
     assert read_summaries(study) == []  # the next try may have other batches

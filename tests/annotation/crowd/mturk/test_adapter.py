@@ -423,7 +423,7 @@ def test_what_cannot_be_offered_is_refused_before_any_call(variant: Variant, sit
     with pytest.raises(RefusedError, match="crowd.countries has no countries for 'en'"):
         platform.post(make_offer(), "t")
     many = make_offer([(random.Random(5).randbytes(40_000).hex(), "y")])
-    with pytest.raises(RefusedError, match="MTurk takes 65,535; set sample.batch below"):
+    with pytest.raises(RefusedError, match="MTurk takes at most 65,535; set sample.batch below"):
         platform.post(many, "t")
     assert "CreateHITWithHITType" not in site.calls
 
