@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     pass
 
 RIGHT = "right"  # the field with the right answers and their reasons
-# Argilla stops showing a record with so many answers. It is never reached: everybody shall answer every known pair.
+# Argilla stops showing a record with this many answers. It is never reached, so everybody answers every known pair.
 ENOUGH = 100_000
 
 

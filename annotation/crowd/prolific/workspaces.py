@@ -45,8 +45,8 @@ from plumbline.study import Study
 from plumbline.study.crowd import TASK_BUILDER, CrowdSpec, PlatformName
 
 VERSION = 1
-#: Argilla stops showing a pair with so many answers. It is never reached: a participant who replaces one that gave up,
-#: ran out of time or was rejected must also see every pair.
+#: Argilla stops showing a pair with this many answers. It is never reached, because a participant who replaces one
+#: that gave up, ran out of time or was rejected must also see every pair.
 ENOUGH = 1000
 DONE = "When you have rated all pairs: get your completion code"
 ADMITTED = "admitted.json"  #: beside the file of rooms

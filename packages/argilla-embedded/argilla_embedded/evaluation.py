@@ -105,7 +105,7 @@ class Evaluation:
         return self.together([self.weighted(self.slots(self.places[n])) for n in different], len(different))
 
     def together(self, parts: Sequence[tuple[Integers, Floats]], least: int = 1) -> Match:
-        """The sum of several slots' scores, where at least so many parts have the slot."""
+        """The sums of scores by slot, for slots that at least `least` parts have."""
         size = len(self.words.slot_row)
         slots = np.concatenate([np.zeros(0, np.int64), *(one for one, _ in parts)])
         scores = np.concatenate([np.zeros(0), *(one for _, one in parts)])

@@ -25,7 +25,7 @@ from .hosts import Hosts
 ANYBODY = 64 * 1024
 #: Bytes by role: an annotator's largest request is 100 answers, the owner sends 1,000 records at a time.
 SIGNED_IN = {"annotator": 2 * 1024 * 1024, "admin": 64 * 1024 * 1024, "owner": 64 * 1024 * 1024}
-#: A body has this many seconds, and one more for every so many bytes that came.
+#: A body may take GRACE seconds, and one more for every SLOWEST bytes received.
 GRACE, SLOWEST = 20.0, 10_000
 LONGEST_PATH, LONGEST_NAME = 2000, 255
 ALWAYS = {

@@ -76,7 +76,7 @@ class Vocabulary:
         return [self.numbers[word] for word in ordered[first:last]]
 
     def near(self, word: str, edits: int) -> dict[int, int]:
-        """The numbers of the words within so many insertions, deletions and substitutions, with how many it takes."""
+        """The numbers of the words within `edits` insertions, deletions and substitutions, each with its edits."""
         lengths, letters = self.measured()
         # Every edit changes the length by one at most, and the set of characters by one in each direction.
         length, mine = len(word), signature(word)
