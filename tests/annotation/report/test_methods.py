@@ -237,7 +237,7 @@ def test_tasks_of_people_come_from_data_sets_and_rules_are_told_in_words(demo: S
     made = small(
         study, verdicts=[verdict], rules=[RuleSet(fixed_at=START, rules=rules_now(CampaignRecords.open(study)))]
     )
-    assert "The items of Intents are of the data set intents.csv (revision, or hash of its file: 01234567)." in text(
+    assert "The items of Intents are from the data set intents.csv (revision, or hash of its file: 01234567)." in text(
         made
     )
     rules = rules_exhibit(made).frame.set_index("rule")["value"]
