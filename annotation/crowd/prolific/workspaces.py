@@ -181,7 +181,10 @@ class ArgillaRooms:
         name = self._name(room)
         dataset = self._argilla.datasets().get((name, name))
         if dataset is None:
-            raise ServiceError(f"Argilla at {self._argilla.url} has no dataset {name!r}; was it deleted? Run launch")
+            raise ServiceError(
+                f"Argilla at {self._argilla.url} has no dataset {name!r}; if it was deleted, restore a backup of the"
+                " server"
+            )
         members = self._argilla.members(dataset.workspace_id)
         user = next((user_id for user_id, user in members.items() if user.username == pseudonym), None)
         if user is None:
