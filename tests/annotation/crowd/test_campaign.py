@@ -383,7 +383,7 @@ def test_nothing_is_offered_where_a_later_batch_could_not_be(variant: Make, site
             launch(study, site)
     assert not site.hits and site.available == site.balance
     assert read_summaries(study) == []  # the next try may have other batches
-    with pytest.raises(StudyError, match="crowd.countries, fr: 33 countries"):
+    with pytest.raises(StudyError, match="crowd.countries, fr: lists 33 countries"):
         plan_text(Evidence.open(study), "mturk", "live")
     mended = study.model_copy(update={"crowd": CrowdSpec.model_validate({**campaigns.CROWD, "share": 1.0})})
     done = launch(mended, site)
