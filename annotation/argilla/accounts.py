@@ -341,7 +341,7 @@ def answered_now(study_name: str, home: server.Home, datasets: Collection[str]) 
     except PlumblineError as error:
         return ServerAnswers(url, str(error))
     except (ValueError, KeyError, TypeError, AttributeError):
-        return ServerAnswers(url, "its reply is not one of Argilla's API")
+        return ServerAnswers(url, "its reply is not an Argilla response")
 
 
 def _asked(url: str, key: str, study_name: str, datasets: Collection[str], *, proxies: bool) -> ServerAnswers:
@@ -361,7 +361,7 @@ def _asked(url: str, key: str, study_name: str, datasets: Collection[str], *, pr
     except httpx.HTTPError as error:
         return ServerAnswers(url, f"it does not answer ({str(error) or type(error).__name__})")
     except httpx.InvalidURL:
-        return ServerAnswers(url, "its reply is not one of Argilla's API")
+        return ServerAnswers(url, "its address is not a valid URL")
 
 
 def _counted(study_name: str, client: Any, datasets: Collection[str]) -> dict[str, int]:

@@ -223,7 +223,7 @@ def translated(url: str) -> Iterator[None]:
     except (httpx.HTTPError, ArgillaError) as error:
         raise _named(url, error) from None
     except (ValueError, KeyError, TypeError):  # not JSON, or not Argilla's
-        raise ServiceError(f"the reply of {url} is not one of Argilla's API; check ARGILLA_API_URL") from None
+        raise ServiceError(f"the reply of {url} is not an Argilla response; check ARGILLA_API_URL") from None
 
 
 def _named(url: str, error: BaseException) -> ServiceError:

@@ -124,9 +124,9 @@ class _Reading:
                     answers.append(self._answer(record["external_id"], rater, response, orders))
         if strange and not self.replace:
             raise DataError(
-                f"{count(strange, 'answer')} on the server at {self.argilla.url} {'is' if strange == 1 else 'are'}"
-                " to pairs that are not in pairs.parquet; restore the published sample, or add --replace to leave"
-                " the answers out"
+                f"{count(strange, 'answer')} on the server at {self.argilla.url}"
+                f" {'is to a pair that is' if strange == 1 else 'are to pairs that are'} not in pairs.parquet; restore"
+                f" the published sample, or add --replace to leave {'it' if strange == 1 else 'them'} out"
             )
         if outside and self.raters.people is not None:
             print(f"  left out of {name}: {count(outside, 'answer')} from accounts that raters.people does not name",

@@ -120,7 +120,7 @@ def _fill(
 def training_lines(new: Mapping[str, int]) -> list[str]:
     """Return a line on the training pairs that were published; none without any."""
     number = count(sum(new.values()), "new pair")
-    return [f"training: {number} in {', '.join(new)}; answers to these never count"] if new else []
+    return [f"training: {number} in {', '.join(new)}; answers to training pairs never count"] if new else []
 
 
 def _fits(

@@ -19,6 +19,7 @@ from plumbline.identity import identity
 from plumbline.records import Pair, Record
 from plumbline.study import Study
 from plumbline.study.campaign import ControlsSpec
+from plumbline.study.subject import ItemNames
 
 
 class Batch(Record):
@@ -62,7 +63,7 @@ def make_batches(
         tried = {batch.queue.languages for batch in taken if batch.pilot}
         return [
             _batch(queue, part, _dealt(spare.get(queue, []), part, wanted, 1), pilot=True)
-            for queue in _pilot_queues(unused, tried, pilot)
+            for queue in _pilot_queues(unused, tried, pilot, study.called)
             for part in _split(unused[queue], pilot, groups[queue], whole=False)[:1]
         ]
     batches = []
@@ -82,14 +83,19 @@ def _shuffled(seed: int, pairs: Iterable[Pair], used: Collection[str]) -> list[P
     return sorted(rest, key=lambda pair: identity("batch-v1", seed, pair.pair_id))
 
 
-def _pilot_queues(unused: dict[Queue, list[Pair]], tried: Collection[frozenset[str]], pilot: int) -> list[Queue]:
+def _pilot_queues(
+    unused: dict[Queue, list[Pair]], tried: Collection[frozenset[str]], pilot: int, called: ItemNames
+) -> list[Queue]:
     """Return the queue of each language group's pilot: the first with enough pairs, else the largest."""
     wanted = dict.fromkeys(
         queue.languages for queue, queue_pairs in unused.items() if queue_pairs and queue.languages not in tried
     )
     most = max((len(queue_pairs) for queue_pairs in unused.values()), default=0)
     if wanted and most < pilot:
-        raise StudyError(f"--pilot {pilot}: no transformation has more than {count(most, 'pair')} left; ask for fewer")
+        raise StudyError(
+            f"--pilot {pilot}: no {called.judged} has more than {count(most, called.item)} left in any language; ask"
+            " for fewer"
+        )
     groups = [[queue for queue in unused if queue.languages == languages] for languages in wanted]
     return [max(queues, key=lambda queue: min(pilot, len(unused[queue]))) for queues in groups]
 

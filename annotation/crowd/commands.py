@@ -361,7 +361,8 @@ def close_campaign(options: argparse.Namespace) -> int:
     with campaign_of(study, options) as campaign:
         closed, released = campaign.close()
         unoffered = len(campaign.ledger.offered()) - closed
-        more = f"; {count(unoffered, 'was', 'were')} never offered, and `crowd launch` still can" if unoffered else ""
+        never = f"{count(unoffered, 'batch was', 'batches were')} never offered"
+        more = f"; {never}; `crowd launch` can still offer {'it' if unoffered == 1 else 'them'}" if unoffered else ""
         print(f"[{campaign.label}] {count(closed, 'batch', 'batches')} closed, {pay.dollars(released)} released{more}")
         if due := judging.owed(campaign):  # closing ends the wait for batches that lack workers
             print(f"[{campaign.label}] {count(len(due), 'bonus is', 'bonuses are')} owed; pay with `crowd bonus`")

@@ -118,9 +118,7 @@ class MadeUpCrowd(AccountPlatform):
     def submission(self, submission_id: str) -> Submission:
         """Return the present state of a submission."""
         if submission_id not in self._works:
-            raise RefusedError(
-                f"{self.account.path}: has no submission {submission_id}; restore the file from a backup"
-            )
+            raise RefusedError(f"{self.account.path}: has no submission {submission_id}; restore the file from a copy")
         work, decided = self._works[submission_id], self.account.decisions.get(submission_id)
         bonuses = tuple(payment.cents for payment in self.bonuses(submission_id))
         return Submission(

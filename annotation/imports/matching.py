@@ -66,7 +66,8 @@ def match(tables: Sequence[CellTable], proposals: Sequence[Proposal], *, raters_
     raters = frame["rater"].array
     frame["rater"] = renamed(raters, [rater.casefold() for rater in raters.categories])
     if merged := len(raters.categories) - len(frame["rater"].array.categories):
-        notes.append(f"rater ids that differ from another only in capitals count as the same person: {merged}")
+        differ = count(merged, "rater id differs", "rater ids differ")
+        notes.append(f"{differ} from another only in capitals; such ids count as the same person")
     frame = _without_empty(frame, listed)
     items, numbers = _items(frame)
     answers = frame[["rater", "question", "cell", "at", "seconds", "comment", "status", "file", "line"]].assign(
@@ -98,8 +99,8 @@ def _shared_raters(parts: Sequence[pd.DataFrame]) -> list[str]:
     shared = {name for first, second in itertools.combinations(names, 2) for name in first & second}
     if not shared:
         return []
-    return [f"rater ids that occur in several files count as the same person (if this is wrong, add --raters-per-file):"
-            f" {len(shared)}"]  # fmt: skip
+    occur = count(len(shared), "rater id occurs", "rater ids occur")
+    return [f"{occur} in several files; each counts as one person (if this is wrong, add --raters-per-file)"]
 
 
 def _rows(table: CellTable, proposal: Proposal, notes: list[str]) -> pd.DataFrame:

@@ -146,7 +146,10 @@ def _mqm(table: CellTable) -> CellTable:
     )
     roles = {names["rater"]: "rater", names["system"]: "system", target: "output", "mqm": "answer"}
     roles |= {names["source"]: "original"} if "source" in names else {}
-    note = "each score is the sum of a segment's error weights: major 5, minor 1, punctuation 0.1, at most 25"
+    note = (
+        "each score is the sum of the weights of a rater's errors in a segment, at most 25: non-translation 25, major"
+        " 5, minor 1, minor punctuation 0.1"
+    )
     table = replace(table, cells=scored, lines=table.lines[first], roles=roles, notes=(*table.notes, note))
     return replace(table, form="WMT's MQM", lower=frozenset({"mqm"}), scales={"mqm": "25..0"})
 

@@ -52,8 +52,8 @@ def controls_told(material: CampaignMaterial) -> str:
     if not parts:
         return f"There were no {checks} and no repeats."
     number = int((material.control_ratings["status"] == "submitted").sum())
-    counted = verb(number, "rating", "was collected and counts", "were collected and count")
-    text = f"The study also had {listed(parts)}. Of these, {counted} in no result."
+    counted = verb(number, "rating", "was collected; it counts", "were collected; they count")
+    text = f"The study also had {listed(parts)}. For these, {counted} in no result."
     controls = pd.DataFrame([pair.model_dump() for pair in material.controls])
     off, answered = controls_missed(
         material.control_ratings, controls, material.study.quality, material.rubric.expected
@@ -215,7 +215,8 @@ def _supply(material: CampaignMaterial) -> str:
         else ""
     )
     if not failed:
-        none = "The only output did not fail" if every == 1 else f"None of the {many(every, 'output')} failed"
+        only = "The only output so far" if waiting else "The only output"
+        none = f"{only} did not fail" if every == 1 else f"None of the {many(every, 'output')} failed"
         return f"{none}{later}.{kept_out}"
     share = f"{failed:,} of {many(every, 'output')} ({failed / every:.1%})"
     return f"Failed outputs could not be drawn: {share}{later}.{kept_out}"
@@ -338,7 +339,8 @@ def _withdrawals(material: CampaignMaterial) -> list[str]:
     out = len(material.pairs) - len(material.staying)
     if not out:
         return []
-    late = f", {material.late:,} of them after they had been rated" if material.late else ""
+    had = "it" if material.late == 1 else "they"
+    late = f", {material.late:,} of them after {had} had been rated" if material.late else ""
     late = ", after it had been rated" if material.late and out == 1 else late
     others = [verdict for verdict in material.verdicts if verdict.decision_with_withdrawn not in (None, verdict.alone)]
     share = f"{len(others)} of {many(len(material.verdicts), 'verdict')}" if others else "no verdict"

@@ -314,8 +314,8 @@ def _decided(material: CampaignMaterial, tables: Mapping[str, Exhibit], drawn: M
         parts.append("“With excluded” is the decision if excluded ratings had counted; their number is in brackets.")
     if any(verdict.n_withdrawn for verdict in material.verdicts):
         parts.append(
-            "“With withdrawn” is the decision if withdrawn pairs had stayed; the number of their ratings is in"
-            " brackets."
+            f"“With withdrawn” is the decision if withdrawn {material.study.called.item}s had stayed; their number is"
+            " in brackets."
         )
     parts += _no_chances(material)
     parts.append(

@@ -251,9 +251,8 @@ def _paragraph(material: CampaignMaterial, campaign: CrowdSummary) -> str:
     if campaign.platform == "rehearsal":
         return "REHEARSAL: a made-up crowd answered; nobody was asked or paid."
     if campaign.mode == "sandbox":
-        return (
-            f"A rehearsal ran on {SOURCE_NAMES[campaign.platform]}'s {campaign.mode}; its ratings count as simulated."
-        )
+        where = f"the {campaign.mode} of {SOURCE_NAMES[campaign.platform]}"
+        return f"A rehearsal ran in {where}; its ratings count as simulated."
     approved, rejected = campaign.states.get("approved", 0), campaign.states.get("rejected", 0)
     parts = [
         f"Crowd workers of {SOURCE_NAMES[campaign.platform]} were offered {count(campaign.posted, 'batch', 'batches')};"

@@ -344,4 +344,4 @@ def call(server: Connection, method: str, path: str, body: dict[str, str] | None
     try:
         return answer.json()
     except ValueError as error:
-        raise ServiceError(f"{server.url}: the reply is not one of Argilla's API; check the address") from error
+        raise ServiceError(f"{server.url}: the reply is not an Argilla response; check the address") from error

@@ -168,7 +168,7 @@ def _content(answer: httpx.Response, method: str, path: str) -> dict[str, Any]:
     if isinstance(content, dict):
         return content
     if method == "GET":
-        raise ServiceError(f"the reply of {answer.url.host} is not one of Prolific's API; check {ADDRESS_VARIABLE}")
+        raise ServiceError(f"the reply of {answer.url.host} is not a Prolific response; check {ADDRESS_VARIABLE}")
     return {}  # some calls are answered with a mere sentence
 
 

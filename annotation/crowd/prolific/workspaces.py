@@ -336,7 +336,8 @@ def read_rooms(home: server.Home) -> dict[str, dict[str, Any]]:
     except FileNotFoundError:
         return {}
     except (DataError, ValueError, KeyError, TypeError) as error:
-        raise DataError(f"{file}: damaged ({error}); move it away; `crowd launch` writes it again") from None
+        raise DataError(f"{file}: damaged ({error}); replace it with rooms.json from the latest backup (a .tar.gz file"
+                        f" in {home.backups})") from None  # fmt: skip
     return rooms
 
 

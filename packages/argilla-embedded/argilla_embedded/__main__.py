@@ -24,7 +24,7 @@ SWITCHES = {
     "hand_out": "show each record to at most as many annotators at a time as it still needs answers; each has it for"
     " 20 minutes",
     "private": "let annotators read only their own answers and progress",
-    "hardened": "limit requests sent without signing in, slow down password guesses, set security headers, hide API"
+    "hardened": "limit the size and duration of requests, slow down password guesses, set security headers, hide API"
     " descriptions",
 }
 

@@ -36,8 +36,8 @@ def prepare(owner: dict[str, str], may_migrate: bool, workers: int, hardened: bo
 
     `owner` has username, password and api_key. Returns the lock that reserves a PostgreSQL database for this server, to
     be kept while it runs (the home's lock does this for SQLite), and the number of connections for each process's
-    sessions. If `hardened`, accounts with well-known passwords get new ones. Raises StartError if the database cannot
-    be used, and MigrationNeededError if it must be migrated, has data, and `may_migrate` is false.
+    sessions. If `hardened`, accounts with well-known passwords get new passwords. Raises StartError if the database
+    cannot be used, and MigrationNeededError if it must be migrated, has data, and `may_migrate` is false.
     """
     engine = open_sync()
     try:
@@ -62,7 +62,7 @@ def prepare(owner: dict[str, str], may_migrate: bool, workers: int, hardened: bo
 
 
 def open_sessions(most: int) -> Sessions:
-    """Bind Argilla's sessions to at most `most` connections whose counts are right; once in each serving process."""
+    """Bind Argilla's sessions to at most `most` connections, and replace its recount; once in each serving process."""
     trips.apply()
     sessions = Sessions(most)
     asyncio.run(sessions.set_up())

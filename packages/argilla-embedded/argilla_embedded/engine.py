@@ -182,7 +182,7 @@ class SqlSearchEngine(SearchEngine):  # type: ignore[misc]  # argilla_server is 
     async def get_dataset_progress(self, dataset: Dataset) -> dict[str, int]:
         """The number of records, in all and by status; nothing for a draft.
 
-        With own progress, an annotator's pending records are those left in the own queue; all others are completed.
+        With own progress, an annotator's pending records are those left in the annotator's queue; others are completed.
         """
         status: Any = Record.status
         handing = self.queues.handing

@@ -1,8 +1,8 @@
 """The guard before Argilla: allowed hosts, limits on size and duration of requests, and security headers.
 
 Somebody who is not signed in can send little, and only for a moment: a larger body is read only from a signed-in
-sender, at the speed of an ordinary line at least. A sender who is too slow, too large or unknown gets an answer, and
-the connection is closed.
+sender, at the speed of an ordinary line at least. A request that is too slow, too large or from an unknown sender gets
+an answer, and the connection is closed.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ def apply(app: FastAPI) -> None:
 
 
 def name_errors(api: FastAPI) -> None:
-    """Return fitting statuses for bodies that break Argilla's checks, simultaneous writes and a missing database."""
+    """Answer bodies that break Argilla's checks, simultaneous writes and an absent database with fitting statuses."""
 
     async def told(request: Request, error: Exception) -> JSONResponse:
         frames = list(traceback.walk_tb(error.__traceback__))

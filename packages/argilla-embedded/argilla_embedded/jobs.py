@@ -168,7 +168,7 @@ class NoRedis:
     """Replaces Redis in Argilla's check at the start."""
 
     def ping(self) -> bool:
-        """Return True: nothing must be reachable."""
+        """Return True, because nothing needs to be reachable."""
         return True
 
 

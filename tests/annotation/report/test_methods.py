@@ -128,7 +128,7 @@ def test_one_of_each_is_told_in_the_singular(demo: Study) -> None:
     ]
     told = text(material(pteb, one, rated, supply=supply))
     assert "1 pair of an original and its transformed text, drawn at random (seed 1337): all by paraphrasing." in told
-    assert "The only output did not fail; 1 output was still missing." in told
+    assert "The only output so far did not fail; 1 output was still missing." in told
     assert "The originals are in English, the transformed texts in English." in told
     assert "Raters answered 1 question about a pair on a scale from 0 to 5" in told
     assert "1 rating counts" in told and "given by 1 person, collected from a CSV file and dated 2026-01-01." in told
@@ -167,7 +167,7 @@ def test_controls_are_told_where_there_are_some(demo: Study) -> None:
     told = text(dataclasses.replace(found, controls=controls, control_ratings=found.ratings.iloc[:1]))
     assert (
         "The study also had 1 positive control (almost identical texts) and 1 repeat (pairs of the sample,"
-        " shown a second time). Of these, 1 rating was collected and counts in no result." in told
+        " shown a second time). For these, 1 rating was collected; it counts in no result." in told
     )
     assert "answers to controls or repeats that are off by more than 1 point;" in told
 
