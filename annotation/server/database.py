@@ -191,7 +191,7 @@ def compare(counts: dict[str, int], expected: dict[str, int] | None) -> None:
     """Raise DataError if a table does not have the expected number of rows."""
     for table, number in (expected or counts).items():
         if counts.get(table) != number:
-            raise DataError(f"the table {table} has {counts.get(table)} rows instead of {number}")
+            raise DataError(f"rows in the table {table}: {counts.get(table)} instead of {number}")
 
 
 def dump(address: str, target: Path) -> dict[str, int]:
