@@ -118,7 +118,7 @@ def test_a_ninth_transformation_stands_beside_htebs_and_enters_no_number_of_thei
     assert "This study adds typing errors (axis noise) to HTEB&#x27;s transformations." in page.replace(
         "&#39;", "&#x27;"
     )
-    assert "was made by the function generation.examples:typos" in page
+    assert "were made by the function generation.examples:typos" in page
     run(tmp_path / "study.yaml", "evaluation.report")
     page = (study.folder / "report_evaluation" / "index.html").read_text(encoding="utf-8")
     assert "the total the mean of Lexical/Stylistic, Length, Noise" in page

@@ -1,6 +1,6 @@
 """Annotators' accounts on the Argilla in use: their names, languages, workspaces and answers.
 
-Argilla does not know which languages an annotator reads: the home keeps them, separately for each server.
+Argilla does not record the languages that an annotator reads: the home has them, separately for each server.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from annotation.campaign_records import CampaignRecords
 from annotation.names import WORKER, account_pseudonym
 from annotation.sampling.queues import Queue, queues_of
 from annotation.server.home import call, changing, forget, new_user, probe, remember, write_private
+from annotation.verdicts.tables import count
 from plumbline.addresses import key_in
 from plumbline.errors import DataError, PlumblineError, ServiceError, StudyError
 from plumbline.languages import language_code
@@ -107,8 +108,8 @@ def remove(connection: server.Connection, home: server.Home, name: str, *, force
         raise StudyError(f"user {name!r}: has the role {user['role']}; only annotators can be removed here")
     answers = answers_by_user(connection)[name]
     if answers and not force:
-        raise DataError(f"user {name!r}: has given {answers} answers, which Argilla deletes with the account; collect "
-                        "them first, then add --force to delete them")  # fmt: skip
+        raise DataError(f"user {name!r}: has {count(answers, 'answer')}, which Argilla deletes with the account;"
+                        " collect first, then add --force to delete the account")  # fmt: skip
     call(connection, "DELETE", f"users/{user['id']}")
     if connection.home is not None:
         forget(connection.home, name)
@@ -187,7 +188,7 @@ def _read(home: server.Home) -> dict[str, dict[str, list[str]]]:
         return {}
     except (DataError, AttributeError, TypeError) as error:
         line = f"{home.languages_file}: damaged ({error})"
-        raise DataError(f"{line}; move it away and give the languages again") from error
+        raise DataError(f"{line}; move it away and set the languages again") from error
 
 
 @dataclass(frozen=True)
@@ -340,7 +341,7 @@ def answered_now(study_name: str, home: server.Home, datasets: Collection[str]) 
     except PlumblineError as error:
         return ServerAnswers(url, str(error))
     except (ValueError, KeyError, TypeError, AttributeError):
-        return ServerAnswers(url, "it does not answer like Argilla")
+        return ServerAnswers(url, "its reply is not an Argilla response")
 
 
 def _asked(url: str, key: str, study_name: str, datasets: Collection[str], *, proxies: bool) -> ServerAnswers:
@@ -360,7 +361,7 @@ def _asked(url: str, key: str, study_name: str, datasets: Collection[str], *, pr
     except httpx.HTTPError as error:
         return ServerAnswers(url, f"it does not answer ({str(error) or type(error).__name__})")
     except httpx.InvalidURL:
-        return ServerAnswers(url, "it does not answer like Argilla")
+        return ServerAnswers(url, "its address is not a valid URL")
 
 
 def _counted(study_name: str, client: Any, datasets: Collection[str]) -> dict[str, int]:

@@ -111,7 +111,9 @@ class Argilla:
             if len(page["items"]) < PAGE:
                 break
         if len(ids) != page["total"]:
-            raise ServiceError(f"Argilla at {self.url}: records were added or deleted while they were read; run again")
+            raise ServiceError(
+                f"Argilla at {self.url}: records were added or deleted while they were read; run the command again"
+            )
 
 
 def _user(item: Mapping[str, str]) -> ArgillaUser:
@@ -221,7 +223,7 @@ def translated(url: str) -> Iterator[None]:
     except (httpx.HTTPError, ArgillaError) as error:
         raise _named(url, error) from None
     except (ValueError, KeyError, TypeError):  # not JSON, or not Argilla's
-        raise ServiceError(f"the server at {url} does not answer like Argilla; correct ARGILLA_API_URL") from None
+        raise ServiceError(f"the reply of {url} is not an Argilla response; check ARGILLA_API_URL") from None
 
 
 def _named(url: str, error: BaseException) -> ServiceError:

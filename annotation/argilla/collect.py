@@ -34,8 +34,8 @@ from plumbline.study.campaign import RatersSpec
 def collect(study: Study, argilla: Argilla, *, replace: bool = False) -> pd.DataFrame:
     """Fetch the answers into `ratings.parquet` (controls' into `control_ratings.parquet`); return the former.
 
-    There is a row for each pair, rater and question, drafts and discards included; `members.json` says who was asked to
-    rate what. Datasets that have not changed since the last reading are not read again. Without `replace`, refuses to
+    There is a row for each pair, rater and question, drafts and discards included; `members.json` lists each dataset's
+    raters. Datasets that have not changed since the last reading are not read again. Without `replace`, refuses to
     drop answers: collected ones that are no longer on the server, those to pairs of another sample, and those of people
     who are not members.
     """
@@ -124,8 +124,9 @@ class _Reading:
                     answers.append(self._answer(record["external_id"], rater, response, orders))
         if strange and not self.replace:
             raise DataError(
-                f"{count(strange, 'answer')} on the server at {self.argilla.url} went to pairs outside pairs.parquet;"
-                " restore the published sample, or add --replace to leave the answers out"
+                f"{count(strange, 'answer')} on the server at {self.argilla.url}"
+                f" {'is to a pair that is' if strange == 1 else 'are to pairs that are'} not in pairs.parquet; restore"
+                f" the published sample, or add --replace to leave {'it' if strange == 1 else 'them'} out"
             )
         if outside and self.raters.people is not None:
             print(f"  left out of {name}: {count(outside, 'answer')} from accounts that raters.people does not name",

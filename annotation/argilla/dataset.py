@@ -71,7 +71,7 @@ _TOO_FINE = (
     " raters.page: plumbline on Plumbline's own server, give the scale fewer points, or collect ratings from a file"
 )
 _MOST_RANKED, _LONGEST_LABEL = 50, 500  # the most labels of a ranking, and characters of a label
-# Argilla shows so many labels at first, and the rest on request; we want all of them shown.
+# The least number of labels that Argilla can be told to show at first; we want all of them shown.
 _LEAST_VISIBLE = 3
 _TYPES: dict[str, Kind] = {
     "rating": "rating",
@@ -119,9 +119,10 @@ class QuestionForm:
             return ""
         most = _MOST_RANKED if self.kind == "ranking" else MOST_LABELS
         if len(values) > most:
-            return f"has {len(values)} labels; Argilla takes {most}"
+            return f"has {len(values)} labels; Argilla takes at most {most}"
         if longest := next((words for _, words in self.options if len(words) > _LONGEST_LABEL), ""):
-            return f"has a label {longest[:40]!r}... of {len(longest)} characters; Argilla takes {_LONGEST_LABEL}"
+            characters = f"{len(longest)} characters; Argilla takes at most {_LONGEST_LABEL}"
+            return f"has a label {longest[:40]!r}... of {characters}"
         return ""
 
     def __str__(self) -> str:
@@ -239,8 +240,8 @@ class Words:
         if shown.task is not None and self.task is None:
             changes.append("the page, from Plumbline's to Argilla's")
         elif shown.task is not None and self.task is not None:
-            marked = [bool(task["difference"]) for task in (shown.task, self.task)]
-            changes += [f"the marks of differing words {from_to(*marked)}"] if marked[0] != marked[1] else []
+            marked = ["on" if task["difference"] else "off" for task in (shown.task, self.task)]
+            changes += [f"marking of differing words {from_to(*marked)}"] if marked[0] != marked[1] else []
         return "; ".join(changes)
 
     def shows_otherwise(self, shown: Words) -> bool:
@@ -255,9 +256,9 @@ class Words:
                 return f"question {name!r} {what}"
         titles = [*self.fields.values(), *(title for title, _ in self.questions.values())]
         if longest := next((title for title in titles if len(title) > TITLE), ""):
-            return f"the title {longest[:40]!r}... has {len(longest)} characters; Argilla takes {TITLE}"
+            return f"the title {longest[:40]!r}... has {len(longest)} characters; Argilla takes at most {TITLE}"
         if len(self.guidelines) > _GUIDELINES:
-            return f"the guidelines have {len(self.guidelines)} characters; Argilla takes {_GUIDELINES}"
+            return f"the guidelines have {len(self.guidelines)} characters; Argilla takes at most {_GUIDELINES}"
         return ""
 
     def fits(self, shown: Words) -> bool:

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 class Publication:
     """The result of publishing."""
 
-    new: Mapping[str, int]  #: pairs that were not there before, by dataset
+    new: Mapping[str, int]  #: pairs that were not in Argilla before, by dataset
     admission: Admission
     corrected: Mapping[str, str] = field(default_factory=dict)  #: corrections of unanswered datasets, by dataset
     taken_out: int = 0  #: unanswered withdrawn pairs that were removed
@@ -71,21 +71,19 @@ class Publication:
     def opened(self) -> list[str]:
         """Return lines on the progress of each verdict's blocks."""
         lines = [f"{of_group(key)}: {'; '.join(group.lines())}" for key, group in self.blocks.items()]
-        out = (
-            f"taken out because a look at earlier blocks has decided: {count(self.spared, 'record')} without an answer"
-        )
+        out = f"removed because a look at an earlier block has decided: {count(self.spared, 'unanswered record')}"
         return [*lines, *([out] if self.spared else [])]
 
     def withdrawals(self) -> list[str]:
         """Return lines on the withdrawn pairs."""
-        gone = f"withdrawn pairs without an answer taken out of Argilla: {self.taken_out}"
+        gone = f"unanswered withdrawn pairs removed from Argilla: {self.taken_out}"
         stay = f"withdrawn pairs that stay in Argilla because they have answers or drafts: {self.answered}"
         return [line for line, number in ((gone, self.taken_out), (stay, self.answered)) if number]
 
     def replacements(self) -> list[str]:
         """Return lines on the answers of excluded raters."""
-        aside = f"offered again (their raters are excluded): pairs of {count(self.aside, 'answer')}, kept on record"
-        back = f"answers that count again in Argilla because their raters are kept: {self.back}"
+        aside = f"answers of excluded raters set aside, so that others are asked for these pairs: {self.aside}"
+        back = f"answers that count again in Argilla because their raters are no longer excluded: {self.back}"
         return [line for line, number in ((aside, self.aside), (back, self.back)) if number]
 
     def corrections(self) -> list[str]:

@@ -28,6 +28,7 @@ from annotation.questions import QuestionScale, Value, labels_of, ranked
 from annotation.rubric import CHECKS, Rubric
 from annotation.training import POOL, TrainingItem, read_items, training_rubric
 from annotation.verdicts.preregistration import asked_rubric
+from annotation.verdicts.tables import count
 from generation.generators import RecordedOutputs
 from generation.production import read_transformed
 from generation.recordings import Recording
@@ -300,4 +301,4 @@ def _submit(argilla: Argilla, user: ArgillaUser, answers: Sequence[Answer]) -> N
     outcome = argilla.request("POST", "/me/responses/bulk", api_key=user.api_key, json={"items": answers})
     refused = [item["error"]["detail"] for item in outcome["items"] if item.get("error")]
     if refused:
-        raise ServiceError(f"Argilla at {argilla.url} refused {len(refused)} simulated answers: {refused[0]}")
+        raise ServiceError(f"Argilla at {argilla.url} refused {count(len(refused), 'simulated answer')}: {refused[0]}")

@@ -32,6 +32,7 @@ from annotation.training import (
     solution,
     training_rubric,
 )
+from annotation.verdicts.tables import count
 from annotation.wordings import ASKED
 from plumbline.fields import expected_of
 from plumbline.store import write_json
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     pass
 
 RIGHT = "right"  # the field with the right answers and their reasons
-# Argilla stops showing a record with so many answers. It is never reached: everybody shall answer every known pair.
+# Argilla stops showing a record with this many answers. It is never reached, so everybody answers every known pair.
 ENOUGH = 100_000
 
 
@@ -118,7 +119,8 @@ def _fill(
 
 def training_lines(new: Mapping[str, int]) -> list[str]:
     """Return a line on the training pairs that were published; none without any."""
-    return [f"for training, which never counts: {sum(new.values())} new pairs in {', '.join(new)}"] if new else []
+    number = count(sum(new.values()), "new pair")
+    return [f"training: {number} in {', '.join(new)}; answers to training pairs never count"] if new else []
 
 
 def _fits(

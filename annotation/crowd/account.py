@@ -1,4 +1,4 @@
-"""Platforms without a service that keeps accounts: a file of ours holds the offers, decisions and payments.
+"""Platforms without a service that keeps accounts: offers, decisions and payments are in a file of ours.
 
 The file lies beside the ledger and is rewritten after each change. It keeps each payment's token, so that no token pays
 twice, and the number of its list of payments, so that no payment is on two lists.
@@ -46,13 +46,15 @@ class Payment(Record):
     """A payment to a worker."""
 
     KEY = ("token",)
-    token: str = Field(description="the payment's token, which pays once; for a reward, the submission's id")
+    token: str = Field(
+        description="the payment's token, under which it is paid only once; for a reward, the submission's id"
+    )
     submission_id: str = Field(description="the submission that is paid")
     worker: str = Field(description="the platform's id of the worker who is paid")
     kind: Literal["reward", "bonus"] = Field(description="reward or bonus")
     cents: int = Field(description="cents, without fees")
     reason: str = Field(description="the reason that the worker reads; empty for a reward")
-    list: int = Field(default=0, description="number of its list of payments; 0 before it is on a list")
+    list: int = Field(default=0, description="number of the list of payments that has it; 0 until it is on a list")
 
 
 #: The tables of an account, by the records of their rows.
@@ -67,7 +69,7 @@ class PaymentAccount:
     offers: dict[str, AccountOffer]
     decisions: dict[str, AccountDecision]
     payments: dict[str, Payment]
-    out: set[str]  #: workers who may begin nothing more
+    out: set[str]  #: workers who may begin no further batch
     notes: dict[str, Any]
 
     @classmethod
@@ -136,7 +138,7 @@ class AccountPlatform(Platform):
         return PlatformOffer(posted_id, offer.places, None, (offer.open and used < offer.places) or "working" in states)
 
     def extend(self, posted_id: str, *, places: int, token: str) -> bool:
-        """Open an offer to so many workers in all; return whether that changed it."""
+        """Open an offer to `places` workers in all; return whether that changed it."""
         before = self.offer_of(posted_id)
         return self.change(before, {"places": max(places, before.places), "open": True})
 
@@ -160,7 +162,7 @@ class AccountPlatform(Platform):
     # Decisions and money
 
     def send_decision(self, submission_id: str, decision: Decision, reason: str) -> None:
-        """Approve, which puts the reward among the payments, or reject: one write for both."""
+        """Approve a submission, which adds its reward to the payments, or reject it; both are one write."""
         submission = self.submission(submission_id)
         if submission.state != "submitted":
             raise RefusedError(f"submission {submission_id} is {submission.state}, so it cannot be {decision}")
@@ -171,7 +173,7 @@ class AccountPlatform(Platform):
         self.account.write()
 
     def bonus(self, submission: Submission, cents: int, reason: str, token: str) -> None:
-        """Put a bonus among the payments, unless its token was used."""
+        """Add a bonus to the payments, unless its token was used."""
         self._pay(submission, "bonus", cents, (reason, token))
         self.account.write()
 
@@ -195,6 +197,6 @@ class AccountPlatform(Platform):
         return [payment for payment in payments if (payment.submission_id, payment.kind) == (submission_id, "bonus")]
 
     def keep_out(self, worker: str) -> None:
-        """Let a worker begin nothing more."""
+        """Keep a worker from beginning further batches."""
         self.account.out.add(worker)
         self.account.write()

@@ -13,11 +13,13 @@ from pydantic import Field
 
 from annotation.human.order import drawing_of
 from annotation.sampling.queues import Queue, queues_of
+from annotation.verdicts.tables import count
 from plumbline.errors import StudyError
 from plumbline.identity import identity
 from plumbline.records import Pair, Record
 from plumbline.study import Study
 from plumbline.study.campaign import ControlsSpec
+from plumbline.study.subject import ItemNames
 
 
 class Batch(Record):
@@ -43,7 +45,7 @@ def make_batches(
     """The batches that are still to be offered, in order.
 
     `taken` are the existing batches: their pairs and controls are not used again. With `pilot` there is one batch of
-    so many pairs for each group of languages without a pilot (PTEB, appendix B: 20 pairs a language first), from its
+    `pilot` pairs for each group of languages without a pilot (PTEB, appendix B: 20 pairs a language first), from its
     first pool with enough pairs, or else its largest pool; without `pilot`, the batches have all remaining pairs.
     Raises StudyError if no pool has enough pairs left for the pilot.
     """
@@ -61,7 +63,7 @@ def make_batches(
         tried = {batch.queue.languages for batch in taken if batch.pilot}
         return [
             _batch(queue, part, _dealt(spare.get(queue, []), part, wanted, 1), pilot=True)
-            for queue in _pilot_queues(unused, tried, pilot)
+            for queue in _pilot_queues(unused, tried, pilot, study.called)
             for part in _split(unused[queue], pilot, groups[queue], whole=False)[:1]
         ]
     batches = []
@@ -81,14 +83,19 @@ def _shuffled(seed: int, pairs: Iterable[Pair], used: Collection[str]) -> list[P
     return sorted(rest, key=lambda pair: identity("batch-v1", seed, pair.pair_id))
 
 
-def _pilot_queues(unused: dict[Queue, list[Pair]], tried: Collection[frozenset[str]], pilot: int) -> list[Queue]:
+def _pilot_queues(
+    unused: dict[Queue, list[Pair]], tried: Collection[frozenset[str]], pilot: int, called: ItemNames
+) -> list[Queue]:
     """Return the queue of each language group's pilot: the first with enough pairs, else the largest."""
     wanted = dict.fromkeys(
         queue.languages for queue, queue_pairs in unused.items() if queue_pairs and queue.languages not in tried
     )
     most = max((len(queue_pairs) for queue_pairs in unused.values()), default=0)
     if wanted and most < pilot:
-        raise StudyError(f"--pilot {pilot}: no transformation has more than {most} pairs left; ask for fewer")
+        raise StudyError(
+            f"--pilot {pilot}: no {called.judged} has more than {count(most, called.item)} left in any language; ask"
+            " for fewer"
+        )
     groups = [[queue for queue in unused if queue.languages == languages] for languages in wanted]
     return [max(queues, key=lambda queue: min(pilot, len(unused[queue]))) for queues in groups]
 
@@ -110,7 +117,7 @@ def _split(pairs: Sequence[Pair], size: int, groups: Mapping[str, str], *, whole
 
 
 def _dealt(controls: Sequence[Pair], part: Sequence[Pair], wanted: ControlsSpec, batches: int) -> list[Pair]:
-    """Return the controls of the next batch of so many: as many of each kind as the study wants, while they last.
+    """Return the controls of the next of `batches` batches: as many of each kind as the study wants, while they last.
 
     Repeats are dealt with the batch that has their pairs: other batches cannot use them.
     """

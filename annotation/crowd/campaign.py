@@ -103,7 +103,7 @@ class CrowdCampaign:
         self.study, self.platform, self.ledger = study, platform, ledger
         self.spec = crowd_of(study)
         self.where = f"{platform.mode} {platform.name}"  #: as records have it
-        self.label = label_of(platform.name, platform.mode)  #: as people read it
+        self.label = label_of(platform.name, platform.mode)  #: as output shows it
         self._key, self._limit = key, limit
         self.reopen()
 
@@ -137,8 +137,8 @@ class CrowdCampaign:
         unsettled = [operation for operation in self.ledger.operations() if operation.state == "intended"]
         if unsettled:
             tqdm.write(
-                f"[{self.label}] finishing {count(len(unsettled), 'call')} that an earlier command left open; first"
-                " checking what took effect (up to 15 minutes for a bonus)",
+                f"[{self.label}] finishing {count(len(unsettled), 'call')} that an earlier command left unfinished;"
+                " first checking them with the platform (up to 15 minutes for a bonus)",
                 file=sys.stderr,
             )
         for operation in unsettled:
@@ -317,7 +317,7 @@ class CrowdCampaign:
         return max((int(extension.details.get("lost", 0)) for extension in extensions), default=0)
 
     def _note_replaced(self, lost: Mapping[str, Sequence[Work]]) -> None:
-        """Record which answers are asked for again; the ledger tells it, even if an earlier command was killed."""
+        """Record which answers are asked for again; the ledger has them, even if an earlier command was killed."""
         pairs = {offer.batch.batch_id: offer.batch.pair_ids for offer in self.ledger.offered()}
         paid = [(key, works) for key, works in lost.items() if len(works) <= self._replaced(key)]
         answers = [(pair, work.pseudonym) for key, works in paid for work in works for pair in pairs[key]]

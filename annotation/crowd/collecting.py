@@ -66,8 +66,8 @@ def collect(campaign: CrowdCampaign, *, replace: bool = False) -> Collection:
     refuse_other_prompts(campaign.records, list(campaign.pairs.values()))
     if mode == "sandbox" and (~ratings["simulated"].astype(bool)).any():
         raise StudyError(
-            f"{study.name} has ratings by people, which must not be mixed with a rehearsal's; rehearse under another"
-            " study name"
+            f"{study.name} has ratings by people, which must not be mixed with those of a rehearsal; rehearse"
+            " under another study name"
         )
     finish(campaign)
     campaign.refresh()
@@ -119,9 +119,9 @@ def collect_archive(study: Study, key: bytes, path: Path, *, replace: bool = Fal
 
 
 def forget_rehearsal(study: Study, ledger: Ledger) -> int:
-    """Remove the made-up crowd's ratings, and all that rests on them; return the number of ratings.
+    """Remove the made-up crowd's ratings and everything computed from them; return the number of ratings.
 
-    A rehearsal never stands beside people, so every look and verdict of the study rests on its ratings.
+    A study never has ratings of both a rehearsal and people, so all its looks and verdicts come from the rehearsal.
     """
     records, raters = CampaignRecords.open(study), {work.pseudonym for work in ledger.work()}
     number = int((records.all_ratings["source"] == REHEARSAL).sum())
@@ -180,7 +180,7 @@ def _check(work: Work, answers: Sequence[Answer], pair_ids: Sequence[str]) -> No
             " twice"
         )
     if missing := [pair_id for pair_id in pair_ids if pair_id not in counts]:
-        raise DataError(f"submission {work.submission.submission_id}: no answers to {len(missing)} of its pairs")
+        raise DataError(f"submission {work.submission.submission_id}: has no answers to {len(missing)} of its pairs")
 
 
 def _rated(work: Work, answers: Sequence[Answer], rubric: Rubric, pairs: Mapping[str, Pair]) -> list[Answer]:

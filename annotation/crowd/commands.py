@@ -51,7 +51,7 @@ from plumbline.study.crowd import PLATFORMS, CrowdSpec, PlatformName
 
 
 def lacking(records: CampaignRecords, platform: PlatformName, mode: Mode, *, launching: bool = True) -> list[str]:
-    """Return a line for each missing setting, in the order of docs/howto; `launching` adds what only `launch` needs.
+    """Return a line for each missing setting, in the order of docs/howto; `launching` adds settings for `launch` alone.
 
     Countries are checked for the languages of the sample, once the study has one.
     """
@@ -88,7 +88,7 @@ def lacking(records: CampaignRecords, platform: PlatformName, mode: Mode, *, lau
 def refuse_incomplete(records: CampaignRecords, platform: PlatformName, mode: Mode, *, launching: bool = True) -> None:
     """Raise StudyError if a setting is missing; if several are, first print a line for each.
 
-    A refused plan also names what only `launch` needs.
+    A refused plan also names the settings that only `launch` needs.
     """
     if not (complaints := lacking(records, platform, mode, launching=launching)):
         return
@@ -111,7 +111,7 @@ def campaign_of(
 ) -> Iterator[CrowdCampaign]:
     """Open the campaign that the options name, and lock it; errors name the campaign.
 
-    Raises StudyError where it has no batches yet, unless this command `begins` it.
+    Raises StudyError if it has no batches yet, unless this command `begins` it.
     """
     records = CampaignRecords.open(study)
     name, mode = platform_name(records, options), mode_of(options)
@@ -180,7 +180,7 @@ def _limit(options: argparse.Namespace, platform: PlatformName, mode: Mode) -> i
 
 
 def platform_name(records: CampaignRecords, options: argparse.Namespace) -> PlatformName:
-    """Return the platform that is named, a rehearsal that runs, the study's, or its only campaign's in this mode."""
+    """Return the named platform, else `rehearsal` while one runs, the study's, or that of its only campaign."""
     study = records.study
     named: PlatformName | None = options.platform
     platforms = [name for name, mode in ledgers(study.scratch / LEDGER) if mode == mode_of(options)]
@@ -196,7 +196,7 @@ def platform_name(records: CampaignRecords, options: argparse.Namespace) -> Plat
         has = f"has campaigns on {' and '.join(platforms)}" if platforms else f"has no {mode_of(options)} campaign yet"
         if not platforms and not options.live and ledgers(study.scratch / LEDGER):
             raise StudyError(f"{study.name} {has}, but a live one; add --live to use it, or --platform to rehearse")
-        raise StudyError(f"{study.name} {has}; say which: --platform {' or --platform '.join(PLATFORMS)}")
+        raise StudyError(f"{study.name} {has}; name the platform: --platform {' or --platform '.join(PLATFORMS)}")
     return platforms[0]
 
 
@@ -361,7 +361,8 @@ def close_campaign(options: argparse.Namespace) -> int:
     with campaign_of(study, options) as campaign:
         closed, released = campaign.close()
         unoffered = len(campaign.ledger.offered()) - closed
-        more = f"; {unoffered} were never offered, and `crowd launch` would still offer them" if unoffered else ""
+        never = f"{count(unoffered, 'batch was', 'batches were')} never offered"
+        more = f"; {never}; `crowd launch` can still offer {'it' if unoffered == 1 else 'them'}" if unoffered else ""
         print(f"[{campaign.label}] {count(closed, 'batch', 'batches')} closed, {pay.dollars(released)} released{more}")
         if due := judging.owed(campaign):  # closing ends the wait for batches that lack workers
             print(f"[{campaign.label}] {count(len(due), 'bonus is', 'bonuses are')} owed; pay with `crowd bonus`")

@@ -21,6 +21,7 @@ from annotation.questions import Value
 from annotation.ratings.answers import Answer
 from annotation.ratings.ratings import decide
 from annotation.records import Sign
+from annotation.verdicts.tables import count
 from plumbline.cli import columns
 from plumbline.errors import StudyError
 from plumbline.fields import fields_of
@@ -37,7 +38,7 @@ class Case:
     work: Work
     signs: tuple[Sign, ...]
     hourly: float  #: dollars an hour that its reward comes to; NaN if its time is unknown
-    collected: bool  #: whether its ratings are in, so that signs could be found
+    collected: bool  #: whether its ratings were collected, so that signs could be found
     advice: Literal["approve", "ask"]
     question: str  #: the earlier question to the worker; empty if there was none
 
@@ -193,7 +194,7 @@ def pay_bonuses(campaign: CrowdCampaign) -> tuple[int, int]:
     """Pay the bonuses due for observed times, once for each submission; return their number and the cents in all.
 
     A refused bonus does not stop the others. Raises LimitError if not all can be paid within the limit, RefusedError
-    if the platform refused some; both say how many were paid.
+    if the platform refused some; both errors have the number of paid bonuses.
     """
     finish(campaign)
     campaign.refresh()
@@ -203,11 +204,11 @@ def pay_bonuses(campaign: CrowdCampaign) -> tuple[int, int]:
             campaign.bonus(work, cents)
             paid += 1
         except (LimitError, NoMoneyError) as error:  # the other bonuses would fail, too
-            raise type(error)(f"{paid} of {len(due)} bonuses paid now; {error}") from None
+            raise type(error)(f"{paid} of {count(len(due), 'bonus', 'bonuses')} paid now; {error}") from None
         except RefusedError as error:
             refused.append(str(error))
     if refused:
-        raise RefusedError(f"{paid} of {len(due)} bonuses paid now; {'; '.join(refused)}")
+        raise RefusedError(f"{paid} of {count(len(due), 'bonus', 'bonuses')} paid now; {'; '.join(refused)}")
     return paid, sum(cents for _, cents in due)
 
 

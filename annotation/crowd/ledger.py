@@ -25,6 +25,7 @@ from annotation.campaign_records import CampaignRecords
 from annotation.crowd.batches import Batch
 from annotation.crowd.platform import NoMoneyError, RefusedError, Submission
 from annotation.offering import LEDGER, Mode, ledgers, offered_to_raters
+from annotation.verdicts.tables import count
 from plumbline.errors import DataError, StudyError
 from plumbline.records import REHEARSAL
 from plumbline.store import make_folder
@@ -394,8 +395,8 @@ def refuse_rehearsal_beside_people(records: CampaignRecords) -> None:
     people = ~records.all_ratings["simulated"].astype(bool)
     if offered_to_raters(records) or people.any():
         raise StudyError(
-            f"{records.study.name} was offered to people or has ratings by people, which must not be mixed with a"
-            " rehearsal's; rehearse under another study name"
+            f"{records.study.name} was offered to people or has ratings by people, which must not be mixed with"
+            " those of a rehearsal; rehearse under another study name"
         )
 
 
@@ -418,9 +419,9 @@ def refuse_lost_batches(records: CampaignRecords, ledger: Ledger) -> None:
         rated = set(ratings.loc[ratings["source"] == source_of(platform, "live"), "batch"])
         if lost := sorted(rated - ledger.posted(platform)):
             raise DataError(
-                f"{ledger.path}: {len(lost)} live {platform} batches have ratings, but this ledger never offered them"
-                f" (first: {lost[0]}); restore the ledger's latest copy: with this one the same work would be paid"
-                " again"
+                f"{ledger.path}: {count(len(lost), f'live {platform} batch has', f'live {platform} batches have')}"
+                f" ratings, but no offer in this ledger (first: {lost[0]}); restore the latest copy of the ledger:"
+                " with this one the same work would be paid again"
             )
 
 
@@ -435,6 +436,6 @@ def refuse_lost_campaign(records: CampaignRecords, mode: Mode) -> None:
         if offering.to.startswith("live ") and offering.to not in live_campaigns:
             raise DataError(
                 f"{path}: this ledger does not have the batches that were offered on {offering.at:%Y-%m-%d}"
-                f" ({offering.to}); continue where they were launched, or copy that ledger here: with this"
-                " one the same work would be paid again"
+                f" ({offering.to}); continue on the machine that launched them, or copy its ledger here:"
+                " with this one the same work would be paid again"
             )

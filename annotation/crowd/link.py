@@ -1,7 +1,7 @@
-"""Any platform that sends people by a link: they rate in a room of our own server, and lists say what they are paid.
+"""Any platform that sends people by a link: they rate in a room of our own server and are paid from lists.
 
-The platform's CSV says who took part (`crowd collect --participants`), and their pseudonyms are looked for in the
-rooms; with a mailing list, we make the list, and each person has a signed link. So made-up ids never count, as on
+The platform's CSV lists the participants (`crowd collect --participants`), whose pseudonyms are looked up in the
+rooms; for a mailing list, we create the list, and each person has a signed link. So made-up ids never count, as on
 Prolific (`annotation.crowd.prolific.workspaces` has the rooms). Approved work and bonuses go on lists of payments,
 which the coordinator uploads or pays by hand.
 """
@@ -176,7 +176,7 @@ class LinkPlatform(AccountPlatform):
     # Who may come
 
     def admit(self, batch_id: str, posted_id: str, pseudonyms: Sequence[str]) -> None:
-        """Tell the room its participants and its places; participants who gave up take no place."""
+        """Write the room's participants and places to its file; participants who gave up take no place."""
         self._limit(self.offer_of(posted_id), pseudonyms)
 
     def _limit(self, offer: AccountOffer, pseudonyms: Sequence[str]) -> None:
@@ -188,13 +188,13 @@ class LinkPlatform(AccountPlatform):
         self._rooms.admit(offer.batch_id, self._link.studies.get(offer.batch_id, ""), workers, limits)
 
     def change(self, before: AccountOffer, update: dict[str, object]) -> bool:
-        """Change an offer, and tell its room."""
+        """Change an offer, and update its room."""
         changed = super().change(before, update)
         self._limit(self.offer_of(before.posted_id), ())
         return changed
 
     def keep_out(self, worker: str) -> None:
-        """Let a worker begin nothing more, in no room."""
+        """Keep a worker from beginning further batches, in every room."""
         super().keep_out(worker)
         for offer in self.account.offers.values():
             self._limit(offer, ())

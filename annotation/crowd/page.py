@@ -85,8 +85,8 @@ def question_xml(study: Study, rubric: Rubric, offer: Offer, submit_to: str) -> 
     size = len(whole.encode())
     if size > LIMIT:
         raise StudyError(
-            f"batch {offer.batch.batch_id}: its page has {size:,} bytes, but MTurk takes {LIMIT:,}; set sample.batch"
-            f" below {study.sample.batch}, or use shorter texts"
+            f"batch {offer.batch.batch_id}: its page has {size:,} bytes, but MTurk takes at most {LIMIT:,}; set"
+            f" sample.batch below {study.sample.batch}, or use shorter texts"
         )
     return whole
 

@@ -2,7 +2,7 @@
 
 `annotation.crowd.campaign` decides and keeps the ledger; a platform only carries out. Every call that makes a change
 takes a token, the same at each try: a platform that knows tokens refuses the second call, and `find_posted` and
-`is_bonus_paid` tell whether the first one took effect.
+`is_bonus_paid` return whether the first one took effect.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from plumbline.study.crowd import CrowdSpec, PaySpec, PlatformName
 
 State = Literal["working", "submitted", "approved", "rejected", "returned"]
 Decision = Literal["approved", "rejected"]
-LOOK = 30.0  # seconds between two looks for a bonus
+LOOK = 30.0  # seconds between two checks for a bonus
 
 
 class UncertainError(ServiceError):
@@ -91,7 +91,7 @@ class Platform(ABC):
     """
 
     name: PlatformName
-    title: str  #: what people call it
+    title: str  #: its name for people
     mode: Mode
     refills: bool  #: whether the platform reopens a rejected worker's place, at the same cost
     longest_reason: float = math.inf  #: the most characters in the reason for a rejection
@@ -148,14 +148,14 @@ class Platform(ABC):
 
     @abstractmethod
     def extend(self, posted_id: str, *, places: int, token: str) -> bool:
-        """Open an offer for its usual time from now, to so many places in all; return whether that changed it."""
+        """Open an offer for its usual time from now, to `places` places in all; return whether that changed it."""
 
     @abstractmethod
     def close(self, posted_id: str) -> None:
         """Let no further worker begin; those at work may finish. Does nothing if it is closed."""
 
     def admit(self, batch_id: str, posted_id: str, pseudonyms: Sequence[str]) -> None:  # noqa: B027
-        """Tell the work's own page which offer a batch's workers come from, and which of them the platform knows.
+        """Register a batch's offer, and the workers whom the platform knows, with the page that shows the work.
 
         Do nothing if the platform itself shows the work.
         """
@@ -301,12 +301,12 @@ def owed_bonus(paid: int, seconds: Sequence[float], pay: PaySpec) -> int:
 
 
 def hourly(paid: int, seconds: float) -> float:
-    """Return the dollars an hour of so many cents for so many seconds; NaN for no time."""
+    """Return dollars an hour: `paid` cents for these seconds; NaN if the time is 0 or unknown."""
     return paid * 36 / seconds if seconds > 0 else float("nan")
 
 
 def fee(platform: PlatformName, cents: int, places: int, crowd: CrowdSpec) -> int:
-    """Cents that a platform takes for one payment of so many cents; `places` is how many workers a batch is for.
+    """Cents that a platform takes for one payment of `cents`; `places` is the number of workers for the batch.
 
     A rehearsal takes the fee of `link` if that is the study's platform, otherwise Prolific's, or nothing if the study
     does not give Prolific's share.
@@ -327,7 +327,7 @@ def fee(platform: PlatformName, cents: int, places: int, crowd: CrowdSpec) -> in
 
 
 def cost(platform: PlatformName, reward_cents: int, places: int, crowd: CrowdSpec) -> int:
-    """Cents for a batch by so many workers, with fees."""
+    """Cents for a batch with `places` workers, with fees."""
     return places * (reward_cents + fee(platform, reward_cents, places, crowd))
 
 

@@ -1,8 +1,8 @@
 """A made-up crowd for practice: launch, collect, review, approve, bonus and close on any study, without a key.
 
-Its workers have a skill, a speed and a habit of giving up; about one in eleven answers carelessly. Their work follows
-from `raters.simulation_seed` and the number of commands so far: each command that asks the crowd is half an hour to
-them. Nobody is paid: the account is `rehearsal.json` beside the ledger (`annotation.crowd.account`).
+Its workers have a skill, a speed and a habit of giving up; about one in eleven answers carelessly. Their work is
+computed from `raters.simulation_seed` and the number of commands so far: for them, each command that asks the crowd
+takes half an hour. Nobody is paid: the account is `rehearsal.json` beside the ledger (`annotation.crowd.account`).
 
 It is always a sandbox: pseudonyms begin with `simulated-`, ratings are marked, and `annotation.ratings.answers.keep`
 never mixes them with others.
@@ -33,8 +33,8 @@ from plumbline.study.campaign import SimulatedRater
 from plumbline.study.crowd import PlatformName
 
 STEP = 1800.0  # seconds of the crowd's time that pass at each command
-TAKEN = 0.8  # of the free places, in a step
-RETURNING = 0.3  # share of those who come that have worked on the study before
+TAKEN = 0.8  # share of the free places that are taken in a step
+RETURNING = 0.3  # share of arriving workers who have worked on the study before
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class MadeUpWorker:
 
 
 def worker_of(seed: int, number: int) -> MadeUpWorker:
-    """Return the worker of a number, equal at each call.
+    """Return the worker with this number, the same at each call.
 
     Args:
         seed: of the simulation (`raters.simulation_seed`).
@@ -108,7 +108,7 @@ class MadeUpCrowd(AccountPlatform):
     # Who works
 
     def submissions(self, posted_id: str) -> Iterator[Submission]:
-        """All work on an offer. The first look of a command is half an hour to the crowd."""
+        """All work on an offer. For the crowd, the first call in a command takes half an hour."""
         if not self._looked:
             self._looked = True
             self._pass_time()
@@ -164,7 +164,7 @@ class MadeUpCrowd(AccountPlatform):
         self.account.write()
 
     def _begin(self, offer: AccountOffer, draw: np.random.Generator) -> None:
-        """Let an admissible worker take a place, and finish in time or give it back."""
+        """Let an admissible worker take a place, and finish in time or return it."""
         seen, had = sorted({work.worker for work in self._works.values()}), self._workers(offer.posted_id)
         may = [number for number in seen if number not in had and not self._is_out(number)]
         returning = bool(may) and draw.random() < RETURNING

@@ -1,6 +1,6 @@
 """A crowd campaign's summary from the ledger alone: progress, money, decisions. No worker's id leaves it.
 
-The platform is not asked: the summary is as recent as the last command that asked it.
+The platform is not queried: the summary is as recent as the last command that queried it.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def summary_text(summary: CrowdSummary) -> str:
     where = f"[{label_of(summary.platform, summary.mode)}]"
     states = ", ".join(f"{number} {state}" for state, number in sorted(summary.states.items())) or "none yet"
     lines = [
-        f"batches: {summary.posted} of {summary.batches} offered ({summary.pilots} of them pilots),"
+        f"batches: {summary.posted} of {summary.batches} offered ({count(summary.pilots, 'pilot')}),"
         f" for {count(summary.places, 'worker')} in all",
         f"submissions: {states}" + (f"; {summary.unread} cannot be read" if summary.unread else ""),
         f"money: {pay.dollars(summary.spent)} spent or reserved of {pay.dollars(summary.planned)} planned, fees"
@@ -142,10 +142,12 @@ def summary_text(summary: CrowdSummary) -> str:
     ]
     if not math.isnan(summary.hourly):
         lines.append(
-            f"pay: {summary.minutes:.0f} min for the median batch, ${summary.hourly:.2f} an hour, bonuses included"
+            f"pay: {summary.minutes:.0f} min for the median submission, ${summary.hourly:.2f} an hour, bonuses included"
         )
     if summary.unsettled:
-        lines.append(f"unsettled calls: {summary.unsettled}; the next command asks the platform and finishes them")
+        lines.append(
+            f"unsettled calls: {summary.unsettled}; the next command checks them with the platform and finishes them"
+        )
     return marked(where, "\n".join(lines))
 
 
@@ -218,7 +220,7 @@ def plan_text(records: Evidence, platform: PlatformName, mode: Mode, pilot: int 
     return marked(
         f"[{label_of(platform, mode)}]",
         "\n".join([
-            f"Plan of study {study.name}; it creates nothing",
+            f"Plan of study {study.name}; nothing is created",
             columns(header, rows, f"no {item}s are left to be offered"),
             f"{count(len(new), 'batch', 'batches')}, {count(places, item)} to rate,"
             f" {hours:.1f} hours of work, {pay.dollars(total)} with fees, before bonuses",
@@ -247,7 +249,7 @@ def _notes(spec: CrowdSpec, called: ItemNames, kinds: Collection[str], platform:
         " repeats.",
     ]
     if spec.pay.below_fair:
-        lines.append(f"Below ${FAIR_WAGE:g} an hour, because: {spec.pay.below_fair}")
+        lines.append(f"The pay is below ${FAIR_WAGE:g} an hour, because: {spec.pay.below_fair}")
     if platform == "mturk":
         lines.append(
             "MTurk closed on 30 September 2026, according to its documentation: launching will likely fail. Use this"

@@ -82,7 +82,7 @@ class ImportedQuestion:
             low, high = self.points[0], self.points[-1]
             if len(self.words) == len(self.points):
                 return f"{low:g} ({self.words[low]}) to {high:g} ({self.words[high]})"
-            steps = ", any number between" if isinstance(self.points, Continuous) else ""
+            steps = ", any number in between" if isinstance(self.points, Continuous) else ""
             steps = steps or ("" if is_whole(self.points) else f", {len(self.points)} points")
             return f"{low:g} to {high:g}{steps}"
         return ", ".join(self.labels) if self.labels else "words"

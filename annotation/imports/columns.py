@@ -94,7 +94,7 @@ class Proposal:
 
     @property
     def has_answers(self) -> bool:
-        """Whether the table holds answers, and not only facts about items."""
+        """Whether the table contains answers, and not only facts about items."""
         return bool({"answer", "by_rater", "by_item"} & set(self.roles.values()))
 
     @property
@@ -196,7 +196,7 @@ class _Proposer:
             elif _GRID.search(name) or _NUMBERED.match(name) or _LEADING.match(name) or _ITEM_COLUMN.fullmatch(name):
                 continue  # a column of an item or a rater, whose answers may all be equal
             elif len(values) == 1 and len(self._cells) > 1 and not self._hinted(name, "answer"):
-                whole = "the same in every row" if filled == len(self._cells) else "the same wherever it is filled"
+                whole = "the same in every row" if filled == len(self._cells) else "the same in all filled cells"
                 if not (self._numeric(name) or self._wordy(name)) or filled < len(self._cells):
                     self._set(name, "unused", whole)
 
@@ -208,7 +208,7 @@ class _Proposer:
                 role = "unused"
             self._roles[name] = role if role == "started" else "unused"
             ended = "times, but another column has the time of the answer"
-            self._reasons[name] = "times of a start, by its name" if role == "started" else ended
+            self._reasons[name] = "its name, and it contains times" if role == "started" else ended
         ends = [name for name in timed if self._roles[name] != "started" and "time" not in self._has_roles()]
         if ends:
             best = min(ends, key=_time_order)
@@ -216,7 +216,7 @@ class _Proposer:
         for name in self._rest():
             some = self._few(name) if self._hinted(name, "seconds") and not self._has("seconds") else ()
             if some and np.isfinite(as_seconds(some)).mean() >= 0.9:
-                self._set(name, "seconds", "its name, and it holds durations")
+                self._set(name, "seconds", "its name, and it contains durations")
 
     def _has_roles(self) -> set[str]:
         return set(self._roles.values())
@@ -266,13 +266,13 @@ class _Proposer:
                 self._texts_beside(name)
 
     def _texts_by_content(self, taken: Mapping[str, str], free: Sequence[str]) -> dict[str, str]:
-        """Return the texts' columns if names do not tell: an original has several outputs, or precedes its output."""
+        """Return the texts' columns by content: an original has several outputs, or precedes its output."""
         lacking = [role for role in ("original", "output") if not taken[role]]
         if not any(taken.values()) and len(free) >= 2:
             if len(free) > 2:
                 self._doubts.append(
-                    f"several columns hold texts ({', '.join(map(repr, free[:4]))}); name the original and the output"
-                    " (--column original=NAME --column output=NAME), or the judged text (--column text=NAME)"
+                    f"several columns contain texts ({', '.join(map(repr, free[:4]))}); name the original and the"
+                    " output (--column original=NAME --column output=NAME), or the judged text (--column text=NAME)"
                 )
             original, output = sorted(free[:2], key=lambda name: len(self._values[name]))
             return {"original": original, "output": output, "text": ""}
@@ -350,16 +350,16 @@ class _Proposer:
             if not self._like_answers(name):
                 continue
             if self._has("by_rater"):
-                self._reasons[name] = "not one rater's answers; if it holds answers, use --column answer=NAME"
+                self._reasons[name] = "not the answers of one rater; if it contains answers, add --column answer=NAME"
             elif alike := self._alike(name):
                 self._reasons[name] = alike
                 agreed.append(name)
             elif self._has("question") and self._has("answer"):
-                self._reasons[name] = "another column holds the answers"
+                self._reasons[name] = "another column contains the answers"
             else:
                 self._set(name, "answer", f"answers: {', '.join(self._values[name][:5])}")
         if len(agreed) == 1 and not {"answer", "by_rater", "by_item"} & self._has_roles():
-            self._set(agreed[0], "answer", "the only column that can hold answers, although all agree")
+            self._set(agreed[0], "answer", "the only column that can contain answers, although all are equal")
 
     def _alike(self, name: str) -> str:
         """Return why a column cannot be answers: it is constant for an item, a rater, or all rows; empty if it can."""
@@ -490,7 +490,7 @@ class _Proposer:
                 )
         if "question" in has and len(self._has("answer")) > 1:
             self._doubts.append(
-                "beside a column of questions there must be one column of answers; set the others to unused"
+                "a file with a column of questions must have exactly one column of answers; set the others to unused"
                 " (--column unused=NAME)"
             )
         alike = [name for name in self._has("answer") if name not in self._fixed]

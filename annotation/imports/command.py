@@ -25,6 +25,7 @@ from annotation.imports.writing import has_records, lay_out, refuse_sources, wri
 from annotation.names import named_pseudonym, pseudonym_key, worker_pseudonym
 from annotation.options import home_of
 from annotation.server import Home
+from annotation.verdicts.tables import count
 from generation.flags import identify
 from plumbline import cli
 from plumbline.errors import DataError, StudyError
@@ -174,11 +175,12 @@ def _import(request: ImportRequest, home: Home, material: Material, say: Callabl
     _write_listed(study, listed)
     raters = len(set(pseudonyms.values())) if material.has_raters else 0
     item = study.called.item
-    who = f" by {raters} raters" if raters else ""
-    say(f"{study.name}: {number} ratings of {len(material.items)} {item}s{who} -> {study.file}, {study.folder}")
+    who = f" by {count(raters, 'rater')}" if raters else ""
+    ratings = f"{count(number, 'rating')} of {count(len(material.items), item)}{who}"
+    say(f"{study.name}: {ratings} -> {study.file}, {study.folder}")
     _say_listed(study, listed, say)
     has_texts = material.items[list(_TEXTS)].notna().any(axis=None)
-    in_language = f"{language_name(language)} (--language CODE if they are not)"
+    in_language = f"{language_name(language)} (if this is wrong, add --language CODE)"
     say(f"  texts: {in_language if has_texts else 'none in the files, so ids replace them'}")
     say(f"  next: {study.command('annotation accept')}; then {study.command('annotation report')}")
 
@@ -233,7 +235,7 @@ def _refuse_strange(columns: Mapping[str, str], tables: Sequence[CellTable]) -> 
 
 
 def _show(table: CellTable, proposal: Proposal, say: Callable[[str], None]) -> None:
-    say(f"{table.path}: {table.form}, {len(table.cells)} rows")
+    say(f"{table.path}: {table.form}, {count(len(table.cells), 'row')}")
     for line in table.notes:
         say(f"  {line}")
     say(cli.columns(*proposal_rows(table, proposal)))

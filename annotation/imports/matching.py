@@ -1,7 +1,7 @@
 """Rows of files as items and answers: equal texts are one item, whoever rates it, and nothing is lost.
 
 Rows that cannot be placed are listed with the reason. One id with two texts, or one key with two values, is an error
-that shows both rows, since nobody can tell which was rated.
+that shows both rows, since it is unknown which was rated.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import pandas as pd
 from annotation.imports.columns import Proposal
 from annotation.imports.tables import CellTable, UnplacedRow, coded
 from annotation.imports.times import as_seconds, as_times, month_unsure
+from annotation.verdicts.tables import count
 from plumbline.errors import DataError
 from plumbline.words import count_words, printable_line, shows
 
@@ -39,7 +40,7 @@ class Material:
     answers: pd.DataFrame  #: item (row of `items`), rater, question, cell, at, seconds, comment, status, file, line
     listed: tuple[UnplacedRow, ...]
     notes: tuple[str, ...]
-    has_raters: bool  #: whether the files say who rated
+    has_raters: bool  #: whether the files name raters
     has_times: bool
     lower: frozenset[str] = frozenset()  #: questions where less is better
 
@@ -65,7 +66,8 @@ def match(tables: Sequence[CellTable], proposals: Sequence[Proposal], *, raters_
     raters = frame["rater"].array
     frame["rater"] = renamed(raters, [rater.casefold() for rater in raters.categories])
     if merged := len(raters.categories) - len(frame["rater"].array.categories):
-        notes.append(f"{merged} rater ids differ from others only in capitals and count as the same people")
+        differ = count(merged, "rater id differs", "rater ids differ")
+        notes.append(f"{differ} from another only in capitals; such ids count as the same person")
     frame = _without_empty(frame, listed)
     items, numbers = _items(frame)
     answers = frame[["rater", "question", "cell", "at", "seconds", "comment", "status", "file", "line"]].assign(
@@ -73,10 +75,10 @@ def match(tables: Sequence[CellTable], proposals: Sequence[Proposal], *, raters_
     )
     has_raters = not frame["unnamed"].any()
     if not has_raters:
-        several = " (--raters-per-file if each file is one person's)" if len(rated) > 1 else ""
+        several = " (add --raters-per-file if each file is from one rater)" if len(rated) > 1 else ""
         notes.append(
-            "the file does not name raters, so each answer to an item counts as another rater's, and raters are not"
-            f" counted{several}"
+            "the file does not name raters, so each answer to an item counts as a different rater's, and the number of"
+            f" raters is unknown{several}"
         )
     lower = frozenset(name for table in tables for name in table.lower)
     has_times = bool(frame["at"].notna().any())
@@ -97,8 +99,8 @@ def _shared_raters(parts: Sequence[pd.DataFrame]) -> list[str]:
     shared = {name for first, second in itertools.combinations(names, 2) for name in first & second}
     if not shared:
         return []
-    return [f"{len(shared)} rater ids occur in several files and count as the same people (--raters-per-file if they"
-            " are not)"]  # fmt: skip
+    occur = count(len(shared), "rater id occurs", "rater ids occur")
+    return [f"{occur} in several files; each counts as one person (if this is wrong, add --raters-per-file)"]
 
 
 def _rows(table: CellTable, proposal: Proposal, notes: list[str]) -> pd.DataFrame:
@@ -182,10 +184,10 @@ def _texts(column: pd.Series, notes: list[str]) -> pd.Categorical[Any]:
     texts = list(column.cat.categories)
     with_entities = sum(bool(_ENTITY.search(text)) for text in texts)
     if with_entities:
-        notes.append(f"{column.name}: HTML entities in {with_entities} texts are replaced by their characters")
+        notes.append(f"{column.name}: HTML entities in {count(with_entities, 'text')} are replaced by their characters")
         texts = [html.unescape(text).replace("\xa0", " ").strip() for text in texts]
     if with_tags := sum(bool(_TAG.search(text)) for text in texts):
-        notes.append(f"{column.name}: {with_tags} texts contain HTML tags, which are kept")
+        notes.append(f"{column.name}: HTML tags in {count(with_tags, 'text')} are kept")
     return renamed(column.array, texts)
 
 
@@ -254,11 +256,13 @@ def _moments(table: CellTable, column: str, notes: list[str]) -> pd.Series:
     array = table.cells[column].array
     moments = as_times(list(array.categories), f"{table.path}, {column}")
     if strange := sum(moment is None for moment in moments):
-        notes.append(f"{column}: {strange} cells are not times and count as unknown")
+        notes.append(
+            f"{column}: {count(strange, 'cell is not a time and counts', 'cells are not times and count')} as unknown"
+        )
     if month_unsure(array.categories):
         notes.append(
-            f"{column}: days and months look alike in times such as {array.categories[0]}; the month is read first"
-            " (if that is wrong, write them as 2026-03-01)"
+            f"{column}: the order of day and month is unclear in times such as {array.categories[0]}; the first"
+            " number is read as the month (if that is wrong, write times as 2026-03-01)"
         )
     index = pd.DatetimeIndex(
         [*(pd.NaT if moment is None else moment for moment in moments), pd.NaT], dtype="datetime64[us, UTC]"
@@ -276,7 +280,7 @@ def _with_lookup(
         return _with_people(frame, lookup, rater, of_lookup.first("status"), notes)
     roles = {name: role for name, role in of_lookup.roles.items() if name not in keys and role != "unused"}
     if not keys:
-        raise DataError(f"{lookup.path}: has no answers and shares no column on items with {table.path.name}; rename"
+        raise DataError(f"{lookup.path}: has no answers and shares no column of items with {table.path.name}; rename"
                         " its columns to match")  # fmt: skip
     cells = lookup.cells
     numbers, first = group_numbers([cells[name].array for name in keys])
@@ -298,7 +302,7 @@ def _with_lookup(
         if target not in frame or not frame[target].notna().any():
             frame[target] = brought
     if lost := int((found_at < 0).sum()):
-        notes.append(f"{lookup.path.name}: has no row for {lost} rows of {table.path.name}")
+        notes.append(f"{lookup.path.name}: has no row for {count(lost, 'row')} of {table.path.name}")
     return frame
 
 
@@ -313,7 +317,7 @@ def _with_people(frame: pd.DataFrame, lookup: CellTable, rater: str, status: str
     brought = np.where(brought == "submitted", frame["status"].astype(object), brought)
     unknown = sum(name.casefold() not in set(names) for name in array.categories)
     if unknown:
-        notes.append(f"{lookup.path.name}: has no row for {unknown} raters")
+        notes.append(f"{lookup.path.name}: has no row for {count(unknown, 'rater')}")
     return frame.assign(status=pd.Categorical(brought, frame["status"].cat.categories))
 
 

@@ -59,7 +59,7 @@ def _read_records(
             rows.list(number, f"is not a valid record of {form}")
     names = {name for _, cells in rows.rows for name in cells}
     roles = {name: role for name, role in _ANSWERS.items() if name in names}
-    notes = tuple(f"{number} {note}" for note, number in rows.notes.items())
+    notes = tuple(f"{note}: {number}" for note, number in rows.notes.items())
     return _table(path, form, rows.rows, roles, tuple(rows.unplaced), notes, frozenset(rows.lower))
 
 
@@ -77,7 +77,7 @@ def _entries(path: Path) -> tuple[list[Entry], Any]:
             whole = parse_json(content)
         except MalformedError as error:
             if start == "[":
-                raise DataError(f"{path}: not valid JSON: {error}") from None
+                raise DataError(f"{path}: not valid JSON ({error}); export it again") from None
         else:
             if isinstance(whole, list):
                 return list(enumerate(whole, 1)), None
@@ -123,7 +123,7 @@ def _table(  # noqa: PLR0913 (facts that a form gives about a file)
         builder.add({name.replace(_DOT, "."): cell for name, cell in row.items()}, line)
     cells, lines = builder.frame()
     if not len(lines):
-        raise DataError(f"{path}: no answers in it ({form}{', ' + unplaced[0].reason if unplaced else ''})")
+        raise DataError(f"{path}: contains no answers ({form}{', ' + unplaced[0].reason if unplaced else ''})")
     return CellTable(path, form, cells, lines, unplaced, roles, notes, lower)
 
 
@@ -147,7 +147,7 @@ def _label_studio(rows: _Rows, number: int, task: dict[str, Any]) -> None:
     data = {f"data.{name}": cell for name, cell in _flat(task.get("data", {})).items()}
     base = {**data, "item": task.get("id", number)}
     if task.get("predictions"):
-        rows.notes["tasks have predictions of models, which are not ratings"] += 1
+        rows.notes["predictions of models are not ratings; tasks that have them"] += 1
     annotations = task.get("annotations") or task.get("completions") or []
     for annotation in annotations:
         status = "cancelled" if annotation.get("was_cancelled") else "submitted"
@@ -235,7 +235,7 @@ def _argilla(rows: _Rows, number: int, record: dict[str, Any]) -> None:
     fields = _flat(record.get("fields", {}))
     base = {**fields, "item": record.get("external_id") or record.get("id") or number}
     if record.get("suggestions"):
-        rows.notes["records have suggestions, which are not ratings"] += 1
+        rows.notes["suggestions are not ratings; records that have them"] += 1
     responses = record.get("responses") or []
     if not responses:
         rows.list(number, "nobody answered the record")
@@ -258,7 +258,7 @@ def _argilla_answer(
 ) -> None:
     if isinstance(value, list) and value and isinstance(value[0], dict):
         if "rank" not in value[0]:
-            rows.list(number, "spans, which are not answers", question)
+            rows.list(number, "spans are not answers", question)
             return
         places = defaultdict[int, list[str]](list)
         for entry in value:
@@ -291,7 +291,7 @@ def _doccano(rows: _Rows, number: int, record: dict[str, Any]) -> None:
             about = {**_flat(about), "text": text, "item": record.get("id", number), "rater": user}
             rows.add(number, about, question="label", answer=AND_ALSO.join(labels))
     if spans:
-        rows.list(number, f"{len(spans)} spans, which are not answers", "label")
+        rows.list(number, f"spans are not answers (the text has {len(spans)})", "label")
     elif not any(by_user.values()):
         rows.list(number, "the text has no label")
 
@@ -307,7 +307,7 @@ def _prodigy(rows: _Rows, number: int, record: dict[str, Any]) -> None:
     about |= {"rater": record.get("_annotator_id") or record.get("_session_id") or rows.path.stem}
     about |= {"time": record.get("_timestamp", ""), "status": "discarded" if record["answer"] == "ignore" else ""}
     if record.get("spans"):
-        rows.list(number, "spans, which are not answers")
+        rows.list(number, "spans are not answers")
     if options:
         chosen = [text_of(options.get(str(name), name)) for name in record.get("accept") or ()]
         rows.add(number, about, question="choice", answer=AND_ALSO.join(chosen) or "none of them")
@@ -376,7 +376,7 @@ def _label_studio_short(rows: _Rows, number: int, record: dict[str, Any]) -> Non
     about |= {"seconds": record.get("lead_time", "")}
     rows.add(number, {name: cell for name, cell in cells.items() if cell is not None}, **about)
     for name in (name for name, cell in cells.items() if cell is None):
-        rows.list(number, "spans or boxes, which are not answers", name)
+        rows.list(number, "spans and boxes are not answers", name)
 
 
 def short_answer(value: Any) -> str | None:
@@ -393,7 +393,7 @@ def _potato(rows: _Rows, number: int, record: dict[str, Any]) -> None:
     user = record.get("user_id") or record.get("user") or rows.path.parent.name
     base = {"text": record.get("displayed_text", record.get("text", "")), "item": record.get("id", number)}
     if record.get("span_annotations"):
-        rows.list(number, "spans, which are not answers")
+        rows.list(number, "spans are not answers")
     answers = record.get("label_annotations") or record.get("annotations") or {}
     if not answers:
         rows.list(number, "the record has no answers")

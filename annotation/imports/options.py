@@ -12,7 +12,7 @@ ROLES = {
     "original": "the text that somebody transformed",
     "output": "the transformed text",
     "text": "the judged text, if there are no pairs",
-    "beside": "what raters saw beside the text",
+    "beside": "the text that raters saw beside the judged one",
     "item": "the item's id, or part of it",
     "system": "the system, model or transformation",
     "rater": "the rater's id",
@@ -48,8 +48,8 @@ def add_import_options(parser: argparse.ArgumentParser) -> None:
         help="a file with the roles of columns, as an earlier import wrote it",
     )
     add("--scale", metavar="QUESTION=1..5", type=scale_option, action="append", default=[],
-        help="a question's points: 1..5, 5..1 if less is better, words as in bad<fair<good, or `labels`; answers off"
-        " the scale are listed (may be repeated)")  # fmt: skip
+        help="a question's points: 1..5, 5..1 if less is better, words as in bad<fair<good, or `labels`; answers"
+        " outside the scale are listed (may be repeated)")  # fmt: skip
     add("--language", metavar="CODE", help="the language of the texts (default: recognised from them)")
     add("--sheet", metavar="NAME", default="", help="the sheet of an Excel file, if several have rows")
     add("--raters-per-file", action="store_true", help="treat an id that occurs in two files as two people")
@@ -84,7 +84,7 @@ def read_scale(text: str) -> AskedScale:
     try:
         first, last = map(as_number, ends)
     except ValueError:
-        raise StudyError(f"--scale: {text!r} is not like 1..5, 5..1, bad<fair<good or labels") from None
+        raise StudyError(f"--scale: {text!r} is not a scale; write 1..5, 5..1, bad<fair<good or labels") from None
     if first == last:
         raise StudyError(f"--scale: {text!r}: its ends are the same point")
     return AskedScale(text, min(first, last), max(first, last), falls=first > last)
@@ -94,7 +94,7 @@ def scale_option(text: str) -> tuple[str, AskedScale]:
     """Read `fluency=1..5`, for an option."""
     name, _, scale = text.rpartition("=")
     if not name:
-        raise argparse.ArgumentTypeError(f"{text!r} is not like QUESTION=1..5")
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form QUESTION=1..5")
     return name, read_scale(scale)
 
 
@@ -102,5 +102,5 @@ def column_option(text: str) -> tuple[str, str]:
     """Read `rater=Worker` as (column, role), for an option."""
     role, _, column = text.partition("=")
     if not column:
-        raise argparse.ArgumentTypeError(f"{text!r} is not like rater=NAME")
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form ROLE=NAME")
     return column, role

@@ -17,6 +17,7 @@ from annotation.imports.columns import hints
 from annotation.imports.matching import group_numbers, renamed
 from annotation.imports.nested import SHORT, short_answer
 from annotation.imports.tables import AND_ALSO, CellTable, UnplacedRow, coded, text_of
+from annotation.verdicts.tables import count
 from plumbline.words import count_words
 
 _MTURK = {"WorkerId": "rater", "SubmitTime": "time", "AcceptTime": "started", "WorkTimeInSeconds": "seconds",
@@ -93,7 +94,7 @@ def _unfolded(table: CellTable) -> CellTable:
     columns |= {
         stem: union_categoricals([table.cells[names[turn]] for turn in sorted(turns)]) for stem, names in whole.items()
     }
-    note = f"each row holds {len(turns)} items ({', '.join(whole)}); each item becomes a row"
+    note = f"each row contains {len(turns)} items ({', '.join(whole)}); each item becomes a row"
     lines = np.tile(table.lines, len(turns))
     return replace(table, cells=pd.DataFrame(columns), lines=lines, notes=(*table.notes, note))
 
@@ -105,7 +106,7 @@ def _label_studio_csv(table: CellTable) -> CellTable:
         texts = [_from_json(text) for text in table.values(name)]
         for row in np.flatnonzero(np.isin(cells[name].cat.codes, [n for n, text in enumerate(texts) if text is None])):
             unplaced.append(
-                UnplacedRow(table.path.name, int(table.lines[row]), "spans or boxes, which are not answers", name)
+                UnplacedRow(table.path.name, int(table.lines[row]), "spans and boxes are not answers", name)
             )
         cells[name] = renamed(cells[name].array, [text or "" for text in texts])
     roles = {"annotator": "rater", "id": "item", "updated_at": "time", "lead_time": "seconds"}
@@ -145,7 +146,10 @@ def _mqm(table: CellTable) -> CellTable:
     )
     roles = {names["rater"]: "rater", names["system"]: "system", target: "output", "mqm": "answer"}
     roles |= {names["source"]: "original"} if "source" in names else {}
-    note = f"{len(cells)} errors are added up to a score for each rater and segment: major 5, minor 1, punctuation 0.1"
+    note = (
+        "each score is the sum of the weights of a rater's errors in a segment, at most 25: non-translation 25, major"
+        " 5, minor 1, minor punctuation 0.1"
+    )
     table = replace(table, cells=scored, lines=table.lines[first], roles=roles, notes=(*table.notes, note))
     return replace(table, form="WMT's MQM", lower=frozenset({"mqm"}), scales={"mqm": "25..0"})
 
@@ -273,6 +277,6 @@ def _qualtrics(table: CellTable) -> CellTable:
     if "Finished" in cells and "Status" in cells:
         unfinished = cells["Finished"].astype(str).str.casefold().isin(_FALSE)
         cells["Status"] = pd.Categorical(np.where(unfinished, "incomplete", cells["Status"].astype(object)))
-    note = f"skipped {start} lines below the header, which name the columns again"
+    note = f"skipped {count(start, 'line')} below the header, with the columns' names again"
     return replace(table, form="Qualtrics", cells=cells.rename(columns=named), lines=table.lines[start:], roles=roles,
                    notes=(*table.notes, note))  # fmt: skip

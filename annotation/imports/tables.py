@@ -292,9 +292,13 @@ def _whole_rows(
                 yield reader.line_num, row[:width]
                 continue
             also = next((name for mark, name in SEPARATORS.items() if mark != separator and mark in "".join(row)), "")
-            hint = f"; is it separated by {also}?" if also and len(row) == 1 else ""
+            hint = f"; check whether {also} separate the cells" if also and len(row) == 1 else ""
             listed.append(
-                UnplacedRow(path.name, reader.line_num, f"{len(row)} cells, but the header has {width}{hint}")
+                UnplacedRow(
+                    path.name,
+                    reader.line_num,
+                    f"{len(row)} cell{'s' * (len(row) != 1)}, but the header has {width}{hint}",
+                )
             )
             continue
         yield reader.line_num, row

@@ -25,6 +25,7 @@ from annotation.records import Supply
 from annotation.rubric import load_rubric
 from annotation.sampling.sample import sample_settings
 from annotation.subjects import read_items
+from annotation.verdicts.tables import count
 from generation.jobs import Plan
 from plumbline.errors import DataError, StudyError
 from plumbline.exhibits.table import csv_bytes
@@ -453,8 +454,8 @@ def _ratings(
     if len(pairs) != len(material.items):
         more = len(material.items) - len(pairs)
         raise DataError(
-            f"{more} items have the same texts as others of their group; name the columns that tell them apart:"
-            " --column beside=NAME"
+            f"{count(more, 'item has', 'items have')} the same texts as another of the group; name the columns that"
+            " tell them apart: --column beside=NAME"
         )
     answers = material.answers
     by_title = {question.title: question for question in questions}

@@ -356,7 +356,7 @@ def exclusions_exhibit(material: CampaignMaterial) -> Exhibit:
         ("no", f"surplus: the {item} already had enough raters", material.surplus),
         ("no", "draft: saved but not submitted", material.ratings[status == "draft"]),
         ("no", "discarded by the rater", material.ratings[status == "discarded"]),
-        ("no", f"of {material.study.called.known} and repeats, which check the raters", material.control_ratings),
+        ("no", f"given to {material.study.called.known} and repeats, which check the raters", material.control_ratings),
     ]
     rows = [(count, why, len(part), part["rater_id"].nunique()) for count, why, part in parts]
     frame = pd.DataFrame(rows, columns=["counts", "why", "ratings", "raters"])

@@ -52,8 +52,8 @@ def controls_told(material: CampaignMaterial) -> str:
     if not parts:
         return f"There were no {checks} and no repeats."
     number = int((material.control_ratings["status"] == "submitted").sum())
-    beside = f"The study also had {listed(parts)}; {many(number, 'rating')} of these came in and"
-    text = f"{beside} {'counts' if number == 1 else 'count'} in no result."
+    counted = verb(number, "rating", "was collected; it counts", "were collected; they count")
+    text = f"The study also had {listed(parts)}. For these, {counted} in no result."
     controls = pd.DataFrame([pair.model_dump() for pair in material.controls])
     off, answered = controls_missed(
         material.control_ratings, controls, material.study.quality, material.rubric.expected
@@ -72,7 +72,7 @@ def careless_told(material: CampaignMaterial) -> list[str]:
     off = wrong(within, kinds_asked)
     if off.startswith("wrong"):  # a repeat has no right answer
         labels = [f"answers to {check} that are {off}" for check in checks]
-        return labels + [f"answers to {repeat} that differ from the first time" for repeat in repeats]
+        return labels + [f"answers to {repeat} that differ from the first answer" for repeat in repeats]
     return [f"answers to {' or '.join([*checks, *repeats])} that are {off}"] if checks or repeats else []
 
 
@@ -208,9 +208,16 @@ def _supply(material: CampaignMaterial) -> str:
     out = sum(out_of.kept_out for out_of in material.supply)
     every = ok + failed + out
     names = listed(sorted({flag for supply in material.supply for flag in supply.without}))
-    kept_out = f" Kept out, and covered by no verdict: {out:,} ({out / every:.1%}) flagged {names}." if out else ""
+    kept_out = (
+        f" {many(out, 'output')} ({out / every:.1%}) flagged {names} {'was' if out == 1 else 'were'} kept out; no"
+        f" verdict covers {'it' if out == 1 else 'them'}."
+        if out
+        else ""
+    )
     if not failed:
-        return f"None of the {many(every, 'output')} failed{later}.{kept_out}"
+        only = "The only output so far" if waiting else "The only output"
+        none = f"{only} did not fail" if every == 1 else f"None of the {many(every, 'output')} failed"
+        return f"{none}{later}.{kept_out}"
     share = f"{failed:,} of {many(every, 'output')} ({failed / every:.1%})"
     return f"Failed outputs could not be drawn: {share}{later}.{kept_out}"
 
@@ -332,11 +339,14 @@ def _withdrawals(material: CampaignMaterial) -> list[str]:
     out = len(material.pairs) - len(material.staying)
     if not out:
         return []
-    late = f", {material.late:,} of them after they had been rated" if material.late else ""
+    had = "it" if material.late == 1 else "they"
+    late = f", {material.late:,} of them after {had} had been rated" if material.late else ""
+    late = ", after it had been rated" if material.late and out == 1 else late
     others = [verdict for verdict in material.verdicts if verdict.decision_with_withdrawn not in (None, verdict.alone)]
     share = f"{len(others)} of {many(len(material.verdicts), 'verdict')}" if others else "no verdict"
     ratings = many(len(material.withdrawn), "rating")
-    stayed = f" Had they stayed, with {ratings}, {share} would be different." if len(material.withdrawn) else ""
+    they = "it" if out == 1 else "they"
+    stayed = f" Had {they} stayed, with {ratings}, {share} would be different." if len(material.withdrawn) else ""
     return [f"{verb(out, material.study.called.item, 'was', 'were')} withdrawn from the sample{late}.{stayed}"]
 
 

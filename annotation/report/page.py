@@ -163,13 +163,15 @@ _P_BY = (
     "P of a mean comes from its t distribution, P of a share from the score test for the effective number of answers."
 )
 _EXAMPLES = (
-    "Examples show what the means stand for: pairs with enough raters, by the first question. SD is that of the pair's"
-    " own ratings. Long texts are cut; the CSV file has them in full."
+    "Examples illustrate the means: they are pairs with enough raters, chosen by their ratings on the first"
+    " question. SD is the standard deviation of the pair's own ratings. Long texts are cut; the CSV file has them in"
+    " full."
 )
 _ANSWERS = (
-    "Answers about candidates are combined, because a candidate's number is only its drawn place; so are answers about"
-    " groups, which each rater numbers anew. For items with candidates, a verdict's rule on cannot_tell is about the"
-    " first candidate. Raters' agreement is in the report on people and models (plumbline human-report)."
+    "Answers about candidates are combined, because a candidate's number is only its place in a random order; so are"
+    " answers about groups, which each rater numbers anew. For items with candidates, a verdict's rule on"
+    " cannot_tell is about the first candidate. Raters' agreement is in the report on people and models (plumbline"
+    " human-report)."
 )
 SHARES, MEANS = "ratings_by_point", "means"  # files with the numbers of the figures
 _MAKERS = (
@@ -279,8 +281,8 @@ def sections(
 def _about(material: CampaignMaterial) -> Section:
     parts = [
         material.study.description,
-        f"Made on {stamp(material.read_at)} by Plumbline. Each table is also a CSV file beside"
-        " this page, with all digits.",
+        f"Plumbline wrote this report on {stamp(material.read_at)}. Each table is also a CSV file beside this page,"
+        " with all digits.",
         "Raters appear under pseudonyms. Their comments are left out of this report, because they may contain names.",
     ]
     return Section("This report", [part for part in parts if part])
@@ -309,17 +311,16 @@ def _decided(material: CampaignMaterial, tables: Mapping[str, Exhibit], drawn: M
             f" {'; '.join(what) or 'nothing'}. Reason given: {rule_set.reason}"
         )
     if any(verdict.n_excluded for verdict in material.verdicts):
-        parts.append(
-            "“With excluded” is the decision if excluded ratings had counted, with the number of these in brackets."
-        )
+        parts.append("“With excluded” is the decision if excluded ratings had counted; their number is in brackets.")
     if any(verdict.n_withdrawn for verdict in material.verdicts):
         parts.append(
-            "“With withdrawn” is the decision if withdrawn pairs had stayed, with the number of these in brackets."
+            f"“With withdrawn” is the decision if withdrawn {material.study.called.item}s had stayed; their number is"
+            " in brackets."
         )
     parts += _no_chances(material)
     parts.append(
         f"{P_IS} {_P_BY} Failed is the share of {material.study.judging.failed} and were not rated."
-        f" {material.study.called.item.capitalize()}s are those with enough raters. Intervals are 95%."
+        f" {material.study.called.item.capitalize()}s are those with enough raters. All intervals are 95% intervals."
     )
     about = [USUAL_RULES] if "usual_rules" in tables else []
     usual = [tables["usual_rules"].table()] if about else []

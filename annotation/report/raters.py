@@ -1,6 +1,6 @@
 """The report's sections on raters: the reliability of people's ratings, crowd workers and their pay, and LLM judges.
 
-The section on judges comes after people's verdicts, compares with them, and says what each row rests on.
+The section on judges comes after people's verdicts, compares with them, and names the evidence of each row.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from annotation.judges.people import AGAINST, against_people
 from annotation.judges.records import over_orders
 from annotation.judges.select_generator import family
 from annotation.report.material import CampaignMaterial
-from annotation.report.wording import SOURCE_NAMES
+from annotation.report.wording import SOURCE_NAMES, verb
 from annotation.statistics.reliability import reliability_table, truth_table
 from annotation.statistics.summaries import Design
-from annotation.verdicts.tables import SIMULATED, display, number, with_interval
+from annotation.verdicts.tables import SIMULATED, count, display, number, with_interval
 from plumbline.exhibits.charts import ROW, WIDTH, Interval, dots, rows, tips, upright
 from plumbline.exhibits.page import Figure, Section
 from plumbline.exhibits.palette import COLOURS
@@ -48,8 +48,8 @@ SEVERITY_IS = (
     " the two means are equal. Verdicts rest on the plain mean."
 )
 _TRUTH = (
-    "For items with a known right label: how often the majority of raters names it, and how often Dawid and Skene's"
-    " model does, which estimates each rater's reliability from all answers."
+    "For items with a known right label, the table shows how often the majority of raters chose it, and how often Dawid"
+    " and Skene's model did, which estimates each rater's reliability from all answers."
 )
 
 
@@ -251,13 +251,12 @@ def _paragraph(material: CampaignMaterial, campaign: CrowdSummary) -> str:
     if campaign.platform == "rehearsal":
         return "REHEARSAL: a made-up crowd answered; nobody was asked or paid."
     if campaign.mode == "sandbox":
-        return (
-            f"A rehearsal ran on {SOURCE_NAMES[campaign.platform]}'s {campaign.mode}; its ratings count as simulated."
-        )
+        where = f"the {campaign.mode} of {SOURCE_NAMES[campaign.platform]}"
+        return f"A rehearsal ran in {where}; its ratings count as simulated."
     approved, rejected = campaign.states.get("approved", 0), campaign.states.get("rejected", 0)
     parts = [
-        f"Crowd workers of {SOURCE_NAMES[campaign.platform]} were offered {campaign.posted} batches; {approved}"
-        f" submissions were approved and {rejected} rejected."
+        f"Crowd workers of {SOURCE_NAMES[campaign.platform]} were offered {count(campaign.posted, 'batch', 'batches')};"
+        f" {verb(approved, 'submission', 'was', 'were')} approved and {rejected} rejected."
     ]
     if campaign.platform == "prolific" and crowd and crowd.on_task_builder:
         parts.append(
@@ -328,8 +327,10 @@ def made_up(outcome: JudgedOutcome) -> list[str]:
         model["judge"]: [name for name in makers if family(name) == family(model["model"])]
         for model in models.to_dict("records")
     }
-    related = "; ".join(f"{judge} of {', '.join(names)}" for judge, names in kin.items() if names)
-    doubtful = [f"Judges of outputs by the same model, or by name a related one, which they may favour: {related}."]
+    related = "; ".join(f"{judge} (outputs of {', '.join(names)})" for judge, names in kin.items() if names)
+    doubtful = [
+        f"Some judges rated outputs of their own model, or of one with a related name, and may favour them: {related}."
+    ]
     return [f"Judges: {', '.join(named)}.{recorded}", *(doubtful if related else []), *_simulated(outcome)]
 
 
@@ -414,7 +415,7 @@ def order_exhibit(material: CampaignMaterial, outcome: JudgedOutcome) -> Exhibit
             "By a point": frame["large"].map("{:.0%}".format),
         }
     )
-    return Exhibit("judges_order", "How far judges' scores move with the order of the scale", frame, printed)
+    return Exhibit("judges_order", "How much judges' scores change with the order of the scale", frame, printed)
 
 
 def length_exhibit(material: CampaignMaterial, outcome: JudgedOutcome) -> Exhibit:
@@ -433,7 +434,7 @@ def length_exhibit(material: CampaignMaterial, outcome: JudgedOutcome) -> Exhibi
     printed = pd.DataFrame(
         {"Judge": frame["judge"], "Question": frame["question"], "Slope [95%]": _intervals(frame, "slope")}
     )
-    caption = "How the gap (judge minus people) rises with length: points for each factor of e in the number of words"
+    caption = "Slope of the gap (judge minus people) over length: points for each factor of e in the number of words"
     return Exhibit("judges_length", caption, frame, printed)
 
 

@@ -19,9 +19,9 @@ from plumbline.study.transformations import EIGHT
 # Sentences on texts that no generator made.
 _FILE = "The outputs of {lower} come from the file {model} ({digest})."
 _MADE_BY = {
-    "function": "{name} was made by the function {model} (its hash begins with {digest}).",
+    "function": "The outputs of {lower} were made by the function {model} (its hash begins with {digest}).",
     "texts": "The texts of {lower} come from the file {model}.",
-    "human": "The items of {name} are of the data set {model} (revision, or hash of its file: {digest}).",
+    "human": "The items of {name} are from the data set {model} (revision, or hash of its file: {digest}).",
     "items": "The items of {lower} are those of the data set, whose hash begins with {digest}.",
 }
 
@@ -30,7 +30,7 @@ SOURCE_NAMES = {
     "argilla": "Argilla",
     "mturk": "Amazon Mechanical Turk",
     "prolific": "Prolific",
-    "link": "a platform by link",
+    "link": "a platform that sends people by link",
     "rehearsal": "REHEARSAL, a made-up crowd",
     "simulated": "a simulation",
 }
@@ -126,7 +126,7 @@ def other_questions(rubric: Rubric, plain: Collection[str], tasks: Sequence[Huma
             continue
         kinds = {"label": "one of", "multi_label": "any of", "ranking": "the order of"}
         what = f"{kinds[scale.kind]} {', '.join(scale.labels)}" if scale.labels else "a text"
-        what = f"{scale.scale[0]} to {scale.scale[-1]}" if scale.kind == "rating" else what
+        what = f"a rating from {scale.scale[0]} to {scale.scale[-1]}" if scale.kind == "rating" else what
         where = f", only for {listed([display(pool) for pool in scale.pools])}" if scale.pools else ""
         need = "" if scale.required else " (optional)"
         sentences.append(f"{scale.name} (“{question.title['en']}”) asked for {what}{where}{need}.")

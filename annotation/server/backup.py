@@ -1,7 +1,7 @@
 """Backups of everything that a server has: one file with the database, the accounts and the secret.
 
     backup(home)                      # -> .argilla/backups/argilla-20261120T121500Z-manual.tar.gz
-    restore(home, file)               # the server must be stopped; the old data are kept beside
+    restore(home, file)               # the server must be stopped; the old data are moved aside
 
 A backup is taken while people rate, from one consistent state of the database, and checked after writing. It is a
 tar.gz of `manifest.json` (time, kind, numbers of rows, sums), `argilla.db` (SQLite) or `argilla.dump` (pg_dump's custom
@@ -55,7 +55,7 @@ class BackupManifest:
     """A backup's description of itself."""
 
     format: int  #: of the file; this code reads FORMAT
-    made: str  #: ISO 8601, UTC
+    made: str  #: when it was made, ISO 8601, UTC
     kind: str  #: "sqlite" or "postgresql"
     counts: dict[str, int]  #: rows by table: users, workspaces, datasets, records, responses
     files: dict[str, str]  #: name to SHA-256
@@ -105,7 +105,7 @@ def backup(home: Home, folder: Path | None = None, reason: Reason = "manual") ->
 
 
 def restore(home: Home, file: Path) -> tuple[BackupManifest, str]:
-    """Replace the data of `home` by a backup; return its manifest and the place of the old data.
+    """Replace the data of `home` by a backup; return its manifest and the location of the old data.
 
     The backup is checked before anything changes, and the database again afterwards. Nothing is ever deleted. Raises
     ServiceError while a server runs on `home`, DataError for a damaged backup or another kind of database.
@@ -202,7 +202,7 @@ def unpack(file: Path, work: Path) -> BackupManifest:
         manifest = BackupManifest(**content)
         allowed = {DATABASES[manifest.kind], *BESIDE}
         if not {DATABASES[manifest.kind], "credentials.json", "secret"} <= manifest.files.keys() <= allowed:
-            raise ValueError("its files are not those of a backup")
+            raise ValueError("it lacks files of a backup or has unexpected ones")
         for name, expected in manifest.files.items():
             with open(work / name, "wb", opener=private) as target:
                 shutil.copyfileobj(stream_of(archive, members[name]), target, CHUNK)
@@ -287,7 +287,7 @@ def disk_trouble(home: Home) -> str | None:
     if free >= least:
         return None
     return (
-        f"{home.path}: only {free / 1e6:,.0f} MB are free on this disk and the database has {size / 1e6:,.0f} MB; "
+        f"{home.path}: only {free / 1e6:,.0f} MB are free on this disk and the database takes {size / 1e6:,.0f} MB; "
         f"make room for at least {least / 1e6:,.0f} MB, because answers cannot be stored on a full disk"
     )
 

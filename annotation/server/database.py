@@ -1,7 +1,7 @@
 """Copying and restoring a server's database while others write: SQLite's file, or PostgreSQL by its own programs.
 
 The address may hold a password, so it is kept in the home with mode 0600 and passed to the programs in their
-environment, which other users cannot read, and never in their arguments, which everyone can.
+environment, which other users cannot read, and never in their arguments, which everyone can read.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ def compare(counts: dict[str, int], expected: dict[str, int] | None) -> None:
     """Raise DataError if a table does not have the expected number of rows."""
     for table, number in (expected or counts).items():
         if counts.get(table) != number:
-            raise DataError(f"{counts.get(table)} {table} instead of {number}")
+            raise DataError(f"rows in the table {table}: {counts.get(table)} instead of {number}")
 
 
 def dump(address: str, target: Path) -> dict[str, int]:
@@ -221,7 +221,7 @@ def snapshot(address: str) -> Iterator[tuple[str, dict[str, int]]]:
     with session:
         if session.stdin is None or session.stdout is None or session.stderr is None:
             raise ServiceError("psql has no pipes")
-        with contextlib.suppress(BrokenPipeError):  # then its error output says why it ended
+        with contextlib.suppress(BrokenPipeError):  # then its error output has the reason
             session.stdin.write(statements)
             session.stdin.flush()
         values: dict[str, str] = {}

@@ -34,7 +34,7 @@ class User:
     """A person (or simulated rater) with an account on the server."""
 
     username: str  #: the name to sign in with; unique on a server
-    password: str = field(repr=False)  #: generated; the server knows only its hash
+    password: str = field(repr=False)  #: generated; the server has only its hash
     api_key: str = field(repr=False)  #: the value of `X-Argilla-Api-Key` for Argilla's API
 
 
@@ -296,8 +296,8 @@ Role = Literal["annotator", "admin", "owner"]
 def ensure_user(server: Connection, username: str, first_name: str, role: Role = "annotator") -> User:
     """Return the account `username`, created if missing.
 
-    On our own server the account is kept in the home's credentials file; an existing account whose password the file
-    does not know gets a new password. On an Argilla elsewhere, an existing account is left as it is and returned with
+    On our own server the account is kept in the home's credentials file; an existing account whose password is not
+    in the file gets a new password. On an Argilla elsewhere, an existing account is left as it is and returned with
     an empty password. Nothing is printed. Raises ServiceError if the server refuses or the account has another role.
     """
     home = server.home
@@ -339,9 +339,9 @@ def call(server: Connection, method: str, path: str, body: dict[str, str] | None
     if answer.is_error:
         # Not the answer's text: for an invalid body it repeats the body, and with it the password.
         unknown = answer.status_code in (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN)
-        advice = "check that the key is an owner's" if unknown else "the server's log says why"
+        advice = "check that the key is an owner's" if unknown else "the server's log has the reason"
         raise ServiceError(f"{server.url}: Argilla refused {method} {path} ({answer.status_code}); {advice}")
     try:
         return answer.json()
     except ValueError as error:
-        raise ServiceError(f"{server.url}: does not answer like Argilla; check the address") from error
+        raise ServiceError(f"{server.url}: the reply is not an Argilla response; check the address") from error

@@ -142,7 +142,7 @@ def _refuse_taken(home: Home, host: str, port: int) -> None:
         except OSError as error:  # the server reports any other trouble
             if error.errno == errno.EADDRINUSE:
                 raise ServiceError(
-                    f"port {port} on {host} is taken by another program; name another (--port)"
+                    f"port {port} on {host} is used by another program; choose another port (--port)"
                 ) from None
 
 
@@ -392,7 +392,7 @@ def is_made(folder: Path, wanted: str) -> bool:
 
 def make(folder: Path, wanted: str, progress: Callable[[str], None]) -> None:
     """Create the environment from scratch; the stamp comes last."""
-    progress(f"Making the Argilla server's own environment in {folder} (once; about a minute) ...")
+    progress(f"Creating the Argilla server's Python environment in {folder} (once; about a minute) ...")
     if folder.exists():
         if not (folder / "pyvenv.cfg").exists() and any(folder.iterdir()):
             raise ServiceError(f"{folder}: not a Python environment, so it is not replaced; move it away or change "

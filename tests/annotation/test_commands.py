@@ -180,7 +180,7 @@ def test_a_taken_port_is_one_line(tmp_path: Path) -> None:
         port = listener.getsockname()[1]
         home = tmp_path / "home"
         done = annotation("serve", "--data", str(home), "--port", str(port))
-        assert_one_line(done, f"port {port} on 127.0.0.1 is taken by another program; name another")
+        assert_one_line(done, f"port {port} on 127.0.0.1 is used by another program; choose another")
         assert not home.exists()  # its owner's password is shown at the first start alone
 
 

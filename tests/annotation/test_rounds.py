@@ -304,7 +304,7 @@ def test_what_was_opened_early_is_taken_out_once_the_look_has_decided(
     take_in(study, home, argilla)
     done, _ = put_out(study, home, argilla)
     assert done.spared == early - len(on_server(study, argilla)) > 0
-    assert any("taken out because a look at earlier blocks has decided" in line for line in done.opened())
+    assert any("removed because a look at an earlier block has decided" in line for line in done.opened())
 
 
 @pytest.mark.usefixtures("alone")

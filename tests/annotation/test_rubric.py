@@ -139,8 +139,8 @@ def test_questions_that_files_of_ratings_cannot_tell_apart_are_refused(
     [
         ({"scale": [*range(101)]}, "question 'similarity' has a scale without points, or with more than 20"),
         ({"scale": {"from": -1, "to": 1}}, "question 'similarity' has a scale without points"),
-        ({"comment": {"en": "x" * 501}}, "has 501 characters; Argilla takes 500"),
-        ({"guidelines": {"en": "x" * 10_000}}, r"the guidelines have 10\d+ characters; Argilla takes 10000"),
+        ({"comment": {"en": "x" * 501}}, "has 501 characters; Argilla takes at most 500"),
+        ({"guidelines": {"en": "x" * 10_000}}, r"the guidelines have 10\d+ characters; Argilla takes at most 10000"),
     ],
 )
 def test_what_argilla_would_not_take_is_refused_before_the_rules_are_fixed(

@@ -4,7 +4,7 @@ The service closed on 30 September 2026. The adapter still serves to repeat a st
 service that speaks the protocol.
 
 Each HIT carries its token as RequesterAnnotation, by which it is found again: MTurk forgets request tokens after 24
-hours. If the service says that a token was used, the earlier call took effect.
+hours. If the service reports that a token was used, the earlier call took effect.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class MTurk(Platform):
         countries_of(self._crowd, offer.batch.queue)
 
     def send_offer(self, offer: Offer, token: str) -> str:
-        """Create the batch's HIT; its id."""
+        """Create the batch's HIT; return its id."""
         question = question_xml(self._study, self._rubric, offer, self._submit_to)
         kind = self._hit_type(offer)
         try:
@@ -124,14 +124,15 @@ class MTurk(Platform):
         return PlatformOffer(posted_id, hit["MaxAssignments"], hit["Expiration"].astimezone(UTC), is_open or at_work)
 
     def extend(self, posted_id: str, *, places: int, token: str) -> bool:
-        """Open a HIT for its usual time from now, to so many places in all.
+        """Open a HIT for its usual time from now, to `places` places in all.
 
-        Raises RefusedError for an increase to ten places or more: MTurk's fee changes there, and it does not allow it.
+        Raises RefusedError for an increase to ten places or more: MTurk's fee rises there, and it does not allow it.
         """
         before = self._hit(posted_id)["MaxAssignments"]
         if before < 10 <= places:
-            raise RefusedError(f"HIT {posted_id}: MTurk does not let it grow from {before} to {places} places (10 or"
-                               " more); its batch stays short of workers, and `crowd close` ends it")  # fmt: skip
+            raise RefusedError(f"HIT {posted_id}: MTurk does not extend a HIT from {before} to {places} places,"
+                               " because its fee rises at 10; the batch stays short of workers, and `crowd close`"
+                               " ends it")  # fmt: skip
         if before < places:
             self._requester.once(
                 "create_additional_assignments_for_hit",
@@ -307,7 +308,10 @@ def countries_of(crowd: CrowdSpec, queue: Queue) -> tuple[str, ...]:
     language = queue.rarer
     countries = crowd.countries_of(language)
     if len(countries) > MOST_COUNTRIES:
-        raise StudyError(f"crowd.countries, {language}: {len(countries)} countries, but MTurk takes {MOST_COUNTRIES}")
+        raise StudyError(
+            f"crowd.countries, {language}: lists {len(countries)} countries, but MTurk takes at most {MOST_COUNTRIES};"
+            " name fewer"
+        )
     return countries
 
 
@@ -398,7 +402,7 @@ def _refused(answer: dict[str, Any], operation: str, message: str) -> ServiceErr
         return NoMoneyError(f"MTurk, {operation}: {message}")
     if turk.endswith("DoesNotExist"):
         return RefusedError(f"MTurk refuses {operation}: {message}; check that the keys and MTURK_ENDPOINT belong to"
-                            " the account that created it")  # fmt: skip
+                            " the account that launched the campaign")  # fmt: skip
     return RefusedError(f"MTurk refuses {operation}: {message}")
 
 

@@ -262,7 +262,10 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
         refuse_duplicates(names, "column")
         for row in reader:
             if None in row or None in row.values():
-                raise DataError(f"{path}, line {reader.line_num}: not as many cells as the header; download it again")
+                raise DataError(
+                    f"{path}, line {reader.line_num}: the row has more or fewer cells than the header; download the"
+                    " file again"
+                )
             yield reader.line_num, row
     except (OSError, ValueError, csv.Error) as error:
         raise DataError(f"{path}: cannot be read as a CSV of the MTurk site ({error})") from None
@@ -296,7 +299,7 @@ def _time(text: str, where: str) -> datetime:
         at = datetime.fromisoformat(text)
         return at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC)
     except (ValueError, KeyError, OverflowError):
-        raise DataError(f"{where}: SubmitTime {text[:40]!r} is not in the MTurk site's format of times") from None
+        raise DataError(f"{where}: SubmitTime {text[:40]!r} is not a time in the MTurk site's format") from None
 
 
 def _answers(row: Mapping[str, str], at: datetime, sheet: Sheet) -> list[Answer]:
@@ -311,7 +314,9 @@ def _answers(row: Mapping[str, str], at: datetime, sheet: Sheet) -> list[Answer]
         fields = _site_fields(answers, places, sheet.rubric)
         pair_ids = dict.fromkeys(places.values())
     if not pair_ids:
-        raise DataError(f"{sheet.where}: names no pair; expected: Input.pair_id, or the answers of Plumbline's form")
+        raise DataError(
+            f"{sheet.where}: names no pair; expected a column Input.pair_id, or the answers of Plumbline's form"
+        )
     strange = [pair_id for pair_id in pair_ids if pair_id not in sheet.pools]
     if strange:
         raise DataError(f"{sheet.where}: pair {strange[0][:40]!r} is not in this study's sample")

@@ -173,9 +173,9 @@ class ProlificStudies(Platform):
         """Raise RefusedError if a draft is not for `wanted` participants, and so would cost another amount."""
         if wanted is not None and study.get("total_available_places") != wanted:
             raise RefusedError(
-                f"Prolific counts {shortened(study.get('total_available_places'))} places in a study for"
-                f" {shortened(wanted)}; it was not published: Prolific's counting has changed, and this program must be"
-                " adapted"
+                f"Prolific created a study with {shortened(study.get('total_available_places'))} places instead of"
+                f" {shortened(wanted)}; it was not published: Prolific now counts places in another way, and this"
+                " program must be adapted"
             )
 
     @cached_property
@@ -293,7 +293,7 @@ class ProlificStudies(Platform):
         return PlatformOffer(posted_id, int(study["total_available_places"]), None, is_open)
 
     def extend(self, posted_id: str, *, places: int, token: str) -> bool:
-        """Open a study to so many participants in all, and resume it if it was paused.
+        """Open a study to `places` participants in all, and resume it if it was paused.
 
         Prolific frees a rejected participant's place by itself, and pauses the study if all other places were taken
         (its help, "Pausing & stopping a study"). So the places sent to Prolific do not count rejected participants.
@@ -311,12 +311,13 @@ class ProlificStudies(Platform):
             self._api.change("POST", f"studies/{posted_id}/transition/", {"action": "START"})
         elif study["status"] not in RUNNING and valid < places - rejected:
             raise RefusedError(
-                f"study {posted_id} was stopped on Prolific and cannot be reopened; close the campaign, or leave it so"
+                f"study {posted_id} was stopped on Prolific and cannot be reopened; close the campaign, or go on"
+                " without the missing participants"
             )
         return self._study_at(posted_id) != before
 
     def widened(self, places: int) -> dict[str, Any]:
-        """Return the fields of a study that is open to so many participants."""
+        """Return the fields of a study that is open to `places` participants."""
         return {"total_available_places": places}
 
     def close(self, posted_id: str) -> None:
@@ -413,7 +414,7 @@ class Prolific(ProlificStudies):
         }
 
     def admit(self, batch_id: str, posted_id: str, pseudonyms: Sequence[str]) -> None:
-        """Tell the batch's room which study its participants come from, and which of them Prolific knows."""
+        """Register the batch's study, and the participants whom Prolific knows, with its room."""
         self._rooms.admit(batch_id, posted_id, pseudonyms)
 
     def preview(self, posted_id: str) -> str:

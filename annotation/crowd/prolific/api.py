@@ -37,7 +37,7 @@ def token_of(token: str | None = None) -> str:
     if not token:
         raise ServiceError(f"{TOKEN_VARIABLE} is not set; set it to a token from Prolific's settings")
     if not (token.isascii() and token.isprintable()):
-        raise ServiceError(f"{TOKEN_VARIABLE} has characters that no token has; copy it again from Prolific's settings")
+        raise ServiceError(f"{TOKEN_VARIABLE} contains invalid characters; copy it again from Prolific's settings")
     return token
 
 
@@ -97,7 +97,9 @@ class Api:
         except httpx.InvalidURL:
             parts = httpx.URL("")
         if not _is_private(parts.scheme, parts.host):
-            raise ServiceError("Prolific gave no https address for a file; nothing was sent; run the command again")
+            raise ServiceError(
+                "Prolific returned no https address for an upload; nothing was sent; run the command again"
+            )
         trouble = ""
         for attempt in range(TRIES):
             try:
@@ -166,7 +168,7 @@ def _content(answer: httpx.Response, method: str, path: str) -> dict[str, Any]:
     if isinstance(content, dict):
         return content
     if method == "GET":
-        raise ServiceError(f"{answer.url.host} does not answer like Prolific; correct {ADDRESS_VARIABLE}")
+        raise ServiceError(f"the reply of {answer.url.host} is not a Prolific response; check {ADDRESS_VARIABLE}")
     return {}  # some calls are answered with a mere sentence
 
 

@@ -32,7 +32,7 @@ from plumbline.identity import identity
 DATASETS, BATCHES = "data-collection/datasets", "data-collection/batches"
 PEOPLES_PAGES = "https://app.prolific.com/researcher/studies"
 FILE, CONTENT_TYPE = "batch.jsonl", "application/x-ndjson"
-POLL, LOOKS = 3.0, 200  # seconds between two looks at whether Prolific is done; the most looks
+POLL, LOOKS = 3.0, 200  # seconds between two checks whether Prolific is done; the most checks
 
 
 class TaskBuilder(ProlificStudies):
@@ -57,7 +57,7 @@ class TaskBuilder(ProlificStudies):
         }
 
     def widened(self, places: int) -> dict[str, Any]:
-        """Return the fields that open a study to so many participants: its one task has that many annotators."""
+        """Return the fields that open a study to `places` participants: its one task has that many annotators."""
         return {"data_collection_metadata": {"annotators_per_task": places}}
 
     def publish(self, posted_id: str) -> None:
@@ -99,8 +99,8 @@ class TaskBuilder(ProlificStudies):
         tasks = self._api.get(f"{BATCHES}/{batch_id}").get("total_task_count")
         if tasks != 1:
             raise RefusedError(
-                f"Prolific made {shortened(tasks)} tasks of batch {offer.batch.batch_id} instead of 1, so participants"
-                " would get only parts of the batch; nothing was offered"
+                f"Prolific made {shortened(tasks)} tasks from batch {offer.batch.batch_id} instead of 1, so"
+                " participants would get only parts of the batch; nothing was offered"
             )
         return batch_id
 
@@ -125,10 +125,10 @@ class TaskBuilder(ProlificStudies):
                 return
             if status in ("ERROR", "FAILED", "PARTIAL"):
                 raise RefusedError(
-                    f"Prolific could not read a batch's texts ({status}); nothing was offered, run the command again"
+                    f"Prolific could not read a batch's texts ({status}); nothing was offered; run the command again"
                 )
         raise UncertainError(
-            f"Prolific is still processing a batch's texts ({shortened(status)}); nothing was offered, run the command"
+            f"Prolific is still processing a batch's texts ({shortened(status)}); nothing was offered; run the command"
             " again later"
         )
 

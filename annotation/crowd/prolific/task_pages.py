@@ -176,7 +176,9 @@ def question_ids(rubric: Rubric, offer: Offer, pages: object, where: str) -> dic
         items = []
     kinds = ["free_text" if question.kind == "text" else "multiple_choice" for question in questions]
     if [[kind for _, kind in page] for page in items] != [[], *(kinds for _ in offer.pairs)]:
-        raise DataError(f"{where}: its batch's pages on Prolific are not those that were made; was it changed there?")
+        raise DataError(
+            f"{where}: the batch's pages on Prolific differ from those created; check whether they were changed there"
+        )
     return {
         question_id: (pair.pair_id, question.name)
         for pair, page in zip(offer.pairs, items[1:], strict=True)

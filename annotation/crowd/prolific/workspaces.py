@@ -45,8 +45,8 @@ from plumbline.study import Study
 from plumbline.study.crowd import TASK_BUILDER, CrowdSpec, PlatformName
 
 VERSION = 1
-#: Argilla stops showing a pair with so many answers. It is never reached: a participant who replaces one that gave up,
-#: ran out of time or was rejected must also see every pair.
+#: Argilla stops showing a pair with this many answers. It is never reached, because a participant who replaces one
+#: that gave up, ran out of time or was rejected must also see every pair.
 ENOUGH = 1000
 DONE = "When you have rated all pairs: get your completion code"
 ADMITTED = "admitted.json"  #: beside the file of rooms
@@ -104,7 +104,7 @@ class Rooms(Protocol):
 
 
 def room_of(study_name: str, address: str, mode: Mode, key: bytes, batch_id: str) -> Room:
-    """Return a batch's room, equal at each call; participants enter at `address`.
+    """Return a batch's room, the same at each call; participants enter at `address`.
 
     The codes are made with the home's key, so that nobody can guess a code without answering.
     """
@@ -181,7 +181,10 @@ class ArgillaRooms:
         name = self._name(room)
         dataset = self._argilla.datasets().get((name, name))
         if dataset is None:
-            raise ServiceError(f"Argilla at {self._argilla.url} has no dataset {name!r}; was it deleted? Run launch")
+            raise ServiceError(
+                f"Argilla at {self._argilla.url} has no dataset {name!r}; if it was deleted, restore a backup of the"
+                " server"
+            )
         members = self._argilla.members(dataset.workspace_id)
         user = next((user_id for user_id, user in members.items() if user.username == pseudonym), None)
         if user is None:
@@ -194,7 +197,10 @@ class ArgillaRooms:
             for response in record.get("responses") or []:
                 if response["user_id"] == user and response["status"] in ("submitted", "discarded"):
                     if record["external_id"] not in shown:
-                        raise DataError(f"{name}: has an answer to a pair outside its batch; is it another study's?")
+                        raise DataError(
+                            f"{name}: has an answer to a pair outside its batch; check whether the dataset belongs"
+                            " to another study"
+                        )
                     order = orders.of_answer(user, record["external_id"])
                     answers.append(replace(_answer(record["external_id"], response, questions), **order))
         return timed(answers)
@@ -297,7 +303,7 @@ class ArgillaRooms:
 
 
 def shown_first(crowd: CrowdSpec, rubric: Rubric, queue: Queue, pairs: int) -> dict[str, Any]:
-    """Return the texts that participants see before a batch of so many pairs, in their language."""
+    """Return the texts that participants see before a batch of `pairs` pairs, in their language."""
     language = rubric.language_for(queue.language, queue.output_language)
     return {
         "records": pairs,
@@ -330,7 +336,8 @@ def read_rooms(home: server.Home) -> dict[str, dict[str, Any]]:
     except FileNotFoundError:
         return {}
     except (DataError, ValueError, KeyError, TypeError) as error:
-        raise DataError(f"{file}: damaged ({error}); move it away; `crowd launch` writes it again") from None
+        raise DataError(f"{file}: damaged ({error}); replace it with rooms.json from the latest backup (a .tar.gz file"
+                        f" in {home.backups})") from None  # fmt: skip
     return rooms
 
 

@@ -1,4 +1,4 @@
-"""`argilla-embedded serve --home FOLDER`: Argilla until Ctrl-C, on SQLite or the home's PostgreSQL database."""
+"""`argilla-embedded serve --home FOLDER`: run Argilla until Ctrl-C, on SQLite or the home's PostgreSQL database."""
 
 from __future__ import annotations
 
@@ -21,9 +21,11 @@ from .setup import Switches  # noqa: E402
 INTERRUPTED = 130
 #: The help texts of Switches.
 SWITCHES = {
-    "hand_out": "hand each record to no more annotators at once than it still needs answers, for 20 minutes each",
+    "hand_out": "show each record to at most as many annotators at a time as it still needs answers; each has it for"
+    " 20 minutes",
     "private": "let annotators read only their own answers and progress",
-    "hardened": "limit requests of strangers, slow down password guesses, set safe headers, hide API descriptions",
+    "hardened": "limit the size and duration of requests, slow down password guesses, set security headers, hide API"
+    " descriptions",
 }
 
 
@@ -31,7 +33,7 @@ def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     command = argparse.ArgumentParser(
         prog="argilla-embedded",
-        description="The real Argilla on SQLite or PostgreSQL, without Docker, Elasticsearch and Redis.",
+        description="The real Argilla on SQLite or PostgreSQL, without Docker, Elasticsearch or Redis.",
         epilog="example: argilla-embedded serve --home ./argilla",
     )
     serve = command.add_subparsers(dest="command", required=True).add_parser(
@@ -42,7 +44,7 @@ def parser() -> argparse.ArgumentParser:
     serve.add_argument("--port", type=int, default=6900, help="the port; 0: a free one")
     serve.add_argument(
         "--address", action="append", default=[], metavar="URL",
-        help="an address under which others reach the server; it then refuses requests under other names",
+        help="an address under which others reach the server; it then refuses requests to other host names",
     )  # fmt: skip
     serve.add_argument(
         "--database-url", metavar="URL",

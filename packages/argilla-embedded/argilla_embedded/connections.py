@@ -1,10 +1,10 @@
 """Connections to the database that work with many writers.
 
-Measured with Argilla's own settings: simultaneous submissions on the same records left 23 of 1,640 with a wrong
-status, its connection pool dead-locked at 16 raters, and SQLite answered "database is locked" at 32. Against these: a
-write-ahead log, a long busy time-out, and a write lock from the first statement on for what must not be read stale.
-Connections are kept in pools, for a new one costs SQLite 1 ms and PostgreSQL 8 ms of processor time, and an answer
-took five. No request waits for a second connection of a pool while it holds one, so no pool can lock itself.
+Measured with Argilla's own settings: simultaneous submissions on the same records left 23 of 1,640 with a wrong status,
+its connection pool dead-locked at 16 raters, and SQLite answered "database is locked" at 32. Therefore this module uses
+a write-ahead log, a long busy time-out, and a write lock from the first statement of a transaction whose reads must not
+be stale. Connections are kept in pools, because a new one costs SQLite 1 ms and PostgreSQL 8 ms of processor time, and
+an answer took five. No request waits for a second connection of a pool while it holds one, so no pool can dead-lock.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def open_sync() -> Engine:
 
 
 def open_async(most: int | None) -> AsyncEngine:
-    """The engine of Argilla's sessions, with so many connections; None: without a pool, for other event loops."""
+    """The engine of Argilla's sessions, with at most `most` connections; None: no pool, for other event loops."""
     pool = {"poolclass": NullPool} if most is None else {"pool_size": most, "max_overflow": 0, "pool_use_lifo": True}
     if settings.database_is_sqlite:
         arguments: dict[str, Any] = {"timeout": settings.database_sqlite_timeout}
@@ -153,11 +153,11 @@ class Sessions:
 
     @property
     def are_sqlite(self) -> bool:
-        """Whether they speak to SQLite."""
+        """Whether the database is SQLite."""
         return is_sqlite(self.pooled.sync_engine)
 
     def here(self) -> AsyncEngine:
-        """The engine for who asks."""
+        """The engine for the calling thread."""
         return self.pooled if threading.current_thread() is threading.main_thread() else self.single
 
     def bind(self) -> None:
@@ -171,10 +171,10 @@ class Sessions:
         argilla_database.AsyncSessionLocal.configure(bind=self.pooled, sync_session_class=Bound)
 
     async def set_up(self) -> None:
-        """Make each engine's first connection, while there is one event loop only.
+        """Open each engine's first connection, while there is only one event loop.
 
-        SQLAlchemy sets an engine up then, under a lock that cannot wake who waits in another loop: a job that was cut
-        off and began beside another one at the next start would wait for ever.
+        SQLAlchemy sets up an engine at its first connection, under a lock that cannot wake a waiter in another loop: a
+        job that was cut off, and begins beside another one at the next start, would wait for ever.
         """
         for engine in (self.pooled, self.single):
             async with engine.connect():
@@ -182,5 +182,5 @@ class Sessions:
         await self.pooled.dispose()  # what it keeps belongs to this loop, and the server's is another
 
     async def close(self) -> None:
-        """Close what the pool keeps; SQLite's log is then gone, and all is in the one file."""
+        """Close the pool's connections; SQLite's log is then gone, and the database is one file."""
         await self.pooled.dispose()

@@ -32,12 +32,12 @@ LOGGER = logging.getLogger("argilla_embedded.database")
 
 
 def prepare(owner: dict[str, str], may_migrate: bool, workers: int, hardened: bool) -> tuple[Holder | None, int]:
-    """Migrate, and put accounts and statuses right; once, before any of the `workers` processes serves.
+    """Migrate the database and repair accounts and statuses, once, before any of the `workers` processes serves.
 
-    `owner` has username, password and api_key. Returns what holds a PostgreSQL database for this server alone, to be
-    kept for as long as it runs (SQLite's is held by the home's lock), and how many connections each process's sessions
-    may have. Where it is `hardened`, accounts with well-known passwords get others. Raises StartError when the database
-    cannot be used, and MigrationNeededError when it has to be migrated, holds data, and `may_migrate` is false.
+    `owner` has username, password and api_key. Returns the lock that reserves a PostgreSQL database for this server, to
+    be kept while it runs (the home's lock does this for SQLite), and the number of connections for each process's
+    sessions. If `hardened`, accounts with well-known passwords get new passwords. Raises StartError if the database
+    cannot be used, and MigrationNeededError if it must be migrated, has data, and `may_migrate` is false.
     """
     engine = open_sync()
     try:
@@ -62,7 +62,7 @@ def prepare(owner: dict[str, str], may_migrate: bool, workers: int, hardened: bo
 
 
 def open_sessions(most: int) -> Sessions:
-    """Bind Argilla's sessions to at most so many connections that count rightly; once in each process that serves."""
+    """Bind Argilla's sessions to at most `most` connections, and replace its recount; once in each serving process."""
     trips.apply()
     sessions = Sessions(most)
     asyncio.run(sessions.set_up())
@@ -80,7 +80,7 @@ ADVICE = {
 
 
 def migrate(engine: Engine, may_migrate: bool) -> None:
-    """Bring the tables to this Argilla's version, unless they have it."""
+    """Bring the tables to this Argilla's version, unless they already have it."""
     # Without the .ini file of Argilla, whose logging section would silence the server's own loggers.
     config = Config()
     config.set_main_option(
@@ -128,11 +128,11 @@ def ensure_owner(session: Session, owner: dict[str, str]) -> None:
 
 
 def advise_planner(engine: Engine) -> None:
-    """Tell SQLite's planner how the indices of the answers divide them: rows in all, rows that share one key.
+    """Tell SQLite's planner how selective the indices of the answers are: rows in all, rows that share one key.
 
-    Without statistics it looks for the submitted answers of one record among all submitted answers of the server:
-    every submission would read them all, and the repair of 50,000 records takes minutes. ANALYZE would know only
-    what there is at the start, and of empty tables nothing. https://www.sqlite.org/fileformat2.html#stat1tab
+    Without statistics it looks for the submitted answers of one record among all submitted answers of the server: every
+    submission would read them all, and the repair of 50,000 records takes minutes. ANALYZE would see only the rows
+    present at the start, and nothing in empty tables. https://www.sqlite.org/fileformat2.html#stat1tab
     """
     rows = (("ix_responses_status", 300_000), ("ix_responses_user_id", 30_000), ("ix_responses_record_id", 3))
     with engine.begin() as connection:
@@ -144,7 +144,7 @@ def advise_planner(engine: Engine) -> None:
 
 
 def repair_statuses(session: Session) -> None:
-    """Recount every record's status, for a crash may have come between an answer and its counting."""
+    """Recount every record's status, because a crash may have come between an answer and its counting."""
     submitted = (
         select(func.count(Response.id))
         .where(Response.record_id == Record.id, Response.status == ResponseStatus.submitted)

@@ -1,9 +1,9 @@
 """Argilla's search engine on Argilla's own tables.
 
-A search reads what it asks for and nothing else, in a thread, so that it never blocks the server's event loop: a
-queue reads ids and response statuses, a filter the column or the values that it is about. Only the words of the texts
-are kept in memory between searches (`index`, which says how much that is, and why it cannot be out of step).
-Everything that Argilla tells an engine in order that it keeps its index is therefore nothing to do.
+A search reads only what it needs, in a thread, so that it never blocks the server's event loop: a queue reads ids and
+response statuses, a filter the column or the values that it compares. Only the words of the texts are kept in memory
+between searches (`index` describes how much that is, and why it is never out of date). Argilla's calls that update an
+index therefore do nothing.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ T = TypeVar("T")
 class Queues:
     """The differences of annotators' queues and progress from Argilla's own."""
 
-    handing: Handing | None  #: who holds what, of all processes; None: everybody's queue has all that is pending
-    grouping: Grouping | None  #: which records come one after another
-    own_progress: bool  #: an annotator's progress is the own one, and not everybody's
+    handing: Handing | None  #: records' holders, for all processes; None: everybody's queue has all pending records
+    grouping: Grouping | None  #: the groups of records that stay together
+    own_progress: bool  #: whether annotators see their own progress, and not everybody's
 
 
 def register(name: str, queues: Queues) -> Engine:
-    """Make this the engine that Argilla's setting `search_engine=name` means; its connections, to be closed at last."""
+    """Register this engine under Argilla's setting `search_engine=name`; return its connections for closing."""
     engine, cache = open_sync(), Cache()
 
     class Registered(SqlSearchEngine):
@@ -106,11 +106,11 @@ class SqlSearchEngine(SearchEngine):  # type: ignore[misc]  # argilla_server is 
         limit: int = 100,
         user_id: UUID | None = None,
     ) -> SearchResponses:
-        """A page of the records that match, and the number of all that do.
+        """Return a page of the matching records, and the number of all matching ones.
 
-        Without `sort`: better text matches first, then (or without a query) in the order of insertion, or
-        for a `user_id` in that user's own shuffle, the same at every call and while others answer. Where records are
-        handed out, an annotator's queue leaves out what others see to, and begins with what the annotator holds.
+        Without `sort`: better text matches first, then (or without a query) in the order of insertion, or for a
+        `user_id` in that user's own shuffle, the same at every call and while others answer. If records are handed out,
+        an annotator's queue leaves out records that others hold, and begins with the annotator's own.
         """
         handing, grouping = self.queues.handing, self.queues.grouping
         rater = own_user_id() if handing is not None and predicates.is_queue(filter) else None
@@ -182,7 +182,7 @@ class SqlSearchEngine(SearchEngine):  # type: ignore[misc]  # argilla_server is 
     async def get_dataset_progress(self, dataset: Dataset) -> dict[str, int]:
         """The number of records, in all and by status; nothing for a draft.
 
-        Where it is own, an annotator's pending is what is left in the own queue, and completed is the rest.
+        With own progress, an annotator's pending records are those left in the annotator's queue; others are completed.
         """
         status: Any = Record.status
         handing = self.queues.handing
@@ -197,7 +197,7 @@ class SqlSearchEngine(SearchEngine):  # type: ignore[misc]  # argilla_server is 
         def work(connection: Connection) -> dict[str, int]:
             if own is None or handing is None:
                 return counts(connection, counted)
-            # Each record is looked at once, for others answer meanwhile.
+            # Each record is counted once, because others answer meanwhile.
             wanted = dataset.distribution["min_submitted"]
             held, left = handing.elsewhere(connection, dataset.id, own, wanted)
             found = Counter(counts(connection, counted.where(Record.id.not_in(held))))
@@ -227,37 +227,37 @@ class SqlSearchEngine(SearchEngine):  # type: ignore[misc]  # argilla_server is 
         return metrics(min=min(numbers, default=None), max=max(numbers, default=None))
 
     async def create_index(self, dataset: Dataset) -> None:
-        """Nothing to do: there is no index. So for all that follow."""
+        """Do nothing, because there is no index; likewise the methods below."""
 
     async def delete_index(self, dataset: Dataset) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
     async def configure_metadata_property(self, dataset: Dataset, metadata_property: MetadataProperty) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
     async def configure_index_vectors(self, vector_settings: VectorSettings) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
     async def index_records(self, dataset: Dataset, records: Sequence[Record]) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
     async def partial_record_update(self, record: Record, **update: Any) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
     async def delete_records(self, dataset: Dataset, records: Sequence[Record]) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
     async def update_record_response(self, response: Any) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
     async def delete_record_response(self, response: Any) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
     async def update_record_suggestion(self, suggestion: Any) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
     async def delete_record_suggestion(self, suggestion: Any) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
 
 class Found:

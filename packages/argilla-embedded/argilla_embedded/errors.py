@@ -4,8 +4,8 @@ from __future__ import annotations
 
 
 class StartError(Exception):
-    """The server cannot start; one line that says why and what to do."""
+    """The server cannot start; one line with the reason and what to do."""
 
 
 class MigrationNeededError(Exception):
-    """The database holds an older Argilla's tables: whoever starts the server backs it up first, and starts again."""
+    """The database has an older Argilla's tables: back it up, then start again with migration."""

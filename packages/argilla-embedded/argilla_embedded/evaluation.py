@@ -1,9 +1,9 @@
 """Matches and scores of a text query: the query's tree applied to a dataset's words.
 
 Scores are BM25's as Lucene computes them, from all records of the dataset, so that no filter changes them: per field
-and summed over the fields. A phrase counts by how closely it stands, a fuzzy word by how few edits it takes, a prefix
-and "not" are worth 1 each. All is array arithmetic; its time is proportional to the words of the dataset for the
-query as a whole, and to the places found for each of its terms.
+and summed over the fields. A phrase scores by the closeness of its words, a fuzzy word by the number of its edits; a
+prefix and "not" score 1 each. Everything is array arithmetic; its time is proportional to the words of the dataset for
+the query as a whole, and to the places found for each of its terms.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class Evaluation:
         return self.together([self.weighted(self.slots(self.places[n])) for n in different], len(different))
 
     def together(self, parts: Sequence[tuple[Integers, Floats]], least: int = 1) -> Match:
-        """The sum of several slots' scores, where at least so many parts have the slot."""
+        """The sums of scores by slot, for slots that at least `least` parts have."""
         size = len(self.words.slot_row)
         slots = np.concatenate([np.zeros(0, np.int64), *(one for one, _ in parts)])
         scores = np.concatenate([np.zeros(0), *(one for _, one in parts)])

@@ -1,9 +1,9 @@
-"""The gate for writing requests: one at a time, in the order in which they came.
+"""The gate for writing requests: one at a time, in the order of arrival.
 
-SQLite has one writer anyway. Waiting here, before the request has read anything, keeps the order fair, spares the
-busy-wait of the database, and makes Argilla's read-then-write handlers see what the request before them wrote. On
-PostgreSQL answers are written together: the database itself keeps two of one rater on one record apart, and their
-counting is done under a lock of the record (`recount`).
+SQLite has one writer anyway. Waiting here, before the request has read anything, keeps the order fair, avoids busy
+waiting in the database, and lets Argilla's read-then-write handlers see the previous request's writes. On PostgreSQL
+several answers are written together: the database itself separates two answers of one rater to one record, and they are
+counted under a lock of the record (`recount`).
 """
 
 from __future__ import annotations

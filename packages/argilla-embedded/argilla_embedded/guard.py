@@ -1,7 +1,8 @@
-"""The guard before Argilla: allowed hosts, limits on size and duration of requests, and safe headers.
+"""The guard before Argilla: allowed hosts, limits on size and duration of requests, and security headers.
 
-A stranger can send little, and only for a moment: a larger body is read only from somebody who has signed in, at the
-speed of an ordinary line at least. Whoever is too slow, too large or not known gets an answer, and is hung up on.
+Somebody who is not signed in can send little, and only for a moment: a larger body is read only from a signed-in
+sender, at the speed of an ordinary line at least. A request that is too slow, too large or from an unknown sender gets
+an answer, and the connection is closed.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from .hosts import Hosts
 ANYBODY = 64 * 1024
 #: Bytes by role: an annotator's largest request is 100 answers, the owner sends 1,000 records at a time.
 SIGNED_IN = {"annotator": 2 * 1024 * 1024, "admin": 64 * 1024 * 1024, "owner": 64 * 1024 * 1024}
-#: A body has this many seconds, and one more for every so many bytes that came.
+#: A body may take GRACE seconds, and one more for every SLOWEST bytes received.
 GRACE, SLOWEST = 20.0, 10_000
 LONGEST_PATH, LONGEST_NAME = 2000, 255
 ALWAYS = {
@@ -42,7 +43,7 @@ Role = Callable[[Scope], Awaitable[str | None]]
 
 
 class RefusedRequestError(Exception):
-    """A request that is not passed on: its answer's status and words."""
+    """A refused request: the status and words of its answer."""
 
     def __init__(self, status: int, words: str) -> None:
         super().__init__(words)
@@ -53,9 +54,9 @@ class Guard:
     """ASGI middleware around everything else."""
 
     def __init__(self, app: ASGIApp, hosts: Hosts, page_policy: str | None, role_of: Role) -> None:
-        """`page_policy` is the content security policy of Argilla's pages; `role_of` says who sent a request.
+        """`page_policy` is the content security policy of Argilla's pages; `role_of` returns the sender's role.
 
-        Without a policy there are no limits and no headers: only hosts and paths are looked at.
+        Without a policy there are no limits and no headers: only hosts and paths are checked.
         """
         self.app, self.hosts, self.page_policy, self.role_of = app, hosts, page_policy, role_of
 
@@ -107,7 +108,7 @@ class Guard:
                 return b"".join(parts)
 
     async def limit_of(self, scope: Scope) -> int:
-        """Return the number of bytes that the sender may send. Raises RefusedRequestError for a stranger."""
+        """Return the number of bytes that the sender may send. Raises RefusedRequestError if not signed in."""
         if not scope["path"].startswith("/api/"):
             return ANYBODY
         role = await self.role_of(scope)
@@ -141,7 +142,7 @@ def readable(path: str) -> bool:
 
 
 async def refuse(send: Send, error: RefusedRequestError) -> None:
-    """Answer a request that is not passed on; who goes on sending it is hung up on (`protocol`)."""
+    """Answer a refused request; a sender who goes on sending is disconnected (`protocol`)."""
     body = json.dumps({"detail": str(error)}).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     await send({"type": "http.response.start", "status": error.status, "headers": headers})
@@ -149,7 +150,7 @@ async def refuse(send: Send, error: RefusedRequestError) -> None:
 
 
 def replay(body: bytes, receive: Receive) -> Receive:
-    """A `receive` that gives `body` once, and then whatever the connection says (that the client left)."""
+    """A `receive` that returns `body` once, and then the connection's own messages (that the client left)."""
     given = False
 
     async def again() -> Message:

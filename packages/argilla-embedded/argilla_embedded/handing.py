@@ -1,9 +1,9 @@
-"""Records in raters' hands: none goes to more raters at once than it still needs answers.
+"""Records on raters' screens: none is shown to more raters at once than it still needs answers.
 
-Argilla's page takes ten records at a time and asks for more when five are left. So a rater holds up to fifteen that
-others would be handed as well, and all of them answer: to 100 records that want three answers each, eight raters gave
-438 in a simulation of that page. Here a record that was handed out counts as answered for its holder, for a while: a
-queue and its progress leave out what others see to. Whoever goes away without answering keeps nobody waiting for longer
+Argilla's page takes ten records at a time and asks for more when five are left. So a rater has up to fifteen records
+that other raters would get as well, and all of them answer: to 100 records that want three answers each, eight raters
+gave 438 in a simulation of that page. Here a record that was shown counts for a while as answered by its holder: queues
+and progress leave out records that other raters hold. A rater who leaves without answering blocks a record no longer
 than that.
 """
 
@@ -36,10 +36,10 @@ CREATE TABLE IF NOT EXISTS held (
 
 
 class Handing:
-    """What was handed out lately, by dataset: in memory, or for several processes in a file that ends with the server.
+    """The records shown lately, by dataset: in memory, or for several processes in a file that ends with the server.
 
-    Records are ids of 32 hexadecimal digits. Make it before the processes part: two that make the file at the same
-    moment would find it locked. Nothing is asked of Argilla's database while others have to wait.
+    Records are ids of 32 hexadecimal digits. Create it before the processes fork: two processes that create the file at
+    the same moment would find it locked. Argilla's database is never queried while other processes wait.
     """
 
     def __init__(self, file: Path | None) -> None:
@@ -50,7 +50,7 @@ class Handing:
             opened(file, SCHEMA).close()
 
     def elsewhere(self, connection: Connection, dataset_id: UUID, rater: UUID, wanted: int) -> tuple[list[UUID], int]:
-        """The records that others hold and the rater does not, and to how many of these the rater has to answer."""
+        """Return the records that only other raters hold, and how many of these the rater still has to answer."""
         with self._database() as database:
             held = Held.of(database, dataset_id, rater)
         answers = answers_of(connection, held.elsewhere(held.others))
@@ -61,11 +61,11 @@ class Handing:
         self, connection: Connection, dataset_id: UUID, rater: UUID, wanted: int, pending: Sequence[str], shown: slice,
         *, own_first: bool,
     ) -> list[str]:  # fmt: skip
-        """What is left to the rater of all that is pending, in this order; what is shown of it is held from now on.
+        """Return the pending records left for the rater, in this order; the shown ones are held from now on.
 
-        So is what the rater holds before that: who asks for more is there, and slow at most.
-        `own_first` puts what is held before all else: Argilla's page asks for what comes after the ones that it has.
-        What comes after those that are shown is not looked up: it is left to the rater for now.
+        So are the records before them that the rater holds: a rater who asks for more is at work, if slowly.
+        `own_first` puts held records first, because Argilla's page asks for the records after its own. Records after
+        the shown ones are not looked up: they count as left for the rater.
         """
         answers, number = dict[str, Answers](), 10 + shown.stop
         while True:
@@ -83,7 +83,7 @@ class Handing:
 
     @contextlib.contextmanager
     def _database(self) -> Iterator[sqlite3.Connection]:
-        """The file, while nobody else has it."""
+        """Lock the database of held records, and yield it."""
         with self._lock:
             if self._opened is None:
                 self._opened = opened(self.file, SCHEMA)
@@ -150,7 +150,7 @@ class Held(NamedTuple):
     def left(
         self, order: Sequence[str], answers: Mapping[str, Answers], wanted: int, enough: int
     ) -> tuple[list[str], list[str]]:
-        """Those that are for the rater, or what has to be looked up before `enough` of them are known."""
+        """Return the records left for the rater, or the records to look up before `enough` of them are known."""
         left: list[str] = []
         for at, one in enumerate(order):
             if len(left) >= enough:
@@ -164,9 +164,9 @@ class Held(NamedTuple):
         return left, []
 
     def is_open(self, record: str, answers: Answers, wanted: int) -> bool:
-        """Whether a record is for the rater, too: those who answered or hold it are not enough, or the rater did.
+        """Return whether a record is open to the rater: the rater has it, or too few others answered or hold it.
 
-        Who holds it and has a draft is still to answer.
+        A holder with a draft is still to answer.
         """
         if self.rater in answers.given or record in self.own:
             return True
@@ -176,9 +176,9 @@ class Held(NamedTuple):
 
 
 def give(database: sqlite3.Connection, dataset_id: UUID, rater: UUID, records: Sequence[str]) -> None:
-    """Note what a rater is handed now, and forget the oldest beyond MOST_HELD, and what was held too long.
+    """Record the records shown to a rater now; forget the oldest beyond MOST_HELD, and those held too long.
 
-    What was answered stays noted: it may have as many answers as it wants, and not be counted yet.
+    Answered records stay recorded: such a record may have enough answers that are not counted yet.
     """
     dataset, who, now = dataset_id.hex, rater.hex, time.monotonic()
     database.execute("DELETE FROM held WHERE dataset = ? AND at < ?", (dataset, now - HELD_SECONDS))

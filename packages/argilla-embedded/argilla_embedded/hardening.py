@@ -1,4 +1,4 @@
-"""Argilla's faults mended, in any case; and, where that is asked for, Argilla made safe to leave open to strangers."""
+"""Corrections of Argilla's faults, always; and, on request, protection of a server that strangers can reach."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def mend(app: FastAPI) -> None:
 
 
 def apply(app: FastAPI) -> None:
-    """Harden the application: what its pages fetch, which passwords it takes, what strangers learn. Call it once."""
+    """Harden the application: what pages load, which passwords it takes, what strangers learn. Call it once."""
     strip_foreign_fonts(app)
     hash_password = accounts.hash_password
 
@@ -77,7 +77,7 @@ def apply(app: FastAPI) -> None:
 
 
 def name_errors(api: FastAPI) -> None:
-    """Answer what a body's own checks stumble over, two writes at once and a database that is away as what they are."""
+    """Answer bodies that break Argilla's checks, simultaneous writes and an absent database with fitting statuses."""
 
     async def told(request: Request, error: Exception) -> JSONResponse:
         frames = list(traceback.walk_tb(error.__traceback__))
@@ -108,7 +108,7 @@ async def away(_: Request, error: Exception) -> JSONResponse:
 
 
 def close_what_strangers_need_not_see(app: FastAPI) -> None:
-    """Take away the API's descriptions, and of its status, which needs no signing in, all but the version."""
+    """Remove the API's descriptions, and everything but the version from its status, which needs no sign-in."""
     api = api_of(app)
     for router in (app.router, api.router):
         router.routes[:] = [route for route in router.routes if getattr(route, "name", "") not in DESCRIPTIONS]
@@ -120,7 +120,7 @@ def close_what_strangers_need_not_see(app: FastAPI) -> None:
 
 
 def refuse_what_handlers_fail_on() -> None:
-    """Refuse `{"and": null}` and an offset that no database takes, which Argilla's schemas let through."""
+    """Refuse `{"and": null}` and offsets too large for a database, which Argilla's schemas accept."""
     validate = search.validate_search_records_query
 
     async def validated(db: Any, query: Any, dataset: Any) -> None:
@@ -140,10 +140,10 @@ def refuse_what_handlers_fail_on() -> None:
 
 
 def loading(attribute: Any) -> Any:
-    """As SQLAlchemy's `selectinload`; of vectors with their names, without which a record with vectors cannot be shown.
+    """Load as SQLAlchemy's `selectinload` does, but vectors with their names, which records with vectors need.
 
-    Argilla 2.8.0 leaves them out where one record is asked for, and answers with an error. A record's dataset comes
-    along with the record, in one statement.
+    Argilla 2.8.0 omits them when one record is requested, and answers with an error. A record's dataset is loaded with
+    the record, in one statement.
     """
     if attribute is Record.dataset:
         return joinedload(attribute)
@@ -154,7 +154,8 @@ def loading(attribute: Any) -> Any:
 def page_policy(app: FastAPI) -> str:
     """The content security policy of Argilla's pages: their own files, and the scripts inside the pages by their hash.
 
-    Styles may stand anywhere, for the pages' editors make their own. Nothing comes from elsewhere or goes there.
+    Styles are allowed everywhere, because the pages' editors create their own. Nothing is loaded from, or sent to,
+    other servers.
     """
     scripts: set[str] = set()
     for page in pages_of(app).rglob("*.html"):
@@ -168,12 +169,12 @@ def page_policy(app: FastAPI) -> str:
 
 
 def quoted_hash(text: str) -> str:
-    """A script as a policy names it."""
+    """Return a script's hash as a policy writes it."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode('ascii')}'"
 
 
 def strip_foreign_fonts(app: FastAPI) -> None:
-    """Take the calls to a font host on the internet out of this start's copy of the pages; the fonts have fallbacks."""
+    """Remove the requests to a font host from this start's copy of the pages; the fonts have fallbacks."""
     for sheet in pages_of(app).rglob("*.css"):
         text = sheet.read_text(encoding="utf-8")
         stripped = FOREIGN_IMPORT.sub("", text)
@@ -182,7 +183,7 @@ def strip_foreign_fonts(app: FastAPI) -> None:
 
 
 class Sparing:
-    """Limits the log's records a minute, so that failing requests cannot fill the disk."""
+    """Limits the log's records each minute, so that failing requests cannot fill the disk."""
 
     def __init__(self) -> None:
         self.minute, self.number = 0, 0
@@ -199,7 +200,7 @@ class Sparing:
 
 
 def without_request_bodies(record: logging.LogRecord) -> bool:
-    """Log a refused request by its fields' names alone: the values may be passwords or texts."""
+    """Log a refused request by its fields' names only: the values may be passwords or texts."""
     if isinstance(record.msg, RequestValidationError):
         places = ", ".join(sorted({".".join(str(part) for part in error["loc"]) for error in record.msg.errors()}))
         # A name of a field is the sender's own, too: in one line, and not endless.

@@ -1,7 +1,7 @@
 """The lock that reserves a PostgreSQL database for this server, also after PostgreSQL was away.
 
-An advisory lock of PostgreSQL holds it, and ends with the connection that took it: when PostgreSQL begins anew, when
-somebody ends the connection, when the network fails. The parent of all processes therefore looks after it.
+It is an advisory lock of PostgreSQL, which ends with its connection: when PostgreSQL restarts, when somebody ends the
+connection, or when the network fails. So the parent of all processes checks it.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ _END = text(
 
 
 class Holder:
-    """Holds the database from its creation on."""
+    """Holds the database's lock from its creation on."""
 
     def __init__(self, engine: Engine) -> None:
-        """Raises StartError where another server has it."""
+        """Raises StartError if another server has the lock."""
         self.engine = engine
         self.connection: Connection | None = None
         self._before = {"pid": 0, "backend_start": None}
         self.take()
 
     def take(self) -> None:
-        """Take it: two servers would queue writes past each other. Raises StartError where another has it."""
+        """Take the lock, because two servers would not order their writes. Raises StartError if another has it."""
         connection = self.engine.connect().execution_options(isolation_level="AUTOCOMMIT")
         connection.execute(_END, self._before)
         for _ in range(POSTGRES_TRIES):
@@ -54,9 +54,9 @@ class Holder:
         )
 
     def look(self, cut_off: bool = False) -> None:
-        """Take it again where it was lost, and count what was cut off meanwhile, or by the end of a process.
+        """Take a lost lock again, and recount what was cut off meanwhile, or by the end of a process (`cut_off`).
 
-        Raises StartError where another server took it.
+        Raises StartError if another server took the lock.
         """
         try:
             if self.connection is not None:
@@ -73,7 +73,7 @@ class Holder:
                 self.close()
 
     def close(self) -> None:
-        """Let it go."""
+        """Release the lock."""
         if self.connection is not None:
             self.connection.invalidate()
             self.connection.close()

@@ -1,7 +1,7 @@
 """The files that a home needs before its server's first start: a secret, and the owner's account.
 
-Nothing in it is ever a default: both are drawn here, and written with mode 0600. Whoever starts the server for others
-may have made the two files before.
+Nothing in them is ever a default: both are drawn here, and written with mode 0600. A program that starts the server may
+have created the two files before.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ OWNER = "owner"
 
 
 def prepare(home: Path, database_url: str | None = None) -> bool:
-    """Make the folder and what is missing in it; whether the owner is new. Raises StartError.
+    """Create the folder and its missing files; return whether the owner is new. Raises StartError.
 
-    `database_url`, where it is told, is that of this home's PostgreSQL database from now on.
+    `database_url`, if given, is this home's PostgreSQL database from now on.
     """
     if database_url is not None and not POSTGRESQL.match(database_url):
         raise StartError("--database-url: write it as postgresql://user:password@host/database")

@@ -1,6 +1,6 @@
-"""Under which names the server answers.
+"""The names under which the server answers.
 
-A page elsewhere can give its own name this machine's address (DNS rebinding). Where the server knows its public
+A page elsewhere can point its own name to this machine's address (DNS rebinding). If the server knows its public
 address, requests under any other name are refused.
 """
 
@@ -14,12 +14,12 @@ LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1", "0.0.0.0", "::"})  # noqa
 
 
 class Hosts:
-    """The names: this machine's own ones, and those of the addresses that were set."""
+    """The allowed names: this machine's own, and those in the configured addresses."""
 
     def __init__(
         self, listening: str, addresses: Iterable[str], more: Sequence[Callable[[], Collection[str]]] = ()
     ) -> None:
-        """`listening` is what the socket is bound to; each of `more` tells further names when it is asked."""
+        """`listening` is the socket's address; each function of `more` returns further names when it is called."""
         self._own = LOOPBACK | {listening.lower()}
         self._set = frozenset(map(named, addresses)) - {""}
         self._more = more
@@ -33,7 +33,7 @@ class Hosts:
 
 
 def named(address: str) -> str:
-    """The host in an address, in small letters, without its port; nothing where there is none."""
+    """Return the host in an address, in small letters, without its port; empty if there is none."""
     try:
         return (urlsplit(address).hostname or "").rstrip(".")
     except ValueError:

@@ -19,7 +19,7 @@ UNUSED = {
 
 
 def leave_out_the_unused() -> None:
-    """Put empty modules in the place of UNUSED; whatever is called of them does nothing.
+    """Replace the modules UNUSED by empty ones, whose calls do nothing.
 
     Their packages would take half a second of each start, 100 MB of memory, and whatever faults they have.
     """
@@ -30,11 +30,11 @@ def leave_out_the_unused() -> None:
 
 
 def nothing(*_: object, **__: object) -> None:
-    """In the place of what this server never calls."""
+    """Stands for a function that this server never calls."""
 
 
 def silence_deprecations() -> None:
-    """Keep the log free of what Argilla, which is as it is, uses of starlette and shall not."""
+    """Silence starlette's deprecation warnings, since Argilla is installed unchanged."""
     try:
         from starlette.exceptions import StarletteDeprecationWarning  # noqa: PLC0415 (here is what comes before imports)
     except ImportError:  # of a starlette that has no warnings of its own yet
@@ -43,7 +43,7 @@ def silence_deprecations() -> None:
 
 
 def bring_async_timeout() -> None:
-    """Give redis, which Argilla imports, what it asks for before Python 3.11.3, as Debian 12's is.
+    """Provide the module that redis, which Argilla imports, needs before Python 3.11.3 (as in Debian 12).
 
     The constraints have been resolved for later ones, where it takes asyncio's own.
     """

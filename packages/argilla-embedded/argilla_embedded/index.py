@@ -1,14 +1,14 @@
-"""The words of a dataset's records as numbers, kept between searches, and brought up to date at each of them.
+"""The words of a dataset's records as numbers, kept between searches and updated at each search.
 
-What is kept: for each record its words as numbers (4 bytes a word), and about 400 bytes for itself and its fields;
-for each different word about 150 bytes. 50,000 records of 40 words are about 35 MB. The datasets searched last are
-kept, up to MOST_BYTES; a dataset that is larger by itself is read anew at each search.
+What is kept: for each record its words as numbers (4 bytes a word), and about 400 bytes for itself and its fields; for
+each different word about 150 bytes. 50,000 records of 40 words are about 35 MB. The datasets searched last are kept, up
+to MOST_BYTES; a dataset that is larger by itself is read anew at each search.
 
-Why it cannot be out of step: nothing is kept that is not compared before it is used. Each search reads the id and the
-time of change of every record of the dataset, in one statement; a record that is not known with exactly this time of
-change is read again, one that is no longer there is left out. Text and time of change come from the same row of the
-same statement. Argilla sets the time, to the microsecond, at every change of a record, its import and its answers'
-counting included. Only who changes texts past Argilla, in the database itself, has to set `updated_at` too.
+Why it is never out of date: everything kept is compared before it is used. Each search reads the id and the time of
+change of every record of the dataset, in one statement; a record without exactly this time of change in memory is read
+again, and deleted records are left out. Text and time of change come from the same row of the same statement. Argilla
+sets the time, to the microsecond, at every change of a record, including its import and the counting of its answers.
+Only a program that changes texts directly in the database must set `updated_at` too.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Vocabulary:
         return [self.numbers[word] for word in ordered[first:last]]
 
     def near(self, word: str, edits: int) -> dict[int, int]:
-        """The numbers of the words within so many insertions, deletions and substitutions, with how many it takes."""
+        """The numbers of the words within `edits` insertions, deletions and substitutions, each with its edits."""
         lengths, letters = self.measured()
         # Every edit changes the length by one at most, and the set of characters by one in each direction.
         length, mine = len(word), signature(word)

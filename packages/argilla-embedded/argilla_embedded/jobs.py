@@ -1,8 +1,8 @@
 """Argilla's background jobs in this process, in place of Redis and its workers.
 
-Argilla's job functions are coroutines that call blocking code here and there, so they run off the server's event
-loop: each queue has a thread with a loop of its own. A job is in the journal from when it is asked for until it has
-ended, so one that a crash or a stop cuts off is run again at the next start; a webhook may then come twice.
+Argilla's job functions are coroutines that sometimes call blocking code, so they run off the server's event loop: each
+queue has a thread with a loop of its own. A job is in the journal from its request until it has ended, so a job that a
+crash or a stop cuts off is run again at the next start; a webhook may then be sent twice.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Kind:
-    """One of Argilla's job functions, where it runs, and after how many seconds each it is tried again."""
+    """One of Argilla's job functions, its queue, and the waits in seconds before each retry."""
 
     function: Function
     queue: Queue
@@ -63,7 +63,7 @@ class Kind:
 
 
 class Jobs:
-    """Runs jobs and remembers how the last ones ended."""
+    """Runs jobs and remembers the results of the last ones."""
 
     def __init__(self, journal: Journal, kinds: Sequence[Kind]) -> None:
         self.journal = journal
@@ -93,7 +93,7 @@ class Jobs:
         kind.queue.put(self.run(job_id, kind, lambda: kind.function(*args, **kwargs)))
 
     def resume(self) -> None:
-        """Run the jobs again that had not ended when the server did."""
+        """Run the jobs again that had not ended when the server stopped."""
         for job_id, name, args, kwargs in self.journal.unfinished():
             if name in self.kinds:
                 LOGGER.warning("job %s was interrupted and runs again", name)
@@ -102,7 +102,7 @@ class Jobs:
                 self.journal.change(job_id, JobStatus.FAILED)
 
     async def run(self, job_id: str, kind: Kind, call: Callable[[], Awaitable[None]]) -> None:
-        """One job to its final status."""
+        """Run one job until its final status."""
         name = kind.function.__name__
         for wait in (*kind.waits, None):
             self.note(job_id, JobStatus.STARTED)
@@ -110,7 +110,7 @@ class Jobs:
                 await call()
             except Exception as error:
                 # Not the traceback: it may hold what the job carries, or a webhook's address with its secret.
-                again = "no further attempt" if wait is None else f"again in {wait:.0f} s"
+                again = "no further attempt" if wait is None else f"next attempt in {wait:.0f} s"
                 LOGGER.warning("job %s %s failed (%s); %s", name, job_id, type(error).__name__, again)
                 if wait is not None:
                     self.note(job_id, JobStatus.SCHEDULED)
@@ -149,36 +149,36 @@ class Queue:
         self.thread.start()
 
     def put(self, work: Awaitable[None]) -> None:
-        """Hand `work` over to the thread; callable from any other."""
+        """Hand `work` to the thread; may be called from any other thread."""
         self.loop.call_soon_threadsafe(self.begin, work)
 
     def begin(self, work: Awaitable[None]) -> None:
-        """Start `work` in the loop, and hold on to it: a loop keeps only weak references to its tasks."""
+        """Start `work` in the loop, and keep a reference to it: a loop has only weak references to its tasks."""
         task = self.loop.create_task(self.in_turn(work))
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
 
     async def in_turn(self, work: Awaitable[None]) -> None:
-        """Run `work` when those before it are done."""
+        """Run `work` after the work before it."""
         async with self.turn:
             await work
 
 
 class NoRedis:
-    """Stands where Argilla checks for Redis when it starts."""
+    """Replaces Redis in Argilla's check at the start."""
 
     def ping(self) -> bool:
-        """Always there, for there is nothing to reach."""
+        """Return True, because nothing needs to be reachable."""
         return True
 
 
 def refuse_hub(*args: Any, **kwargs: Any) -> NoReturn:
-    """Import from and export to the hub: this server calls nothing outside."""
+    """Refuse import from, and export to, the Hugging Face hub."""
     raise HTTPException(501, "this server does not exchange datasets with the Hugging Face hub; use the SDK for it")
 
 
 def only_if_heard(notify: Callable[..., Awaitable[list[Any]]]) -> Callable[..., Awaitable[list[Any]]]:
-    """`notify` without its work while there is no webhook: building an event reads all of the dataset's settings."""
+    """Skip `notify` while there are no webhooks, because building an event reads all of the dataset's settings."""
 
     async def notify_if_heard(db: Any, *event: Any) -> list[Any]:
         listening = HEARD.get()
@@ -190,7 +190,7 @@ def only_if_heard(notify: Callable[..., Awaitable[list[Any]]]) -> Callable[..., 
 
 
 def apply(journal: Journal) -> None:
-    """Put the queues in the places where Argilla looks for Redis, and run again what a crash cut off.
+    """Replace Argilla's queues in Redis, and run the jobs again that a crash cut off.
 
     Call it once, after Argilla is imported and its sessions are bound.
     """

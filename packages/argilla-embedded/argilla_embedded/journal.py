@@ -1,7 +1,7 @@
 """The jobs and their statuses, in a small file of their own: a crash loses none of them.
 
-It is written before the request that asks for a job is answered. A killed process loses nothing; texts that a job
-carries (a webhook's event) leave the file when the job has ended.
+It is written before the request for a job is answered. A killed process loses nothing; texts in a job's arguments (a
+webhook's event) are deleted from the file when the job has ended.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ BUSY_SECONDS = 30.0
 
 
 def inherit(file: Path) -> None:
-    """Give the first process of a server all jobs that an earlier start left, before any process serves."""
+    """Assign the unfinished jobs of an earlier start to the server's first process, before any process serves."""
     journal = Journal(file)
     try:
         journal.connection.execute("UPDATE jobs SET worker = 0 WHERE arguments IS NOT NULL")
@@ -45,7 +45,7 @@ def unusable(file: Path, error: sqlite3.Error) -> StartError:
 
 
 class Journal:
-    """The file; used by the server's threads in turn, and by each process of the server for the jobs that it took."""
+    """The journal's file; the server's threads use it in turn, and each process for the jobs that it took."""
 
     def __init__(self, file: Path, worker: int = 0) -> None:
         self.worker = worker
@@ -61,7 +61,7 @@ class Journal:
         self.lock = threading.Lock()
 
     def add(self, job_id: str, name: str, arguments: tuple[list[Any], dict[str, Any]]) -> None:
-        """A new job, queued."""
+        """Add a job, as queued."""
         written = json.dumps(arguments, default=tagged)
         values = (job_id, name, written, JobStatus.QUEUED.value, time.time(), self.worker)
         with self.lock:
@@ -70,7 +70,7 @@ class Journal:
             )
 
     def change(self, job_id: str, status: JobStatus) -> None:
-        """A job's new status; one that has ended needs its arguments no more, and the oldest of those are forgotten."""
+        """Write a job's status; an ended job loses its arguments, and the oldest ended jobs are removed."""
         ended = status.value in FINAL
         clear = ", arguments = NULL" if ended else ""
         with self.lock:
@@ -101,16 +101,16 @@ class Journal:
 
 
 def tagged(value: Any) -> dict[str, str]:
-    """JSON for what Argilla gives its jobs beside JSON's own types."""
+    """Return a value of a type that JSON lacks as a tagged object."""
     if isinstance(value, UUID):
         return {"$uuid": str(value)}
     if isinstance(value, datetime):
         return {"$time": value.isoformat()}
-    raise TypeError(f"a job's argument of type {type(value).__name__}")
+    raise TypeError(f"a job cannot have an argument of type {type(value).__name__}")
 
 
 def untagged(value: dict[str, Any]) -> Any:
-    """The way back from `tagged`."""
+    """Reverse `tagged`."""
     if value.keys() == {"$uuid"}:
         return UUID(value["$uuid"])
     if value.keys() == {"$time"}:

@@ -68,7 +68,7 @@ class Order:
 
 
 def main(folder: Path, order: Order, on_ready: Callable[[str], None] | None = None) -> int:
-    """Run the server on `folder` until standard input closes or a signal ends it; the exit status.
+    """Run the server on `folder` until standard input closes or a signal ends it; return the exit status.
 
     `folder` has what `home.prepare` makes; `on_ready` is called once with the server's address.
     """
@@ -106,7 +106,7 @@ def failed(words: str, status: int = FAILED_EXIT) -> int:
 
 
 def hold(lock: TextIO) -> bool:
-    """Take the home's lock for as long as this process lives; whether it was free."""
+    """Take the home's lock for as long as this process lives; return whether it was free."""
     # More than once, for who looks whether a server is there takes it for an instant.
     for _ in range(LOCK_TRIES):
         try:
@@ -120,7 +120,7 @@ def hold(lock: TextIO) -> bool:
 
 @contextlib.contextmanager
 def scratch(folder: Path) -> Iterator[None]:
-    """A temporary folder inside the home, for Argilla copies its pages at every start and never removes the copy."""
+    """Use a temporary folder in the home: Argilla copies its pages there at every start and never removes them."""
     temporary = folder / "tmp"
     # The state and the folder are those of a server that was killed: we hold the lock.
     Path("server.json").unlink(missing_ok=True)
@@ -135,7 +135,7 @@ def scratch(folder: Path) -> Iterator[None]:
 
 
 def listen(host: str, port: int, number: int = 1) -> list[socket.socket]:
-    """So many sockets on one port, among which the system divides connections; port 0 takes a free one.
+    """Return `number` sockets on one port, among which the system divides connections; port 0: a free one.
 
     Linux alone divides them (SO_REUSEPORT): elsewhere they are one socket, from which any process takes the next.
     Raises StartError.
@@ -155,7 +155,8 @@ def listen(host: str, port: int, number: int = 1) -> list[socket.socket]:
     except (OSError, OverflowError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise StartError(
-            f"port {port} on {host} cannot be used ({reason}); stop what uses it or choose another port (--port N)"
+            f"port {port} on {host} cannot be used ({reason}); stop the program that uses it or choose another port"
+            " (--port N)"
         ) from error
 
 
@@ -183,7 +184,7 @@ def settings(url: str, secret: str, hardened: bool) -> dict[str, str]:
 
 
 def database_url() -> str:
-    """The database's address: what the home's file says, which may hold a password, else SQLite in the home."""
+    """Return the database's address: that in the home's file, which may have a password, else SQLite in the home."""
     file = home.DATABASE
     if file.exists():
         return file.read_text(encoding="utf-8").strip()
@@ -230,7 +231,7 @@ def run(listening: Sequence[socket.socket], order: Order, on_ready: Callable[[st
 
 
 def prepared(order: Order, several: bool) -> tuple[Process, Holder | None]:
-    """What all processes have in common, and what holds a PostgreSQL database for them; with the settings set."""
+    """Return the state that all processes share, and the lock of a PostgreSQL database; after the settings are set."""
     from . import database, engine, handing, hardening  # noqa: PLC0415
     from .recent import Recent  # noqa: PLC0415
 
@@ -245,7 +246,7 @@ def prepared(order: Order, several: bool) -> tuple[Process, Holder | None]:
 
 @dataclass(frozen=True)
 class Process:
-    """What all processes of a server have in common, made before they part."""
+    """The state that all processes of a server share, created before they fork."""
 
     app: FastAPI
     policy: str | None  #: the content security policy of the pages; None: neither headers nor limits
@@ -260,7 +261,7 @@ def serve(  # what one process has for itself
 ) -> None:  # fmt: skip
     """Serve until a file (`ending`, its descriptor) closes or a signal comes.
 
-    `look` is called at times where this is the only process, and ends the server by raising StartError.
+    If this is the only process, `look` is called now and then; it ends the server by raising StartError.
     """
     import uvicorn  # noqa: PLC0415
 
@@ -275,7 +276,7 @@ def serve(  # what one process has for itself
     gc.enable()
 
     class Server(uvicorn.Server):
-        """Says that it answers, and closes its connections to the database at last."""
+        """A server that reports when it answers, and closes its connections to the database at the end."""
 
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
@@ -329,7 +330,7 @@ def assembled(secret: str, recent: Recent, switches: Switches, plugins: Sequence
 
 
 def allow_many_connections() -> None:
-    """Let this process have as many open files as it may: a connection is one, to a browser or to the database."""
+    """Raise this process's limit of open files to the maximum: each connection is one."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = MOST_FILES if hard == resource.RLIM_INFINITY else min(MOST_FILES, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -337,7 +338,7 @@ def allow_many_connections() -> None:
 
 
 def write_state(url: str) -> None:
-    """Leave the address for who started the server; in one step, so that nobody reads half of it."""
+    """Write the address for the program that started the server, in one step, so that nobody reads half of it."""
     new = Path("server.json.new")
     new.write_text(json.dumps({"url": url, "pid": os.getpid()}), encoding="utf-8")
     new.replace("server.json")

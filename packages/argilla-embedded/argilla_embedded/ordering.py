@@ -1,4 +1,4 @@
-"""In which order the records come: by Argilla's sorts, nearness, time of insertion, or in a user's own shuffle."""
+"""The order of the records: by Argilla's sorts, nearness, time of insertion, or in a user's own shuffle."""
 
 from __future__ import annotations
 

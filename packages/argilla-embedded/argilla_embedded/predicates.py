@@ -50,7 +50,7 @@ def leaves(condition: Filter | None) -> list[Leaf]:
 
 
 def is_queue(condition: Filter | None) -> bool:
-    """Whether a filter asks for what Argilla's page calls pending: answered neither by who asks nor by enough."""
+    """Whether a filter selects the records pending for a user: not answered by the user, nor by enough people."""
     asked = [leaf.scope for leaf in leaves(condition) if isinstance(leaf, TermsFilter) and leaf.values == ["pending"]]
     kinds = {type(scope) for scope in asked if getattr(scope, "property", None) == "status"}
     return {ResponseFilterScope, RecordFilterScope} <= kinds

@@ -1,9 +1,9 @@
-"""An annotator reads own answers and nobody else's: on every route, whatever its handler asks of the database.
+"""Annotators read only their own answers: on every route, whatever its handler reads from the database.
 
-Argilla's handlers load all responses of a record, everybody's progress and everybody's names, and rely on each route
-to hold back what is not the reader's; several do not. Here the database session itself leaves out what belongs to
-other people, for as long as it works on an annotator's read. Writing requests need everybody's answers (a record is
-complete when enough people answered) and return only what was written.
+Argilla's handlers load all responses of a record, everybody's progress and everybody's names, and rely on each route to
+withhold other people's; several do not. Here the database session itself leaves out other people's rows while it serves
+an annotator's read. Writing requests need everybody's answers (a record is complete when enough people answered) and
+return only what was written.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .gate import writes
 
 @dataclass(frozen=True)
 class Reader:
-    """The reader of an answer: the account that asks."""
+    """The account that sent the request."""
 
     user_id: UUID
     is_owner: bool
@@ -36,7 +36,7 @@ READER: ContextVar[Reader | None] = ContextVar("reader", default=None)
 
 
 def know_readers() -> None:
-    """Have requests know who asks. Call it once, after Argilla is imported."""
+    """Record the account of each request. Call it once, after Argilla is imported."""
     remember = provider.set_request_user
 
     def note_reader(request: Request, user: User) -> None:
@@ -48,14 +48,14 @@ def know_readers() -> None:
 
 
 def apply() -> None:
-    """Have sessions heed who asks, which requests have to know. Call it once, after Argilla is imported."""
+    """Restrict sessions to the reader's rows; `know_readers` must run, too. Call it once, after Argilla is imported."""
     event.listen(Session, "do_orm_execute", only_own)
     event.listen(User, "load", without_anothers_key)
     event.listen(User, "refresh", without_anothers_key)
 
 
 def only_own(state: ORMExecuteState) -> None:
-    """Narrow a statement and what is loaded on its behalf to the rows that belong to the reader."""
+    """Narrow a statement, and what it loads, to the reader's own rows."""
     own = own_user_id()
     if own is None:
         return
@@ -74,13 +74,13 @@ def only_own(state: ORMExecuteState) -> None:
 
 
 def own_user_id() -> UUID | None:
-    """The annotator who reads by this request; None for others, and for what writes."""
+    """Return the annotator who reads in this request; None for other accounts and for writing requests."""
     reader = READER.get()
     return reader.user_id if reader is not None and reader.reads_own_only else None
 
 
 def without_anothers_key(user: User, *_: object) -> None:
-    """Leave a user's API key where it is: an admin may list a workspace's members, and must not become one of them."""
+    """Hide other users' API keys: an admin may list a workspace's members, but not act as one of them."""
     reader = READER.get()
     if reader is not None and not reader.is_owner and reader.user_id != user.id:
         set_committed_value(user, "api_key", "")  # of this object alone: it does not count as a change to be written

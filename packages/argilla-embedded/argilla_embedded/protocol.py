@@ -1,4 +1,4 @@
-"""Connections that do not last: uvicorn's own protocol waits for ever for a request that never comes, or never ends."""
+"""Connections that end: uvicorn's own protocol waits for ever for a request that never comes or never ends."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ MOST_CONNECTIONS = 2000
 
 
 class ImpatientProtocol(HttpToolsProtocol):
-    """Hangs up on who sends no whole head in time, or goes on sending after the answer."""
+    """Disconnects clients that send no complete head in time, or go on sending after the answer."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's
-        """A connection begins: its first request has to come."""
+        """Start waiting for the first request."""
         super().connection_made(transport)
         self.in_head, self.whole, self.head_bytes = True, True, 0
         self.head_timer: asyncio.TimerHandle | None = self.loop.call_later(HEAD_SECONDS, self.transport.close)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """A connection ends."""
+        """Stop waiting."""
         self.stop_timer()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Bytes came: of a head only so many, and only for so long."""
+        """Limit the size of a head, and the time until it is complete."""
         if self.in_head:
             self.head_bytes += len(data)
             if self.head_timer is None:
@@ -38,30 +38,30 @@ class ImpatientProtocol(HttpToolsProtocol):
             self.send_400_response("The request's head is too large.")
 
     def on_headers_complete(self) -> None:
-        """A request's head is whole."""
+        """Stop waiting for the head."""
         self.stop_timer()
         self.in_head, self.whole = False, False
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
-        """A request is whole; the next one begins with a head."""
+        """Expect the head of the next request."""
         self.in_head, self.whole, self.head_bytes = True, True, 0
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """An answer is whole; who still sends what was answered already is not listened to."""
+        """Disconnect a client that goes on sending a request after its answer."""
         super().on_response_complete()
         if not self.whole and not self.pipeline:
             # Not at once: with bytes still unread, the answer itself would be lost on its way.
             self.loop.call_later(LINGER_SECONDS, self.hang_up_unless_whole)
 
     def hang_up_unless_whole(self) -> None:
-        """End a connection on which an answered request still goes on."""
+        """Close a connection on which an answered request still goes on."""
         if not self.whole:
             self.transport.close()
 
     def stop_timer(self) -> None:
-        """Wait for no head any more."""
+        """Stop waiting for a head."""
         if self.head_timer is not None:
             self.head_timer.cancel()
             self.head_timer = None

@@ -1,7 +1,7 @@
-"""The reads of a search: only the tables and columns that it needs, each once, from Argilla's own tables.
+"""The reads of a search: only the needed tables and columns, each once, from Argilla's own tables.
 
-Names of fields, questions and properties are compared as values and never become part of SQL or of a JSON path.
-Records go by their id as 32 hexadecimal digits, as SQLite stores it: at tens of thousands of rows, making objects
+Names of fields, questions and properties are compared as values and never become part of SQL or of a JSON path. Records
+are identified by their id as 32 hexadecimal digits, as SQLite stores it: at tens of thousands of rows, creating objects
 takes longer than reading. All statements are SQLAlchemy's and run on SQLite and PostgreSQL alike.
 """
 

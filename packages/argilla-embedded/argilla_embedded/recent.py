@@ -1,7 +1,7 @@
 """A short-term memory of accounts and addresses, shared by all processes of the server.
 
-In memory for one process; for several in a file that ends with the server. Accounts and addresses stand in it as
-digests under a key that only these processes have, so nothing of it can be read by anybody else, or later.
+It is in memory for one process, and for several in a file that ends with the server. Accounts and addresses are stored
+as digests under a key that only these processes have, so nobody else can read them, then or later.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ class Recent:
             self._opened = None
 
     def number(self, key: Key, seconds: float) -> int:
-        """The number of a key, 0 where it was not written within so many seconds."""
+        """Return a key's number; 0 if it was not written within these seconds."""
         row = self._database.execute("SELECT number, at FROM recent WHERE key = ?", (self._digest(key),)).fetchone()
         return int(row[0]) if row is not None and self.now() - row[1] < seconds else 0
 
     def put(self, key: Key, number: int) -> None:
-        """Write a key's number; nought is forgotten."""
+        """Write a key's number; 0 removes the key."""
         if number:
             values = self._digest(key), number, self.now()
             self._database.execute("INSERT OR REPLACE INTO recent VALUES (?, ?, ?)", values)
@@ -56,7 +56,7 @@ class Recent:
 
     @contextlib.contextmanager
     def changing(self) -> Iterator[None]:
-        """Nobody else writes between what is read and what is written inside."""
+        """Keep others from writing inside the block."""
         self._database.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -78,7 +78,7 @@ class Recent:
 
 
 def opened(file: Path | None, schema: str) -> sqlite3.Connection:
-    """A database for what need not outlive the server: in memory, or in a file for several processes."""
+    """Open a database that need not outlive the server: in memory, or in a file for several processes."""
     database = sqlite3.connect(file or ":memory:", isolation_level=None, timeout=10, check_same_thread=False)
     database.execute("PRAGMA journal_mode = WAL")
     database.execute("PRAGMA synchronous = OFF")

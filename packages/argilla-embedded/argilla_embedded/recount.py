@@ -1,10 +1,10 @@
 """Recount of a record's answers after each one: in two statements, correct however many answer at once.
 
 Argilla reads the record, its dataset and all its answers into objects, in a serialisable transaction. Here the record
-is locked, its submitted answers are counted, and its status is written where it changed. Every answer is committed
-before it is counted, and the counts of one record follow one another, so the last of them sees all answers: on SQLite
-because such a transaction is the only one that writes, on PostgreSQL because it waits for the record's row and then
-reads what is committed by that time. What else an answer changes is noted beside it, in a statement each.
+is locked, its submitted answers are counted, and its status is written if it changed. Every answer is committed before
+it is counted, and the counts of one record follow one another, so the last of them sees all answers: on SQLite because
+such a transaction is the only one that writes, on PostgreSQL because it waits for the record's row and then reads what
+is committed by that time. An answer's other changes are written separately, each in one statement.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _TAKES_PART = {
 
 
 def apply(sessions: Sessions) -> None:
-    """Put it in the place of Argilla's own. Call it once, after Argilla is imported."""
+    """Replace Argilla's own recount. Call it once, after Argilla is imported."""
 
     async def update_record_status(search_engine: object, record_id: UUID) -> None:
         if await counted(sessions, record_id):
@@ -71,19 +71,19 @@ def apply(sessions: Sessions) -> None:
 
 
 async def note_activity(db: AsyncSession, dataset: Dataset) -> None:
-    """Note that a dataset was worked on now; Argilla builds the statement, and looks through its objects, each time."""
+    """Record that a dataset was worked on now; Argilla's own code builds the statement anew each time."""
     await db.flush()  # the answer first: from here on, others' answers to this dataset wait
     await (await db.connection()).execute(_ACTIVE, {"this": dataset.id, "now": datetime.utcnow()})
 
 
 async def note_part(db: AsyncSession, schema: dict[str, UUID], **_: Any) -> None:
-    """Note that a user takes part in a dataset (their ids); Argilla compiles this statement anew for each answer."""
+    """Record that a user takes part in a dataset (their ids); Argilla compiles this statement anew for each answer."""
     statement = _TAKES_PART[db.get_bind().dialect.name]
     await (await db.connection()).execute(statement, {**schema, "now": datetime.utcnow()})
 
 
 async def counted(sessions: Sessions, record_id: UUID) -> bool:
-    """Write a record's status by its answers; whether there are webhooks that wait for it. Raises NotFoundError."""
+    """Write a record's status by its answers; return whether webhooks wait for it. Raises NotFoundError."""
     engine = sessions.here().execution_options(**{LOCKING: True})
     this: dict[str, Any] = {"this": record_id}
     async with engine.begin() as connection:
@@ -101,14 +101,14 @@ async def counted(sessions: Sessions, record_id: UUID) -> bool:
 
 
 def right(submitted: int, rule: dict[str, Any]) -> RecordStatus:
-    """The status of a record with so many submitted answers."""
+    """Return the status of a record with this number of submitted answers."""
     return RecordStatus.completed if submitted >= rule["min_submitted"] else RecordStatus.pending
 
 
 def put_right(engine: Engine) -> int:
-    """Count the records anew whose status their answers do not bear out, beside who answers now; how many they were.
+    """Recount the records whose status contradicts their answers, while others answer; return their number.
 
-    A process that was killed, or a database that was away, may have come between an answer and its counting.
+    A process may have been killed, or a database have been away, between an answer and its counting.
     """
     enough = _DATASETS.c.distribution["min_submitted"].as_integer() <= (
         select(func.count())

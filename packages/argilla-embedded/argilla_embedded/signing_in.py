@@ -1,4 +1,4 @@
-"""Authentication: passwords checked one at a time and ever more slowly, and senders of large requests."""
+"""Authentication: passwords are checked a few at a time and ever more slowly; roles of senders of large requests."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ CHECKS_AT_ONCE = 2  #: each takes a processor for a fifth of a second
 
 
 class Door:
-    """Takes the place of Argilla's check of a password, which stops the whole server while it calculates."""
+    """Replaces Argilla's check of a password, which blocks the whole server while it calculates."""
 
     def __init__(self, throttle: Throttle | None) -> None:
         self.throttle = throttle
         self.turn = asyncio.Semaphore(CHECKS_AT_ONCE)
 
     async def authenticate(self, db: AsyncSession, username: str, password: str) -> User | None:
-        """The user whose password this is, else None, in the same time whether or not there is such a user."""
+        """Return the user with this name and password, or None, in the same time whether or not the user exists."""
         if len(username) > MOST_LETTERS or len(password) > MOST_LETTERS or "\0" in username + password:
             return None
         if self.throttle is None:
@@ -50,7 +50,7 @@ class Door:
             return user
 
     async def check(self, db: AsyncSession, username: str, password: str) -> User | None:
-        """The same, at once."""
+        """Check a password without waiting."""
         user: User | None = await accounts.get_user_by_username(db, username)
         against = user.password_hash if user is not None else accounts._DUMMY_HASH
         async with self.turn:
@@ -59,16 +59,16 @@ class Door:
 
 
 def apply(throttle: Throttle | None) -> None:
-    """Put the door in place, with or without waiting. Call it once, after Argilla is imported."""
+    """Install the check of passwords, with or without waiting. Call it once, after Argilla is imported."""
     accounts.authenticate_user = Door(throttle).authenticate
     read_once()
 
 
 def read_once() -> None:
-    """Have a request read its user once, and nothing beside the user.
+    """Let a request read its user only once, without the user's workspaces.
 
-    Argilla's check of a key finds the user, and then reads the user by name; each time with all workspaces, at which no
-    request looks.
+    Argilla's check of a key reads the user, and then reads the user again by name, each time with all workspaces, which
+    no request uses.
     """
 
     async def found(db: AsyncSession, condition: ColumnElement[bool]) -> User | None:
@@ -91,7 +91,7 @@ def read_once() -> None:
 
 
 async def role_of(scope: Scope) -> str | None:
-    """The role of who sent a request, by its key or its session; None for a stranger."""
+    """Return the role of a request's sender, by its key or its session; None if not signed in."""
     request = Request({**scope, "state": {}})
     async with database.AsyncSessionLocal() as db:
         try:

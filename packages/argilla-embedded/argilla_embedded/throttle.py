@@ -1,10 +1,10 @@
 """The wait before a password's check after wrong ones.
 
-Waiting, not locking: nobody can keep an account's owner out by guessing. Three wrong passwords are free; then each
-further one for an account from the same address waits twice as long, up to 8 seconds. Who guesses at many accounts
-from one address, or at one account from many addresses, waits as well; but an address from which the account has been
-signed in to does not wait for what others do. A quarter of an hour without a wrong password, or a right one, ends it.
-Addresses of this machine stand for nobody: behind a proxy that does not pass them on, everybody has the same.
+Accounts are slowed and not locked, so nobody can keep an account's owner out by guessing. Three wrong passwords are
+free; then each further one for an account from the same address waits twice as long, up to 8 seconds. Guesses at many
+accounts from one address, or at one account from many addresses, wait as well; but an address from which the account
+has signed in does not wait because of others. A quarter of an hour without a wrong password, or a right one, ends the
+wait. Addresses of this machine are ignored: behind a proxy that does not forward addresses, everybody has the same.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ HERE = frozenset({"", "127.0.0.1", "::1"})
 
 @dataclass
 class Throttle:
-    """Wrong passwords, remembered for a while; of all processes of the server, as far as they share `recent`."""
+    """Wrong passwords, remembered for a while, in all processes of the server that share `recent`."""
 
     recent: Recent
 
@@ -42,11 +42,11 @@ class Throttle:
         return max(found)
 
     def number(self, key: Key) -> int:
-        """Wrong passwords that are not forgotten yet."""
+        """Return the number of wrong passwords that are still remembered."""
         return self.recent.number(("wrong", *key), FORGET_SECONDS)
 
     def note(self, account: str, address: str, right: bool) -> None:
-        """Remember how a check ended."""
+        """Remember the result of a check."""
         pair: Key = ("pair", account, address)
         with self.recent.changing():
             if right:
@@ -59,7 +59,7 @@ class Throttle:
 
     @contextlib.contextmanager
     def place(self, account: str, address: str) -> Iterator[bool]:
-        """A place among the checks that wait; whether there is one."""
+        """Take a place among the waiting checks inside the block; yields whether one was free."""
         keys: dict[Key, int] = {("waiting", "pair", account, address): AT_ONCE}
         if address not in HERE:
             keys["waiting", "address", address] = AT_ONCE_OF_ADDRESS

@@ -1,8 +1,8 @@
 """One trip to a connection's thread for each statement to SQLite.
 
 aiosqlite gives each connection a thread, and SQLAlchemy makes four trips there for a statement: for a cursor, for the
-statement, for its rows, and to close the cursor. Each wakes two threads, and of the 19 ms of processor time that an
-answer took the server, 2.5 went into that.
+statement, for its rows, and to close the cursor. Each trip wakes two threads; of the 19 ms of processor time that an
+answer took the server, 2.5 were spent on these trips.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Turns of writing: one request alone, or several answers together, over all processes of the server.
 
-Who writes alone waits for all others, and who comes meanwhile waits behind: first come, first served within a process,
-and between processes nobody is overtaken for long. Processes know of each other by two locked files; a lock ends with
-the process that holds it, so one that is killed keeps nobody waiting.
+A request that writes alone waits for all others, and later requests wait behind it: first come, first served within a
+process, and between processes nobody is overtaken for long. Processes coordinate by two locked files; a lock ends with
+the process that holds it, so a killed process blocks nobody.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ POLL_SECONDS = 0.002, 0.02  #: the first and the longest pause between two looks
 
 
 class Turns:
-    """One process's part in it. Its files are opened at its first use: a lock belongs to whoever opened the file."""
+    """One process's turns. Its files are opened at their first use: a lock belongs to the process that opened them."""
 
     def __init__(self, folder: Path) -> None:
         """`folder` is the same for all processes."""
@@ -33,7 +33,7 @@ class Turns:
 
     @contextlib.asynccontextmanager
     async def alone(self) -> AsyncIterator[None]:
-        """Nobody else writes meanwhile."""
+        """Let nobody else write inside the block."""
         entrance, room = self._opened()
         async with self._entrance, locked(entrance, fcntl.LOCK_EX):
             await self._empty.wait()
@@ -42,7 +42,7 @@ class Turns:
 
     @contextlib.asynccontextmanager
     async def together(self) -> AsyncIterator[None]:
-        """Others may do so as well, and nobody writes alone meanwhile."""
+        """Let other answers be written at the same time, but no request that writes alone."""
         entrance, room = self._opened()
         async with self._places:
             async with self._entrance, locked(entrance, fcntl.LOCK_SH):
@@ -59,7 +59,7 @@ class Turns:
                     self._empty.set()
 
     def _opened(self) -> tuple[TextIO, TextIO]:
-        """The files: who stands at the entrance, and who is in the room."""
+        """The locked files: one for waiting requests, one for those that write."""
         if self._files is None:
             entrance, room = ((self._folder / name).open("a", encoding="utf-8") for name in ("entrance", "room"))
             self._files = entrance, room
@@ -68,7 +68,7 @@ class Turns:
 
 @contextlib.asynccontextmanager
 async def locked(file: TextIO, how: int) -> AsyncIterator[None]:
-    """Hold a file's lock."""
+    """Lock a file inside the block."""
     await lock(file, how)
     try:
         yield
@@ -77,7 +77,7 @@ async def locked(file: TextIO, how: int) -> AsyncIterator[None]:
 
 
 async def lock(file: TextIO, how: int) -> None:
-    """Take a file's lock; without blocking the event loop."""
+    """Lock a file without blocking the event loop."""
     pause, longest = POLL_SECONDS
     while True:
         try:

@@ -1,9 +1,9 @@
-"""Several processes of one server: parted from one that has all imported, begun anew when killed, ended together.
+"""Several processes of one server: forked after all imports, restarted when killed, ended together.
 
 The parent serves nothing. It holds the home, the port and the database, and one end of a pipe whose other end every
 worker reads: however the parent ends, the pipe closes, and they end. Each has a socket of its own on the same port,
-among which the system divides the connections; the parent keeps them open, so who connects to a worker that was killed
-waits until it has begun again.
+among which the system divides the connections; the parent keeps them open, so a client of a killed worker waits until
+it has restarted.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Workers:
         self.looked, self.cut_off = time.monotonic(), 0
 
     def run(self) -> None:
-        """Begin them, and look after them to the end. Raises StartError when they end again and again."""
+        """Start the workers, and watch them until the end. Raises StartError if they end again and again."""
         for one in HEEDED:
             signal.signal(one, lambda *_: None)  # it is heard of through the pipe
         signal.set_wakeup_fd(self.waker)
@@ -62,7 +62,7 @@ class Workers:
             self.end()
 
     def heed(self, readable: list[int]) -> bool:
-        """Do what there is to do; whether to go on."""
+        """Handle signals and messages of workers; return whether to go on."""
         if self.readiness in readable:
             self.unready -= set(os.read(self.readiness, 4096))
             if not self.unready and not self.told:
@@ -76,13 +76,13 @@ class Workers:
         return 0 not in readable or bool(os.read(0, 4096))
 
     def look_at_times(self) -> None:
-        """Look after what all of them share: twice when one was killed, for the database may still be at its last."""
+        """Check what all workers share: twice after one was killed, because the database may lag behind."""
         if time.monotonic() - self.looked >= LOOK_SECONDS:
             self.look(self.cut_off > 0)
             self.looked, self.cut_off = time.monotonic(), max(0, self.cut_off - 1)
 
     def begin(self, worker: int) -> None:
-        """Part a worker from this process."""
+        """Fork a worker."""
         sys.stderr.flush()
         process = os.fork()
         if process:
@@ -119,7 +119,7 @@ class Workers:
             self.begin(worker)
 
     def end(self) -> None:
-        """Ask all to end, and end by force who does not heed."""
+        """Ask all workers to end, and kill those that do not."""
         os.close(self.alive)
         deadline = time.monotonic() + STOP_SECONDS
         while self.pids:
@@ -133,7 +133,7 @@ class Workers:
 
 
 def ended() -> list[tuple[int, int]]:
-    """The children that have ended since this was asked last, with their statuses."""
+    """Return the children that ended since the last call, with their statuses."""
     found = []
     with contextlib.suppress(ChildProcessError):
         while (one := os.waitpid(-1, os.WNOHANG))[0]:
@@ -142,7 +142,7 @@ def ended() -> list[tuple[int, int]]:
 
 
 def stop_at_the_end(server: object, ending: int, look: Callable[[], None] | None, troubles: list[StartError]) -> None:
-    """Wait for the end of a file that the parent holds open, look meanwhile, and ask the server to end."""
+    """Wait for the end of a file that the parent holds open, call `look` meanwhile, and ask the server to end."""
     try:
         while True:
             if look is not None and not select.select([ending], [], [], LOOK_SECONDS)[0]:

@@ -122,7 +122,7 @@ def test_an_account_with_answers_is_removed_only_by_force(argilla: Argilla, home
     for status, record in zip(("submitted", "draft"), argilla.records(dataset["id"]), strict=True):
         body = {"status": status, "values": {"q": {"value": 1}}}
         argilla.request("POST", f"/records/{record['id']}/responses", api_key=user["api_key"], json=body)
-    with pytest.raises(DataError, match="has given 2 answers, which Argilla deletes"):
+    with pytest.raises(DataError, match="has 2 answers, which Argilla deletes"):
         accounts.remove(reached, home, "busy")
     assert {one.username: one.answers for one in accounts.accounts(reached, home)}["busy"] == 2
     assert accounts.remove(reached, home, "busy", force=True) == 2

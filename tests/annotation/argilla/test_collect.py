@@ -237,7 +237,7 @@ def test_answers_to_another_sample_are_not_dropped_silently(argilla: Argilla, va
         collect(study, argilla)
     for name in ("offered.json", "rules.json", "manifest.json"):  # as of a study of an earlier version
         (study.folder / name).unlink()
-    with pytest.raises(DataError, match=r"1 answer on the server .* went to pairs outside pairs.parquet"):
+    with pytest.raises(DataError, match=r"1 answer on the server .* is to a pair that is not in pairs.parquet"):
         collect(study, argilla)
     assert collect(study, argilla, replace=True).empty
 

@@ -196,5 +196,5 @@ def judged(study: Study) -> None:
     assert shares == pytest.approx({name: (given["answer"] == name).mean() for name in ("natural", "odd", "wrong")})
     page = (study.folder / "report" / "index.html").read_text(encoding="utf-8")
     assert "naturalness (“How does the new text sound?”) asked for one of natural, odd, wrong" in page
-    assert "was made by the function generation.examples:typos" in page
+    assert "were made by the function generation.examples:typos" in page
     assert isinstance(pd.read_csv(study.folder / "report" / "labels.csv"), pd.DataFrame)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +15,7 @@ from generation.production import generate
 from plumbline.errors import StudyError
 from plumbline.study import Study
 from tests.annotation.campaigns import Make
+from tests.annotation.human.studies import study_of
 
 
 @pytest.fixture
@@ -82,5 +84,16 @@ def test_batches_are_the_same_at_each_call_and_others_by_another_seed(study: Stu
 
 
 def test_a_pilot_larger_than_what_is_left_is_refused(study: Study) -> None:
-    with pytest.raises(StudyError, match=r"--pilot 25: no transformation has more than 24 pairs left; ask for"):
+    with pytest.raises(
+        StudyError, match=r"--pilot 25: no transformation has more than 24 pairs left in any language; ask for"
+    ):
+        batches(study, pilot=25)
+
+
+def test_a_pilot_that_is_too_large_is_refused_in_the_words_of_the_study(tmp_path: Path) -> None:
+    study = study_of(tmp_path, {"data": "search", "items": 3, "raters": 1, "candidates": 6}, name="large-pilot")
+    draw_sample(study)
+    judged = study.called.judged
+    assert judged != "transformation"
+    with pytest.raises(StudyError, match=rf"--pilot 25: no {judged} has more than 3 items left in any language"):
         batches(study, pilot=25)

@@ -292,7 +292,7 @@ def test_a_rehearsal_is_marked_and_goes_when_live_ratings_come(variant: Make, si
         work(study, live, hit, "somebody")
         step(study, live, collect)
         assert set(CampaignRecords.open(study).all_ratings["source"]) == {"mturk"}
-        with pytest.raises(StudyError, match="has ratings by people, which must not be mixed with a rehearsal's"):
+        with pytest.raises(StudyError, match="has ratings by people, which must not be mixed with those"):
             step(study, site, collect, "sandbox")
     modes = [(told.mode, told.states) for told in read_summaries(study)]
     assert modes == [("live", {"submitted": 1}), ("sandbox", {"submitted": 1})]
@@ -377,11 +377,13 @@ def test_nothing_is_offered_where_a_later_batch_could_not_be(variant: Make, site
     french = {"en": ["US"], "fr": codes}
     study = translations(variant, countries=french)
     for _ in range(2):
-        with pytest.raises(StudyError, match="batch .*: crowd.countries, fr: 33 countries, .*; nothing was offered"):
+        with pytest.raises(
+            StudyError, match="batch .*: crowd.countries, fr: lists 33 countries, .*; nothing was offered"
+        ):
             launch(study, site)
     assert not site.hits and site.available == site.balance
     assert read_summaries(study) == []  # the next try may have other batches
-    with pytest.raises(StudyError, match="crowd.countries, fr: 33 countries"):
+    with pytest.raises(StudyError, match="crowd.countries, fr: lists 33 countries"):
         plan_text(Evidence.open(study), "mturk", "live")
     mended = study.model_copy(update={"crowd": CrowdSpec.model_validate({**campaigns.CROWD, "share": 1.0})})
     done = launch(mended, site)

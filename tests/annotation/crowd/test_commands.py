@@ -142,10 +142,10 @@ def _refuse_ids_outside_the_ledger(study: Study) -> None:
             ["--platform", "mturk", "--live", "--max-cost", "5"],
             "--live asks for confirmation before it spends, but there is no terminal here",
         ),
-        (["--platform", "mturk", "--pilot", "13"], "--pilot 13: no transformation has more than 12 pairs left"),
+        (["--platform", "mturk", "--pilot", "13"], "--pilot 13: no transformation has more than 12 pairs left in any"),
         (
             [],
-            "crowd has no sandbox campaign yet; say which: --platform prolific or --platform link or",
+            "crowd has no sandbox campaign yet; name the platform: --platform prolific or --platform link or",
         ),
     ],
 )

@@ -280,7 +280,7 @@ def test_answers_that_come_after_the_submission_are_collected(variant: Make, pro
     prolific.rooms.given[key] = whole[:2]
     found: list[object] = []
     step(study, prolific, lambda campaign: found.append(collect(campaign).troubles))
-    assert found == [{submission: f"submission {submission}: no answers to 4 of its pairs"}]
+    assert found == [{submission: f"submission {submission}: has no answers to 4 of its pairs"}]
     (admitted,) = [one for one in prolific.rooms.admitted.values() if one]
     assert admitted == {key[1]}  # the room learns who has a submission at Prolific
     prolific.rooms.given[key] = whole
@@ -347,9 +347,7 @@ def test_a_lost_ledger_is_not_begun_anew(variant: Make, site: MTurkSite) -> None
     work(study, site, hit, "one")
     step(study, site, collect)
     (study.scratch / LEDGER).unlink()
-    with pytest.raises(
-        DataError, match=r"1 live mturk batches have ratings, but this ledger never offered them .*; restore"
-    ):
+    with pytest.raises(DataError, match=r"1 live mturk batch has ratings, but no offer in this ledger .*; restore"):
         launch(study, site)
     assert len(site.hits) == 1
 
@@ -371,7 +369,7 @@ def test_no_batch_that_an_older_copy_of_the_ledger_lacks_is_offered_again(
     step(study, site, collect)
     ledger.write_bytes(older)
     for platform in (site, prolific):  # what is lost of one platform would be offered on another
-        with pytest.raises(DataError, match="1 live mturk batches have ratings, but this ledger never offered them"):
+        with pytest.raises(DataError, match="1 live mturk batch has ratings, but no offer in this ledger"):
             launch(study, platform)
     with pytest.raises(DataError, match="would be paid again"):
         plan_text(CampaignRecords.open(study), "mturk", "live")

@@ -143,7 +143,7 @@ def test_a_rehearsal_never_stands_beside_people(variant: Make, crowd: Crowd, sit
     assert len(people) and not people["simulated"].any()
     for words in (("launch", *PLAY), ("collect", "--platform", "rehearsal")):
         code, _, complaint = crowd(study, *words)
-        assert code == 2 and "which must not be mixed with a rehearsal's" in complaint
+        assert code == 2 and "which must not be mixed with those of a rehearsal" in complaint
     assert CampaignRecords.open(study).all_ratings.equals(people)
 
 

@@ -60,7 +60,7 @@ def test_rows_with_other_separators_answers_off_the_scale_and_repeats_are_listed
     reasons = dict(place.listed)
     assert set(reasons) == {62, 63, 64, 65, 66, 67, 68, 69}
     for line, part in {
-        62: "is it separated by semicolons", 63: "5 cells", 64: "the same answer of the same rater",
+        62: "check whether semicolons separate the cells", 63: "5 cells", 64: "the same answer of the same rater",
         65: "another answer of the same rater", 66: "99 is outside the scale 1 to 5", 67: "is not a number",
         68: "no answer", 69: "no rater",
     }.items():  # fmt: skip
@@ -97,7 +97,7 @@ def test_entities_and_tags(place: Workplace) -> None:
     made = [[f"{row[0]} Tom &amp; Ann&#39;s", f"{row[1]} <b>x</b>", *row[2:]] for row in rows()]
     write_csv(place.folder / "ratings.csv", HEADER, made)
     done = place.take("ratings.csv")
-    assert "HTML entities in 20 texts" in done.out and "20 texts contain HTML tags, which are kept" in done.out
+    assert "HTML entities in 20 texts" in done.out and "HTML tags in 20 texts are kept" in done.out
     assert place.ratings()["original"].str.endswith("Tom & Ann's").all()
 
 
@@ -124,7 +124,7 @@ def test_times_of_six_forms(place: Workplace, first: str, second: str, moment: s
 def test_days_that_may_be_months_are_named(place: Workplace, time: str, unsure: bool) -> None:
     lines = [[original(n), output(n, "x"), rater, 1 + n % 5, f"{time}:{n:02d}"] for n in range(20) for rater in RATERS]
     write_csv(place.folder / "ratings.csv", [*HEADER, "answered at"], lines)
-    assert ("days and months look alike" in place.take("ratings.csv").out) == unsure
+    assert ("the order of day and month is unclear" in place.take("ratings.csv").out) == unsure
     assert str(place.ratings()["submitted_at"].min().date()) == ("2024-03-04" if unsure else "2024-04-17")
 
 
@@ -141,7 +141,7 @@ def test_days_alone_tell_no_durations(place: Workplace) -> None:
         ((-2, -1, 0, 1, 2), "-2 to 2"),
         ((0, 37, 100, 61, 5), "0 to 100"),
         ((1, 1.5, 2, 4.5, 5), "1 to 5, 9 points"),
-        ((0.013, 0.4, 0.77, 0.901, 1), "0 to 1, any number between"),
+        ((0.013, 0.4, 0.77, 0.901, 1), "0 to 1, any number in between"),
     ],
 )
 def test_scales_of_any_points_go_to_verdicts(place: Workplace, values: tuple[float, ...], scale: str) -> None:

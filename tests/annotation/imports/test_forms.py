@@ -252,7 +252,7 @@ def test_a_time_of_a_start_without_an_end_says_why_it_is_one(place: Workplace) -
     header = ["item", "system", "original", "output", "worker", "score", "start_time"]
     write_csv(place.folder / "started.csv", header, rows)
     said = place.take("started.csv").out
-    assert "times of a start, by its name" in said and "another column has the time" not in said
+    assert "its name, and it contains times" in said and "another column has the time" not in said
 
 
 def test_excel(place: Workplace) -> None:

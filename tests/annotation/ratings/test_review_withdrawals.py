@@ -114,9 +114,7 @@ def test_the_report_and_the_export_tell_withdrawn_from_excluded(generated: Study
     counts = exclusions_exhibit(material).frame.set_index("why")["ratings"]
     assert counts[f"pair withdrawn: {WHY}"] == 3 * 2
     assert counts.sum() == len(CampaignRecords.open(generated).all_ratings)
-    assert "1 pair was withdrawn from the sample, 1 of them after they had been rated. Had they stayed" in str(
-        methods(material)
-    )
+    assert "1 pair was withdrawn from the sample, after it had been rated. Had it stayed" in str(methods(material))
     folder = export(generated)
     pairs = pd.read_csv(folder / "pairs.csv", keep_default_na=False).set_index("pair_id")
     assert pairs.loc[out, "withdrawn"] == WHY and "(1 of them withdrawn" in (folder / "codebook.md").read_text()

@@ -128,7 +128,7 @@ def test_one_of_each_is_told_in_the_singular(demo: Study) -> None:
     ]
     told = text(material(pteb, one, rated, supply=supply))
     assert "1 pair of an original and its transformed text, drawn at random (seed 1337): all by paraphrasing." in told
-    assert "None of the 1 output failed; 1 output was still missing." in told
+    assert "The only output so far did not fail; 1 output was still missing." in told
     assert "The originals are in English, the transformed texts in English." in told
     assert "Raters answered 1 question about a pair on a scale from 0 to 5" in told
     assert "1 rating counts" in told and "given by 1 person, collected from a CSV file and dated 2026-01-01." in told
@@ -167,7 +167,7 @@ def test_controls_are_told_where_there_are_some(demo: Study) -> None:
     told = text(dataclasses.replace(found, controls=controls, control_ratings=found.ratings.iloc[:1]))
     assert (
         "The study also had 1 positive control (almost identical texts) and 1 repeat (pairs of the sample,"
-        " shown a second time); 1 rating of these came in and counts in no result." in told
+        " shown a second time). For these, 1 rating was collected; it counts in no result." in told
     )
     assert "answers to controls or repeats that are off by more than 1 point;" in told
 
@@ -237,7 +237,7 @@ def test_tasks_of_people_come_from_data_sets_and_rules_are_told_in_words(demo: S
     made = small(
         study, verdicts=[verdict], rules=[RuleSet(fixed_at=START, rules=rules_now(CampaignRecords.open(study)))]
     )
-    assert "The items of Intents are of the data set intents.csv (revision, or hash of its file: 01234567)." in text(
+    assert "The items of Intents are from the data set intents.csv (revision, or hash of its file: 01234567)." in text(
         made
     )
     rules = rules_exhibit(made).frame.set_index("rule")["value"]

@@ -282,7 +282,10 @@ class Entrance:
         try:
             return self._rooms.all()
         except (OSError, ValueError, KeyError, TypeError) as error:
-            LOGGER.error("crowd/rooms.json cannot be read (%s); launch the campaign again", type(error).__name__)
+            LOGGER.error(
+                "crowd/rooms.json cannot be read (%s); replace it with rooms.json from the latest backup",
+                type(error).__name__,
+            )
             raise RefusedError(503, "This study cannot be opened at the moment. Please try again later.") from None
 
     def _known(self, room_id: str) -> tuple[str, frozenset[str]]:

@@ -41,7 +41,7 @@ class Entry:
     right: tuple[bool, ...] = ()  #: whether it was answered right, by question
 
     def open_questions(self, number: int) -> list[int]:
-        """Return the questions that are still open, of so many."""
+        """Return which of `number` questions are still open."""
         return [place for place in range(number) if not (place < len(self.right) and self.right[place])]
 
 
@@ -118,7 +118,7 @@ class Seal:
         self._key = hmac.new(secret.encode(), b"plumbline-crowd-v1", hashlib.sha256).digest()
 
     def close(self, kind: str, *values: str, seconds: float) -> str:
-        """Seal values of a kind, valid for so many seconds, with a number of their own."""
+        """Seal values of a kind, valid for these seconds, with a number of their own."""
         content = json.dumps([kind, time.time() + seconds, secrets.token_hex(8), *values])
         body = base64.urlsafe_b64encode(content.encode()).decode("ascii")
         return f"{body}.{self._sign(body)}"

@@ -280,7 +280,7 @@ def test_extending_and_closing(study: Study, site: MTurkSite) -> None:
     assert platform.posted(hit).open  # W1 is still at work
     site.submit(busy, site.fields(hit))
     assert not platform.posted(hit).open
-    with pytest.raises(RefusedError, match="does not let it grow from . to 10 places"):
+    with pytest.raises(RefusedError, match="does not extend a HIT from . to 10 places"):
         platform.extend(hit, places=10, token="ten")
 
 
@@ -423,7 +423,7 @@ def test_what_cannot_be_offered_is_refused_before_any_call(variant: Variant, sit
     with pytest.raises(RefusedError, match="crowd.countries has no countries for 'en'"):
         platform.post(make_offer(), "t")
     many = make_offer([(random.Random(5).randbytes(40_000).hex(), "y")])
-    with pytest.raises(RefusedError, match="MTurk takes 65,535; set sample.batch below"):
+    with pytest.raises(RefusedError, match="MTurk takes at most 65,535; set sample.batch below"):
         platform.post(many, "t")
     assert "CreateHITWithHITType" not in site.calls
 

@@ -97,8 +97,8 @@ def test_one_pair_a_hit(study: Study, write: Callable[..., Path]) -> None:
         ({"Answer.p0.mood": "3"}, "line 3: answers 'p0.mood', which was not asked"),
         ({"Answer.batch": ""}, "line 3: names no pair"),
         ({"AssignmentStatus": "Lost"}, "line 3: AssignmentStatus 'Lost'"),
-        ({"SubmitTime": "yesterday"}, "line 3: SubmitTime 'yesterday' is not in the MTurk site's format"),
-        ({"SubmitTime": "Mon Jan 12 14:21:29 XYZ 2015"}, "is not in the MTurk site's format of times"),
+        ({"SubmitTime": "yesterday"}, "line 3: SubmitTime 'yesterday' is not a time in the MTurk site's format"),
+        ({"SubmitTime": "Mon Jan 12 14:21:29 XYZ 2015"}, "is not a time in the MTurk site's format"),
         ({"WorkTimeInSeconds": "long"}, "line 3: WorkTimeInSeconds 'long' is not a number"),
         ({"WorkerId": "=HYPERLINK()"}, "line 3: WorkerId is not an MTurk id"),
     ],
@@ -125,7 +125,7 @@ def test_bad_files(study: Study, write: Callable[..., Path], tmp_path: Path) -> 
     path = write(ROW | OWN)
     whole = path.read_bytes()
     path.write_bytes(whole[: whole.rindex(b",")])
-    with pytest.raises(DataError, match="not as many cells as the header"):
+    with pytest.raises(DataError, match="more or fewer cells than the header"):
         read_archive(path, study.name, load_rubric(study), PAIRS)
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(DataError, match="not UTF-8"):

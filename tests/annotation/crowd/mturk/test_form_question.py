@@ -169,7 +169,7 @@ def test_the_limit(study: Study) -> None:
     rubric, letters = load_rubric(study), random.Random(5)
     text = "".join(letters.choices(ascii_letters, k=LIMIT))
     assert len(question_xml(study, rubric, make_offer([("x" * LIMIT, "b")]), SUBMIT).encode()) < LIMIT
-    with pytest.raises(StudyError, match=r"has [\d,]+ bytes, but MTurk takes 65,535; set sample.batch below"):
+    with pytest.raises(StudyError, match=r"has [\d,]+ bytes, but MTurk takes at most 65,535; set sample.batch below"):
         question_xml(study, rubric, make_offer([(text, "b")]), SUBMIT)
 
 

@@ -138,7 +138,7 @@ def test_a_failed_import_or_set_up_offers_nothing_and_is_left_behind(live: TaskB
         good = getattr(site, name)
         setattr(site, name, bad)
         with pytest.raises(
-            RefusedError, match="could not read a batch's texts .*; nothing was offered, run the command again"
+            RefusedError, match="could not read a batch's texts .*; nothing was offered; run the command again"
         ):
             live.post(texts_in(), TOKEN)
         setattr(site, name, good)
@@ -157,15 +157,15 @@ def test_a_batch_that_prolific_would_deal_out_in_parts_or_count_otherwise_is_not
     usual = site.counted
     monkeypatch.setattr(site, "counted", lambda body: {"total_available_places": 30})
     for _ in range(2):
-        with pytest.raises(RefusedError, match="counts 30 places in a study for 3; it was not published"):
+        with pytest.raises(RefusedError, match="created a study with 30 places instead of 3; it was not published"):
             live.post(texts_in(), TOKEN)
-    with pytest.raises(RefusedError, match="counts 30 places"):
+    with pytest.raises(RefusedError, match="created a study with 30 places"):
         live.find_posted(TOKEN)
     assert {one["status"] for one in site.studies.values()} == {"UNPUBLISHED"}
     monkeypatch.setattr(site, "counted", usual)
     put = site.put_file
     monkeypatch.setattr(site, "put_file", lambda query, body, key: put(query, {"content": 2 * body["content"]}, key))
-    with pytest.raises(RefusedError, match="made 2 tasks of batch b+ instead of 1"):
+    with pytest.raises(RefusedError, match="made 2 tasks from batch b+ instead of 1"):
         live.post(offer(output="en"), "c" * 64)
     assert not site.paid
 
@@ -175,7 +175,7 @@ def test_texts_are_sent_to_no_address_that_others_could_read(
 ) -> None:
     for address in ("http://files.example.org/a", "ftp://a", "http://[", "None"):
         monkeypatch.setattr(site, "upload_url", lambda *_, given=address: {"upload_url": given, "import_id": "a"})
-        with pytest.raises(ServiceError, match="gave no https address for a file; nothing was sent"):
+        with pytest.raises(ServiceError, match="returned no https address for an upload; nothing was sent"):
             live.post(texts_in(), TOKEN)
     assert "put_file" not in site.calls
 
@@ -227,9 +227,9 @@ def test_answers_are_those_of_the_submission_and_anything_else_is_said(live: Tas
     says("pair pair0, quality: '9' is not on the scale 1 to 5")
     (batch,) = site.batches.values()
     batch["batch_items"].reverse()
-    says("pages on Prolific are not those that were made; was it changed there?")
+    says("pages on Prolific differ from those created; check whether they were changed there")
     batch["batch_items"] = None
-    says("pages on Prolific are not those that were made")
+    says("pages on Prolific differ from those created")
     del site.studies[posted_id]["data_collection_id"]
     says("was not offered on Task Builder")
 
