@@ -441,7 +441,7 @@ class Review(Record):
 
 
 class Adjudication(Record):
-    """A person's decision about a pair after the campaign, with judges' scores in sight (`adjudications.json`).
+    """A person's decision about a pair after the campaign, with judges' scores shown (`adjudications.json`).
 
     No rating.
     """

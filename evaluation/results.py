@@ -116,7 +116,9 @@ class SetAsideScores:
             return None
         data = _read(path)
         if data.pop(_SEAL, None) not in (None, _seal(data.get(_OURS))):  # earlier versions left none
-            raise DataError(f"{path} is not what was written (edited by hand); delete it (the score is computed again)")
+            raise DataError(
+                f"{path} differs from what was written (edited by hand); delete it to compute the score again"
+            )
         try:
             row = Score.model_validate(data.pop(_OURS))
         except (KeyError, ValidationError) as error:

@@ -15,7 +15,7 @@ def main() -> int:
     """Parse the command line and run the command."""
     parser = cli.Parser(
         prog="plumbline generate",
-        description="Transform every text of a study. You can stop it at any time; run again, it continues.",
+        description="Transform every text of a study. You can stop it at any time; run it again to continue.",
         epilog="example: plumbline generate --study studies/demo.yaml",
     )
     cli.add_study_options(parser)

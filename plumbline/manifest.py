@@ -69,7 +69,7 @@ class _ManifestContent(BaseModel):
     kept: dict[str, list[str]] = {}  # hashes of the content of files that are evidence (`write_models`, `write_table`)
 
 
-_REPLACED = "is not what was written (edited by hand, or from another copy)"
+_REPLACED = "differs from what was written (edited by hand, or from another copy)"
 _SHOWS = "it alone proves which results rest on which records, and that nobody edited them"
 _OFFERED = "offered.json"  # every version writes these into the manifest first
 _manifests: dict[Path, tuple[FileState | None, dict[str, Any]]] = {}  # as last read

@@ -152,7 +152,7 @@ _SHOWN: Mapping[str, tuple[str, dict[str, str]]] = {
     ),
     "order": (
         "Effect of the order of the scale on scores (up minus down)",
-        {**_WHOSE, "n": "Outputs", "difference": "Difference", **_INTERVAL, "large": "By a point"},
+        {**_WHOSE, "n": "Outputs", "difference": "Difference", **_INTERVAL, "large": "1 point or more"},
     ),
     "length": (
         "Slope of the gap on length: points per unit of the natural logarithm of the length ratio",

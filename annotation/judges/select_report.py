@@ -133,7 +133,7 @@ _SHOWN: Mapping[str, tuple[str, dict[str, str]]] = {
     ),
     "order": (
         "Effect of the order of the scale on scores (up minus down)",
-        {"judge": "Judge", "n": "Outputs", "difference": "Difference", **_INTERVAL, "large": "By a point"},
+        {"judge": "Judge", "n": "Outputs", "difference": "Difference", **_INTERVAL, "large": "1 point or more"},
     ),
     "length": (
         "Slope of scores on length: points per unit of the natural logarithm of the length ratio; part of it may be"

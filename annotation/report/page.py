@@ -59,8 +59,8 @@ def anchoring_exhibits(material: CampaignMaterial) -> list[Exhibit]:
         {
             "Question": frame["question"],
             "Measure": frame["measure"],
-            "Scores in sight": frame["shown"].map(number),
-            "Not in sight": frame["hidden"].map(number),
+            "Scores shown": frame["shown"].map(number),
+            "Not shown": frame["hidden"].map(number),
             "Difference [95%]": [
                 with_interval(Estimate(value=row["difference"], low=row["low"], high=row["high"]))
                 for row in frame.to_dict("records")
@@ -73,7 +73,7 @@ def anchoring_exhibits(material: CampaignMaterial) -> list[Exhibit]:
     return [
         Exhibit(
             NAME,
-            "Ratings of pairs with and without judges' scores in sight; verdicts rest only on those without",
+            "Ratings of pairs with and without judges' scores shown; verdicts rest only on those without",
             frame,
             printed,
         )

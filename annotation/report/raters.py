@@ -412,7 +412,7 @@ def order_exhibit(material: CampaignMaterial, outcome: JudgedOutcome) -> Exhibit
             "Question": frame["question"],
             "Outputs": frame["n"].map("{:,}".format),
             "Up minus down [95%]": _intervals(frame, "difference"),
-            "By a point": frame["large"].map("{:.0%}".format),
+            "1 point or more": frame["large"].map("{:.0%}".format),
         }
     )
     return Exhibit("judges_order", "How much judges' scores change with the order of the scale", frame, printed)

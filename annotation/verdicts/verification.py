@@ -85,7 +85,7 @@ def refuse_other_file(records: CampaignRecords) -> None:
     """
     was = records.manifest.get("stages", {}).get("accept", {}).get("outputs", {}).get(VERDICTS.name)
     if was is not None and records.sha256(VERDICTS) != was:
-        line = f"{records.path(VERDICTS)} is not what was written (edited by hand, or cut off)"
+        line = f"{records.path(VERDICTS)} differs from what was written (edited by hand, or cut off)"
         raise DataError(f"{line}; run `{records.study.command(COMMAND)}` again")
 
 

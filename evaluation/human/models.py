@@ -178,7 +178,9 @@ class ModelScores:
                 f"{path} is damaged ({first_line(error)}); delete it (the score is computed again)"
             ) from None
         if edited:
-            raise DataError(f"{path} is not what was written (edited by hand); delete it (the score is computed again)")
+            raise DataError(
+                f"{path} differs from what was written (edited by hand); delete it to compute the score again"
+            )
         return row
 
     def store(self, result: ModelMade) -> None:

@@ -10,7 +10,7 @@ def main() -> int:
     parser = cli.Parser(
         prog="plumbline instructions",
         description="Make wordings of the instructions that embedding models read before a text: a language model"
-        " proposes them, or people list them in a file. You can stop it at any time; run again, it continues.",
+        " proposes them, or people list them in a file. You can stop it at any time; run it again to continue.",
         epilog="example: plumbline instructions --study studies/instructions.yaml",
     )
     cli.add_study_options(parser)

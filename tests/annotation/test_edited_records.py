@@ -146,8 +146,8 @@ def test_status_and_the_dashboard_say_that_the_file_was_edited(
     assert "edited by hand" not in capsys.readouterr().out and OverviewReader(study).verdicts_hold() == ""
     edit(study.folder / "verdicts.json", lambda rows: [{**row, "decision": "accepted"} for row in rows])
     assert run("status") == 0
-    assert "verdicts.json is not what was written (edited by hand" in capsys.readouterr().out
-    assert "verdicts.json is not what was written (edited by hand" in OverviewReader(study).verdicts_hold()
+    assert "verdicts.json differs from what was written (edited by hand" in capsys.readouterr().out
+    assert "verdicts.json differs from what was written (edited by hand" in OverviewReader(study).verdicts_hold()
 
 
 @pytest.mark.parametrize("field", ["n_pairs", "n_raters", "n_ratings", "mean", "sd", "low", "high", "probability"])
@@ -214,10 +214,10 @@ def test_evidence_that_was_edited_emptied_or_deleted_is_refused(
         entries[0][date] = "2020-01-01T00:00:00Z"
 
     edit(study.folder / name, change)
-    assert f"{name} is not what was written" in said_by(lambda: command(study))
+    assert f"{name} differs from what was written" in said_by(lambda: command(study))
     write_json(study.folder / name, list[RuleSet]())
     line = said_by(lambda: command(study))
-    assert f"{name} is not what was written" in line or f"{name} is damaged; restore it from a copy" in line
+    assert f"{name} differs from what was written" in line or f"{name} is damaged; restore it from a copy" in line
     (study.folder / name).unlink()
     assert f"{name} is gone; restore it from a copy" in said_by(lambda: command(study))
 
@@ -225,7 +225,7 @@ def test_evidence_that_was_edited_emptied_or_deleted_is_refused(
 def test_ratings_and_pairs_that_were_edited_are_noticed(study: Study) -> None:
     ratings = CampaignRecords.open(study).ratings
     write_table(study.folder / "ratings.parquet", ratings.assign(value=5), Rating)
-    assert "ratings.parquet is not what was written" in said_by(lambda: accept(study))
+    assert "ratings.parquet differs from what was written" in said_by(lambda: accept(study))
     assert "ratings.parquet changed after the verdicts were reached" in checked(study)
     pairs = CampaignRecords.open(study).pairs
     write_table(study.folder / "pairs.parquet", pairs[1:], Pair)
@@ -268,8 +268,8 @@ def test_a_damaged_history_is_not_to_be_deleted(study: Study, name: str) -> None
 def test_what_the_sample_was_drawn_from_cannot_be_edited_or_taken_away(study: Study) -> None:
     path = study.folder / "sample.json"
     edit(path, lambda rows: [{**row, "without": ["wrong_language"]} for row in rows])
-    assert "sample.json is not what was written" in checked(study)
-    assert "sample.json is not what was written" in said_by(lambda: accept(study))
+    assert "sample.json differs from what was written" in checked(study)
+    assert "sample.json differs from what was written" in said_by(lambda: accept(study))
     path.unlink()
     assert "sample.json is gone" in checked(study)
 
@@ -290,7 +290,7 @@ def test_outputs_that_nobody_rated_and_that_were_swapped_are_refused(
     assert others != rows
     path = study.transformation_file("paraphrasing", 1337)
     write_table(path, others, TransformedText)
-    says = "paraphrasing/1337.parquet is not what was written (edited by hand, or from another copy); restore it"
+    says = "paraphrasing/1337.parquet differs from what was written (edited by hand, or from another copy); restore it"
     assert says in said_by(lambda: command(study))
     found = [one.model_copy(update={"decision": "accepted"}) for one in CampaignRecords.open(study).verdicts]
     assert says in said_by(lambda: plan_units(Folder(study), found, CampaignRecords.open(study).pairs))

@@ -23,7 +23,7 @@ def test_a_table_that_was_edited_is_refused_and_named(generated: Study) -> None:
     Manifest.of(generated).write_table("drift.parquet", [drift(0.5)], DriftRecord)
     Manifest.of(generated).refuse_replaced("drift.parquet", "x")
     write_table(generated.folder / "drift.parquet", [drift(0.1)], DriftRecord)
-    with pytest.raises(DataError, match=r"drift\.parquet is not what was written .* run `x` again"):
+    with pytest.raises(DataError, match=r"drift\.parquet differs from what was written .* run `x` again"):
         Manifest.of(generated).refuse_replaced("drift.parquet", "x")
     (generated.folder / "drift.parquet").unlink()
     Manifest.of(generated).refuse_replaced("drift.parquet", "x")
@@ -38,7 +38,7 @@ def test_what_the_manifest_said_before_accuses_no_table_that_was_noted_since(gen
     Manifest.of(generated).write_table("drift.parquet", [drift(0.2)], DriftRecord)
     before.refuse_replaced("drift.parquet", "x")
     write_table(generated.folder / "drift.parquet", [drift(0.1)], DriftRecord)
-    with pytest.raises(DataError, match=r"drift\.parquet is not what was written"):
+    with pytest.raises(DataError, match=r"drift\.parquet differs from what was written"):
         before.refuse_replaced("drift.parquet", "x")
 
 

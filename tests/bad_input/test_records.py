@@ -154,7 +154,7 @@ def rows() -> Iterator[Bad]:
     for name, line in (("no JSON of ours", b'{"key": "a"}\n'), ("other values", b'{"key": 1, "status": "x"}\n')):
         file = "transformations/paraphrasing/1337.journal"
         yield Bad(f"journal: {name}", GENERATE, _bytes(file, line), ("1337.journal", "line 1"))
-    yield Bad("ratings: edited", ACCEPT, _edited, ("ratings.parquet is not what was written (edited by hand",))
+    yield Bad("ratings: edited", ACCEPT, _edited, ("ratings.parquet differs from what was written (edited by hand",))
     yield Bad("no answer", ACCEPT, _table("ratings.parquet", lambda table: table.slice(0, 0)), ("nothing to judge",))
     drafts = _table("ratings.parquet", _filled("status", ["draft"]))
     yield Bad("drafts alone", ACCEPT, drafts, ("has no submitted rating, so there is nothing to judge",))

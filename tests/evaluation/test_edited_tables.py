@@ -45,7 +45,7 @@ def test_an_edited_table_is_neither_kept_nor_shown_and_can_be_made_again(
     evaluate(study, models=["one"], load=loader)
     made = shown(study, name)
     edit(study, name, column)
-    says = rf"{name} is not what was written .*; restore it from a copy, or move it away and run `plumbline eval"
+    says = rf"{name} differs from what was written .*; restore it from a copy, or move it away and run `plumbline eval"
     with pytest.raises(DataError, match=says):
         shown(study, name)
     with pytest.raises(DataError, match=f"{says}.*the next run computes it again"):
@@ -58,9 +58,9 @@ def test_an_edited_table_is_neither_kept_nor_shown_and_can_be_made_again(
 def test_edited_scores_of_accepted_pairs_are_refused(rated: Study) -> None:
     test_measures.run(rated, "one")
     edit(rated, "accepted_scores.parquet", "score")
-    with pytest.raises(DataError, match=r"accepted_scores\.parquet is not what was written"):
+    with pytest.raises(DataError, match=r"accepted_scores\.parquet differs from what was written"):
         shown(rated, "accepted_scores.parquet")
-    with pytest.raises(DataError, match=r"accepted_scores\.parquet is not what was written"):
+    with pytest.raises(DataError, match=r"accepted_scores\.parquet differs from what was written"):
         test_measures.run(rated, "one")
 
 
@@ -74,7 +74,7 @@ def test_a_score_that_was_edited_while_it_was_set_aside_is_refused(
         content["plumbline"]["score"] = 0.99
         path.write_text(json.dumps(content), encoding="utf-8")
     back = write_study(tmp_path)
-    with pytest.raises(DataError, match=r"\.json is not what was written \(edited by hand\); delete it"):
+    with pytest.raises(DataError, match=r"\.json differs from what was written \(edited by hand\); delete it"):
         evaluate(back, models=["one"], load=Loader())
 
 
@@ -83,5 +83,5 @@ def test_tables_of_earlier_versions_are_kept_and_noted(study: Study, loader: Loa
     without_notes(study)
     assert evaluate(study, models=["one"], load=Loader()).made == 0
     edit(study, "scores.parquet", "score")
-    with pytest.raises(DataError, match="is not what was written"):
+    with pytest.raises(DataError, match="differs from what was written"):
         shown(study, "scores.parquet")

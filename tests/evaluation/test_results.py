@@ -103,7 +103,7 @@ def test_a_table_of_before_is_read_and_completed_without_encoding(study: Study, 
 def test_a_table_without_a_column_that_was_always_there_is_one_line(study: Study, loader: Loader) -> None:
     evaluate(study, models=["one"], load=loader)
     path = study.folder / "scores.parquet"
-    without_notes(study)  # else the file is not what was written
+    without_notes(study)  # else the file differs from what was written
     pq.write_table(pq.read_table(path).drop_columns(["metric"]), path)
     with pytest.raises(DataError, match="it lacks column 'metric'"):
         _ = EvaluationRecords.open(study).scores

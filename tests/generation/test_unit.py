@@ -183,7 +183,7 @@ def test_a_unit_that_is_complete_is_not_looked_through_until_something_changes(
     path = study.transformation_file("paraphrasing", 1)
     kept = path.read_bytes()
     write_table(path, read_transformed(study, "paraphrasing", 1)[:-1], TransformedText)
-    with pytest.raises(DataError, match="is not what was written"):
+    with pytest.raises(DataError, match="differs from what was written"):
         work(study, upper)
     path.write_bytes(kept)
     assert looks([]) == 0

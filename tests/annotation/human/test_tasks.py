@@ -154,7 +154,7 @@ def test_what_raters_see_is_sealed(tmp_path: Path) -> None:
     pairs = draw_sample(study)
     changed = [pair.model_copy(update={"fields": pair.fields.replace("One", "1")}) for pair in pairs]
     write_table(study.folder / "pairs.parquet", changed, Pair)
-    with pytest.raises(DataError, match=r"pairs.parquet is not what was written"):
+    with pytest.raises(DataError, match=r"pairs.parquet differs from what was written"):
         assert CampaignRecords.open(study).pairs
 
 

@@ -110,7 +110,7 @@ def read_downwards(study: Study, made: JudgedOutcome) -> None:
         read_material(Evidence.open(study)), replace(made, judging=replace(made.judging, judgements=both))
     )
     assert shown.frame["difference"].tolist() == pytest.approx([0.5] * 4) and not shown.frame["large"].any()
-    assert list(shown.printed.columns) == ["Judge", "Question", "Outputs", "Up minus down [95%]", "By a point"]
+    assert list(shown.printed.columns) == ["Judge", "Question", "Outputs", "Up minus down [95%]", "1 point or more"]
     assert not len(order_exhibit(read_material(Evidence.open(study)), made).frame)  # one order alone has no effect
 
 

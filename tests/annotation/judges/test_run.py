@@ -252,7 +252,7 @@ def test_a_table_that_a_hand_has_changed_is_refused(judged_by: Callable[..., Stu
         judge(study)
     path = study.judgements / "one.parquet"
     pd.read_parquet(path).assign(score=5.0).to_parquet(path)
-    with pytest.raises(DataError, match=r"one\.parquet is not what was written"):
+    with pytest.raises(DataError, match=r"one\.parquet differs from what was written"):
         read_judgements(study)
 
 

@@ -104,7 +104,7 @@ def test_what_is_scored_is_kept_and_nothing_else_changes(study: Study, monkeypat
     assert alone == line.partition(", best model")[0]
     file = next((study.folder / records.MADE).glob("*.json"))
     file.write_text(file.read_text().replace('"score": 0.', '"score": 0.9'))
-    with pytest.raises(DataError, match=r"is not what was written \(edited by hand\)"):
+    with pytest.raises(DataError, match=r"differs from what was written \(edited by hand\)"):
         evaluate_human(study, load=load)
 
 

@@ -125,7 +125,7 @@ def test_a_table_that_a_hand_changed_is_refused(scored: tuple[Study, Any, pd.Dat
     before = file.read_bytes()
     frame = pd.read_parquet(file)
     frame.assign(score=frame["score"] / 2).to_parquet(file)
-    with pytest.raises(DataError, match=r"is not what was written .*run `plumbline sensitivity --study"):
+    with pytest.raises(DataError, match=r"differs from what was written .*run `plumbline sensitivity --study"):
         study_scores(StudyRecords.open(scored[0]))
     file.write_bytes(before)
     assert not study_scores(StudyRecords.open(scored[0]))[1].empty

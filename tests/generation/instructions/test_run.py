@@ -191,7 +191,7 @@ def test_wordings_that_were_edited_by_hand_are_refused(tmp_path: Path) -> None:
     rows = read_wordings(study)
     edited = [rows[0].model_copy(update={"task_type": "classification"}), *rows[1:]]
     write_table(study.folder / INSTRUCTIONS, edited, Instruction)
-    with pytest.raises(DataError, match="is not what was written"):
+    with pytest.raises(DataError, match="differs from what was written"):
         read_wordings(study)
     word_instructions(study)
     assert read_wordings(study) == rows
