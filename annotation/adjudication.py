@@ -402,7 +402,7 @@ class _AdjudicationReading:
     def _of(self, pair_id: str, response: Mapping[str, Any], shown: Mapping[str, Value]) -> list[Adjudication]:
         who, values = self.people[response["user_id"]], response.get("values") or {}
         if pair_id not in self.pairs:
-            raise DataError(f"{self.argilla.url}: an adjudication of pair {pair_id!r}, which is not in pairs.parquet")
+            raise DataError(f"{self.argilla.url} has an adjudication of {pair_id!r}, which is not in pairs.parquet")
         questions = self.rubric.asked(self.pairs[pair_id].pool)
         answer = Answer(
             pair_id=pair_id,

@@ -395,7 +395,7 @@ def withdraw_pairs(options: argparse.Namespace) -> int:
         ["pair_id", "rater_id"]
     )
     pairs, of_them = count(len(decisions), "pair"), count(len(answers), "answer")
-    done = "taken back" if options.take_back else "withdrawn"
+    done = "restored" if options.take_back else "withdrawn"
     again = "counting again" if options.take_back else "kept, and not counted"
     print(f"{study.name}: {pairs} {done} ({decisions[0].reason}); {of_them} {again}")
     if evidence.has(OFFERED):

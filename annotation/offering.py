@@ -54,7 +54,7 @@ def offered(records: CampaignRecords) -> str:
         return "published"
     live = [name for name, mode in ledgers(records.study.scratch / LEDGER) if mode == "live"]
     if live:
-        return f"offered to raters (live {live[0]})"
+        return f"offered to raters on {live[0]}"
     return "rated" if records.has(RATINGS) and len(records.all_ratings) else ""
 
 

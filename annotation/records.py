@@ -328,7 +328,7 @@ class Decision(SparseModel, Record):
 
     rater_id: str = Field(description="pseudonym of the rater; empty for a decision about a pair")
     pair_id: str = Field(
-        default="", description="id of the pair that is withdrawn or taken back; empty for a decision about a rater"
+        default="", description="id of the pair that is withdrawn or restored; empty for a decision about a rater"
     )
     exclude: bool = Field(description="whether the rater's answers, or those to the pair, stop counting")
     reason: str = Field(description="the reason, in the person's words")
@@ -433,7 +433,7 @@ class Review(Record):
     """One time that pairs were given to adjudicators, who see judges' scores (`reviews.json`)."""
 
     at: AwareDatetime = Field(
-        description="time when the pairs were given to adjudicators, UTC; recorded before the first request"
+        description="time when the pairs were given to adjudicators, UTC; recorded before they are sent to Argilla"
     )
     pairs: tuple[str, ...] = Field(description="ids of the pairs to adjudicate")
     adjudicators: tuple[str, ...] = Field(description="pseudonyms of the adjudicators")

@@ -77,7 +77,7 @@ def _axes(scores: pd.DataFrame, verdicts: Sequence[Verdict], *, include_rejected
         rows.append(cells)
         if row["included_rejected"]:
             notes.append(f"  included although not accepted: {row['included_rejected']}")
-    caption = "Scores by axis (difference from the original of the same data sets and items, in points)"
+    caption = "Scores by axis (in brackets: points from the original score on the same data sets and items)"
     if bool(table["simulated"].any()):
         caption += "; verdicts from simulated ratings"
     caption += "".join(f"; {line.rstrip('.')}" for line in late_lines(verdicts))
@@ -119,7 +119,7 @@ def other_originals(row: Mapping[Any, Any], names: Sequence[str]) -> list[str]:
     others = [
         f"{name} {value}" for name, value in same.items() if value not in (hundred(row["original"]), hundred(math.nan))
     ]
-    return [f"{row['model']}, original of the same data sets and items: {', '.join(others)}"] if others else []
+    return [f"{row['model']}, original score on the axis's data sets and items: {', '.join(others)}"] if others else []
 
 
 def worded(note: str) -> str:

@@ -82,7 +82,7 @@ class AbstentionRow(MeasureRow):
     nauc_original_max: Number = Field(description="nAUC of the original texts of these queries")
     curve_max: Curve = Field(description="mean metric of each share of the queries, most confident first")
     curve_original_max: Curve = Field(description="as curve_max, for the original texts")
-    threshold_max: Curve = Field(description="confidence that each share of queries reaches on the original texts")
+    threshold_max: Curve = Field(description="lowest confidence, on the original texts, in each share of the queries")
     answered_max: Curve = Field(description="share of queries whose confidence reaches the threshold")
     kept_max: Curve = Field(
         description="mean metric of the queries whose confidence reaches the threshold; NaN if none does"

@@ -212,8 +212,8 @@ def _transformations(here: str, guessed: Guess) -> list[str]:
             "      expected: {negative: {quality: 1}}  # a few pairs of unrelated texts check raters' care",
         ]
     return [
-        "# HTEB's others: backtranslation, style_change, expansion, summarisation, summarised_expansion, translation,",
-        "# cross_translation. Each is rated separately.",
+        "# HTEB has further ones: backtranslation, style_change, expansion, summarisation, summarised_expansion,",
+        "# translation, cross_translation. Each is rated separately.",
         "transformations: [paraphrasing]",
         "engines:",
         "  gemma:  # any OpenAI-compatible server; this address is Ollama's",

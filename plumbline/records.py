@@ -174,9 +174,9 @@ class Rating(Record):
     )
     order: str = Field(
         default="",
-        description="for tasks with candidates: the order in which this rater saw them, as their numbers in the "
-        "item's `shown` (`3 1 2`), or the place of a candidate with its own record; empty: the order of "
-        "`shown`; `unknown`: not recorded",
+        description="for tasks with candidates: the candidates' numbers in the item's `shown`, in the order in which "
+        "this rater saw them (`3 1 2`); if each candidate is a record of its own: this candidate's place; empty: the "
+        "order of `shown`; `unknown`: not recorded",
     )
     turn: int = Field(
         default=0,
@@ -220,7 +220,7 @@ class Score(Record):
     )
     n_failed: int = Field(
         default=0,
-        description="number of items whose outputs failed; classification: also in the train split (`failed_policy`)",
+        description="number of items whose outputs failed, in classification also in the train split",
     )
     n_kept_out: int = Field(
         default=0,

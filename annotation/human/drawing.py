@@ -295,9 +295,9 @@ def refuse_other_scale(
     if declared:
         raise StudyError(f"{where} the data set's gold_scale is {low:g} to {high:g}; correct gold_scale")
     least, most = math.floor(min(scores)), math.ceil(max(scores))
-    advice = f"write the data's own `scale: [{least}, {most}]`, or " if most - least < MOST_POINTS else ""
+    advice = f"write `scale: [{least}, {most}]` in this task, or " if most - least < MOST_POINTS else ""
     raise StudyError(
-        f"{where} people answer from {low:g} to {high:g}; {advice}give gold's own scale as `gold_scale` of"
+        f"{where} people answer from {low:g} to {high:g}; {advice}declare the gold's scale as `gold_scale` of"
         f" {spec.dataset!r} under `datasets`"
     )
 

@@ -80,8 +80,8 @@ def _add_actions(judging: argparse.ArgumentParser) -> None:
         type=_share,
         default=0.1,
         metavar="SHARE",
-        help="how much worse than a rater a judge may be in the alternative annotator test, from 0 to 1"
-        " (default: 0.1, for crowd workers)",
+        help="margin of the alternative annotator test, from 0 to 1: how far a judge's success rate may be below a"
+        " rater's (default: 0.1, for crowd workers)",
     )
     checking.add_argument(
         "--flag",

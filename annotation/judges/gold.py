@@ -324,7 +324,7 @@ def gold_text(rows: Sequence[GoldRow], *, recorded: bool) -> str:
     parts = [
         _table("Spearman with the gold scores, in %", "data set", rows, "spearman"),
         _table("Mean absolute error by gold score, in points of the judges' scale", "gold score", rows, "error"),
-        _table("Spearman by the mean number of words in a pair's texts, in %", "data set, words", rows, "words"),
+        _table("Spearman with gold scores, in %, by mean words in a pair's texts", "data set, words", rows, "words"),
     ]
     notes = [
         "Pairs: those that the judge scored; in the last table, those that all judges scored (no rho for fewer than"

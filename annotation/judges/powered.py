@@ -173,7 +173,7 @@ def _refusals(part: _Part, rated_ids: pd.Index, beyond: int) -> Iterator[str]:
     if judging.refused:
         yield judging.refused
     if missing := int((~rated_ids.isin(outputs["pair_id"])).sum()):
-        yield f"{count(missing, 'rated pair')} not among the judges' outputs, so the pairs are not a random part"
+        yield f"rated pairs must be a random sample of the judges' outputs, but {missing} are not among these"
     if len(rated_ids) < FEWEST_RATED:
         yield f"{count(len(rated_ids), 'rated pair')}; means with judges need at least {FEWEST_RATED}"
     if not beyond:
@@ -184,7 +184,7 @@ def _refusals(part: _Part, rated_ids: pd.Index, beyond: int) -> Iterator[str]:
     for judge in judging.judges:
         lacking = len(outputs) - judgements.loc[judgements["judge"] == judge, "pair_id"].nunique()
         if lacking:
-            yield f"{judge} has not judged {lacking} of {len(outputs)} outputs yet; those it has may be no random part"
+            yield f"{judge} has not judged {lacking} of {len(outputs)} outputs; the others may not be a random sample"
     columns = [name for name in _ASKED if name in judgements]
     if "prompt_hash" in judgements and (judgements.groupby(columns)["prompt_hash"].nunique() > 1).any():
         yield "a judge got different prompts for the same question"

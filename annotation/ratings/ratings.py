@@ -168,7 +168,7 @@ _SHORTEST = 8  # characters of a pair's id that name it; `review` prints twelve
 def decision_words(decision: Decision) -> str:
     """A decision in a word or two."""
     if decision.pair_id:
-        return "withdrawn" if decision.exclude else "taken back"
+        return "withdrawn" if decision.exclude else "restored"
     return "excluded" if decision.exclude else "kept"
 
 

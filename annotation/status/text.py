@@ -148,7 +148,7 @@ def _first(status: Status, arguments: str) -> str:
         return step
     if not annotators:
         more = _find(status, arguments)
-        return f"no annotator had access at publication: {more}; if some have access now, {collect}"
+        return f"give annotators access: {more}; or, if some have had access since the publication, {collect}"
     return f"wait for the ratings of {count(annotators, 'annotator')} (counted at publication), then {collect}"
 
 
@@ -169,7 +169,7 @@ def _wait(status: Status, arguments: str) -> str:
         return ""
     once = status.study.acceptance.stop == "fixed" and status.stages["verdicts"].state == "not yet"
     after = _after(status, arguments) or "nothing is left to do"
-    end = f"when no more will come{', run only once' if once else ''}: {after}"
+    end = f"when no more answers will come{', and only once' if once else ''}: {after}"
     if _nobody_left(status):
         more = f"find more raters for {count(missing, 'answer')}, since the present ones have nothing left to rate"
         return f"{more}: {_find(status, arguments)} ({end})"

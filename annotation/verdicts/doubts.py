@@ -139,9 +139,9 @@ def after_ratings(evidence: Evidence) -> list[Decision]:
 
 
 def _withdrawals(evidence: Evidence, verdicts: Sequence[Verdict]) -> Iterator[str]:
-    """Yield lines on pairs that people withdrew, or took back, after these had been rated."""
+    """Yield lines on pairs that people withdrew, or made to count again, after these had been rated."""
     late, item = after_ratings(evidence) if evidence.withdrawals else [], evidence.study.called.item
-    for withdrawn, done in ((True, "withdrawn"), (False, "taken back")):
+    for withdrawn, done in ((True, "withdrawn"), (False, "made to count again")):
         decisions = [decision for decision in late if decision.exclude is withdrawn]
         if not decisions:
             continue

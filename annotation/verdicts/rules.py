@@ -213,7 +213,7 @@ def _reason(value: RuleValue) -> str:
     if value.outcome == "rejected":
         return f"{end} end of {value.what} {at_end:.2f} {statistic} is {beyond} {limit}"
     if math.isnan(value.low):
-        return f"no interval of {value.what} {statistic}: {value.why}"
+        return f"{value.what} {statistic} has no interval: {value.why}"
     return f"interval of {value.what} {value.low:.2f} to {value.high:.2f} {statistic} does not decide about {limit}"
 
 

@@ -405,7 +405,7 @@ def wrong(within: float, kinds: Collection[str]) -> str:
     off = f"off by more than {count(within, 'point')}"
     if set(kinds) <= {"rating", "text"}:
         return off
-    return f"wrong ({off} where rated)" if "rating" in kinds else "wrong"
+    return f"wrong (on a scale: {off})" if "rating" in kinds else "wrong"
 
 
 def number(value: float) -> str:

@@ -190,7 +190,7 @@ class BundledJudgement(Record):
     kind: Literal["vllm", "openai", "recorded"] = Field(description="the judge's kind; recorded: answers from a file")
     judge_hash: str = Field(description="hash of the judge's model, revision, sampling and method of reading answers")
     prompt_hash: str = Field(description="hash of the prompt without the texts")
-    text: str = Field(default="", description="the judge's answer, unchanged; empty if free answers are left out")
+    text: str = Field(default="", description="the judge's answer, unchanged; empty if the bundle leaves it out")
     finished_at: datetime = Field(description="when the answer was received, UTC")
 
 

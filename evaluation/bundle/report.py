@@ -179,7 +179,7 @@ def _axes(scores: pd.DataFrame, verdicts: Sequence[Verdict], *, include_rejected
         moved = [f"{hundred(row[name])} ({points(row[f'{name}_difference'])})" for name in axes.names]
         shown.append([f"{row['model']}{mark}", hundred(row["original"]), *moved])
         notes += other_originals(row, axes.names)
-    caption = "By axis (difference from the original of the same data sets and items, in points)"
+    caption = "By axis (in brackets: points from the original score on the same data sets and items)"
     lines = [f"  {note}" for note in dict.fromkeys(notes)]
     return "\n".join([caption, columns(["model", "original", *axes.names], shown), *lines])
 

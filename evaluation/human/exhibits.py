@@ -27,9 +27,9 @@ from plumbline.exhibits.table import Cell, Exhibit, Row, cell, printed, reasons
 LONGEST = 160  # most characters of an item's text in a table
 MOST_ITEMS = 5  # of a task, in each direction, that people and the best model answer most differently
 OF_N_ITEMS = (
-    "The interval of a V-measure covers the mean for this number of items, which is above the value for all items: in"
-    " simulations it covered that mean in 88% to 99% of studies, but the value for all items in 0% to 63%. AMI comes"
-    " first, as its interval covered the value for all items in 78% to 97%"
+    "The V-measure of few items is higher on average than that of all items. Its interval is meant for the expected"
+    " V-measure of this many items, which it covered in 88% to 99% of simulated studies; it covered that of all items"
+    " in 0% to 63%. AMI comes first, because its interval covered the value for all items in 78% to 97%"
 )
 _SHARED = "All scores of a row use the same items: those that every compared scorer answered"
 

@@ -69,7 +69,7 @@ def report(arguments: Sequence[str]) -> int:
     add("--tasks", type=cli.names("task, such as STS14,STS15"), default=(), metavar="NAMES",
         help="only these tasks, such as STS14,STS15")  # fmt: skip
     add("--part", action="append", type=_part, default=[], metavar="TASK=SPLIT/SUBSET",
-        help="the part to analyse of a task with several (default: the one with most scores); repeatable")  # fmt: skip
+        help="for a task with several parts: the part to analyse (default: most scores); repeatable")  # fmt: skip
     add("--source", choices=("machine", "human", "all"), default="",
         help="source of the wordings to analyse (default: machine if it wrote any, else all)")  # fmt: skip
     add("--defaults", choices=("matched", "published"), default="matched",

@@ -183,7 +183,7 @@ def _said(scores: pd.DataFrame, whole: Grid, grid: Grid, source: str, settings: 
     elif (unsaid := _distinct(whole, whole.facts["label"] == "")) > 0:
         notes.append(f"left out: {count(unsaid, 'wording')} without a label")
     if source and len([name for name in whole.sources if name]) > 1:
-        notes.append(f"only wordings by {source} are analysed (--source); a separate table has other wordings")
+        notes.append(f"only wordings with source {source} are analysed (--source); a separate table has other wordings")
     if source and (unsaid := _distinct(whole, whole.facts["source"] == "")) > 0:
         notes.append(f"left out: {count(unsaid, 'wording')} without a source (--source all includes them)")
     notes += _parts_said(parts_of(scores))
@@ -197,8 +197,8 @@ def _said(scores: pd.DataFrame, whole: Grid, grid: Grid, source: str, settings: 
         )
     elif missing := int(np.isnan(grid.default).sum()):
         notes.append(
-            f"{missing} of {grid.default.size} defaults of the same run and part {'is' if missing == 1 else 'are'}"
-            f" missing: {HOLES[settings.holes]}"
+            f"{missing} of {grid.default.size} defaults from the wordings' run and part"
+            f" {'is' if missing == 1 else 'are'} missing: {HOLES[settings.holes]}"
         )
     scored = ~np.isnan(grid.scores)
     if lacking_some := int((scored.any(axis=-1) & (scored != scored.any(axis=0)).any(axis=-1)).sum()):
@@ -268,7 +268,7 @@ def distribution_table(grid: Grid) -> pd.DataFrame:
         ["", "inflated", "deflated"], "typical",
     )  # fmt: skip
     why = list(map(spread.variation_reason, n.ravel().astype(np.int64).tolist(), mean.ravel().tolist()))
-    lacking = np.where(table["default"].isna(), "no default of the same run and part", "")
+    lacking = np.where(table["default"].isna(), "no default from the wordings' run and part", "")
     table["reason"] = ["; ".join(filter(None, both)) for both in zip(why, lacking, strict=True)]
     table["n"] = table["n"].astype(np.int64)
     return table

@@ -101,13 +101,14 @@ def inflation(analysis: Analysis) -> Exhibit:
     columns: dict[str, Cell] = {
         "Model": "model", "Tasks": "n_tasks",
         "Default above median [95%]": _with_ends(_percent, "share", "share_low", "share_high"),
-        "Median of its ECDF [95%]": _with_ends(_percent, "figure5", "figure5_low", "figure5_high"),
+        "Default's median percentile [95%]": _with_ends(_percent, "figure5", "figure5_low", "figure5_high"),
         "Points above median": cell("points", points), "In SDs": cell("in_sds", points),
         "Above all wordings": "above_all",
     }  # fmt: skip
     notes = [
-        "Default above median: the share of tasks on which the default scores more than the median wording. Median of"
-        " its ECDF: called P(reported > median) in the paper's Figure 5; it counts the default as a wording",
+        "Default above median: the share of tasks on which the default scores more than the median wording. Default's"
+        " median percentile: the median over tasks of the share of wordings, the default counted as one, that score at"
+        " most as much as the default; the paper's Figure 5 calls it P(reported > median)",
         "Intervals are percentile bootstraps over tasks (10,000 resamples). Points are means over tasks, SDs medians",
         *reasons(frame["model"], frame["reason"]),
     ]
@@ -274,8 +275,8 @@ def published(analysis: Analysis) -> Exhibit:
         "Rank with its best wordings": both("best"),
     }  # fmt: skip
     notes = [
-        "Left of the arrow: with published defaults; right: with defaults of the same run, split and subset. Points are"
-        " averaged over the tasks on which a model has scores, as in the paper"
+        "Left of the arrow: with published defaults; right: with defaults from the wordings' run, split and subset."
+        " Points are averaged over the tasks on which a model has scores, as in the paper"
     ]
     caption = "Conclusions from published defaults and from matched ones"
     return _exhibit(analysis, "published", caption, analysis.published, columns, notes)
@@ -364,9 +365,12 @@ def _moves(analysis: Analysis) -> str:
 
 def _defaults(analysis: Analysis) -> str:
     compared = analysis.distribution[analysis.distribution["difference"].notna() & (analysis.distribution["n"] > 1)]
+    published = analysis.settings.defaults == PUBLISHED
     if compared.empty:
-        return "The defaults' positions are unknown: no default was scored in the same run on the same part of a task."
-    whose = "published default" if analysis.settings.defaults == PUBLISHED else "default"
+        if published:
+            return "The defaults' positions are unknown: no published default has two wordings to compare it with."
+        return "The defaults' positions are unknown: no default was scored in the run and on the part of the wordings."
+    whose = "published default" if published else "default"
     above = int(np.nansum(above_median(analysis.grid.scores, compared_default(analysis.grid))))
     counts = compared["verdict"].value_counts()
     counted = ", ".join(f"{counts[name]} {name}" for name in ("inflated", "typical", "deflated") if name in counts)
@@ -424,14 +428,14 @@ def doubts(analysis: Analysis) -> list[str]:
 
 
 def fallen(table: pd.DataFrame) -> list[str]:
-    """Return the conclusions from published defaults that fail with defaults of the same run, split and subset."""
+    """Return conclusions from published defaults that fail with defaults from the wordings' run, split and subset."""
     if table.empty:
         return []
     above = {name: int(table[f"above_{name}"].sum()) for name in ("published", "matched")}
     n = {name: int(table[f"n_{name}"].sum()) for name in ("published", "matched")}
     lines = [
         f"the published defaults are above the median wording in {above['published']} of {n['published']} cases,"
-        f" defaults of the same run, split and subset in {above['matched']} of {n['matched']}"
+        f" and defaults from the wordings' own run, split and subset in {above['matched']} of {n['matched']}"
     ]
     moves = {}
     for name in ("published", "matched"):

@@ -374,7 +374,7 @@ def split_half_choice(items: Floats, *, n_splits: int = N_SPLITS, rng: np.random
     if n_wordings < 2:
         reason = "choosing the best needs at least 2 wordings"
     elif n_items < 2 * _LEAST:
-        reason = f"halves need at least {2 * _LEAST} items, not {n_items}"
+        reason = f"splitting into halves needs at least {2 * _LEAST} items; there are {n_items}"
     elif not np.isfinite(scores).all():
         reason = "some wordings lack scores on some items"
     if reason:

@@ -35,8 +35,8 @@ _NAUC = (
     " round brackets: nAUC of the same queries' original texts."
 )
 _THRESHOLDS = (
-    "The threshold is set on the original texts and kept for the transformed texts. If a model's confidence falls with"
-    " its score, it answers fewer of the transformed queries, and those score as the originals do."
+    "The threshold is set on the original texts and kept for the transformed texts. If a model's confidence falls"
+    " together with its score, the model answers fewer transformed queries, and scores on these as on the originals."
 )
 _SPREAD = (
     "An item counts if people rated and accepted all its texts (both sentences of a pair) in that run, so a sample"

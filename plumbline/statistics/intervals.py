@@ -21,7 +21,7 @@ from plumbline.statistics.estimates import CONFIDENCE, Floats
 _FEWEST_RATERS = 1.5  # fewest effective raters from which to generalise to others
 _ROUNDING = 1e-9  # tolerance for a mean at an end of the scale
 #: The reason if a confidence sequence has no valid ends.
-CHANGED = "its ends exclude the mean of the same pairs: later pairs were rated differently from earlier ones"
+CHANGED = "its ends exclude the mean, because later pairs were rated differently from earlier ones"
 _CAUTION = 0.75  # largest share of its wealth that a bet may lose at once (c in Waudby-Smith and Ramdas)
 _HALVINGS = 30  # share of the scale to which an end of a confidence sequence is computed
 

@@ -57,7 +57,7 @@ def test_the_original_that_a_difference_is_taken_from_can_be_seen(tmp_path: Path
     rows = [score_row("one", "sts", "original", 0.8), score_row("one", "sts", "translation", 0.7, **dropped)]
     axes = said_of(tmp_path, rows).partition("Scores by transformation")[0]
     assert "80.00" in axes and "70.00 (-8.00)" in axes
-    assert "\n  one, original of the same data sets and items: language 78.00" in axes
+    assert "\n  one, original score on the axis's data sets and items: language 78.00" in axes
     whole = [rows[0], score_row("one", "sts", "translation", 0.7)]
     assert "same data sets and items: language" not in said_of(tmp_path, whole)
 

@@ -165,7 +165,8 @@ class MTurk(Platform):
         queue = offer.batch.queue
         rubric, pool = self._rubric, self._rubric.pool(queue.pool)
         title, instruction = worded(pool.title, ENGLISH), worded(pool.asked, ENGLISH)
-        what = instruction if rubric.fields.shown else "Read pairs of short texts and rate the new one of each."
+        pairs = "Read pairs of short texts, an original and a new one made from it, and rate the new one."
+        what = instruction if rubric.fields.shown else pairs
         work = title if rubric.fields.shown else f"Rate short texts: {title}"
         names = dict.fromkeys((language_name(queue.language), language_name(queue.output_language)))
         return {

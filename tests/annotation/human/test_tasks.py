@@ -165,7 +165,7 @@ def test_people_are_asked_on_another_scale_than_gold_where_the_data_set_says_its
     with pytest.raises(StudyError, match=r"people answer from 1 to 5; write .* `gold_scale` of 'alike' under"):
         draw_sample(study_of(tmp_path, task, data={"alike": rows}))
     hundreds = [{**row, "score": 25 * k} for k, row in enumerate(PAIRS)]
-    with pytest.raises(StudyError, match=r"from 1 to 5; give gold's own scale"):  # no scale has 276 points
+    with pytest.raises(StudyError, match=r"from 1 to 5; declare the gold's scale"):  # no scale has 276 points
         draw_sample(study_of(tmp_path, task, data={"alike": hundreds}))
     study = study_of(tmp_path, task, data={"alike": rows})
     content = yaml.safe_load(study.file.read_text())

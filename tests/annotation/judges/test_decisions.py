@@ -89,8 +89,8 @@ def test_people_and_judges_accept_what_people_lean_to() -> None:
             {"mean": 2.5, "low": 2.2, "high": 2.8},
             "their common mean on quality (2.50) lies outside the interval",
         ),
-        ({"lean_low": math.nan, "lean_high": math.nan}, "no interval of quality"),
-        ({"low": math.nan, "high": math.nan}, "no interval of quality"),
+        ({"lean_low": math.nan, "lean_high": math.nan}, "has no interval"),
+        ({"low": math.nan, "high": math.nan}, "has no interval"),
         ({"reason": "29 pairs are rated"}, "judges are refused: quality: 29 pairs are rated"),
     ],
 )

@@ -126,8 +126,8 @@ def refused(case: str) -> tuple[pd.DataFrame, Judging, Design]:
     ("case", "said"),
     [
         ("few", "29 rated pairs; means with judges need at least 30"),
-        ("unanswered", "j has not judged 1 of 200 outputs yet; those it has may be no random part"),
-        ("others", "3 rated pairs not among the judges' outputs, so the pairs are not a random part"),
+        ("unanswered", "j has not judged 1 of 200 outputs; the others may not be a random sample"),
+        ("others", "rated pairs must be a random sample of the judges' outputs, but 3 are not among these"),
         ("nothing beyond", "judges were given no output beyond the rated pairs"),
         ("prompts", "a judge got different prompts for the same question"),
         ("failed", "no output has a score from every judge"),

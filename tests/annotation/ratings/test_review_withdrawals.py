@@ -149,7 +149,7 @@ def test_who_withdraws_what_raters_rejected_is_told_so(generated: Study) -> None
     assert line.startswith("4 pairs were withdrawn after ratings had come in (4 of them after verdicts had been seen)")
     assert verdict.n_withdrawn == 4 and verdict.decision_with_withdrawn is not None
     withdraw(generated, list(own.nsmallest(4).index), take_back=True, reason="not strange")
-    assert any("taken back after ratings had come in" in line for line in accept(generated).doubts)
+    assert any("made to count again after ratings had come in" in line for line in accept(generated).doubts)
 
 
 def test_a_decision_that_nothing_carries_yet_refuses_the_verdicts(
@@ -195,7 +195,7 @@ def test_a_withdrawal_that_was_cut_off_can_be_repeated(
     assert set(ratings.loc[ratings["withdrawn"] == WHY, "pair_id"]) >= set(ids)
     for _ in range(2):
         done = command(generated, "withdraw", "--take-back", *words[:-1], "whole")
-        assert done.returncode == 0 and "2 pairs taken back (whole)" in done.stdout, done.stderr
+        assert done.returncode == 0 and "2 pairs restored (whole)" in done.stdout, done.stderr
     assert (
         len(CampaignRecords.open(generated).decided) == 4
         and not (CampaignRecords.open(generated).all_ratings["withdrawn"] != "").any()

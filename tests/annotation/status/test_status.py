@@ -253,7 +253,7 @@ def test_from_nothing_to_a_published_sample(demo: Study) -> None:
         assert f"published to {who}; no ratings" in status_text(read_status(Evidence.open(people), NOW), ARGUMENTS)
     with stage(demo, "publish", [demo.folder / "pairs.parquet"], settings={"annotators": 0}):
         pass
-    assert at(people)[1].startswith(f"no annotator had access at publication: {MAIN} users add NAME")
+    assert at(people)[1].startswith(f"give annotators access: {MAIN} users add NAME")
 
 
 OTHER_SAMPLES: dict[str, object] = {
@@ -308,7 +308,7 @@ def test_an_unfinished_campaign_shows_no_decision_unless_the_rule_allows_to_look
     assert set(status.progress["verdict"]) == {"waiting for 16 answers"} and not status.decided
     assert not any(word in status_text(status, ARGUMENTS) for word in ("accepted", "rejected", "undecided"))
     assert following.startswith("wait for 128 answers; ") and following.endswith(
-        f"(when no more will come, run only once: {MAIN} accept {ARGUMENTS})"
+        f"(when no more answers will come, and only once: {MAIN} accept {ARGUMENTS})"
     )
     assert list(generated.folder.glob("verdicts*")) == []  # nothing is written
 
@@ -392,7 +392,7 @@ def test_from_ratings_to_scores(generated: Study) -> None:
     write_json(generated.folder / "verdicts.json", open_ones)
     following = at(generated)[1]
     assert following.startswith("wait for 24 answers")  # which may decide it; the others are decided
-    assert following.endswith(f"(when no more will come: {MAIN} ratings-report {ARGUMENTS})")
+    assert following.endswith(f"(when no more answers will come: {MAIN} ratings-report {ARGUMENTS})")
     write_json(generated.folder / "verdicts.json", reached)
     (generated.folder / "report").mkdir()
     (generated.folder / "report" / "index.html").write_text("")

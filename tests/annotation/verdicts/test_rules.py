@@ -69,7 +69,7 @@ THREE = ratings(("a", [5, 5], "nn"), ("b", [4, 4], "no"), ("c", [2, 1], "oo"))
         (SHARE | {"at_most": 0.5}, "accepted", "share of odd in sound 0.50: at most 0.5"),
         (SHARE | {"at_most": 0.4}, "rejected", "share of odd in sound 0.50 is above 0.4"),
         ({"question": "quality", "statistic": "median", "at_least": 4, "by": "interval"}, "undecided",
-         "no interval of quality (median 4.00): 3 pairs are too few for an interval of a median"),
+         "quality (median 4.00) has no interval: 3 pairs are too few for an interval of a median"),
         (SHARE | {"at_most": 0.4, "by": "interval"}, "undecided", "interval of odd in sound "),
     ],
 )  # fmt: skip

@@ -240,7 +240,7 @@ def test_an_interval_that_excludes_the_mean_of_its_own_pairs_decides_nothing() -
     assert first.decision == "accepted" and first.questions[0].low > 3.25
     (both,) = judged(*in_waves(good + bad), **rule)
     assert both.decision == "undecided" and np.isnan(both.questions[0].low) and both.questions[0].mean == 3.25
-    assert both.reasons[0] == f"no interval of quality (mean 3.25): {CHANGED}"
+    assert both.reasons[0] == f"quality (mean 3.25) has no interval: {CHANGED}"
     assert CHANGED in verdict_text([both])
 
 

@@ -255,7 +255,7 @@ def test_a_verdict_goes_by_the_quartiles_and_needs_a_default() -> None:
     assert found["verdict"].tolist() == ["inflated", "typical", "deflated", ""]
     assert found["difference"].tolist()[:3] == pytest.approx([15, 0, -15])
     assert found["in_sds"][0] == pytest.approx(0.15 / math.sqrt(0.02))
-    assert found["reason"].tolist()[3] == "no default of the same run and part"
+    assert found["reason"].tolist()[3] == "no default from the wordings' run and part"
 
 
 def test_an_interval_that_is_not_there_has_its_reason_whichever_of_the_two_it_is() -> None:
