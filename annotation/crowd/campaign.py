@@ -275,6 +275,8 @@ class CrowdCampaign:
         offered += new
         self.refresh()
         states = {batch_id: self.platform.posted(key) for batch_id, key in self.posted_ids().items()}
+        for batch_id in [batch_id for batch_id, state in states.items() if state.open]:
+            self.platform.restore(self.offer(batch_id))
         lost = self.lost_work()
         try:
             extended, troubles, stopped = self._offer(offered, states, lost)

@@ -115,6 +115,10 @@ class LinkPlatform(AccountPlatform):
             self._invite(posted_id)
         return posted_id
 
+    def restore(self, offer: Offer) -> None:
+        """Open the batch's room again if the server has lost it."""
+        self._rooms.restore(offer)
+
     def preview(self, posted_id: str) -> str:
         """Return the link to give to the platform; in live mode the platform adds the parameters."""
         participant, study, session = self._link.names

@@ -154,6 +154,12 @@ class Platform(ABC):
     def close(self, posted_id: str) -> None:
         """Let no further worker begin; those at work may finish. Does nothing if it is closed."""
 
+    def restore(self, offer: Offer) -> None:  # noqa: B027
+        """Prepare the page of an offered batch again if our server has lost it, as after restoring an older backup.
+
+        Do nothing if the platform itself shows the work.
+        """
+
     def admit(self, batch_id: str, posted_id: str, pseudonyms: Sequence[str]) -> None:  # noqa: B027
         """Register a batch's offer, and the workers whom the platform knows, with the page that shows the work.
 

@@ -413,6 +413,10 @@ class Prolific(ProlificStudies):
             ],
         }
 
+    def restore(self, offer: Offer) -> None:
+        """Open the batch's room again if the server has lost it."""
+        self._rooms.restore(offer)
+
     def admit(self, batch_id: str, posted_id: str, pseudonyms: Sequence[str]) -> None:
         """Register the batch's study, and the participants whom Prolific knows, with its room."""
         self._rooms.admit(batch_id, posted_id, pseudonyms)

@@ -85,6 +85,10 @@ class Rooms(Protocol):
         """Prepare a batch for work; may be called at any time."""
         ...
 
+    def restore(self, offer: Offer) -> None:
+        """Prepare an offered batch again if its room is lost."""
+        ...
+
     def answers(self, offer: Offer, pseudonym: str) -> Sequence[Answer]:
         """Return a participant's answers to a batch so far, in the order of answering."""
         ...
@@ -171,6 +175,11 @@ class ArgillaRooms:
         send_pairs(self._argilla, dataset_id, name, missing, beside, None, drawing)
         self._tell_server(offer, room, self._argilla.workspaces()[name], dataset_id)
         return room
+
+    def restore(self, offer: Offer) -> None:
+        """Open an offered batch's room again if rooms.json lacks it."""
+        if f"{offer.batch.batch_id}-{self._mode}" not in read_rooms(self._home):
+            self.open(offer)
 
     def answers(self, offer: Offer, pseudonym: str) -> Sequence[Answer]:
         """Return a participant's submitted and discarded answers.
@@ -336,8 +345,10 @@ def read_rooms(home: server.Home) -> dict[str, dict[str, Any]]:
     except FileNotFoundError:
         return {}
     except (DataError, ValueError, KeyError, TypeError) as error:
-        raise DataError(f"{file}: damaged ({error}); replace it with rooms.json from the latest backup (a .tar.gz file"
-                        f" in {home.backups})") from None  # fmt: skip
+        raise DataError(
+            f"{file}: damaged ({error}); move it away and run `plumbline crowd launch` for each study with open"
+            " batches, which opens their rooms again"
+        ) from None
     return rooms
 
 

@@ -25,7 +25,7 @@ from annotation.crowd.campaign import CrowdCampaign
 from annotation.crowd.collecting import collect
 from annotation.crowd.ledger import Ledger
 from annotation.crowd.link import LinkPlatform, read_participants
-from annotation.crowd.prolific.workspaces import ArgillaRooms
+from annotation.crowd.prolific.workspaces import ArgillaRooms, read_rooms, rooms_file
 from annotation.names import worker_pseudonym
 from annotation.offering import LEDGER
 from annotation.server.backup import backup, restore
@@ -234,6 +234,16 @@ def test_a_backup_holds_who_entered(site: Site, home: server.Home, tmp_path: Pat
     books = [of.path / "crowd" / "entries.db" for of in (home, other)]
     entries = [sqlite3.connect(book).execute("SELECT * FROM entries").fetchall() for book in books]
     assert entries[0] and entries[0] == entries[1]
+
+
+def test_launch_opens_the_room_of_an_offered_batch_that_the_server_lost(site: Site, home: server.Home) -> None:
+    before = read_rooms(home)
+    lost = {room: entry for room, entry in before.items() if room != site.room}
+    rooms_file(home).write_text(json.dumps({"version": 1, "rooms": lost}), encoding="utf-8")
+    assert site.enter(**ids("ada1")).status_code == 404
+    assert site.step(lambda campaign: campaign.launch())
+    assert read_rooms(home) == before
+    assert "Bearer" in site.begin(**ids("ada1")).text
 
 
 def test_who_gives_up_is_returned_and_their_place_is_free(site: Site, home: server.Home) -> None:

@@ -283,7 +283,7 @@ class Entrance:
             return self._rooms.all()
         except (OSError, ValueError, KeyError, TypeError) as error:
             LOGGER.error(
-                "crowd/rooms.json cannot be read (%s); replace it with rooms.json from the latest backup",
+                "crowd/rooms.json cannot be read (%s); move it away and run `plumbline crowd launch` for each study",
                 type(error).__name__,
             )
             raise RefusedError(503, "This study cannot be opened at the moment. Please try again later.") from None

@@ -75,6 +75,9 @@ class FakeRooms:
         self.opened.append(batch_id)
         return Room(batch_id, f"https://argilla.example.org/crowd/enter/{batch_id}", f"DONE{batch_id[:4]}", "RETURN11")
 
+    def restore(self, offer: Offer) -> None:
+        """No room is lost."""
+
     def admit(self, batch_id: str, posted_id: str, pseudonyms: Sequence[str]) -> None:
         self.admitted.setdefault((batch_id, posted_id), set()).update(pseudonyms)
 

@@ -151,7 +151,5 @@ def test_a_damaged_file_of_rooms_is_said_in_one_line(tmp_path: Path) -> None:
     rooms_file(home).parent.mkdir()
     for content in ("{", "[]", '{"version": 2, "rooms": {}}', '{"version": 1, "rooms": []}'):
         rooms_file(home).write_text(content, encoding="utf-8")
-        with pytest.raises(
-            DataError, match=r"rooms.json: damaged .*; replace it with rooms.json from the latest backup"
-        ):
+        with pytest.raises(DataError, match=r"rooms.json: damaged .*; move it away and run `plumbline crowd launch`"):
             read_rooms(home)
