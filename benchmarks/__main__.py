@@ -30,6 +30,7 @@ import benchmarks.quality
 import benchmarks.rating_page
 import benchmarks.ratings
 import benchmarks.ratings_saved
+import benchmarks.report
 import benchmarks.scale
 import benchmarks.scheduler
 import benchmarks.server

@@ -115,7 +115,7 @@ def _sample_study(folder: str) -> Study:
     return study
 
 
-def large_study(folder: Path) -> Study:
+def large_study(folder: Path, *, pairs: int = PAIRS, models: int = MODELS) -> Study:
     """A study of that size as a finished run leaves it, but for its texts; written to `folder`."""
     content = yaml.safe_load(DEMO.read_text(encoding="utf-8"))
     names = [f"set-{number:02}" for number in range(DATASETS)]
@@ -125,19 +125,20 @@ def large_study(folder: Path) -> Study:
         for place, name in enumerate(names)
     ]
     content["seeds"] = list(SEEDS)
-    content["sample"]["pairs"] = PAIRS // len(TRANSFORMATIONS) // len(LANGUAGES)
+    content["sample"]["pairs"] = pairs // len(TRANSFORMATIONS) // len(LANGUAGES)
+    content["judge_pool"] = "all"
     content["acceptance"] = {**content.get("acceptance", {}), "scope": "transformation"}
     content["raters"] = {"per_pair": 3}
-    content["evaluation"]["models"] = [{"name": f"maker/model-{number:02}"} for number in range(MODELS)]
+    content["evaluation"]["models"] = [{"name": f"maker/model-{number:02}"} for number in range(models)]
     file = folder / "large.yaml"
     file.write_text(yaml.safe_dump(content | {"name": "large"}), encoding="utf-8")
     study = load_study(file, folder / "exports")
     kinds = list(TRANSFORMATIONS)
-    pairs = [_pair(i, kinds[i % 8], LANGUAGES[i // 8 % 10], names[i % DATASETS]) for i in range(PAIRS)]
-    write_table(study.folder / "pairs.parquet", pairs, Pair)
+    drawn = [_pair(i, kinds[i % 8], LANGUAGES[i // 8 % 10], names[i % DATASETS]) for i in range(pairs)]
+    write_table(study.folder / "pairs.parquet", drawn, Pair)
     write_table(study.folder / "controls.parquet", list[Pair](), Pair)
     write_json(study.folder / "sample.json", [])
-    _finish(study, pairs, names, SEEDS)
+    _finish(study, drawn, names, SEEDS)
     return study
 
 
