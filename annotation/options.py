@@ -316,9 +316,7 @@ def users(parser: argparse.ArgumentParser) -> None:
         "names", metavar="NAME", nargs="*", help="people to invite (default: the study's raters.people)"
     )
     letters(inviting, "the server's own")
-    text = (
-        "list annotators who are behind or finished, answer too fast, or rate unlike the others, with a letter to each"
-    )
+    text = "list annotators who are behind, finished, too fast or unlike the others, with a letter to each"
     letters(action("remind", text, the_study, required=True), "none")
     action("list", "show all accounts with languages and number of answers",
            "also show each account's pseudonym in this study's records, and who is in the study")  # fmt: skip
@@ -353,25 +351,17 @@ def add_crowd_actions(crowd: argparse.ArgumentParser) -> None:
     add("plan", "show_plan", "show what would be offered and what it costs; nothing is created").add_argument(
         "--pilot", type=_count, default=0, metavar="N", help=pilot
     )
-    add(
-        "launch",
-        "launch_batches",
-        "offer batches to workers, within the limits on cost and on batches per worker",
-        spends=True,
-    ).add_argument("--pilot", type=_count, default=0, metavar="N", help=pilot)
+    launch = "offer batches to workers, within the limits on cost and on batches per worker"
+    add("launch", "launch_batches", launch, spends=True).add_argument(
+        "--pilot", type=_count, default=0, metavar="N", help=pilot
+    )
     add("status", "show_campaign", "show the state of the campaign, from the ledger only")
     collect = add("collect", "collect_work", "fetch submissions and answers")
     collect.add_argument("--replace", action="store_true", help="also drop ratings that the campaign no longer has")
-    people = (
-        "with `link`: the platform's CSV of participants; only their answers are collected, and later files add more"
-    )
+    people = "with `link`: the platform's CSV of participants; only theirs are collected, and later files add more"
     collect.add_argument("--participants", type=cli.local, metavar="CSV", help=people)
-    collect.add_argument(
-        "--archive",
-        type=cli.local,
-        metavar="CSV",
-        help="read a result file from the MTurk site instead of asking the platform",
-    )
+    archive = "read a result file from the MTurk site instead of asking the platform"
+    collect.add_argument("--archive", type=cli.local, metavar="CSV", help=archive)
     review = add("review", "review_work", "list the submissions that wait for a decision, with signs, times and pay")
     review.add_argument("--answers", metavar="SUBMISSION", help="show a submission's answers, pair by pair")
     review.add_argument(
@@ -387,9 +377,8 @@ def add_crowd_actions(crowd: argparse.ArgumentParser) -> None:
     approve.add_argument(
         "--reason", default="", metavar="TEXT", help="your reason for approving submissions with signs"
     )
-    reject = add(
-        "reject", "reject_work", "reject submissions, with a reason: they are not paid, and their ratings are excluded"
-    )
+    text = "reject submissions, with a reason: they are not paid, and their ratings are excluded"
+    reject = add("reject", "reject_work", text)
     reject.add_argument("submissions", nargs="+", metavar="SUBMISSION", help="ids, as `review` lists them")
     reject.add_argument("--reason", default="", metavar="TEXT", help="your reason; the worker reads it")
     add("bonus", "pay_bonuses", "pay bonuses where the work took longer than the reward pays for", spends=True)

@@ -155,7 +155,7 @@ _SHOWN: Mapping[str, tuple[str, dict[str, str]]] = {
         {**_WHOSE, "n": "Outputs", "difference": "Difference", **_INTERVAL, "large": "1 point or more"},
     ),
     "length": (
-        "Slope of the gap on length: points per unit of the natural logarithm of the length ratio",
+        "Slope of the gap (judge minus people) over length: points per unit of log length ratio (natural)",
         {**_WHOSE, "slope": "Slope", **_INTERVAL, "reason": ""},
     ),
     "between": (

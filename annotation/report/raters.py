@@ -434,7 +434,7 @@ def length_exhibit(material: CampaignMaterial, outcome: JudgedOutcome) -> Exhibi
     printed = pd.DataFrame(
         {"Judge": frame["judge"], "Question": frame["question"], "Slope [95%]": _intervals(frame, "slope")}
     )
-    caption = "Slope of the gap (judge minus people) over length: points for each factor of e in the number of words"
+    caption = "Slope of the gap (judge minus people) over length: points per unit of log length ratio (natural)"
     return Exhibit("judges_length", caption, frame, printed)
 
 

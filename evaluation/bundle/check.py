@@ -92,7 +92,7 @@ def other_judgements(bundle: Bundle) -> Iterator[Fault]:
         return
     for verdict in other_judged(bundle.verdicts, of_verdicts(decided, bundle.verdicts)):
         what = f"{verdict.transformation} in {verdict.language}"
-        yield records.VERDICTS, f"has means with judges for {what} that differ from those that the judgements give"
+        yield records.VERDICTS, f"does not follow from the judgements, which give other means with judges for {what}"
 
 
 def _other_outputs(bundle: Bundle, judged: pd.DataFrame) -> Iterator[Fault]:

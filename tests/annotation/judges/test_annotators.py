@@ -164,7 +164,9 @@ def test_models_do_what_people_do_and_are_asked_once(tmp_path: Path) -> None:
     assert orders["value"].tolist() == [4.0, 3.0, 2.0, 1.0] * 3  # the first is worth most
     one, short = annotators(study)
     assert list(lines_of(one, read_items(study))) == []
-    assert list(lines_of(short, read_items(study))) == ["classes (label): 4: not among the answers: 'I would say tea.'"]
+    assert list(lines_of(short, read_items(study))) == [
+        "classes (label): 4 unusable: not among the answers: 'I would say tea.'"
+    ]
 
 
 def test_a_model_reads_what_people_read_and_never_what_is_right(tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ def beside_people(study: Study, where: list[str]) -> None:
     assert len(agreeing) == 2 * 2 * 9 and agreeing["recorded"].all()  # judges, questions, transformations and all
 
     length = pd.read_csv(study.folder / "report" / "judges_length.csv")
-    assert len(length) == 2 * 2 and length["recorded"].all() and "How the gap (judge minus people) rises" in page
+    assert len(length) == 2 * 2 and length["recorded"].all() and "Slope of the gap (judge" in page
     read_downwards(study, made)
 
     damaged = study.judgements / "shares.parquet"

@@ -201,7 +201,7 @@ def test_what_keeps_a_server_from_starting_is_said_in_one_line(tmp_path: Path) -
         credentials(home)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(ServiceError, match=f"port {port} .*name another"), running(home, port=port):
+        with pytest.raises(ServiceError, match=f"port {port} .*choose another port"), running(home, port=port):
             pytest.fail("it started")
     (tmp_path / "file").write_text("", encoding="utf-8")
     with (

@@ -50,7 +50,7 @@ def test_judges_stand_after_people_with_what_is_made_up_and_down_to_the_pair(pag
     )
     decided = table_with(shown, "People", "People + judges").set_index("Transformation")
     assert decided.loc["Expansion", "People + judges"] == "refused"
-    assert decided.loc["Expansion", "Rests on"].startswith("people alone: quality, fluency: 24 pairs are rated")
+    assert decided.loc["Expansion", "Rests on"].startswith("people alone: quality, fluency: 24 rated pairs; ")
     assert "people + judges: 48 rated, 48 judged, worth" in decided.loc["Translation", "Rests on"]
     assert list(decided["People"]) == [
         decision.split()[-1] for decision in table_with(shown, "Decision", "Raters")["Decision"]
