@@ -20,7 +20,7 @@ from annotation.rubric import Rubric
 from annotation.statistics import labels
 from plumbline.scales import points_of
 from plumbline.statistics.agreement import Answers, gwet_ac2, krippendorff_alpha, mean_kappa, raw_agreement
-from plumbline.statistics.estimates import Estimate, in_threads
+from plumbline.statistics.estimates import Estimate
 from plumbline.statistics.group_sequential import FEW, repeated_interval
 from plumbline.statistics.intervals import (
     CHANGED,
@@ -310,11 +310,9 @@ def table_two(
         (level, name, axis, rows.to_numpy(np.bool_)) for level, name, axis, rows in parts if (rows & answering).any()
     ]
     distinct = {rows.tobytes(): rows for *_, rows in groups}  # most axes have one pool
-    largest_first = sorted(distinct, key=lambda key: -distinct[key].sum())  # so that no thread waits for the last
-    numbers = in_threads(lambda key: _numbers(ratings[distinct[key]], design, seed), largest_first)
-    by_rows = dict(zip(largest_first, numbers, strict=True))
+    numbers = {key: _numbers(ratings[rows], design, seed) for key, rows in distinct.items()}
     return [
-        Group.model_validate({"level": level, "name": name, "axis": axis, **by_rows[rows.tobytes()]})
+        Group.model_validate({"level": level, "name": name, "axis": axis, **numbers[rows.tobytes()]})
         for level, name, axis, rows in groups
     ]
 

@@ -36,7 +36,7 @@ from plumbline.frames import is_among
 from plumbline.manifest import RecordFile
 from plumbline.records import Pair
 from plumbline.statistics.agreement import Answers
-from plumbline.statistics.estimates import Estimate, in_threads
+from plumbline.statistics.estimates import Estimate
 from plumbline.statistics.intervals import score_at_least
 from plumbline.study.campaign import AcceptanceSpec, RuleSpec
 
@@ -311,7 +311,7 @@ def _judged(sample: pd.DataFrame, rests: Basis, design: Design, seed: int | None
             "simulated": bool(of_group["simulated"].any()),
         }
 
-    return dict(in_threads(judge, sample.groupby(key, sort=False)))
+    return dict(judge(group) for group in sample.groupby(key, sort=False))
 
 
 def _with_unbiased(summary: Summary, estimates: Mapping[tuple[str, str], Estimate]) -> Summary:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-import typing
-from collections.abc import Hashable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -20,7 +18,7 @@ from evaluation.tables.scores import (
     paired_scores,
     with_originals,
 )
-from plumbline.statistics.estimates import in_threads, stream
+from plumbline.statistics.estimates import stream
 from plumbline.statistics.paired import sample_sd, spearman_interval
 from plumbline.transformations import Axes
 
@@ -301,29 +299,27 @@ def drift_correlations(frame: pd.DataFrame, seed: int, *, n_resamples: int = 100
     bootstrap over pairs), n (pairs), reason (why a value is NaN), simulated. Each row has its own
     random numbers, by `seed`, transformation and model.
     """
-
-    def correlation(group: tuple[Hashable, pd.DataFrame]) -> dict[str, Any]:
-        names, part = group
-        transformation, axis, model = typing.cast("tuple[str, str, str]", names)
+    rows = []
+    for (transformation, axis, model), part in frame.groupby(["transformation", "axis", "model"], sort=False):
         estimate = spearman_interval(
             part["drift"].to_numpy(float),
             part["mean_quality"].to_numpy(float),
             n_resamples=n_resamples,
-            rng=stream(seed, "drift", transformation, model),
+            rng=stream(seed, "drift", str(transformation), str(model)),
         )
-        return {
-            "transformation": transformation,
-            "axis": axis,
-            "model": model,
-            "rho": estimate.value,
-            "low": estimate.low,
-            "high": estimate.high,
-            "n": estimate.n,
-            "reason": estimate.reason,
-            "simulated": bool(part["simulated"].any()),
-        }
-
-    rows = in_threads(correlation, frame.groupby(["transformation", "axis", "model"], sort=False))
+        rows.append(
+            {
+                "transformation": transformation,
+                "axis": axis,
+                "model": model,
+                "rho": estimate.value,
+                "low": estimate.low,
+                "high": estimate.high,
+                "n": estimate.n,
+                "reason": estimate.reason,
+                "simulated": bool(part["simulated"].any()),
+            }
+        )
     columns = ["transformation", "axis", "model", "rho", "low", "high", "n", "reason", "simulated"]
     return pd.DataFrame(rows, columns=columns)
 

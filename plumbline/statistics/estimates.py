@@ -6,11 +6,9 @@ Each result has its own random numbers, which do not depend on other results.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +18,6 @@ from plumbline.identity import identity
 from plumbline.records import Number, Record
 
 AT_ONCE = 2**22  # most numbers in memory at a time
-_MOST_THREADS = 8  # each holds a part's resamples in memory
-_Part = TypeVar("_Part")
-_Numbers = TypeVar("_Numbers")
 
 
 def stream(seed: int, *names: str) -> np.random.Generator:
@@ -40,23 +35,6 @@ def stream(seed: int, *names: str) -> np.random.Generator:
     True
     """
     return np.random.default_rng([seed, int(identity(*names), 16)])
-
-
-def in_threads(compute: Callable[[_Part], _Numbers], parts: Iterable[_Part]) -> list[_Numbers]:
-    """Compute the numbers of several parts in threads: NumPy draws and sums in them side by side.
-
-    Args:
-        compute: maps a part to its numbers; with random numbers of its own, such as those of `stream`.
-        parts: the parts.
-
-    Returns:
-        The numbers of each part, in the order of the parts.
-
-    >>> in_threads(len, [(), (1, 2)])
-    [0, 2]
-    """
-    with ThreadPoolExecutor(min(os.cpu_count() or 1, _MOST_THREADS)) as threads:
-        return list(threads.map(compute, parts))
 
 
 def draw_indices(
