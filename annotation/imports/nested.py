@@ -19,7 +19,6 @@ from plumbline.reading import MalformedError, decoded, parse_json, read_bytes
 Entry = tuple[int, Any]  # the line or number of a record, and its content
 _ANSWERS = {"rater": "rater", "question": "question", "answer": "answer", "time": "time", "seconds": "seconds",
             "status": "status", "item": "item"}  # fmt: skip
-_CANDIDATE = ("body", "text", "html", "title")
 _DEEPEST = 6
 _DOT = "\x1d"  # in a path, in place of a full stop within a key
 ENTRY = "entry"  # the column of an entry's number, where an entry gives several rows

@@ -85,20 +85,6 @@ def with_averages(table: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([table, pd.DataFrame(rows, columns=list(table.columns))], ignore_index=True)
 
 
-def by_size(table: pd.DataFrame, sizes: Mapping[str, float]) -> pd.DataFrame:
-    """The judges of one family by their size, smallest first, with their average (PTEB, Table 3).
-
-    `table` is that of `spearman_by_dataset`, `sizes` are in billions of parameters. Columns: judge, size, spearman.
-    """
-    averages = table[table["dataset"] == AVERAGE].set_index("judge")["spearman"]
-    if missing := [name for name in sizes if name not in averages]:
-        raise ValueError(
-            f"there are no judgements by {missing[0]!r}; the judges are {', '.join(map(str, averages.index))}"
-        )
-    rows = [(name, float(size), averages[name]) for name, size in sorted(sizes.items(), key=lambda pair: pair[1])]
-    return pd.DataFrame(rows, columns=["judge", "size", "spearman"])
-
-
 def mapped(scores: Floats, scale: Sequence[float], onto: Sequence[float]) -> Floats:
     """Map scores of one scale onto another, linearly, ends onto ends. Both scales are (lowest, highest).
 

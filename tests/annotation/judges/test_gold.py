@@ -11,7 +11,6 @@ import pytest
 
 from annotation.judges.gold import (
     beside_gold,
-    by_size,
     error_by_gold,
     mapped,
     spearman_by_dataset,
@@ -61,7 +60,7 @@ def test_table_twos_averages_are_plain_means() -> None:
     assert math.isnan(lacking.loc[("average", "qwen"), "spearman"])
 
 
-def test_spearman_by_dataset_and_size() -> None:
+def test_spearman_by_dataset() -> None:
     """Of 1 2 3 4 in the order 2 1 3 4: 1 - 6 * 2 / (4 * 15) = 0.8. A failed judgement leaves the others."""
     gold = pd.DataFrame({"pair_id": list("abcdefgh"), "gold": [1, 2, 3, 4, 1, 2, 3, 4]})
     sets = ["one"] * 4 + ["two"] * 4
@@ -78,10 +77,6 @@ def test_spearman_by_dataset_and_size() -> None:
         }
     )
     assert table.loc[("two", "small"), ["n", "failed"]].tolist() == [3, 1]
-    sizes = by_size(table.reset_index(), {"big": 27, "small": 0.27})
-    assert sizes["judge"].tolist() == ["small", "big"] and sizes["spearman"].tolist() == pytest.approx([0.0, 0.9])
-    with pytest.raises(ValueError, match="there are no judgements by 'huge'"):
-        by_size(table.reset_index(), {"huge": 400})
 
 
 def test_errors_are_on_one_scale() -> None:
