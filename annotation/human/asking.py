@@ -256,9 +256,10 @@ def lines_of(
         raters = f"{number} rater{'s' * (number != 1)}"
         simulated = ", simulated" if any(answer.simulated for answer in of_task) else ""
         line = (
-            f"{task.task} ({task.task_type}): {enough} of {task.n_items} items have {task.raters} or more"
-            f" raters, {len(full)} have at least one; {raters}{simulated}; cannot tell:"
-            f" {abstentions} of {len(of_task)} answers"
+            f"{task.task} ({task.task_type}): {enough} of {task.n_items} items {'has' if enough == 1 else 'have'}"
+            f" {task.raters} or more raters, {len(full)} {'has' if len(full) == 1 else 'have'} at least one rater;"
+            f" {raters}{simulated}; {abstentions} of {len(of_task)} answers"
+            f" {'is' if abstentions == 1 else 'are'} 'cannot tell'"
         )
         out = ", ".join(f"{reason} {number}" for reason, number in left_out.get(task.task, {}).items() if number)
         lines.append(line + (f"; not counted: {out}" if out else ""))

@@ -77,8 +77,8 @@ def draw(spec: HumanTaskSpec, task_type: str, items: Sequence[ScoredItem], seed:
             drawn.items += [DrawnItem(item) for item in _picked(spec, rows, seed)]
     _refuse_other_numbers(spec, drawn.items)
     if not drawn.items:
-        why = "; ".join(f"{number} {reason}" for reason, number in drawn.left_out.items()) or "it has no rows"
-        raise StudyError(f"subject.tasks: {spec.name!r}: no item can be shown to people: {why}; take the task out")
+        why = "; ".join(f"{number} {reason}" for reason, number in drawn.left_out.items()) or "the data set has no rows"
+        raise StudyError(f"subject.tasks: {spec.name!r}: no item can be shown to people ({why}); take the task out")
     return drawn
 
 

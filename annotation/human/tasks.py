@@ -390,12 +390,13 @@ def task_lines(tasks: Iterable[HumanTask]) -> Iterator[str]:
     """Yield a line for each drawn task: its work, its number of items, and the items left out."""
     for task in tasks:
         each = f"{task.raters} rater{'s' * (task.raters != 1)} each"
-        line = f"{task.task}: {task.task_type} on {task.n_items} items, {each}"
+        line = f"{task.task}: {task.task_type} on {task.n_items} item{'s' * (task.n_items != 1)}, {each}"
         if task.candidates:
             sure = "always with a right one" if task.relevant_in == "always" else "perhaps without a right one"
             line += f"; {task.candidates} candidates each, {sure}"
         if task.cut:
-            line += f"; texts cut to {task.cut} characters for people: {task.n_cut}; models read whole texts"
+            texts = f"{task.n_cut} text{'s' * (task.n_cut != 1)}"
+            line += f"; {texts} cut to {task.cut} characters for people; models read whole texts"
         out = ", ".join(f"{number} {reason}" for reason, number in task.left_out.items())
         yield line + (f"; left out: {out}" if out else "")
         if task.longest > LONG and not task.cut:

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from annotation.verdicts.tables import count
 from evaluation.human.agreement import agreement, annotators, difficulty
 from evaluation.human.answers import ScorerAnswers, TaskItems, codes_of, given_by, read, right_numbers
 from evaluation.human.models import metric_of
@@ -24,7 +25,7 @@ from evaluation.human.records import (
     HumanScore,
     ModelMade,
 )
-from evaluation.human.sampled import SampledDataset
+from evaluation.human.sampled import PLURALS, SampledDataset
 from evaluation.human.scores import enough_resamples, score, with_holm
 from generation.datasets.local import TableDataset
 from generation.datasets.mteb_registry import gold_column
@@ -164,7 +165,8 @@ def compare(parts: Sequence[TaskPart], *, seed: int, otherwise: Mapping[str, str
     """
     some = [part for part in parts if part.sample.units]
     if not some:
-        raise DataError("no item that people saw can be scored: " + "; ".join(_left_out(parts)))
+        why = "; ".join(_left_out(parts))
+        raise DataError("people saw no item that can be scored" + (f" ({why})" if why else ""))
     number = enough_resamples(len(some))
     compared = [_compared(part, number, seed, otherwise or {}) for part in some]
     apart = pd.concat([tables.differences for tables in compared], ignore_index=True)
@@ -185,9 +187,12 @@ def compare(parts: Sequence[TaskPart], *, seed: int, otherwise: Mapping[str, str
 
 def _left_out(parts: Sequence[TaskPart]) -> list[str]:
     """Return the number of items that give no score, by task and reason."""
-    return [
-        f"{part.sample.name}: {n} left out: {reason}" for part in parts for reason, n in part.sample.left_out.items()
-    ]
+    lines = []
+    for part in parts:
+        for reason, n in part.sample.left_out.items():
+            noun, _, rest = reason.partition(" ")
+            lines.append(f"{part.sample.name}, left out: {count(n, noun, PLURALS.get(noun, ''))} {rest}")
+    return lines
 
 
 def _columns(frames: Sequence[pd.DataFrame], names: list[str]) -> pd.DataFrame:

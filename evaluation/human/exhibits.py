@@ -27,9 +27,9 @@ from plumbline.exhibits.table import Cell, Exhibit, Row, cell, printed, reasons
 LONGEST = 160  # most characters of an item's text in a table
 MOST_ITEMS = 5  # of a task, in each direction, that people and the best model answer most differently
 OF_N_ITEMS = (
-    "The V-measure of few items is higher on average than that of all items. Its interval is meant for the expected"
-    " V-measure of this many items, which it covered in 88% to 99% of simulated studies; it covered that of all items"
-    " in 0% to 63%. AMI comes first, because its interval covered the value for all items in 78% to 97%"
+    "On few items the V-measure is higher on average than on all items. Its interval covered the expected V-measure of"
+    " this many items in 88% to 99% of simulated studies, but the V-measure of all items only in 0% to 63%. AMI comes"
+    " first, because its interval covered the AMI of all items in 78% to 97%"
 )
 _SHARED = "All scores of a row use the same items: those that every compared scorer answered"
 
@@ -261,8 +261,8 @@ def standing(material: HumanMaterial) -> Exhibit:
     groups |= {"languages": split} if len(set(split)) > 1 else {}
     frame = pd.concat([wins(wide, PEOPLE, by=by).assign(by=name) for name, by in groups.items()])
     notes = [
-        f"By its mean over {len(wide)} tasks the raters' mean has rank {position} of {of}; tasks are not drawn at"
-        " random, so ranks and wins have no intervals",
+        f"By its mean over {count(len(wide), 'task')} the raters' mean has rank {position} of {of}; tasks are not"
+        " drawn at random, so ranks and wins have no intervals",
         "In several languages: tasks with items in several languages, including their English items, as in HUME's"
         " count of wins"
         if "languages" in groups
@@ -328,7 +328,7 @@ def agreement(material: HumanMaterial) -> Exhibit:
 
 
 def other_metrics(material: HumanMaterial) -> Exhibit:
-    """Return scores of the same answers by other metrics."""
+    """Return scores of the same answers by metrics other than the main one."""
     frame = material.scores[~material.scores["main"]]
     columns: dict[str, Cell] = {
         "Task": "where", "Scorer": words("scorer"), "Metric": "metric", "Score [95%]": estimate(), "Items": "n_items"
@@ -340,7 +340,8 @@ def other_metrics(material: HumanMaterial) -> Exhibit:
         " on pairs",
         *reasons(frame["where"] + ", " + frame["scorer"] + ", " + frame["metric"], frame["reason"]),
     ]
-    return _exhibit(material, "other_metrics", "The same answers by other metrics, times 100", frame, columns, notes)
+    caption = "Scores by metrics other than the task's main one, times 100"
+    return _exhibit(material, "other_metrics", caption, frame, columns, notes)
 
 
 def apart(material: HumanMaterial) -> Exhibit:

@@ -140,8 +140,8 @@ def _stand(material: HumanMaterial) -> str:
     position, of = rank(material.wide, PEOPLE)
     above = int((material.gaps["over_best"] > 0).sum())
     return (
-        f"{average}: rank {position} of {of} among {count(of - 1, 'embedding model')} on the same items; on {above} of"
-        f" {len(material.gaps)} tasks they are above the best model."
+        f"{average} and have rank {position} of {of} when ranked with {count(of - 1, 'embedding model')} on the same"
+        f" items; on {above} of {count(len(material.gaps), 'task')} they are above the best model."
     )
 
 
@@ -153,7 +153,8 @@ def _differ(material: HumanMaterial) -> str:
     sure = tested[tested["p_holm"] < SIGNIFICANT]
     up, down = int((sure["difference"] > 0).sum()), int((sure["difference"] < 0).sum())
     return (
-        f"Of {len(tested)} differences between people and a model on a task, {up} are significantly above and {down}"
+        f"Of {count(len(tested), 'difference')} between people and a model on a task, {up}"
+        f" {'is' if up == 1 else 'are'} significantly above and {down}"
         f" significantly below zero (paired bootstrap over items, Holm over tasks, p < {SIGNIFICANT:g})."
     )
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from annotation.human.records import ANSWERS, ITEMS, MODEL_ANSWERS, TASKS
-from annotation.verdicts.tables import SIMULATED
+from annotation.verdicts.tables import SIMULATED, count
 from evaluation.display import hundred
 from evaluation.human.compare import HumanTables, TaskPart, compare
 from evaluation.human.models import ModelScores, score_models
@@ -109,5 +109,5 @@ def lines_of(compared: HumanTables) -> list[str]:
             line += "".join(f", {words} {hundred(value)} ({name})" for value, name in named)
         where = ", ".join(filter(None, (str(language), str(subset))))
         items = max(compared_rows["n_items"], default=0)
-        lines.append(f"{task} ({where}), {every['metric'].iloc[0]} x 100 of {items} items: {line}")
+        lines.append(f"{task} ({where}), {every['metric'].iloc[0]} times 100 over {count(items, 'item')}: {line}")
     return [*lines, *compared.notes]

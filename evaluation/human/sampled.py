@@ -26,9 +26,11 @@ from generation.datasets.mteb_tasks import MtebTask
 from plumbline.errors import DataError
 from plumbline.study.datasets import SEARCHES
 
-NOTHING_TO_FIND = "queries whose candidates are all relevant or all irrelevant (every order scores the same)"
-NO_ORDER = "texts with fewer than 3 summaries, or with summaries of equal relevance (no order is right)"
-ABSENT = "sentences whose translation is not among their candidates"
+#: Reasons to leave items out; each begins with a noun whose plural is regular or in `PLURALS`.
+NOTHING_TO_FIND = "query whose candidates are all relevant or all irrelevant (every order scores the same)"
+NO_ORDER = "text with fewer than 3 summaries, or with summaries of equal relevance (no order is right)"
+ABSENT = "sentence whose translation is not among the candidates"
+PLURALS = {"query": "queries"}
 _PLACE = re.compile(r"(.+)/([^/]+)/(\d+)")  # a text in a list: row, column, position
 
 

@@ -21,6 +21,7 @@ from plumbline.statistics.resampled_measures import Counted, mean
 OVER_ITEMS = {True: "bootstrap over items", False: "jackknife over items"}
 WITH_RATERS = {True: "bootstrap over items, t over raters", False: "jackknife over items, t over raters"}
 ALIKE = "the value is the same in all resamples, so its spread is unknown"
+_UNDEFINED = "no interval, as the score is undefined"
 FEWEST = 3  # raters, from which on the interval covers raters too
 
 
@@ -48,10 +49,10 @@ class ScoreResamples:
         if self.n < 2:
             return Estimate.alone(self.value, "the score is over only one item, so there is no interval", self.n)
         if self.smooth:
-            return self._bootstrap.percentile(alike=ALIKE, ends=self.ends)
+            return self._bootstrap.percentile(_UNDEFINED, ALIKE, self.ends)
         if not np.isfinite(self.draws).all():
-            undefined = f"{np.isnan(self.draws).sum()} of {len(self.draws)} resamples"
-            return Estimate.alone(self.value, f"no interval: undefined in {undefined}", self.n)
+            samples = f"{np.isnan(self.draws).sum()} of {len(self.draws)} samples with one item left out"
+            return Estimate.alone(self.value, f"{_UNDEFINED} in {samples}", self.n)
         return jackknife(self.value, self.draws, alike=ALIKE, ends=self.ends, n=self.n)
 
     @property
@@ -346,7 +347,7 @@ def _mean_row(
         counts = np.full(len(defined), float(metered.common.sum()))
         sums = np.array([resamples[_key(rater)].value for rater in defined]) * counts
         if len(defined) < len(raters):
-            reason = f"mean of {len(defined)} of {len(raters)} raters: the others have no score on these items"
+            reason = f"mean of {len(defined)} of {len(raters)} raters, as not all have a score on these items"
     value = resamples[_MEAN]
     both = over_raters_too(value, sums, counts)
     words = OVER_ITEMS if both == value.interval else WITH_RATERS
@@ -363,7 +364,7 @@ def _apart(metered: _MetricReading, number: int, rng: np.random.Generator) -> li
         scored = answered & metered.scorable
         if metered.common.any() and answered[metered.common].all():
             continue
-        why = f"answered {scored.sum()} of {items} items: scored only on these, and not compared"
+        why = f"scored on the {scored.sum()} of {items} items that it answered, and left out of comparisons"
         if scorer.kind == "rater" and metered.metric.measure is mean:
             why += "; the answers count in the mean of raters"
         if not scored.any():
@@ -417,7 +418,10 @@ def _notes(metered: _MetricReading) -> list[str]:
     task, lines = metered.task, []
     where = f"{task.name} ({task.language})" if task.language else task.name
     if lost := len(task.items) - int(metered.scorable.sum()):
-        lines.append(f"{where}: {lost} of {len(task.items)} items cannot be scored: no gold, or no relevant candidate")
+        have = "it has" if lost == 1 else "they have"
+        lines.append(
+            f"{where}: {lost} of {len(task.items)} items cannot be scored, as {have} no gold or no relevant candidate"
+        )
     n_left_out = int(metered.scorable.sum() - metered.common.sum())
     if n_left_out:
         lacking = [
@@ -425,9 +429,10 @@ def _notes(metered: _MetricReading) -> list[str]:
             for scorer, values, is_in in zip(metered.scorers, metered.values, metered.compared, strict=True)
             if (is_in or scorer.kind == "aggregate") and not np.isfinite(values[metered.scorable]).all()
         ]
-        missing, are = ", ".join(lacking), "is" if n_left_out == 1 else "are"
+        are, them = ("is", "it") if n_left_out == 1 else ("are", "them")
         lines.append(
-            f"{where}: {n_left_out} of {len(task.items)} items {are} left out, as scores are missing: {missing}"
+            f"{where}: {n_left_out} of {len(task.items)} items {are} left out, as not every compared scorer has a score"
+            f" on {them} (items without a score, by scorer: {', '.join(lacking)})"
         )
     for scorer in metered.scorers:
         if scorer.kind in ("rater", "llm") and (scorer.abstained or scorer.missing):

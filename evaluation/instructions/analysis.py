@@ -357,8 +357,8 @@ def _why(of_share: str, of_ecdf: str) -> str:
     """Return why a share above the median, and a median of the ECDF, have no value or interval."""
     if of_share == of_ecdf:
         return of_share
-    reason_of = {"default above median": of_share, "median of its ECDF": of_ecdf}
-    return "; ".join(f"{name}: {why}" for name, why in reason_of.items() if why)
+    reason_of = {"default above median": of_share, "default's median percentile": of_ecdf}
+    return "; ".join(f"{name} has no interval, as {why}" for name, why in reason_of.items() if why)
 
 
 def gate_table(grid: Grid) -> pd.DataFrame:

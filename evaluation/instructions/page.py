@@ -398,11 +398,12 @@ def _ranks(analysis: Analysis) -> str:
     shared = f", together with {count(level, 'other model')}" if level else ""
     ranked = board[board["default_rank"].notna()]
     moved = int((ranked["rank"] != ranked["default_rank"]).sum())
-    differ = f"{moved} of {len(ranked)} ranks differ from the defaults', " if len(ranked) else ""
-    same = "" if math.isnan(tau) else f", and random wordings keep the defaults' order with tau {tau:.2f} on average"
+    verb, each = "differs" if moved == 1 else "differ", "it" if first == 1 else "each"
+    differ = f"{moved} of {len(ranked)} ranks {verb} from the ranks by defaults, " if len(ranked) else ""
+    order = f"; Kendall's tau between ranks by random wordings and by defaults is {tau:.2f} on average"
     return (
-        f"{sentence} and is first of {len(board)}{shared}; {differ}{count(first, 'model')} can be first with the"
-        f" best wordings against the others' worst{same}."
+        f"{sentence} and is first of {len(board)}{shared}; {differ}{count(first, 'model')} can be first if"
+        f" {each} takes its best wordings and all other models their worst{'' if math.isnan(tau) else order}."
     )
 
 

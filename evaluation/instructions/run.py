@@ -278,7 +278,7 @@ def _about_wordings(outcome: PromptRunOutcome, *, include_unaccepted: bool) -> I
     wordings = {unit.wanted.prompt_id: unit for unit in outcome.units if unit.wanted.text}
     reasons = Counter(unit.reason for unit in wordings.values() if unit.reason)
     yield f"wordings: {len(wordings) - reasons.total()} scored, {reasons.total()} not scored"
-    yield from (f"  {number} {reason}" for reason, number in reasons.most_common())
+    yield from (f"  {number}: {reason}" for reason, number in reasons.most_common())
     if include_unaccepted:
         unaccepted = sum(unit.wanted.label != "acceptable" for unit in wordings.values())
         yield f"scored although unaccepted: {count(unaccepted, 'wording')}; the rows show the labels"

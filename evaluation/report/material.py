@@ -293,7 +293,7 @@ def _different_settings(
     first, second = names
     here, beside = evaluation.study.evaluation, compared.study.evaluation
     lines = {
-        name: f"{second}: evaluated with `{name}: {getattr(beside, name)}`,"
+        name: f"{second} was evaluated with `{name}: {getattr(beside, name)}`,"
         f" {first} with `{name}: {getattr(here, name)}`"
         for name in _SETTINGS
         if getattr(here, name) != getattr(beside, name)

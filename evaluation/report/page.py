@@ -128,7 +128,11 @@ def _order(results: PaperResults) -> str:
     row = frame[frame["name"] == results.axes.total].iloc[0]
     if row["n_models"] < _RANKED or pd.isna(row["tau"]):
         return ""
-    return f"; Kendall's tau between the rankings is {row['tau']:.2f} (1: the same order)"
+    average = " on average over data sets" if row["n_datasets"] > 1 else ""
+    return (
+        "; Kendall's tau between the models' rankings by original and by transformed scores is"
+        f" {row['tau']:.2f}{average} (1: the same order)"
+    )
 
 
 def _of_axis(frame: pd.DataFrame, axis: str) -> str:

@@ -36,7 +36,8 @@ _NAUC = (
 )
 _THRESHOLDS = (
     "The threshold is set on the original texts and kept for the transformed texts. If a model's confidence falls"
-    " together with its score, the model answers fewer transformed queries, and scores on these as on the originals."
+    " together with its score, the model answers fewer transformed queries, and its score on the transformed queries"
+    " that it answers is like its score on the original queries that it answers."
 )
 _SPREAD = (
     "An item counts if people rated and accepted all its texts (both sentences of a pair) in that run, so a sample"

@@ -69,8 +69,7 @@ def test_tasks_from_the_draw_to_answers_that_count(
     collect(study, argilla)
     lines = answers_lines(accept(study))
     assert lines[0].startswith(
-        "classes (classification): 1 of 4 items have 3 or more raters, 4 have at least one; 3 raters, simulated;"
-        " cannot tell:"
+        "classes (classification): 1 of 4 items has 3 or more raters, 4 have at least one rater; 3 raters, simulated; "
     )
     assert lines[0].endswith("not counted: drafts 1, discarded 1")
     assert {one.transformation for one in CampaignRecords.open(study).verdicts} == {"classes", "search", "several"}

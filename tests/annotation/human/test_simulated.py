@@ -148,8 +148,8 @@ def test_half_answered_tasks_count_as_far_as_they_go_and_are_told() -> None:
     ]  # fmt: skip
     (line,) = lines_of([task], found.answers, {"t": Counter({"drafts": 1, "discarded": 1})})
     assert line == (
-        "t (x): 1 of 3 items have 2 or more raters, 2 have at least one; 2 raters; cannot tell: 1 of 3 answers;"
-        " not counted: drafts 1, discarded 1"
+        "t (x): 1 of 3 items has 2 or more raters, 2 have at least one rater; 2 raters; 1 of 3 answers"
+        " is 'cannot tell'; not counted: drafts 1, discarded 1"
     )
 
 
@@ -157,7 +157,8 @@ def test_a_task_that_nobody_has_begun_is_told_and_stops_nobody() -> None:
     task, nothing = task_of("label"), ratings([])
     found = answered([task], [item_of("1")], {"t": counting_ratings(nothing, task.raters)})
     assert found.answers == [] and lines_of([task], [], {"t": Counter()}) == [
-        "t (x): 0 of 3 items have 2 or more raters, 0 have at least one; 0 raters; cannot tell: 0 of 0 answers"
+        "t (x): 0 of 3 items have 2 or more raters, 0 have at least one rater; 0 raters; 0 of 0 answers"
+        " are 'cannot tell'"
     ]
 
 

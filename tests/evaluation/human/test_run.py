@@ -237,6 +237,6 @@ def test_a_task_of_which_no_item_gives_a_score_is_said() -> None:
     shown = passage_names("q0", ["right", "too", "wrong"])[:2]
     (one,) = sampled(whole, task_of(whole, asked="graded"), items_of(["0"], candidates={"0": shown}))
     with pytest.raises(
-        DataError, match=r"no item that people saw can be scored: mine \(en\): 1 left out: queries whose"
+        DataError, match=r"people saw no item that can be scored \(mine \(en\), left out: 1 query whose"
     ):
         compare([TaskPart(one, pd.DataFrame(), pd.DataFrame(), ())], seed=1)

@@ -135,7 +135,7 @@ def test_marks_of_candidates_count_by_the_expected_precision_with_scikit_learns_
     assert by_scorer(made.scores)["a"] == pytest.approx((0.840278 + 0.75) / 2, abs=1e-6)
     assert by_scorer(made.scores, metric="map (scikit-learn)")["a"] == pytest.approx((0.75 + 0.5) / 2)
     assert set(made.scores["n_items"]) == {2}
-    assert made.notes == ("made (eng): 1 of 3 items cannot be scored: no gold, or no relevant candidate",)
+    assert made.notes == ("made (eng): 1 of 3 items cannot be scored, as it has no gold or no relevant candidate",)
 
 
 def test_what_somebody_compared_lacks_falls_out_for_all_and_is_said() -> None:
@@ -150,12 +150,16 @@ def test_what_somebody_compared_lacks_falls_out_for_all_and_is_said() -> None:
     assert scores.at[("model", "m"), "n_items"] == scores.at[("rater", "a"), "n_items"] == 18
     assert scores.at[("model", "m"), "score"] == 1.0  # its mistake was on an item that b left out
     assert scores.at[("rater", "c"), "n_items"] == 10
-    reason = "answered 10 of 20 items: scored only on these, and not compared; the answers count in the mean of raters"
+    reason = (
+        "scored on the 10 of 20 items that it answered, and left out of comparisons; the answers count in the mean of"
+        " raters"
+    )
     assert scores.at[("rater", "c"), "reason"].endswith(reason)
     assert not scores.at[("rater", "c"), "compared"] and scores.at[("rater", "b"), "compared"]
     assert scores.at[("rater", "b"), "n_abstained"] == 1
     assert made.notes == (
-        "made (eng): 2 of 20 items are left out, as scores are missing: b 2",
+        "made (eng): 2 of 20 items are left out, as not every compared scorer has a score on them (items without a"
+        " score, by scorer: b 2)",
         "made (eng): b abstained on 1 and has no answer to 1 of 20 items",
         "made (eng): c has no answer to 10 of 20 items",
     )
@@ -197,7 +201,7 @@ def test_without_gold_there_is_nothing_and_it_is_said() -> None:
     bare = TaskItems(task.name, task.task_type, "", task.question, task.metrics, task.items, (None,) * 6)
     made = score(bare, people(bare, SAID), rng=rng())
     assert made.scores["score"].isna().all() and (made.scores["reason"] != "").all()
-    assert made.notes[0] == "made: 6 of 6 items cannot be scored: no gold, or no relevant candidate"
+    assert made.notes[0] == "made: 6 of 6 items cannot be scored, as they have no gold or no relevant candidate"
 
 
 def test_a_rater_of_a_known_confusion_is_recovered() -> None:

@@ -54,7 +54,7 @@ def test_a_default_of_other_data_is_marked_and_never_matched() -> None:
     assert one.holes == 18 and (one.distribution["verdict"] == "").all()
     assert "The defaults' positions are unknown" in headline(one)[1]
     assert any("18 of 18 defaults" in line for line in doubts(one))
-    assert one.recommended["default_rank"].isna().all() and "differ from the defaults" not in headline(one)[2]
+    assert one.recommended["default_rank"].isna().all() and "from the ranks by defaults" not in headline(one)[2]
     assert all_exhibits(one)["recommended"].printed["Default's rank"].unique().tolist() == ["–"]
     assert reasons(one.marked)["reason"].tolist() == ["another split than that of the wordings that count"]
 

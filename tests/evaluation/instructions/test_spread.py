@@ -266,8 +266,14 @@ def test_an_interval_that_is_not_there_has_its_reason_whichever_of_the_two_it_is
     # Above the median of both (0.15 and 0.35), but above all wordings of one alone: 3/3 and 2/3.
     (row,) = analysis.inflation_table(grid([[[0.1, 0.2], [0.3, 0.4]]], [[0.5, 0.36]]), seed=1).to_dict("records")
     assert np.isnan(row["share_low"]) and row["figure5_low"] < row["figure5_high"]
-    assert row["reason"] == "default above median: the value is equal on every task, so resamples are equal"
+    assert (
+        row["reason"]
+        == "default above median has no interval, as the value is equal on every task, so resamples are equal"
+    )
     # Below the median of one and above that of the other, each time above one of its two wordings: 2/3 and 2/3.
     (row,) = analysis.inflation_table(grid([[[0.1, 0.2], [0.3, 0.4]]], [[0.11, 0.36]]), seed=1).to_dict("records")
     assert row["share_low"] < row["share_high"] and np.isnan(row["figure5_low"])
-    assert row["reason"] == "median of its ECDF: the value is equal on every task, so resamples are equal"
+    assert (
+        row["reason"]
+        == "default's median percentile has no interval, as the value is equal on every task, so resamples are equal"
+    )

@@ -179,9 +179,9 @@ def test_who_is_rejected_is_replaced_and_nobody_is_paid_or_counted_twice(site: M
     assert told.spent == site.balance - site.available == 2 * 792 + 2 * (72 + 408)
 
     lines = write_answers(CampaignRecords.open(study), read_tasks(study))
-    assert lines[0].endswith("2 raters; cannot tell: 0 of 44 answers; not counted: excluded or withdrawn 22")
+    assert lines[0].endswith("2 raters; 0 of 44 answers are 'cannot tell'; not counted: excluded or withdrawn 22")
     assert (
-        "0 of 3 items have 2 or more raters, 3 have at least one; 1 rater" in lines[1]
+        "0 of 3 items have 2 or more raters, 3 have at least one rater; 1 rater" in lines[1]
     )  # who is rejected once counts nowhere
     found = Manifest.of(study).frame(ANSWERS, HumanAnswer, "annotation accept")
     for task, most, raters, number in (("long", 1, 2, 22), ("search", 3, 1, 18)):

@@ -124,8 +124,8 @@ def test_who_is_rejected_or_returns_is_replaced_and_nobody_is_paid_or_counted_tw
         (told,) = read_summaries(study)
         assert told.spent == 2 * (60 + 15 + 440 + 110)  # a quarter is Prolific's
     (line,) = write_answers(CampaignRecords.open(study), read_tasks(study))
-    assert "3 of 3 items have 2 or more raters, 3 have at least one; 2 raters;" in line
-    assert line.endswith("cannot tell: 0 of 36 answers; not counted: excluded or withdrawn 3")
+    assert "3 of 3 items have 2 or more raters, 3 have at least one rater; 2 raters;" in line
+    assert line.endswith("0 of 36 answers are 'cannot tell'; not counted: excluded or withdrawn 3")
     found = Manifest.of(study).frame(ANSWERS, HumanAnswer, "annotation accept")
     rated = {worker_pseudonym(campaigns.KEY, study.name, "prolific", pid * 24): pid for pid in "ac"}
     assert set(found["rater_id"]) == set(rated) and set(CampaignRecords.open(study).ratings["rater_id"]) > set(rated)
