@@ -465,7 +465,7 @@ def judged_text(disputed: DisputedPairs, adjudications: Sequence[Adjudication], 
     judged, item = disputed.called
     header = [item.capitalize(), judged.capitalize(), "Question", "People", "Judges", "Difference"]
     parts = [
-        f"Pairs on which people and judges differ most, study {disputed.study_name}; read them: either may be wrong"
+        f"Pairs on which people and judges differ most, study {disputed.study_name}; read them, as either may be wrong"
     ]
     parts += [SIMULATED] if disputed.simulated else []
     parts += [f"Judges whose answers come from a file: {', '.join(disputed.recorded)}"] if disputed.recorded else []

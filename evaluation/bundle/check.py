@@ -452,7 +452,7 @@ def _outputs(bundle: Bundle) -> Iterator[Fault]:
                 if row is None or row["output"] != pair.transformed:
                     yield member, f"or {records.PAIRS} was edited: the output of pair {pair.pair_id} differs"
                 if row is not None and pair.original and text_id(pair.original, pair.language) != row["text_id"]:
-                    yield records.PAIRS, f"was edited: the original of pair {pair.pair_id} differs"
+                    yield records.PAIRS, f"was edited: the original text of pair {pair.pair_id} differs"
 
 
 def _covered(table: pa.Table) -> dict[str, set[str]]:

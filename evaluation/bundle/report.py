@@ -198,7 +198,8 @@ def _transformations(scores: pd.DataFrame, *, include_rejected: bool) -> str:
         for row in table.to_dict(orient="records")
     ]
     head = ["model", "transformation", "data sets", "original", "score", "difference"]
-    return "By transformation\n" + columns(head, rows, "no transformation was evaluated")
+    caption = "By transformation (original: score on the same data sets and items)\n"
+    return caption + columns(head, rows, "no transformation was evaluated")
 
 
 def _ranks(scores: pd.DataFrame, seed: int) -> str:

@@ -229,7 +229,8 @@ def models(material: HumanMaterial) -> Exhibit:
         rows = rows.merge(cells, on=["Task", "Model"], how="left")
     notes = [
         _SHARED,
-        "p: two-sided, from the same resamples of items, with Holm's correction over tasks for each model",
+        "p: two-sided, with people and the model resampled on the same items, and Holm's correction over tasks for each"
+        " model",
         *_on_clusters(material.main),
         *reasons(frame["where"] + ", " + frame["model"], frame["reason"]),
     ]
@@ -297,7 +298,7 @@ def gap_table(material: HumanMaterial) -> Exhibit:
 
 
 def raters(material: HumanMaterial) -> Exhibit:
-    """Return each rater's score, and the joint score of the others."""
+    """Return each rater's score, and the joint score of the other raters."""
     kinds = {"rater": "alone", "leave_one_out": "all others together"}
     frame = material.main[material.main["scorer_kind"].isin(kinds)]
     columns: dict[str, Cell] = {
@@ -307,7 +308,7 @@ def raters(material: HumanMaterial) -> Exhibit:
     }  # fmt: skip
     omitted = frame["scorer_kind"].map({"leave_one_out": " left out"}).fillna("")
     notes = reasons(frame["where"] + ", " + frame["scorer"] + omitted, frame["reason"])
-    caption = "Each rater's score, and the joint score of the others, times 100"
+    caption = "Each rater's score, and the joint score of the other raters, times 100"
     return _exhibit(material, "raters", caption, frame, columns, notes)
 
 
@@ -358,8 +359,9 @@ def apart(material: HumanMaterial) -> Exhibit:
     frame, extremes = (pd.concat(parts, ignore_index=True) if parts else pd.DataFrame() for parts in (frames, shown))
     notes = [
         "Scores are from 0 (wrong) to 1 (right): the item's own score if the task's score is a mean over items;"
-        " otherwise how close the answer's rank is to gold's, or the share of other items correctly put in the same or"
-        " another cluster. Best model: the best on the task. Gold may be wrong: check items on which people agree",
+        " otherwise how close the answer's rank is to gold's, or the share of the other items that are correctly put"
+        " together with this item or apart from it. Best model: the best on the task. Gold may be wrong:"
+        " check items on which people agree",
     ]
     caption = f"Items that people and the best model answer most differently, up to {MOST_ITEMS} in each direction"
     return _exhibit(material, "items", caption, frame, printed(extremes, columns), notes)
@@ -379,9 +381,9 @@ def annotators(material: HumanMaterial) -> Exhibit:
         " regardless of gold. There is no test for clusters and orders, as they share no scale with people's answers",
         "The alternative annotator test (Calderon, Reichart and Dror, ACL 2025) compares a model with each rater in"
         " turn, by the other raters' answers. Winning: the share of raters that the model equals within a tolerance of"
-        " 0.1; a half or more passes. Advantage: the share of items on which the model is at least as close to the"
-        " others. A model that passes answers like one more rater, which need not be right. With few items no model"
-        " passes",
+        " 0.1; a share of at least 0.5 passes. Advantage: the mean share of items on which the model is at least as"
+        " close to the other raters as the rater that it replaces. A model that passes answers like one more"
+        " rater, which need not be right. With few items no model passes",
         *reasons(frame["where"] + ", " + frame["model"], frame["reason"]),
     ]
     caption = "Comparison of raters with the language models that did their tasks"
@@ -440,9 +442,10 @@ def as_hume(material: HumanMaterial) -> Exhibit:
     out = ", ".join(main.loc[alone & ~counted, "where"].unique())
     notes = (
         "As in HUME's Table 8, only for comparison: Wilson's interval for accuracies, Fisher's for correlations,"
-        " otherwise the range of raters; a star if the best model lies outside. A range is not a confidence interval,"
-        " and the best of several models may lie outside by chance: the paired differences are the test. A tied vote"
-        " counts by its chance of being right; HUME takes the alphabetically first label",
+        " otherwise the range of raters; a star if the best model's score lies outside this interval or range."
+        " A range is not a confidence interval, and the best of several models' scores may lie outside by chance: the"
+        " paired differences are the test. A tied vote counts by its chance of being right; HUME takes the"
+        " alphabetically first label",
         f"Means and ranges leave out raters who answered too few items to be compared: {out}" if out else "",
         *reasons(frame["where"], frame["reason"]),
     )

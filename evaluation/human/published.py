@@ -282,7 +282,7 @@ def headline(published: PublishedScores) -> tuple[str, ...]:
 def write_published(folder: Path, published: PublishedScores, title: str) -> Path:
     """Write the report and return its page; delete files of an earlier report."""
     doubts = [
-        "the best of many models may lie outside people's interval by chance: a star is not a test",
+        "the best of many models' scores may lie outside people's interval by chance: a star is not a test",
         *published.notes,
     ]
     return write_outlined(
@@ -334,7 +334,10 @@ def _table_8(published: PublishedScores) -> Exhibit:
         "Best model": best_model, "Which": lambda row: row["best_model"] or NONE,
     }  # fmt: skip
     where = frame["task"] + " (" + frame["language"] + ")"
-    caption = "As HUME's Table 8: people with intervals and agreement, and stars (*) if the best model lies outside"
+    caption = (
+        "As HUME's Table 8: people with intervals and agreement, and stars (*) if the best model's score lies outside"
+        " people's interval"
+    )
     return Exhibit("as_hume", caption, frame, printed(frame, columns), tuple(reasons(where, frame["reason"])))
 
 

@@ -89,7 +89,9 @@ class HumanDifference(_OfTask):
     model: str = Field(description="the model")
     people: Literal["raters_mean", "aggregate"] = Field(description="raters' mean score, or their joint answers")
     difference: Number = Field(description="people's score minus the model's; NaN if either has no score")
-    low: Number = Field(description="lower end of the 95% interval, from the same resamples of items for both")
+    low: Number = Field(
+        description="lower end of the 95% interval; people and the model are resampled on the same items"
+    )
     high: Number = Field(description="upper end of the interval")
     p: Number = Field(description="two-sided p-value of the difference")
     p_holm: Number = Field(description="p-value after Holm's correction over tasks")
@@ -149,8 +151,8 @@ class HumanItemScore(_OfTask):
     scorer_kind: ItemScorer = Field(description="the scorer's kind, as in `scores.parquet`; gold: the right answer")
     score: Number = Field(
         description="the item's own score if the task's score is a mean over items; otherwise 0 to 1: how close the"
-        " answer's rank is to gold's, or the share of other items correctly put in the same or another cluster; NaN"
-        " without an answer"
+        " answer's rank is to gold's, or the share of the other items that are correctly put together with this item"
+        " or apart from it; NaN without an answer"
     )
     answer: str = Field(description="the answer in words; empty if only the score is known")
 

@@ -385,7 +385,8 @@ def _differences(metered: _MetricReading, resamples: dict[_Key, ScoreResamples])
             if sides[0] is None or sides[1] is None:
                 lacking = _PEOPLE_WORDS[people] if sides[0] is None else model.scorer
                 n, p = int(metered.common.sum()), math.nan
-                estimate = Estimate.undefined(f"{lacking} has no score on the common items", n)
+                why = f"{lacking} has no score on the items that all compared scorers answered"
+                estimate = Estimate.undefined(why, n)
             else:
                 apart = sides[0] - sides[1]
                 estimate, p = apart.interval, apart.p

@@ -241,7 +241,7 @@ def paper_score(task_type: str, raters: Sequence[float], together: float) -> flo
 
 
 def star(interval: Estimate, model: float) -> bool:
-    """Return whether a model lies outside people's interval, which HUME calls significant.
+    """Return whether a model's score lies outside people's interval, which HUME calls significant.
 
     It is not a test: it looks at the best of many models, ignores the model's uncertainty, and the items are the same.
     `scores.score` has the paired difference.

@@ -193,7 +193,8 @@ def _said(scores: pd.DataFrame, whole: Grid, grid: Grid, source: str, settings: 
         notes.append(f"tasks and models left out, as none of their wordings counts: {named}")
     if settings.defaults == PUBLISHED:
         notes.append(
-            "defaults are the published ones, which may have other splits, subsets, revisions and mteb versions"
+            "defaults are published scores, whose split, subset, revision and mteb version may differ from those of the"
+            " wordings' scores"
         )
     elif missing := int(np.isnan(grid.default).sum()):
         notes.append(
@@ -212,8 +213,8 @@ def _said(scores: pd.DataFrame, whole: Grid, grid: Grid, source: str, settings: 
         notes.append(f"{count(empty, 'wording')} without a text may be the empty prompt under another name")
     for first, second in sharing_folders(scores)[:_MOST_NAMED]:
         notes.append(
-            f"{first!r} and {second!r} share a folder in mteb's cache and have equal scores: the scores of one may be"
-            " the other's"
+            f"{first!r} and {second!r} share a folder in mteb's cache and have equal scores, so one prompt may have"
+            " received the other prompt's scores"
         )
     for row in reasons(scores).head(3).to_dict(orient="records"):
         verb = "does" if row["n"] == 1 else "do"

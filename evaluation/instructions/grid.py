@@ -24,7 +24,7 @@ _PART = ("split", "subset")
 _BY_TASK = (*_PART, "metric", "dataset_revision")
 _BY_MODEL = ("run", "revision")
 _BY_CELL = ("mteb_version", "seed")
-_NAMES = {"dataset_revision": "data set revision", "mteb_version": "mteb"}
+_NAMES = {"dataset_revision": "data set revision", "mteb_version": "mteb version"}
 _CALLED = "|".join(_NAMES.get(name, name) for name in (*_BY_TASK, *_BY_MODEL, *_BY_CELL))
 _DIFFERS = rf"^({_CALLED}) .*, but the wordings that count have .*$"
 
@@ -45,9 +45,9 @@ def marked(scores: pd.DataFrame, choice: Choice = _ALL) -> pd.DataFrame:
 
     One part of a task counts, a split and a subset of one metric and data set revision: the one with most scored
     wordings, of equal ones the test split, then the first by name. One run and revision of a model counts, and one mteb
-    and seed of a model on a task, by the same rule. Other rows are marked with the difference. Published defaults
-    (prompt id `reported`) belong to no run and are never matched: they count as such. Raises StudyError for an unknown
-    task or part.
+    version and seed of a model on a task, by the same rule. Other rows are marked with the difference. Published
+    defaults (prompt id `reported`) belong to no run and are never matched: they count as such. Raises StudyError for
+    an unknown task or part.
     """
     _refuse_unknown(scores, choice)
     marked_scores = scores.copy()

@@ -291,7 +291,8 @@ def coverage(analysis: Analysis) -> Exhibit:
         "Published": cell("reported", yes.__getitem__),
     }  # fmt: skip
     notes = [
-        "Wordings: how many count, of all wordings of the task; refused ones and those of another source do not count"
+        "Wordings: how many count, of all wordings of the task; refused wordings, and wordings of a source that is not"
+        " analysed, do not count"
     ]
     caption = "Scores that count"
     return _exhibit(analysis, "coverage", caption, coverage_table(analysis.grid), columns, notes)
@@ -446,7 +447,7 @@ def fallen(table: pd.DataFrame) -> list[str]:
         )
     if moves["published"] != moves["matched"]:
         lines.append(
-            "when one model takes its best wordings against the others' defaults, ranks change differently with"
+            "when one model takes its best wordings against the other models' defaults, ranks change differently with"
             f" published defaults ({moves['published'] or 'none'}) and matched ones ({moves['matched'] or 'none'})"
         )
     fewer = np.flatnonzero(table["n_published"] < table["n_matched"])

@@ -66,7 +66,11 @@ class PromptScore(Record):
     mteb_version: str = Field(default="", description="version of mteb that computed the score")
     dataset_revision: str = Field(default="", description="the data set's revision")
     seed: int = Field(default=0, description="seed of the evaluation's random draws, the same for all prompts of a run")
-    run: str = Field(default="", description="hash that identifies the run: defaults of other runs are not matched")
+    run: str = Field(
+        default="",
+        description="hash that identifies the run; the model's own prompt is compared only with wordings of the same"
+        " run",
+    )
 
 
 class PromptItemScore(Record):
@@ -265,8 +269,8 @@ def of_folder(folder: Path, progress: Callable[[], object] = lambda: None) -> tu
 
     There is a row for each split and subset of each file, without averaging. The prompt is what an experiment sets for
     its task (`model_prompts`, `prompts_dict` or `prompts`, with keys as in mteb's models); experiments that set none
-    for the task, or set anything else, are left out and counted in a note. Raises DataError for a folder without such
-    results, and for damaged files.
+    for the task, or set more than a prompt, are left out and counted in a note. Raises DataError for a folder without
+    such results, and for damaged files.
     """
     home = folder if (folder / "results").is_dir() else folder.parent
     if not (home / "results").is_dir():
@@ -318,7 +322,7 @@ def _rows(path: Path, meta: Mapping[str, Any], prompt: str, is_default: bool, ab
 
 
 def _prompt(kwargs: Any, task: str, task_type: str) -> str | None:
-    """Return the prompt that an experiment sets for a task; None if it sets none, or anything else."""
+    """Return the prompt that an experiment sets for a task; None if it sets none, or more than a prompt."""
     if not isinstance(kwargs, Mapping) or set(kwargs) - set(_SETTERS) or len(kwargs) != 1:
         return None
     (value,) = kwargs.values()
@@ -356,8 +360,8 @@ def _type(about: Mapping[str, Any], task: str) -> str:
 def _notes(rows: list[dict[str, Any]], skipped: list[str]) -> Iterator[str]:
     if skipped:
         yield (
-            f"left out: {count(len(skipped), 'result')} of experiments that set no prompt for their task, or set other"
-            f" things ({skipped[0]}{', ...' if len(skipped) > 1 else ''})"
+            f"left out: {count(len(skipped), 'result')} of experiments that set no prompt for their task, or set more"
+            f" than a prompt ({skipped[0]}{', ...' if len(skipped) > 1 else ''})"
         )
     texts = {row["text"] for row in rows if row.get("text")}
     if lost := sorted(text for text in texts if _LOST.search(text)):

@@ -92,8 +92,8 @@ def score_shifts(table: pd.DataFrame) -> alt.LayerChart:
 def axis_shifts(table: pd.DataFrame, names: int = NAMES) -> alt.LayerChart:
     """Return HTEB's Figure 4: each model's original, axes and total on one line, from `evaluation.tables.axis_table`.
 
-    A tick in an axis's colour marks the original of the axis's data sets and items, if the axis does not cover all.
-    Models' names longer than `names` pixels are cut; tooltips have them whole.
+    A tick in an axis's colour marks the original score on the axis's data sets and items, if the axis does not cover
+    all. Models' names longer than `names` pixels are cut; tooltips have them whole.
 
     """
     axes = Axes.of_columns(table)

@@ -364,7 +364,8 @@ def _papers(frames: Mapping[str, pd.DataFrame]) -> dict[str, Figure]:
         )
         figures[f"transformations{end}"] = figure(
             charts.delta_map(moved),
-            f"Mean difference from the original in points (HTEB, Figure 6; *: not accepted){says}",
+            "Mean difference in points from the original score of the same items (HTEB, Figure 6; *: not accepted)"
+            f"{says}",
         )
         for number, (model, part) in enumerate(moved.groupby("model", sort=False), 1):
             chart = charts.score_shifts(part).properties(width=420)
@@ -389,7 +390,7 @@ def _drifts(material: ReportMaterial, frames: Mapping[str, pd.DataFrame]) -> dic
             panels, f"{model}: drift against mean {material.question} (HTEB, Figure 3){says}"
         )
     if "text_drift" in frames:
-        says = "thin: 5% to 95% of the texts, thick: the middle half, point: the median"
+        says = "the thin line covers 5% to 95% of the texts, the thick line the middle half; the point is the median"
         figures["text_drift"] = figure(charts.text_drifts(frames["text_drift"]), f"Drift of all texts; {says}")
     return figures
 

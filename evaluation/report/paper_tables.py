@@ -71,7 +71,7 @@ def axes(results: PaperResults, *, include_rejected: bool = False) -> Exhibit:
         of_axis = {name: (row[name], row[f"{name}_difference"]) for name in heads}
         cells |= {head: moved(*of_axis[name], row["original"]) for name, head in heads.items()}
         rows.append(cells)
-    caption = "Scores times 100 by axis; in brackets the difference in points from the original on the same items"
+    caption = "Scores times 100 by axis; in brackets the difference in points from the original score of the same items"
     table = exhibit("axes", caption, frame, rows, why)
     return _with_refused(table) if include_rejected else table
 
@@ -88,7 +88,7 @@ def transformations(results: PaperResults, *, include_rejected: bool = False) ->
             mark = REFUSED if name in cells and cells[name]["included_rejected"] else ""
             row[named(name)] = (points(cells[name]["difference"]) if name in cells else "–") + mark
         rows.append(row)
-    caption = "Difference in points from the original on the same items, by transformation"
+    caption = "Difference in points from the original score of the same items, by transformation"
     why = reasons(map(named, frame["transformation"]), frame["reason"])
     table = exhibit("transformations", caption, frame, rows, why)
     return _with_refused(table) if include_rejected else table
@@ -147,7 +147,10 @@ def against_baseline(results: PaperResults, baseline: str, *, pooled: bool) -> E
         for row in frame.to_dict(orient="records")
     ]
     unit = "over pairs of data set and run, bootstrap interval" if pooled else "over data sets, runs averaged first"
-    caption = f"{baseline} against each model: Hodges-Lehmann shift in points (negative favours the model) {unit}"
+    caption = (
+        f"{baseline} against each model: Hodges-Lehmann shift in points (a negative shift favours the model of the row)"
+        f" {unit}"
+    )
     name = "baseline_runs" if pooled else "baseline_averages"
     return exhibit(name, caption, frame, rows, reasons(frame["model"], frame["reason"]))
 

@@ -56,7 +56,7 @@ def decisions(results: PaperResults, rule: AcceptanceSpec, scale: Sequence[float
         for decision in ("accepted", "undecided", "rejected"):
             cells[decision.capitalize()] = _range(part.loc[part["decision"] == decision, "threshold"])
         rows.append(cells)
-    caption = f"Thresholds at which the rule reaches each decision (the study's own: {rule.threshold:g})"
+    caption = f"Thresholds at which the rule reaches each decision (the study's own threshold: {rule.threshold:g})"
     return exhibit("threshold_decisions", caption, frame, rows)
 
 
@@ -115,15 +115,15 @@ def accepted_alone(results: PaperResults, rows_of: pd.DataFrame) -> Exhibit:
         for row in frame.to_dict(orient="records")
     ]
     caption = (
-        "Scores times 100 on items of accepted pairs only, and the difference from the original in points, beside the"
-        " difference on all items of the same data sets"
+        "Scores times 100 on items of accepted pairs only, and the difference in points from the original score, beside"
+        " the difference on all items of the same data sets"
     )
     why = reasons(map(named, frame["transformation"]), frame["reason"])
     return exhibit("accepted_pairs", caption, frame, rows, (*([_SPREAD] if why else []), *why))
 
 
 def accepted_drift(rated: pd.DataFrame) -> Exhibit:
-    """Return the drift of accepted pairs beside that of the others."""
+    """Return the drift of accepted pairs beside that of other rated pairs."""
     frame = tables.accepted_drift_table(rated)
     rows = [
         {"Transformation": named(row["transformation"]), "Model": row["model"]}
@@ -132,7 +132,10 @@ def accepted_drift(rated: pd.DataFrame) -> Exhibit:
         | {"Difference": shown(row["difference"], 3, "+")}
         for row in frame.to_dict(orient="records")
     ]
-    caption = "Mean drift (1 - cos) of the rated pairs that reach the threshold on every question, and of the others"
+    caption = (
+        "Mean drift (1 - cos) of the rated pairs that reach the threshold on every question, and of the other rated"
+        " pairs"
+    )
     return exhibit("accepted_drift", caption, frame, rows)
 
 
@@ -170,7 +173,7 @@ def drops(results: PaperResults) -> Exhibit:
         {"Texts": str(setting), "Mean drop": points(float(part["drop"].mean())), "Points": str(len(part))}
         for setting, part in frame.groupby("setting", sort=False)
     ]
-    caption = "Mean drop from the original in points, over data sets, models and transformations"
+    caption = "Mean drop in points from the original score, over data sets, models and transformations"
     return exhibit("drops", caption, frame, rows)
 
 
@@ -183,7 +186,7 @@ def profiles(results: PaperResults) -> Exhibit:
         | {"From largest to smallest": " > ".join(map(display, part["ordering"].iloc[0].split(" > ")))}
         for model, part in frame.groupby("model", sort=False)
     ]
-    return exhibit("profiles", "Sizes of the axes' differences from the original in points", frame, rows)
+    return exhibit("profiles", "Sizes of the axes' differences in points from the original score", frame, rows)
 
 
 def generators(
@@ -205,8 +208,8 @@ def generators(
         for row in frame.to_dict(orient="records")
     ]
     caption = (
-        "Scores times 100 under two generators; in brackets the difference from the original in points; change:"
-        f" {second} minus {first}"
+        "Scores times 100 under two generators; in brackets the difference in points from the original score; change:"
+        f" the difference under {second} minus the difference under {first}"
     )
     why = [*results.of_total, *reasons(map(named, frame["name"]), frame["reason"]), *notes]
     return exhibit("generators", caption, frame, rows, why)
@@ -244,8 +247,9 @@ def prompts(
     ]
     caption = (
         "One generator under several prompts (PTEB, Table 12): judges' mean similarity, of outputs that the same judges"
-        " rated under all prompts; edit distance in words, 0 to 1; scores times 100, in brackets the difference from"
-        f" the original in points; change: that difference minus the one under {next(iter(scores))}"
+        " rated under all prompts; edit distance in words, 0 to 1; scores times 100, in brackets the difference in"
+        " points from the original score; change: this difference minus the difference under"
+        f" {next(iter(scores))}"
     )
     why = reasons(
         (f"{named(name)}, {by}" for name, by in zip(frame["name"], frame["prompts"], strict=True)), frame["reason"]

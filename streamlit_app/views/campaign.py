@@ -277,7 +277,7 @@ def _search(reader: CampaignReader) -> None:
     if frame.empty:
         st.text("Nothing found.")
         return
-    st.caption(f"{'The first ' if more else ''}{len(frame)} found. Tick a row to see the whole text.")
+    st.caption(f"{'The first ' if more else ''}{many(len(frame), 'text')} found. Tick a row to see the whole text.")
     # A new search has a table of its own, so that no row of the last one stays ticked.
     chosen: Any = st.dataframe(
         _named(frame),

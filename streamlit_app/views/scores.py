@@ -368,9 +368,9 @@ def _all_texts(reader: ScoreReader, model: str) -> None:
     heading("All texts, rated or not")
     says = (
         "Drift of all texts of the data sets in the model's space, for accepted transformations alone: the point is the"
-        " median, the thick line the middle half of the texts, the thin one 5% to 95%; averaged over data sets. Drift"
-        " alone does not measure meaning: a small drift may hide a change, and a translation drifts far in a model that"
-        " knows one language." + limits(simulated=False, n=int(drifts.frame["n"].min()), what="texts")
+        " median, the thick line covers the middle half of the texts, the thin line 5% to 95%; averaged over data sets."
+        " Drift alone does not measure meaning: a small drift may hide a change, and a translation drifts far in a"
+        " model that knows one language." + limits(simulated=False, n=int(drifts.frame["n"].min()), what="texts")
     )
     if reader.simulates():
         says += " The verdicts rest on SIMULATED ratings."

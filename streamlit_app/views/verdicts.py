@@ -194,7 +194,7 @@ def _another(reader: ScoreReader, scale: Sequence[float]) -> None:
         " before the first rating, and choosing a threshold by its results would make it worthless." + _limits(reader)
     )
     table(f"{reader.name}-decisions-at-{threshold:g}", then, frames.turned_frame(now, then, reader.study.called))
-    says = f"The decisions at each threshold; the dashed line is the study's own, {study_threshold:g}."
+    says = f"The decisions at each threshold; the dashed line is the study's own threshold, {study_threshold:g}."
     chart = threshold_decisions(reader.decisions_at(*steps), study_threshold)
     figure(f"{reader.name}-decisions-by-threshold", chart, says + _limits(reader))
     if reader.study.folder.joinpath("scores.parquet").exists():
@@ -220,8 +220,8 @@ def _scores(reader: ScoreReader, scale: Sequence[float], study_threshold: float)
     if mine[[*Axes.of_columns(mine).names]].isna().all(axis=None):
         return
     says = (
-        "The chosen model's scores at each threshold; the dashed line is the study's own. A line ends where the"
-        " threshold accepts nothing, or accepts transformations without scores."
+        "The chosen model's scores at each threshold; the dashed line is the study's own threshold. A line ends"
+        " where the threshold accepts nothing, or accepts transformations without scores."
     )
     figure(
         f"{reader.name}-scores-by-threshold",
@@ -271,8 +271,8 @@ def _far(reader: CampaignReader, far: pd.DataFrame) -> None:
         return
     item = reader.study.called.item
     st.caption(
-        f"Ratings more than 2 points from a judge's, the farthest first. Read both: either may be wrong. This decides"
-        f" nothing. Tick a row (or press Shift and Space) to see the {item}."
+        f"Ratings more than 2 points from a judge's, the farthest first. Read the rating and the judge's rating, as"
+        f" either may be wrong. This decides nothing. Tick a row (or press Shift and Space) to see the {item}."
     )
     ids, key = list(far["pair_id"]), pair.fresh("far-from-judges")
     st.dataframe(

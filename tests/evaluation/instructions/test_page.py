@@ -43,7 +43,7 @@ def test_a_default_of_other_data_is_marked_and_never_matched() -> None:
     for column, value, says in (
         ("split", "validation", "split validation, but the wordings that count have test"),
         ("subset", "", "subset unknown, but the wordings that count have en"),  # a mean over languages
-        ("mteb_version", "1.38", "mteb 1.38, but the wordings that count have 2"),
+        ("mteb_version", "1.38", "mteb version 1.38, but the wordings that count have 2"),
         ("revision", "old", "revision old, but the wordings that count have unknown"),
         ("dataset_revision", "d0", "data set revision d0, but the wordings that count have unknown"),
         ("run", "hub", "run hub, but the wordings that count have r"),
@@ -136,7 +136,7 @@ def test_the_report_says_where_a_conclusion_falls_once_the_default_is_matched() 
     assert made(both).published["above_published"].tolist() == [0, 0, 0]
     by_published = made(both, defaults=PUBLISHED)
     assert (by_published.distribution["default"] == 0.2).all()
-    assert any("published ones" in line for line in doubts(by_published))
+    assert any("published scores" in line for line in doubts(by_published))
     with pytest.raises(StudyError, match="no published defaults"):
         made(defaults=PUBLISHED)
 
@@ -266,7 +266,7 @@ def test_a_folder_of_mtebs_results_is_read_with_its_experiments(tmp_path: Path) 
     assert any('"Query:"' in note and "folder names replace" in note for note in notes)
     found = marked(frame)
     assert found.loc[found["prompt_id"] == "default", "why"].tolist() == [
-        "mteb 1.9, but the wordings that count have 2.1"
+        "mteb version 1.9, but the wordings that count have 2.1"
     ]
     keep(cache, 0.1, "Query?")  # mteb has one folder for both, and the second takes the first one's place
     assert sorted(of_folder(tmp_path)[0]["score"]) == [0.1, 0.4, 0.5, 0.7]
