@@ -27,6 +27,7 @@ from annotation.planning import (
 from annotation.rubric import load_rubric
 from annotation.statistics.summaries import Design
 from annotation.verdicts.rules import in_words
+from annotation.verdicts.tables import count
 from plumbline import cli
 from plumbline.errors import StudyError
 from plumbline.frames import that_count
@@ -127,8 +128,9 @@ def looks_text(study: Study, options: argparse.Namespace) -> str:
         verdict.pairs for verdict in verdict_sizes(study, judged_texts(study, rubric)[0], study.sample.pairs)
     )
     warning = (
-        f"\nNOT POSSIBLE YET: these blocks end at {ends[-1]} {study.called.item}s, but a verdict has {smallest}; raise"
-        f" sample.pairs from {study.sample.pairs} to {math.ceil(study.sample.pairs * ends[-1] / smallest)}."
+        f"\nNOT POSSIBLE YET: these blocks end at {ends[-1]} {study.called.item}s, but the smallest verdict has only"
+        f" {count(smallest, study.called.item)}; raise sample.pairs from"
+        f" {study.sample.pairs} to {math.ceil(study.sample.pairs * ends[-1] / smallest)}."
     )
     around = [round(rule.threshold + away, 10) for away in _AWAY]
     text = needed_text(

@@ -274,7 +274,11 @@ class FieldTitles(StudyPart):
         },
         description="title above the pool's `asked`",
     )
-    shown: tuple[ShownField, ...] = Field(default=(), description="the fields of another subject, in order")
+    shown: tuple[ShownField, ...] = Field(
+        default=(),
+        description="the fields that raters see if the study's items are not pairs of original and transformed text, in"
+        " order",
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -287,7 +291,7 @@ class FieldTitles(StudyPart):
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise ValueError(f"field {twice[0]!r} appears twice; give each field its own name")
         if not self.shown and not (self.original and self.transformed):
-            raise ValueError("name original and transformed, or list the fields of another subject")
+            raise ValueError("name original and transformed, or list the fields of items that are not pairs")
         if self.shown and (self.original or self.transformed):
             raise ValueError("original and transformed belong to pairs; leave them out if you list other fields")
         return self

@@ -64,6 +64,10 @@ class TextDrift(MeasureRow):
     high: float = Field(description="95th percentile")
 
 
+_BY_STD = "with the standard deviation of the similarities as confidence"
+_BY_DIFF1 = "with the largest similarity minus the second largest as confidence"
+
+
 class AbstentionRow(MeasureRow):
     """One model on one data set, original or transformed (`abstention.parquet`); see `statistics.abstention`.
 
@@ -77,34 +81,34 @@ class AbstentionRow(MeasureRow):
         description="best possible curve: mean metric of each share of the queries, best queries first"
     )
     oracle_original: Curve = Field(description="as oracle, for the original texts of these queries")
-    nauc_max: Number = Field(description="nAUC by the largest similarity")
+    nauc_max: Number = Field(description="nAUC with the largest similarity as confidence")
     nauc_error_max: Number = Field(default=math.nan, description="standard error of nauc_max over queries (bootstrap)")
     nauc_original_max: Number = Field(description="nAUC of the original texts of these queries")
     curve_max: Curve = Field(description="mean metric of each share of the queries, most confident first")
     curve_original_max: Curve = Field(description="as curve_max, for the original texts")
-    threshold_max: Curve = Field(description="lowest confidence, on the original texts, in each share of the queries")
+    threshold_max: Curve = Field(
+        description="lowest confidence in each share of the queries, most confident first, on the original texts"
+    )
     answered_max: Curve = Field(description="share of queries whose confidence reaches the threshold")
     kept_max: Curve = Field(
         description="mean metric of the queries whose confidence reaches the threshold; NaN if none does"
     )
-    nauc_std: Number = Field(description="nAUC by the standard deviation of the similarities")
-    nauc_error_std: Number = Field(default=math.nan, description="as nauc_error_max, with the confidence of nauc_std")
-    nauc_original_std: Number = Field(description="as nauc_original_max, with the confidence of nauc_std")
-    curve_std: Curve = Field(description="as curve_max, with the confidence of nauc_std")
-    curve_original_std: Curve = Field(description="as curve_original_max, with the confidence of nauc_std")
-    threshold_std: Curve = Field(description="as threshold_max, with the confidence of nauc_std")
-    answered_std: Curve = Field(description="as answered_max, with the confidence of nauc_std")
-    kept_std: Curve = Field(description="as kept_max, with the confidence of nauc_std")
-    nauc_diff1: Number = Field(description="nAUC by the largest similarity minus the second largest")
-    nauc_error_diff1: Number = Field(
-        default=math.nan, description="as nauc_error_max, with the confidence of nauc_diff1"
-    )
-    nauc_original_diff1: Number = Field(description="as nauc_original_max, with the confidence of nauc_diff1")
-    curve_diff1: Curve = Field(description="as curve_max, with the confidence of nauc_diff1")
-    curve_original_diff1: Curve = Field(description="as curve_original_max, with the confidence of nauc_diff1")
-    threshold_diff1: Curve = Field(description="as threshold_max, with the confidence of nauc_diff1")
-    answered_diff1: Curve = Field(description="as answered_max, with the confidence of nauc_diff1")
-    kept_diff1: Curve = Field(description="as kept_max, with the confidence of nauc_diff1")
+    nauc_std: Number = Field(description=f"nAUC {_BY_STD}")
+    nauc_error_std: Number = Field(default=math.nan, description=f"as nauc_error_max, but {_BY_STD}")
+    nauc_original_std: Number = Field(description=f"as nauc_original_max, but {_BY_STD}")
+    curve_std: Curve = Field(description=f"as curve_max, but {_BY_STD}")
+    curve_original_std: Curve = Field(description=f"as curve_original_max, but {_BY_STD}")
+    threshold_std: Curve = Field(description=f"as threshold_max, but {_BY_STD}")
+    answered_std: Curve = Field(description=f"as answered_max, but {_BY_STD}")
+    kept_std: Curve = Field(description=f"as kept_max, but {_BY_STD}")
+    nauc_diff1: Number = Field(description=f"nAUC {_BY_DIFF1}")
+    nauc_error_diff1: Number = Field(default=math.nan, description=f"as nauc_error_max, but {_BY_DIFF1}")
+    nauc_original_diff1: Number = Field(description=f"as nauc_original_max, but {_BY_DIFF1}")
+    curve_diff1: Curve = Field(description=f"as curve_max, but {_BY_DIFF1}")
+    curve_original_diff1: Curve = Field(description=f"as curve_original_max, but {_BY_DIFF1}")
+    threshold_diff1: Curve = Field(description=f"as threshold_max, but {_BY_DIFF1}")
+    answered_diff1: Curve = Field(description=f"as answered_max, but {_BY_DIFF1}")
+    kept_diff1: Curve = Field(description=f"as kept_max, but {_BY_DIFF1}")
     reason: str = Field(description="why there is no nAUC; empty otherwise")
 
 

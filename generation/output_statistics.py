@@ -65,7 +65,10 @@ def by_generator(studies: Sequence[Study]) -> list[Study]:
         if first.folder == second.folder:
             raise StudyError(f"{second.file}: study {second.name!r} is named twice; name each once")
     if without := next((study for study in studies if not _units(study.transforming, study.seeds)), None):
-        raise StudyError(f"{without.file}: the study's generator makes none of the study's transformations")
+        raise StudyError(
+            f"{without.file}: the study's generator makes none of the study's transformations (all come from functions"
+            " or files); leave this study out"
+        )
     by_study = [by for study in studies for by in _generators(study)]
     if not by_study:
         commands = ", then ".join(f"`{study.command(COMMAND)}`" for study in studies)

@@ -222,7 +222,7 @@ def plan_text(records: Evidence, platform: PlatformName, mode: Mode, pilot: int 
         "\n".join([
             f"Plan of study {study.name}; nothing is created",
             columns(header, rows, f"no {item}s are left to be offered"),
-            f"{count(len(new), 'batch', 'batches')}, {count(places, item)} to rate,"
+            f"{count(len(new), 'batch', 'batches')}, {count(places, 'answer')} ({item}s x workers),"
             f" {hours:.1f} hours of work, {pay.dollars(total)} with fees, before bonuses",
             *(_notes(spec, study.called, study.kinds, platform) if new else []),
             *([_later(study)] if study.raters.blocks else []),

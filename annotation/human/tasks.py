@@ -74,8 +74,8 @@ def _refuse_alike(where: str, wordings: Mapping[str, str], beside: Sequence[str]
     for label, words in wordings.items():
         if len(words) > LONGEST:
             raise StudyError(
-                f"{where}: the label {label[:40]!r}... has {len(words)} characters, but a button takes {LONGEST}; write"
-                " shorter words under `labels`"
+                f"{where}: the words for the label {label[:40]!r} have {len(words)} characters, but a button takes at"
+                f" most {LONGEST}; write shorter words under `labels`"
             )
         first = taken.setdefault(_read(words), f"the label {label!r}")
         if first != f"the label {label!r}":

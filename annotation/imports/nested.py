@@ -257,7 +257,7 @@ def _argilla_answer(
 ) -> None:
     if isinstance(value, list) and value and isinstance(value[0], dict):
         if "rank" not in value[0]:
-            rows.list(number, "spans are not answers", question)
+            rows.list(number, "spans are not imported as answers", question)
             return
         places = defaultdict[int, list[str]](list)
         for entry in value:
@@ -290,7 +290,7 @@ def _doccano(rows: _Rows, number: int, record: dict[str, Any]) -> None:
             about = {**_flat(about), "text": text, "item": record.get("id", number), "rater": user}
             rows.add(number, about, question="label", answer=AND_ALSO.join(labels))
     if spans:
-        rows.list(number, f"spans are not answers (the text has {len(spans)})", "label")
+        rows.list(number, f"spans are not imported as answers (the text has {len(spans)})", "label")
     elif not any(by_user.values()):
         rows.list(number, "the text has no label")
 
@@ -306,7 +306,7 @@ def _prodigy(rows: _Rows, number: int, record: dict[str, Any]) -> None:
     about |= {"rater": record.get("_annotator_id") or record.get("_session_id") or rows.path.stem}
     about |= {"time": record.get("_timestamp", ""), "status": "discarded" if record["answer"] == "ignore" else ""}
     if record.get("spans"):
-        rows.list(number, "spans are not answers")
+        rows.list(number, "spans are not imported as answers")
     if options:
         chosen = [text_of(options.get(str(name), name)) for name in record.get("accept") or ()]
         rows.add(number, about, question="choice", answer=AND_ALSO.join(chosen) or "none of them")
@@ -375,7 +375,7 @@ def _label_studio_short(rows: _Rows, number: int, record: dict[str, Any]) -> Non
     about |= {"seconds": record.get("lead_time", "")}
     rows.add(number, {name: cell for name, cell in cells.items() if cell is not None}, **about)
     for name in (name for name, cell in cells.items() if cell is None):
-        rows.list(number, "spans and boxes are not answers", name)
+        rows.list(number, "spans and boxes are not imported as answers", name)
 
 
 def short_answer(value: Any) -> str | None:
@@ -392,7 +392,7 @@ def _potato(rows: _Rows, number: int, record: dict[str, Any]) -> None:
     user = record.get("user_id") or record.get("user") or rows.path.parent.name
     base = {"text": record.get("displayed_text", record.get("text", "")), "item": record.get("id", number)}
     if record.get("span_annotations"):
-        rows.list(number, "spans are not answers")
+        rows.list(number, "spans are not imported as answers")
     answers = record.get("label_annotations") or record.get("annotations") or {}
     if not answers:
         rows.list(number, "the record has no answers")

@@ -106,7 +106,7 @@ def _label_studio_csv(table: CellTable) -> CellTable:
         texts = [_from_json(text) for text in table.values(name)]
         for row in np.flatnonzero(np.isin(cells[name].cat.codes, [n for n, text in enumerate(texts) if text is None])):
             unplaced.append(
-                UnplacedRow(table.path.name, int(table.lines[row]), "spans and boxes are not answers", name)
+                UnplacedRow(table.path.name, int(table.lines[row]), "spans and boxes are not imported as answers", name)
             )
         cells[name] = renamed(cells[name].array, [text or "" for text in texts])
     roles = {"annotator": "rater", "id": "item", "updated_at": "time", "lead_time": "seconds"}

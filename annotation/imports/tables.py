@@ -205,11 +205,11 @@ def _encoding(path: Path) -> tuple[str, tuple[str, ...]]:
         try:
             while piece := file.read(_PIECE):
                 if "\0" in decoder.decode(piece):
-                    raise DataError(f"{path}: contains a null character, so it is not text; save it again as UTF-8")
+                    raise DataError(f"{path} contains a null character, so it is not text; save it again as UTF-8")
             decoder.decode(b"", final=True)
         except UnicodeDecodeError:
             if encoding != "utf-8-sig":
-                raise DataError(f"{path}: is cut off, or not {encoding.upper()}; export it again as UTF-8") from None
+                raise DataError(f"{path} is cut off, or not {encoding.upper()}; export it again as UTF-8") from None
             return "cp1252", ("not UTF-8, so read as Windows-1252; check letters with accents",)
     return encoding, notes
 

@@ -224,7 +224,7 @@ def lines_of(model: Annotating, items: Sequence[HumanItem]) -> Iterator[str]:
     for task in model.tasks:
         of_task = frame[frame["task"] == task.task]
         reasons = Counter(of_task.loc[of_task["status"] != "ok", "reason"])
-        lines = [f"{count(unsure[task.task], 'answer')} 'cannot tell'"] if unsure[task.task] else []
-        lines += [f"{number} unusable: {reason}" for reason, number in reasons.most_common(3)]
+        lines = [f"'cannot tell' {count(unsure[task.task], 'time')}"] if unsure[task.task] else []
+        lines += [f"no usable answer {count(number, 'time')} ({reason})" for reason, number in reasons.most_common(3)]
         if lines:
             yield f"{task.task} ({task.asked}): {'; '.join(lines)}"

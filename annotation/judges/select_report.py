@@ -128,7 +128,8 @@ _SHOWN: Mapping[str, tuple[str, dict[str, str]]] = {
         {"role": "Role", "name": "Name", "effect": "Effect", "adjusted_mean": "Mean", "reason": ""},
     ),
     "self_preference": (
-        "How much better models rate their own outputs than the fit expects; part of it may be deserved",
+        "How much better models rate their own outputs than the fit expects; part of it may be justified, as the"
+        " outputs may be better",
         {"model": "Model", "self_preference": "Self-preference", **_INTERVAL, "reason": ""},
     ),
     "order": (
@@ -136,8 +137,8 @@ _SHOWN: Mapping[str, tuple[str, dict[str, str]]] = {
         {"judge": "Judge", "n": "Outputs", "difference": "Difference", **_INTERVAL, "large": "1 point or more"},
     ),
     "length": (
-        "Slope of scores on length: points per unit of the natural logarithm of the length ratio; part of it may be"
-        " deserved",
+        "Slope of scores on length: points per unit of the natural logarithm of the length ratio; part of the slope"
+        " may be justified, as longer outputs may be better",
         {"judge": "Judge", "slope": "Slope", **_INTERVAL, "reason": ""},
     ),
     "between": (
@@ -210,7 +211,9 @@ def _notes(name: str, tables: Mapping[str, pd.DataFrame]) -> tuple[str, ...]:
             "The average is the plain mean over judgements, models' scores of their own outputs included (as in HTEB).",
         )
     if name == "table_4" and tables[name]["seconds"].isna().any():
-        return ("Seconds: the time from one output to the next; recordings have none.",)
+        return (
+            "Seconds: the time from one output to the next; –: the generator is recorded, or made a single output.",
+        )
     return ("Seconds: the time from one output to the next.",) if name == "table_4" else ()
 
 

@@ -83,12 +83,14 @@ def check(answer: Answer, where: str, rubric: Rubric, pairs: Mapping[str, Pair],
     if strange := next(
         (name for name, value in answer.values.items() if name not in questions and value is not None), ""
     ):
-        raise DataError(f"{where}: answers the question {strange[:60]!r}, which is not asked about this pair")
+        raise DataError(f"{where}: the answer names the question {strange[:60]!r}, which is not asked about this pair")
     at = datetime.fromisoformat(answer.submitted_at)
     if at < EARLIEST:
-        raise DataError(f"{where}: answered at {answer.submitted_at}, before the year 2000; correct the time")
+        raise DataError(f"{where}: the answer dates from {answer.submitted_at}, before the year 2000; correct the time")
     if at > datetime.now(UTC) + CLOCKS:
-        raise DataError(f"{where}: answered at {answer.submitted_at}, which is in the future; correct the clocks")
+        raise DataError(
+            f"{where}: the answer dates from {answer.submitted_at}, which is in the future; correct the clocks"
+        )
 
 
 def of_file(command: Callable[[str], str]) -> str:

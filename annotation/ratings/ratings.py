@@ -322,7 +322,9 @@ def _pair_named(study_name: str, name: str, shown: Sequence[Pair]) -> str:
     if matches[0].control == SUGGESTED:
         raise StudyError(f"{name} shows judges' scores in an experiment, so no verdict counts it; leave it out")
     if matches[0].control:
-        raise StudyError(f"{name} is a {matches[0].control} control, which no verdict counts; it cannot be withdrawn")
+        raise StudyError(
+            f"{name} is a control (positive, negative or with a known answer), which no verdict counts; leave it out"
+        )
     return matches[0].pair_id
 
 

@@ -283,8 +283,8 @@ def _comments(submitted: pd.DataFrame) -> Iterator[Sign]:
     own_words = features.iloc[comment.cat.codes[written]].assign(rater_id=once["rater_id"].array[written])
     counts = own_words.groupby("rater_id", observed=True).sum()
     for rater, n, *hits in counts[counts[[*looks]].any(axis=1)].itertuples(name=None):
-        phrases = [f"{count} with {name}" for name, count in zip(looks, hits, strict=True) if count]
-        evidence = f"of {n} comment{'s' * (n != 1)}: {', '.join(phrases)}"
+        phrases = [f"{name} in {count}" for name, count in zip(looks, hits, strict=True) if count]
+        evidence = f"{', '.join(phrases)} of {n} comment{'s' * (n != 1)}"
         yield Sign(rater_id=str(rater), rule=COMMENTS, evidence=evidence, n=n)
 
 

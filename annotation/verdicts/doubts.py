@@ -30,7 +30,9 @@ LOOKED_FOR = (
     " answers, thin samples, close means, agreement, outputs."
 )
 LOOKED_FOR_IN_ITEMS = LOOKED_FOR.replace("means", "means and shares").replace("outputs", "rows without a text")
-_LOOKED_FOR_SO_FAR = "Checked: signs and controls; the rest is checked once there are verdicts."
+_LOOKED_FOR_SO_FAR = (
+    "Only signs of carelessness and controls were checked; the rest is checked once there are verdicts."
+)
 _NAMED = 5  # verdicts or raters that a line names
 
 

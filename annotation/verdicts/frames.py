@@ -68,10 +68,10 @@ def judge(  # noqa: PLR0913 (four are names of columns)
     if not isinstance(design, Design):
         raise ValueError(f"an annotation.Design is needed, not a {type(design).__name__}")
     if design.rule.judges == "decide":
-        raise ValueError("judge takes people's ratings only, but the design's rule lets judges decide with people")
+        raise ValueError("`judge()` takes only people's ratings, but the design's rule lets judges decide with people")
     if labelled := [name for name in design.questions if design.asked(name).kind != "rating"]:
         raise ValueError(
-            f"judge takes ratings on a scale only, but the design asks {labelled[0]!r}, which has no scale"
+            f"`judge()` takes only ratings on a scale, but the design asks {labelled[0]!r}, which has no scale"
         )
     ratings = with_names(ratings, "ratings", pair_id=pair, rater_id=rater, question=question, value=value)
     pairs = None if pairs is None else with_names(pairs, "pairs", pair_id=pair)

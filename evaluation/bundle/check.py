@@ -185,7 +185,7 @@ def other_makers(bundle: Bundle) -> Iterator[Fault]:
         transformation = bundle.transformations.get(pair.transformation)
         if transformation is None or pair.seed not in study.seeds:
             what = f"{pair.transformation!r} with seed {pair.seed}"
-            yield records.PAIRS, f"has pair {pair.pair_id} of {what}, which has no outputs"
+            yield records.PAIRS, f"has pair {pair.pair_id}, but there are no outputs of {what}"
             return
         for name in ("generator_hash", "prompt_hash"):
             if getattr(pair, name) != getattr(transformation, name):

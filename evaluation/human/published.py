@@ -191,7 +191,8 @@ def _refuse_alone(published: PublishedScores, path: Path) -> None:
             raise DataError(f"{path}: {what} no scores; the tables need people, their raters and models")
     if published.incomplete.keys() >= set(kinds.index[kinds == "model"]):
         raise DataError(
-            f"{path}: no model has scores on all tasks and languages of {HUMAN}; remove those that models lack"
+            f"{path}: every model lacks a score on some task and language on which {HUMAN} has one; add the missing"
+            " scores, or remove the tasks and languages on which models lack them"
         )
 
 

@@ -213,7 +213,10 @@ def _refuse_nearly_named(prompt_ids: pd.Series, where: Path) -> None:
     for name in prompt_ids.unique():
         if (meant := name.strip().lower()) in NO_WORDINGS and name != meant:
             row = row_number((prompt_ids == name).to_numpy().argmax())
-            raise DataError(f"{where}: row {row}: prompt_id {name!r}; write {meant!r}, or give the wording another id")
+            raise DataError(
+                f"{where}: row {row}: prompt_id {name!r} differs from {meant!r} only in case or blanks; write"
+                f" {meant!r}, or give the wording another id"
+            )
 
 
 def _refuse_others(column: pd.Series, allowed: tuple[str, ...], where: Path) -> None:
@@ -367,6 +370,6 @@ def _notes(rows: list[dict[str, Any]], skipped: list[str]) -> Iterator[str]:
     if lost := sorted(text for text in texts if _LOST.search(text)):
         yield (
             f"{len(lost)} of {len(texts)} prompts {'has' if len(lost) == 1 else 'have'} characters that mteb's folder"
-            f" names replace, as in {json.dumps(lost[0], ensure_ascii=False)}: a prompt that differs only in these"
-            " would have received another prompt's scores from the cache"
+            f" names replace, as in {json.dumps(lost[0], ensure_ascii=False)}: two prompts that differ only in"
+            " such characters share a folder, so one may have received the other prompt's scores"
         )

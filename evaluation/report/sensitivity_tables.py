@@ -304,8 +304,9 @@ def abstention_thresholds(rows: pd.DataFrame) -> Exhibit:
 def curve_caption(confidence: str) -> str:
     """Return the caption of a figure of abstention."""
     return (
-        f"Scores of queries answered in the order of {CALLED[confidence]} ({confidence}); dashed line: the best"
-        " possible order of the original queries, dotted line: the mean of all original queries"
+        "Mean score of the queries that are answered, those with the highest confidence first (confidence"
+        f" {confidence}: {CALLED[confidence]}); dashed line: the original texts in the best possible order, dotted"
+        " line: the mean score of all queries on the original texts"
     )
 
 

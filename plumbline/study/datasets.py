@@ -94,8 +94,9 @@ class DatasetSpec(StudyPart):
     split: str = Field(
         default="",
         description=(
-            "the split to score: for a file `test` (by its column `split`) or `all`, default test; for a task of mteb"
-            " the split's name, default mteb's"
+            "the split to score. For a file: `test` (the rows marked so in its column `split`; without that column, all"
+            " rows) or `all`; default: `test`. For a task of mteb: the name of a split; default: `test`, or the"
+            " task's only split"
         ),
     )
     columns: dict[str, str] = Field(default={}, description="names of the task's columns in the data")

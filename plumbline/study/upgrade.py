@@ -50,10 +50,10 @@ def modern(data: Mapping[str, Any]) -> dict[str, Any]:
     if "human" in data:
         if "subject" in data:
             raise StudyError(
-                "human: is the earlier form of `subject`, which the file also has; take one of the two out"
+                "`human` is the earlier form of `subject`, which the file also has; take one of the two out"
             )
         if not isinstance(data["human"], dict):
-            raise StudyError("human: is not a mapping; write subject: {kind: human, tasks: [{data: NAME}]}")
+            raise StudyError("`human` is not a mapping; write `subject: {kind: human, tasks: [{data: NAME}]}` instead")
         data = {
             "subject" if key == "human" else key: {"kind": "human", **value} if key == "human" else value
             for key, value in data.items()

@@ -256,7 +256,7 @@ def _itself(reader: CampaignReader, preferences: pd.DataFrame) -> None:
         return
     st.caption(
         "How much better models rate their own outputs than the other ratings predict (`judge select`); part of it may"
-        " be deserved."
+        " be justified, as the outputs may be better."
     )
     columns = {"model": "Model", "self_preference": "Self-preference", "low": "From", "high": "To"}
     shown = preferences[list(columns)].rename(columns=columns).round(2)

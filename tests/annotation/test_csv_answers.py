@@ -110,7 +110,10 @@ def test_without_a_column_for_it_the_time_is_the_files(study: Study, file: Path,
         ("2026-03-01,,{0},4,5,", r"line 3: the column for .rater. is empty"),
         ("2026-03-01,bob,{3},4,5,", r"line 3: the same rater and pair as in line 2; keep one"),
         ("3/1/2026 14:15:37,ada,{0},4,5,", r"line 3: the time '3/1/2026 14:15:37' is not ISO 8601 .* or Google Forms'"),
-        ("2100-01-01,ada,{0},4,5,", r"line 3: answered at 2100-01-01T00:00:00\+00:00, which is in the future"),
+        (
+            "2100-01-01,ada,{0},4,5,",
+            r"line 3: the answer dates from 2100-01-01T00:00:00\+00:00, which is in the future",
+        ),
     ],
 )
 def test_a_row_that_cannot_be_a_rating_is_one_line(

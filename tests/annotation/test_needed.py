@@ -88,7 +88,10 @@ def test_the_command_says_in_one_line_how_many_are_needed(tmp_path: Path) -> Non
     assert " at a true mean of 4 to " in done.stdout  # the dearest too, not the most favourable alone
     assert f"Standard deviations measured in {pilot} for quality" in done.stdout
     assert "Cheapest: " in done.stdout and "the last look uses the mean alone" in done.stdout
-    assert "these blocks end at 100 pairs, but a verdict has 24; raise sample.pairs from 24 to 100" in done.stdout
+    assert (
+        "these blocks end at 100 pairs, but the smallest verdict has only 24 pairs; raise sample.pairs from 24 to 100"
+        in done.stdout
+    )
     for wrong, message in (
         (("--blocks", "40", "20"), "--blocks: blocks must rise from at least 8 pairs"),
         (("--pilot", str(tmp_path / "none")), "no file"),

@@ -255,7 +255,7 @@ def test_what_a_pair_is_not_asked_is_no_answer(monkeypatch: pytest.MonkeyPatch, 
     one = Answer(pair_id="p", values=values, submitted_at="2026-03-01T10:00:00+00:00", rater_id="r")
     check(one, "here", asked, {"p": pair})
     for change, said in (
-        ({"faults": "words"}, "here: answers the question 'faults', which is not asked about this pair"),
+        ({"faults": "words"}, "here: the answer names the question 'faults', which is not asked about this pair"),
         ({"naturalness": None}, "here: the submitted answer lacks 'naturalness'"),
         ({"naturalness": "lovely"}, "here, naturalness: no label is called 'lovely'"),
     ):

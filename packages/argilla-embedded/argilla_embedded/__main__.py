@@ -44,7 +44,8 @@ def parser() -> argparse.ArgumentParser:
     serve.add_argument("--port", type=int, default=6900, help="the port; 0: a free one")
     serve.add_argument(
         "--address", action="append", default=[], metavar="URL",
-        help="an address under which others reach the server; it then refuses requests to other host names",
+        help="an address under which other machines reach the server; the server then refuses requests to other host"
+        " names",
     )  # fmt: skip
     serve.add_argument(
         "--database-url", metavar="URL",
@@ -103,7 +104,7 @@ def announce(url: str, folder: Path, first: bool) -> None:
     if first:
         owner = home.owner(folder)
         print(f"Sign in as {owner['username']} with the password {owner['password']}   (shown this once)")
-    print(f"The owner's password and API key: {folder / home.CREDENTIALS}", flush=True)
+    print(f"The owner's password and API key are in {folder / home.CREDENTIALS}", flush=True)
 
 
 def never_ending_input() -> None:

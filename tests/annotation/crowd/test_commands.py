@@ -72,7 +72,10 @@ def test_a_campaign_by_commands_alone(
     # 4 paraphrases and 2 controls at $0.20; 20% of $1.20 for each of two workers are $0.48
     assert code == 0
     assert plan.count("$1.20  $0.48  $2.88") == 3
-    assert "[live mturk] 3 batches, 36 pairs to rate, 0.3 hours of work, $8.64 with fees, before bonuses" in plan
+    assert (
+        "[live mturk] 3 batches, 36 answers (pairs x workers), 0.3 hours of work, $8.64 with fees, before bonuses"
+        in plan
+    )
     assert "closed on 30 September 2026" in plan
     assert not (study.scratch / LEDGER).exists() and not site.calls  # nothing is created by a plan
     assert crowd(study, "launch", *LIVE, "--pilot", "5")[1].startswith("[live mturk] 1 batch offered now")

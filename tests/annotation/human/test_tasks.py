@@ -68,7 +68,7 @@ LIMITS: list[tuple[str, dict[str, Any], list[Any], str]] = [
         "classes",
         {},
         [{**row, "label": f"{row['label']} " * 150} for row in CLASSES],
-        "characters, but a button takes 500",
+        "characters, but a button takes at most 500",
     ),
     (
         "summaries",

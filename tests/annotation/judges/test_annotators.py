@@ -165,7 +165,7 @@ def test_models_do_what_people_do_and_are_asked_once(tmp_path: Path) -> None:
     one, short = annotators(study)
     assert list(lines_of(one, read_items(study))) == []
     assert list(lines_of(short, read_items(study))) == [
-        "classes (label): 4 unusable: not among the answers: 'I would say tea.'"
+        "classes (label): no usable answer 4 times (not among the answers: 'I would say tea.')"
     ]
 
 

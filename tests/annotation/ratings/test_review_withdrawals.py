@@ -240,7 +240,10 @@ def test_an_anytime_sequence_passes_withdrawn_pairs_over_and_says_so() -> None:
     ("words", "says"),
     [
         (["--pair", "0123456789abcdef", "--reason", "x"], "has no pair '0123456789abcdef'"),
-        (["--pair", "CONTROL", "--reason", "x"], "control, which no verdict counts"),
+        (
+            ["--pair", "CONTROL", "--reason", "x"],
+            "is a control (positive, negative or with a known answer), which no verdict counts",
+        ),
         (["--pair", "REPEAT", "--reason", "x"], "repeats pair"),
         (["--pair", "PAIR"], "withdrawing pairs needs a reason; add --reason"),
         (["--pair", "PAIR", "PAIR", "--reason", "x"], "is named twice"),

@@ -192,7 +192,7 @@ def test_too_few_answers_show_no_habits() -> None:
 
 def test_comments_are_hints() -> None:
     found = signs(frame(THREE, comment="Overall, it accurately conveys the meaning \u2014 well done"))
-    assert found == {"comments (a hint)": "of 28 comments: 28 with dashes, 28 with stock phrases"}
+    assert found == {"comments (a hint)": "dashes in 28, stock phrases in 28 of 28 comments"}
 
 
 def test_pairs_that_people_found_bad_are_listed() -> None:

@@ -150,7 +150,7 @@ def test_what_fits_its_hash_and_cannot_be_is_a_fault_too(edited: Edit, changes: 
                 "manifest.json": with_json(lambda m: m | {"rated": ["2020-01-01"] * 2}),
             },
             [
-                "with seed 7, which has no outputs",
+                ", but there are no outputs of 'paraphrasing' with seed 7",
                 "of data set 'x' and task ",
                 "has wrong counts for paraphrasing in en: unanswered is -1, but a count cannot be negative",
                 "lacks counts for translation in en",

@@ -181,7 +181,7 @@ def test_a_language_that_no_model_has_is_one_line(tmp_path: Path) -> None:
     alone = frame[frame["model"] == "baseline__Human"].drop_duplicates("revision").assign(language="xyz")
     pd.concat([frame, alone]).to_parquet(scores)
     status, _, wrong = run("--scores", scores, "--out", tmp_path / "report")
-    assert status == 2 and "no model has scores on all tasks and languages of Human" in wrong
+    assert status == 2 and "every model lacks a score on some task and language on which Human has one" in wrong
 
 
 def test_a_model_that_is_called_as_a_rater_is_one_line(tmp_path: Path) -> None:

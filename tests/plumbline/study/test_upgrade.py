@@ -183,7 +183,7 @@ def test_what_a_file_lacks_or_cannot_have_is_said(beside: Path, changes: dict[st
 
 
 def test_human_beside_a_subject_is_refused() -> None:
-    with pytest.raises(StudyError, match="human: is the earlier form of `subject`"):
+    with pytest.raises(StudyError, match="`human` is the earlier form of `subject`"):
         modern({"human": {"tasks": []}, "subject": {"kind": "items"}})
 
 

@@ -85,9 +85,9 @@ def test_sections_that_have_data_are_there(page: Open, filled: tuple[Path, Path]
     quality = table_with(shown, "Verdict", "Reason")
     assert quality["Verdict"].tolist() == ["✘ fail", "✔ pass"] and quality["Rows"].tolist()[0] == "rows/a.labels.csv"
     assert table_with(shown, "nAUC (max)")["Model"].tolist() == [MODELS[0]] * 2 + [MODELS[1]] * 2
-    assert "dotted line: the mean of all original queries" in captions(shown) and len(specs(shown)) == 2 + (
-        "rank_low" in str(specs(shown))
-    )
+    assert "dotted line: the mean score of all queries on the original texts" in captions(shown) and len(
+        specs(shown)
+    ) == 2 + ("rank_low" in str(specs(shown)))
     for name, content in (("selection/selection.json", "{"), ("quality/checks.csv", "task\n1\n")):
         (exports / "demo" / name).write_text(content, encoding="utf-8")
     damaged = page("--study", file, "--exports", exports, view="benchmark")
