@@ -336,7 +336,10 @@ class Decision(SparseModel, Record):
     signs: tuple[str, ...] = Field(description="the signs at that time: each rule, with its evidence")
     answers: int = Field(
         default=0,
-        description="pairs that the rater had answered in the collected answers; 0 in records of earlier versions",
+        description=(
+            "number of pairs that the rater had answered, by the answers collected until then; 0 in records of earlier"
+            " versions"
+        ),
     )
     answers_hash: str = Field(default="", description="hash of these answers; empty in records of earlier versions")
 

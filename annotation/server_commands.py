@@ -35,7 +35,9 @@ def _words_of(line: str) -> list[str]:
     except ValueError as error:
         raise StudyError(f"--during {line!r}: {error}; close the quotes") from None
     if not words or shutil.which(words[0]) is None:
-        raise StudyError(f"--during: there is no command {(words or [''])[0]!r}; for a shell's own syntax: sh -c '...'")
+        raise StudyError(
+            f"--during: no command {(words or [''])[0]!r} was found; to use shell syntax, write sh -c '...'"
+        )
     return words
 
 

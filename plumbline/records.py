@@ -90,8 +90,10 @@ class Pair(Record):
     KEY = ("pair_id",)
     pair_id: str = Field(description="hash of the transformed text's key, or of an item")
     key: str = Field(description="the transformed text's key; for an item, its hash")
-    transformation: str = Field(description="the transformation's name; for another subject the group of items")
-    axis: str = Field(description="the transformation's axis; for another subject its kind")
+    transformation: str = Field(
+        description="the transformation's name; if the subject is not pairs, the group of the item"
+    )
+    axis: str = Field(description="the transformation's axis; if the subject is not pairs, the subject's kind")
     pool: str = Field(description="transformations rated together: translation includes cross_translation (HTEB, 2.4)")
     dataset: str = Field(description="the study's first data set with this text")
     task_type: str = Field(description="that data set's task")
@@ -175,12 +177,12 @@ class Rating(Record):
     order: str = Field(
         default="",
         description="for tasks with candidates: the candidates' numbers in the item's `shown`, in the order in which "
-        "this rater saw them (`3 1 2`); if each candidate is a record of its own: this candidate's place; empty: the "
-        "order of `shown`; `unknown`: not recorded",
+        "this rater saw them (`3 1 2`); if each candidate is a record of its own, this candidate's place. Empty if "
+        "candidates were in the order of `shown`; `unknown` if the order was not recorded",
     )
     turn: int = Field(
         default=0,
-        description="for tasks: the item's place in this rater's order, from 1; 0: unknown",
+        description="for tasks: the item's place in this rater's order, from 1; 0 if unknown",
     )
     again: bool = Field(
         default=False,
@@ -359,7 +361,7 @@ def cast_table(table: pa.Table, schema: pa.Schema, record: type[Record], path: P
                 raise DataError(f"{path}, column {field.name!r}: has empty cells; run `{made_by}` again")
         table = table.cast(schema)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
-        raise DataError(f"{path} has a column of another type ({error}); run `{made_by}` again") from None
+        raise DataError(f"{path} has a column of an unexpected type ({error}); run `{made_by}` again") from None
     for name in schema.names:
         wrong = _strange(table[name], schema.field(name), record)
         if wrong:
@@ -374,16 +376,16 @@ def _strange(column: pa.ChunkedArray, field: pa.Field, record: type[Record]) -> 
     if typing.get_origin(annotation) is Literal:
         words = typing.get_args(annotation)
         foreign = [value for value in pc.unique(column).to_pylist() if value not in words]
-        return f"holds {str(foreign[0])[:60]!r}, not one of {', '.join(filter(None, words))}" if foreign else ""
+        return f"contains {str(foreign[0])[:60]!r}, not one of {', '.join(filter(None, words))}" if foreign else ""
     if field.name == "transformation":
         foreign = [name for name in pc.unique(column).to_pylist() if name not in (*KNOWN, ORIGINAL, None)]
-        return f"holds {str(foreign[0])[:60]!r}, which is not a transformation of the study" if foreign else ""
+        return f"contains {str(foreign[0])[:60]!r}, which is not a transformation of the study" if foreign else ""
     if pa.types.is_floating(field.type) and pc.any(pc.is_inf(column)).as_py():
-        return "holds an infinite value"
+        return "contains an infinite value"
     if pa.types.is_timestamp(field.type) and len(column):
         ends = pc.min_max(column.cast(pa.int64())).as_py()
         if not _TIMES[0] <= ends["min"] <= ends["max"] <= _TIMES[1]:
-            return "holds a time before 1970 or after 2200"
+            return "contains a time before 1970 or after 2200"
     return ""
 
 

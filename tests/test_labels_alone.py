@@ -113,10 +113,13 @@ def test_labels_of_texts_are_told_in_words_that_fit(tmp_path: Path, monkeypatch:
     report = (study.folder / "report" / "index.html").read_text(encoding="utf-8")
     assert not any(word in report for word in ("Table 2", "AC2 ", "<h2>Figures", "off by more", "Transformation"))
     assert "answers to known items that are wrong; answers to repeats that differ from the first answer;" in report
-    assert "that are judged are Wilson&#39;s, with their variance over texts, with raters taken as fixed." in report
+    assert (
+        "intervals of the judged shares are Wilson&#39;s, with their variance over texts, with raters taken as fixed."
+        in report
+    )
     assert re.search("<td[^>]*>German</td>", report) and not re.search("<td[^>]*>De</td>", report)
     assert (
-        "Intervals of the means" not in report
+        "intervals of the judged means" not in report
         and "A group is judged separately for each language of the texts" in report
     )
     tables = {file.stem for file in (study.folder / "report").glob("*.csv")}

@@ -29,7 +29,7 @@ class AccountOffer(Record):
     batch_id: str = Field(description="the batch")
     token: str = Field(description="token of the call that posted the offer")
     places: int = Field(description="how many workers may take the batch in all")
-    reward: int = Field(description="cents for each worker")
+    reward: int = Field(description="reward of each worker, in cents")
     open: bool = Field(default=True, description="whether workers may still begin")
 
 

@@ -113,8 +113,8 @@ def items_sampled(material: CampaignMaterial) -> list[str]:
         f"The sample has {many(len(material.pairs), what)}, drawn at random (seed {material.study.sample.seed}) from"
         f" {available:,}: {spread}, in {languages}.",
         *blind,
-        f"Strata are nested: language, {beside}, and thirds by length; each stratum gives equally many {what}s, or all"
-        " that it has.",
+        f"Strata are nested: language, {beside}, and thirds by length; equally many {what}s are drawn from each"
+        " stratum, or all of them if it has fewer.",
         _near_duplicates(material, f"No two {what}s of one group are near-duplicates"),
     ]
 
@@ -135,9 +135,9 @@ INTERVALS = {
     "pairs_and_raters": "t intervals with both pairs and raters as samples (Cochran and Cox 1957, Experimental Designs,"
     " 2nd ed., section 4.14)",
     "anytime": "confidence sequences over the pairs in a random order fixed with the sample, up to the first pair that"
-    " still waited for ratings (hedged capital: Waudby-Smith and Ramdas 2024, J. R. Stat. Soc. B 86, 1-27), which hold"
-    " at any number of looks",
-    "blocks": "repeated intervals over the pairs of complete blocks, which hold at all looks together: Student's t"
+    " still waited for ratings (hedged capital: Waudby-Smith and Ramdas 2024, J. R. Stat. Soc. B 86, 1-27), which are"
+    " valid at any number of looks",
+    "blocks": "repeated intervals over the pairs of complete blocks, which are valid at all looks together: Student's t"
     " after Hall's transformation (Hall 1992, J. R. Stat. Soc. B 54, 221-228), at levels by alpha spending"
     " (Lan and DeMets 1983, Biometrika 70, 659-663)",
 }
@@ -183,7 +183,7 @@ def sample_words(material: CampaignMaterial) -> list[str]:
         f"The sample has {many(len(material.pairs), 'pair')} of an original and its transformed text, drawn at random"
         f" (seed {material.study.sample.seed}): {spread}.",
         "Strata are nested: language, task type, data set, language of the output, and thirds of the originals by"
-        " length; each stratum gives equally many pairs, or all that it has.",
+        " length; equally many pairs are drawn from each stratum, or all of them if it has fewer.",
         f"No two originals of a transformation are near-duplicates (Jaccard index of their words of at least {NEAR}).",
         _waves(material),
         _supply(material),
@@ -401,10 +401,10 @@ def _blocks(material: CampaignMaterial) -> str:
         return ""
     item, ends = study.called.item, ", ".join(map(str, study.raters.blocks))
     text = (
-        f"Raters got the {item}s of each verdict in blocks, in a random order fixed with the sample. The rule planned a"
-        f" look after {ends} {item}s (or after the last, if there are fewer), as soon as all of them were completed; no"
-        f" further {item} was offered once a look had decided. The error of 2.5% on each side is spent over the looks"
-        f" by {_SPENDING[study.acceptance.spending]}, where t is the share of the {item}s."
+        f"Raters were offered the {item}s of each verdict in blocks, in a random order fixed with the sample. The rule"
+        f" planned a look after {ends} {item}s (or after the last, if there are fewer), as soon as all of them were"
+        f" completed; no further {item} was offered once a look had decided. The error of 2.5% on each side is spent"
+        f" over the looks by {_SPENDING[study.acceptance.spending]}, where t is the share of the {item}s."
     )
     if len(unbiased_frame(material.verdicts)):
         text += f" {WHY_UNBIASED} (Tsiatis, Rosner and Mehta 1984, Biometrics 40, 797-803)."
@@ -416,13 +416,13 @@ def _intervals(rule: AcceptanceSpec, shown: str, item: str) -> str:
     statistics = {criterion.statistic for criterion in rule.rules} or {"mean"}
     if rule.stop != "fixed":
         judged = " and ".join(f"{name}s" for name in ("mean", "share") if name in statistics)
-        return f"Intervals of the {judged} that are judged are {INTERVALS[rule.stop]}.{shown}"
+        return f"The intervals of the judged {judged} are {INTERVALS[rule.stop]}.{shown}"
     parts = []
     if statistics != {"share"}:
-        parts.append(f"Intervals of the means that are judged are {INTERVALS[rule.interval]}; {ALIKE}.")
+        parts.append(f"The intervals of the judged means are {INTERVALS[rule.interval]}; {ALIKE}.")
     if "share" in statistics:
         over = f"{item}s, with raters taken as fixed" if rule.interval == "pairs" else f"both {item}s and raters"
-        parts.append(f"Intervals of the shares that are judged are Wilson's, with their variance over {over}.")
+        parts.append(f"The intervals of the judged shares are Wilson's, with their variance over {over}.")
     return " ".join(parts) + shown
 
 
@@ -439,7 +439,7 @@ def _looks(material: CampaignMaterial) -> str:
         f" {many(first.n_ratings, 'rating')} ({first.at:%Y-%m-%d}), last on {last.n_ratings:,} ({last.at:%Y-%m-%d})."
     )
     several = material.study.acceptance.stop != "fixed"
-    return text if several else f"{text} The error rates of a rule for one look do not hold for several looks."
+    return text if several else f"{text} The error rates of a rule for one look do not apply to several looks."
 
 
 def _other_basis(before: Look, after: Look) -> bool:

@@ -361,7 +361,7 @@ def _looks(material: CampaignMaterial, tables: Mapping[str, Exhibit]) -> list[Se
     figures: list[str | Table | Figure] = [
         Figure(
             looks_panels(group, material.rubric.scale_of(question)),
-            f"{question.capitalize()}: mean after each block, with the interval that holds at all looks together; a"
+            f"{question.capitalize()}: mean after each block, with the interval that is valid at all looks together; a"
             " look decides if its interval excludes the dashed limit (looks_after_blocks.csv).",
             f"{question.capitalize()}. {looks_in_words(group)}",
         )
@@ -395,8 +395,8 @@ def _mean_figures(material: CampaignMaterial, means: pd.DataFrame) -> list[Figur
     return [
         Figure(
             mean_intervals(group, material.rubric.scale_of(question)),
-            f"{question.capitalize()}: mean of the ratings under each verdict, with its 95% interval; the dashed"
-            f" line is the threshold. Intervals are {INTERVALS[group['interval'].iloc[0]]} ({MEANS}.csv).",
+            f"{question.capitalize()}: mean of the ratings that each verdict rests on, with its 95% interval; the"
+            f" dashed line is the threshold. Intervals are {INTERVALS[group['interval'].iloc[0]]} ({MEANS}.csv).",
             f"{question.capitalize()}. {means_in_words(group)}",
         )
         for question in material.questions
@@ -424,7 +424,10 @@ def _exclusions(material: CampaignMaterial, tables: Mapping[str, Exhibit]) -> Se
 def _crowd(material: CampaignMaterial, tables: Mapping[str, Exhibit]) -> list[Section]:
     if not material.crowd:
         return []
-    about = "Rejections for failed controls follow a rule fixed before the first rating; all others were decided later."
+    about = (
+        "Rejections for failed controls follow a rule fixed before the first rating; all other rejections were decided"
+        " later."
+    )
     return [Section("Crowd work", [about, tables["crowd_campaigns"].table(), tables["crowd_decisions"].table()])]
 
 
@@ -433,7 +436,7 @@ def _rules(material: CampaignMaterial, tables: Mapping[str, Exhibit]) -> Section
         return Section("Rules", ["The study fixed no rules before these verdicts."])
     parts = [fixed_text(material.rules, material.first)]
     if material.holds.reason:
-        parts.append(f"The rules that hold now were fixed on {stamp(material.holds.fixed_at)}.")
+        parts.append(f"The rules now in force were fixed on {stamp(material.holds.fixed_at)}.")
     changed = amendments(material.rules, material.first)
     changes = [tables["amendments"].table()] if changed else ["The rules were not changed after the first rating."]
     return Section("Rules", [*parts, *changes, tables["rules"].table(), tables["wording"].table()], folded=True)

@@ -183,7 +183,9 @@ def unpacked(file: Path, near: Path) -> Iterator[tuple[Path, BackupManifest]]:
             if isinstance(error, OSError) and (error.filename or is_full(error)):
                 error.filename = error.filename or str(near)
                 raise  # the folder is at fault, not the file
-            raise DataError(f"{file}: this backup is damaged ({type(error).__name__}: {error}); use another") from error
+            raise DataError(
+                f"{file}: this backup cannot be restored ({type(error).__name__}: {error}); use another"
+            ) from error
         if manifest.kind == "sqlite":
             try:
                 database.check_sqlite(work / DATABASES["sqlite"], manifest.counts)

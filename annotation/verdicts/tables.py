@@ -250,7 +250,7 @@ def looks_frame(verdicts: Iterable[Verdict]) -> pd.DataFrame:
     """Return the results of looks after blocks: a row for each verdict, rule and look.
 
     Columns: verdict (in words, with its decision), transformation, language, task_type, decision, question, label,
-    look, pairs, mean, low, high (ends of the interval that holds at all looks together), limit, most (pairs at the
+    look, pairs, mean, low, high (ends of the interval that is valid at all looks together), limit, most (pairs at the
     last block).
     """
     names = ["transformation", "language", "task_type", "decision"]
@@ -288,7 +288,7 @@ def looks_text(frame: pd.DataFrame) -> str:
         ]
         for (verdict, question, label), path in paths
     ]
-    return columns(["", "Question", "Limit", "Pairs: mean [interval that holds at all looks]"], rows)
+    return columns(["", "Question", "Limit", "Pairs: mean [interval valid at all looks]"], rows)
 
 
 def unbiased_frame(verdicts: Iterable[Verdict]) -> pd.DataFrame:

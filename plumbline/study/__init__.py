@@ -196,7 +196,7 @@ class Study(StudyPart):
         rule, custom = self.acceptance, info.context or {}
         asking = [name for name in self.transformations if (custom.get(name) or EIGHT[name]).calls]
         if asking and self.generator.kind == "none":
-            raise ValueError(f"generator: Field required: {asking[0]} needs a generator; add one")
+            raise ValueError(f"generator is missing; {asking[0]} needs one: add it")
         refuse_undecidable(rule, self.raters, judged=bool(self.judges), crowd=bool(self.crowd))
         if self.raters.blocks and self.judging.does_tasks:
             raise ValueError("raters.blocks: a study with subject human cannot be decided in blocks; take them out")

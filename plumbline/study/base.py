@@ -56,7 +56,7 @@ def _one_line(value: str) -> str:
     if len(value) > LONGEST:
         raise ValueError(f"has {len(value)} characters; at most {LONGEST} are allowed")
     if not value.isprintable():
-        raise ValueError(f"{value[:60]!a} holds a line break or an invisible character; take it out")
+        raise ValueError(f"{value[:60]!a} contains a line break or an invisible character; take it out")
     return value
 
 

@@ -257,7 +257,9 @@ class AcceptanceSpec(StudyPart):
     )
 
     rules: tuple[RuleSpec, ...] = Field(default=(), description="a rule for each question, instead of one threshold")
-    combine: Literal["all", "any"] = Field(default="all", description="all: every rule must hold; any: one is enough")
+    combine: Literal["all", "any"] = Field(
+        default="all", description="all: every rule must be met; any: one met rule is enough"
+    )
     judges: Literal["none", "report", "decide"] = Field(
         default="report",
         description=(
@@ -290,13 +292,15 @@ class AcceptanceSpec(StudyPart):
             raise ValueError(f"two rules limit the {twice[1]} of {twice[0]!r}; keep one of them")
         if self.combine == "any" and any(rule.by == "interval" for rule in self.rules):
             raise ValueError(
-                "combine 'any' with intervals accepts too often by chance; use combine 'all', or by: value, stop: fixed"
+                "`combine: any` with `by: interval` accepts too often by chance; use `combine: all`, or `by: value`"
+                " with `stop: fixed`"
             )
         if any(rule.statistic == "median" for rule in self.rules) and self.interval == "pairs_and_raters":
-            raise ValueError("a median's interval covers pairs alone; use interval 'pairs', or statistic 'mean'")
+            raise ValueError("a median's interval covers pairs alone; use `interval: pairs`, or `statistic: mean`")
         if self.stop != "fixed" and any(rule.by == "value" or rule.statistic == "median" for rule in self.rules):
             raise ValueError(
-                f"stop {self.stop!r} is valid only for means and shares judged by their interval; use by: interval"
+                f"`stop: {self.stop}` is valid only for means and shares judged by their interval; use `by: interval`"
+                " and no median"
             )
         return self
 
@@ -304,7 +308,7 @@ class AcceptanceSpec(StudyPart):
     def _enough_beside_judges(self) -> AcceptanceSpec:
         if self.judges == "decide" and self.min_pairs < _BESIDE_JUDGES:
             raise ValueError(
-                f"judges: decide needs verdicts on at least {_BESIDE_JUDGES} rated pairs; set min_pairs to"
+                f"`judges: decide` needs verdicts on at least {_BESIDE_JUDGES} rated pairs; set `min_pairs` to"
                 f" {_BESIDE_JUDGES} or more, not {self.min_pairs}"
             )
         return self
@@ -313,16 +317,18 @@ class AcceptanceSpec(StudyPart):
     def _has_an_interval(self) -> AcceptanceSpec:
         several = self.stop != "fixed"  # looks
         if self.stop != "blocks" and "spending" in self.model_fields_set:
-            raise ValueError("spending applies to stop 'blocks' alone; leave it out")
+            raise ValueError("`spending` applies only to `stop: blocks`; leave it out")
         if self.stop == "blocks" and self.judges == "decide":
-            raise ValueError("stop 'blocks' is valid for people's ratings alone; use judges: report, or stop: anytime")
+            raise ValueError(
+                "`stop: blocks` is valid only for people's ratings; use `judges: report`, or `stop: anytime`"
+            )
         if self.rules:
             if several and self.interval != "pairs":
-                raise ValueError(f"stop {self.stop!r} decides by an interval over pairs: it needs interval: pairs")
+                raise ValueError(f"`stop: {self.stop}` decides by an interval over pairs; set `interval: pairs`")
             return self
         if several and (self.rule, self.interval) != ("lower_bound", "pairs"):
             raise ValueError(
-                f"stop {self.stop!r} decides by an interval over pairs: it needs rule: lower_bound, interval: pairs"
+                f"`stop: {self.stop}` decides by an interval over pairs; set `rule: lower_bound` and `interval: pairs`"
             )
         return self
 

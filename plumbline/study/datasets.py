@@ -147,7 +147,7 @@ class DatasetSpec(StudyPart):
             return self
         for name in ("task", "path", "language"):
             if not getattr(self, name):
-                raise ValueError(f"{name}: Field required; or name a task of mteb with `mteb`")
+                raise ValueError(f"{name} is missing; add it, or name a task of mteb with `mteb`")
         for name in _OF_MTEB:
             if getattr(self, name):
                 raise ValueError(f"{name}: applies to a task of mteb (`mteb: NAME`), not to a file; remove it")

@@ -12,8 +12,13 @@ from plumbline.study.base import Words
 #: The questions by key, as sheets and the reference ask them. YES_NO begin with `yes` or `no`, or with `n/a` and why.
 QUESTIONS = {
     "committee": "which research ethics committee approved the evaluation, or why none was asked",
-    "personal_data": "whether texts or answers hold personal data (GDPR, article 4): no, or yes and how it is handled",
-    "special_category": "whether they hold data of special categories (GDPR, article 9): no, or yes and how",
+    "personal_data": (
+        "whether texts or answers contain personal data (GDPR, article 4): no, or yes and how it is handled"
+    ),
+    "special_category": (
+        "whether texts or answers contain data of special categories (GDPR, article 9): no, or yes and how it is"
+        " handled"
+    ),
     "impact": "which impact assessment was carried out, with its address, or that none was",
     "consent": "how raters consented, and what they were told about the use of their answers",
     "recruitment": "how raters were recruited",

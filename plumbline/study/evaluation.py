@@ -35,9 +35,9 @@ def refuse_no_repository(name: str) -> None:
 
 
 def refuse_no_model(folder: Path, name: str, files: Sequence[str] = ("config.json", "modules.json")) -> None:
-    """Raise StudyError for a folder that holds no model (none of these files), before its files are read."""
+    """Raise StudyError for a folder that contains no model (none of these files), before its files are read."""
     if not any((folder / file).is_file() for file in files):
-        raise StudyError(f"model {name!r}: {folder} holds no model (no {' or '.join(files)}); correct the path")
+        raise StudyError(f"model {name!r}: {folder} contains no model (no {' or '.join(files)}); correct the path")
 
 
 class EmbeddingServerSettings(HttpSettings):

@@ -99,7 +99,9 @@ class HumanTaskSpec(StudyPart):
     @model_validator(mode="after")
     def _whole(self) -> HumanTaskSpec:
         if bool(self.mteb) == bool(self.data):
-            raise ValueError("needs `mteb`, a task of mteb, or `data`, the name of an entry of `datasets`, not both")
+            raise ValueError(
+                "needs either `mteb` (a task of mteb) or `data` (the name of an entry of `datasets`), not both"
+            )
         if self.relevance == "ranked" and self.candidates > TOGETHER:
             raise ValueError(f"relevance: ranked allows at most {TOGETHER} candidates; lower `candidates`")
         refuse_duplicates(list(self.languages), "language")

@@ -28,7 +28,9 @@ class VerdictUnit(StudyPart):
 
     name: JudgedName = Field(description="its name in files, tables and pages")
     axis: JudgedName = Field(description="the property that it changes; results are averaged by axis")
-    rated_with: str = Field(default="", description="another transformation; both share their ratings and verdict")
+    rated_with: str = Field(
+        default="", description="name of the transformation with which it shares ratings and verdict"
+    )
     raters: dict[str, Any] = Field(
         default={}, description="its explanation to raters, in the form of a rubric's pools, if the rubric has none"
     )

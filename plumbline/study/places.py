@@ -75,11 +75,11 @@ def files_in(folder: Path) -> list[Path]:
     listed = list(itertools.islice(folder.rglob("*"), _MOST_FILES + 1))
     if len(listed) > _MOST_FILES:
         raise DataError(
-            f"{folder} holds more than {_MOST_FILES:,} files, too many for a model or outputs; correct the path"
+            f"{folder} contains more than {_MOST_FILES:,} files, too many for a model or outputs; correct the path"
         )
     files = [path for path in listed if path.is_file()]
     if (size := sum(path.stat().st_size for path in files)) > _MOST_BYTES:
-        raise DataError(f"{folder} holds {size:,} bytes, too many for a model or outputs; correct the path")
+        raise DataError(f"{folder} contains {size:,} bytes, too many for a model or outputs; correct the path")
     return files
 
 

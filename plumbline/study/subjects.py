@@ -190,7 +190,7 @@ class WordingSubject(_RowSubject):
 
     def _units(self, datasets: Sequence[DatasetSpec], keys: Collection[str]) -> Mapping[str, VerdictUnit]:
         if self.spec.contexts and "generator" not in keys:
-            raise ValueError("generator: Field required; `subject.contexts` needs it: add it, or write `contexts: []`")
+            raise ValueError("generator is missing; `subject.contexts` needs one: add it, or write `contexts: []`")
         names = [dataset.name for dataset in datasets]
         if strange := [name for name in self.spec.descriptions if name not in names]:
             raise ValueError(f"subject.descriptions: no data set {strange[0]!r}; {nearest(strange[0], names)}")

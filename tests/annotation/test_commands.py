@@ -203,7 +203,7 @@ def test_a_wrong_url_is_one_line(here: Command) -> None:
             "in the process list",
         ),
         (["backup", "--data", "{new}"], "there is no database to back up"),
-        (["restore", "{file}", "--data", "{new}"], "this backup is damaged"),
+        (["restore", "{file}", "--data", "{new}"], "this backup cannot be restored"),
         (["restore", "{new}", "--data", "{new}"], "there is no such backup"),
         (["users", "list", "--data", "{new}"], "no Argilla has run in this folder, so it has no accounts or answers"),
         (["collect", "--study", str(DEMO), "--exports", "{new}", "--data", "{new}"], "plumbline sample"),

@@ -117,6 +117,6 @@ def test_a_backup_puts_no_file_beside_the_others(name: str, tmp_path: Path) -> N
     (tmp_path / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
     with tarfile.open(file, "w:gz") as archive:
         archive.add(tmp_path / "manifest.json", "manifest.json")
-    with pytest.raises(DataError, match="this backup is damaged"), unpacked(file, near):
+    with pytest.raises(DataError, match="this backup cannot be restored"), unpacked(file, near):
         pass
     assert not list(near.iterdir())

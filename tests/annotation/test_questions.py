@@ -160,11 +160,11 @@ def test_rules_that_cannot_judge_are_one_line(
         ({"rules": [RULES[0], RULES[0] | {"at_least": 4}]}, "two rules limit the mean of 'quality'"),
         (
             {"rules": [RULES[0] | {"by": "interval"}], "combine": "any"},
-            "combine 'any' with intervals accepts too often",
+            "`combine: any` with `by: interval` accepts too often",
         ),
         (
             {"rules": RULES, "stop": "anytime"},
-            "stop 'anytime' is valid only for means and shares judged by their interval",
+            "`stop: anytime` is valid only for means and shares judged by their interval",
         ),
         ({"rules": [RULES[1]], "interval": "pairs_and_raters"}, "a median's interval covers pairs alone"),
         ({"rules": [RULES[2] | {"at_most": 40}]}, "a share must be from 0 to 1, not 40"),

@@ -51,24 +51,24 @@ TABLES: tuple[tuple[str, tuple[str, ...]], ...] = (
 ENDS = (-62_135_596_800_000_000, 253_402_300_799_000_000, 2**62)  # the years 1 and 9999, and one far behind
 COLUMN: tuple[tuple[str, str, str, Any, str], ...] = (
     (ACCEPT, "ratings.parquet", "value", [2**62], "not on the scale"),
-    (ACCEPT, "ratings.parquet", "status", ["done"], "column 'status': holds 'done', not one of submitted, draft"),
+    (ACCEPT, "ratings.parquet", "status", ["done"], "column 'status': contains 'done', not one of submitted, draft"),
     (ACCEPT, "ratings.parquet", "rater_id", [None], "column 'rater_id': has empty cells"),
-    (ACCEPT, "ratings.parquet", "seconds", [float("inf")], "column 'seconds': holds an infinite value"),
-    (ACCEPT, "ratings.parquet", "submitted_at", ["soon"], "has a column of another type"),
+    (ACCEPT, "ratings.parquet", "seconds", [float("inf")], "column 'seconds': contains an infinite value"),
+    (ACCEPT, "ratings.parquet", "submitted_at", ["soon"], "has a column of an unexpected type"),
     (ACCEPT, "ratings.parquet", "pair_id", ["x"], "the key"),
-    (STATUS, "pairs.parquet", "transformation", ["rewording"], "holds 'rewording', which is not a transformation"),
+    (STATUS, "pairs.parquet", "transformation", ["rewording"], "contains 'rewording', which is not a transformation"),
     (STATUS, "pairs.parquet", "original", [None], "column 'original': has empty cells"),
     (
         SAMPLE,
         "transformations/paraphrasing/1337.parquet",
         "status",
         ["fine"],
-        "holds 'fine', not one of ok, failed",
+        "contains 'fine', not one of ok, failed",
     ),
     (SAMPLE, "transformations/paraphrasing/1337.parquet", "output", [None], "column 'output': has empty cells"),
-    (EVALUATE, "scores.parquet", "score", [float("inf")], "column 'score': holds an infinite value"),
-    (EVALUATE, "scores.parquet", "status", ["good"], "holds 'good', not one of"),
-    (EVALUATE, "scores.parquet", "seed", ["x"], "has a column of another type"),
+    (EVALUATE, "scores.parquet", "score", [float("inf")], "column 'score': contains an infinite value"),
+    (EVALUATE, "scores.parquet", "status", ["good"], "contains 'good', not one of"),
+    (EVALUATE, "scores.parquet", "seed", ["x"], "has a column of an unexpected type"),
 )
 
 
@@ -144,7 +144,7 @@ def rows() -> Iterator[Bad]:
         yield Bad(f"{name}: {column}={values[0]}", command, _table(name, _filled(column, values)), (name, says))
     for end in ENDS:
         spoil = _table("ratings.parquet", _filled("submitted_at", [end]))
-        yield Bad(f"times: {end}", ACCEPT, spoil, ("column 'submitted_at': holds a time before 1970 or after 2200",))
+        yield Bad(f"times: {end}", ACCEPT, spoil, ("column 'submitted_at': contains a time before 1970 or after 2200",))
     for value in ("yesterday", "2026-01-01T00:00:00", -1, None):
         entry = {"stages": {"generation": {"finished_at": value, "inputs": {}, "outputs": {}}}}
         spoil = _bytes("manifest.json", json.dumps(entry).encode())

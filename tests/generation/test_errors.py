@@ -237,7 +237,7 @@ def test_outputs_of_a_transformation_that_there_is_not_are_damage(tmp_path: Path
     file = study.transformation_file("paraphrasing", 1)
     frame = read_frame(file, TransformedText, "").assign(transformation="no_such")
     write_table(file, frame, TransformedText)
-    with pytest.raises(DataError, match="holds 'no_such', which is not a transformation"):
+    with pytest.raises(DataError, match="contains 'no_such', which is not a transformation"):
         rates(study)
 
 

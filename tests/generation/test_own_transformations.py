@@ -216,9 +216,7 @@ def test_what_cannot_be_a_transformation_is_refused_in_a_line(tmp_path: Path, en
 
 def test_two_of_one_name_are_refused(tmp_path: Path) -> None:
     assert "'mine' appears twice" in refused(tmp_path, CALLS, {**CALLS, "axis": "other"}, generator=server(URL))
-    assert "generator: Field required: mine needs a generator; add one" in refused(
-        tmp_path, CALLS, generator={"kind": "none"}
-    )
+    assert "generator is missing; mine needs one: add it" in refused(tmp_path, CALLS, generator={"kind": "none"})
 
 
 def test_a_prompt_without_its_variable_is_refused(tmp_path: Path) -> None:

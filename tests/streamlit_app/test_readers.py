@@ -51,7 +51,7 @@ def test_records_that_are_missing_are_told_from_damaged_ones(study: Study) -> No
 def test_a_transformation_that_there_is_not_is_damage(study: Study) -> None:
     rows = read_frame(study.folder / "drift.parquet", DriftRecord, "").assign(transformation="no_such")
     write_table(study.folder / "drift.parquet", rows, DriftRecord)
-    with pytest.raises(DataError, match=r"drift\.parquet, column 'transformation': holds 'no_such', which is no"):
+    with pytest.raises(DataError, match=r"drift\.parquet, column 'transformation': contains 'no_such', which is no"):
         ScoreReader(study).against_ratings("quality", MODELS[0])
 
 

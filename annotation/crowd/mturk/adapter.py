@@ -360,7 +360,7 @@ def translated(error: Exception, operation: str) -> ServiceError | None:
         (settings, ServiceError, f"MTurk: the AWS settings cannot be used ({error}); {KEYS}"),
         (boto.ParamValidationError, RefusedError, f"MTurk, {operation}: {error}"),
         (unreached, ServiceError, f"MTurk cannot be reached ({error}); {CLOSED}"),
-        (boto.HTTPClientError, UncertainError, f"MTurk, {operation}: no answer ({error}); run the command again"),
+        (boto.HTTPClientError, UncertainError, f"MTurk did not answer {operation} ({error}); run the command again"),
         (boto.BotoCoreError, ServiceError, f"MTurk, {operation}: {error}"),
     )
     return next((kind(line) for errors, kind, line in meanings if isinstance(error, errors)), None)
@@ -375,16 +375,16 @@ def _answered(answer: dict[str, Any], operation: str) -> ServiceError:
     if "must be linked" in message or code in _DENIED:
         return ServiceError(
             f"MTurk refuses this AWS account ({message or code}); link it to a requester's account and allow it"
-            f" {operation}. {CLOSED}"
+            f" to call {operation}. {CLOSED}"
         )
     if code in _SLOWER:
-        return ServiceError(f"MTurk, {operation}: too many calls; run the command again in a few minutes")
+        return ServiceError(f"MTurk refused {operation}: too many calls; run the command again in a few minutes")
     refused = answer.get("TurkErrorCode")  # the service works, and refuses: "closed" may be a worker's account
     if status in (404, 410) or code == "UnknownOperationException" or (not refused and _GONE.search(message)):
         return ServiceError(f"MTurk is no longer available ({message or code}). {CLOSED}")
     if status >= 500 or code == "ServiceFault":
         return UncertainError(
-            f"MTurk, {operation}: an error on MTurk's side ({message or code}); run the command again. {CLOSED}"
+            f"MTurk could not complete {operation} ({message or code}); run the command again. {CLOSED}"
         )
     return _refused(answer, operation, message or code)
 
@@ -395,12 +395,15 @@ def _refused(answer: dict[str, Any], operation: str, message: str) -> ServiceErr
     if turk.endswith("AlreadyExists") or "has already been processed" in message:
         return DoneBeforeError(f"MTurk, {operation}: {message}")
     if turk == "InvalidAssignmentState":  # it was decided before, perhaps by a first try of this call
-        return RefusedError(f"MTurk, {operation}: {message}")
+        return RefusedError(f"MTurk refuses {operation}: {message}")
     if answer.get("ResponseMetadata", {}).get("RetryAttempts", 0):
         # boto3 tried more than once: the last try was refused, but an earlier one may have taken effect.
-        return UncertainError(f"MTurk, {operation}: {message} (on a repeated try); run the command again")
+        return UncertainError(
+            f"MTurk refused a repeated try of {operation}, but an earlier one may have succeeded ({message}); run the"
+            " command again"
+        )
     if turk == "InsufficientFunds" or "insufficient funds" in message.lower():
-        return NoMoneyError(f"MTurk, {operation}: {message}")
+        return NoMoneyError(f"MTurk refuses {operation}: {message}")
     if turk.endswith("DoesNotExist"):
         return RefusedError(f"MTurk refuses {operation}: {message}; check that the keys and MTURK_ENDPOINT belong to"
                             " the account that launched the campaign")  # fmt: skip

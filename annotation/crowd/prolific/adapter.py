@@ -173,9 +173,9 @@ class ProlificStudies(Platform):
         """Raise RefusedError if a draft is not for `wanted` participants, and so would cost another amount."""
         if wanted is not None and study.get("total_available_places") != wanted:
             raise RefusedError(
-                f"Prolific created a study with {shortened(study.get('total_available_places'))} places instead of"
-                f" {shortened(wanted)}; it was not published: Prolific now counts places in another way, and this"
-                " program must be adapted"
+                f"Prolific set the number of places to {shortened(study.get('total_available_places'))} instead of"
+                f" {shortened(wanted)}; the study was not published. Prolific seems to count places in another way"
+                " now: update Plumbline, or report this to its maintainers"
             )
 
     @cached_property
@@ -366,8 +366,9 @@ class ProlificStudies(Platform):
         )
         if payment.get("amount") != cents or not payment.get("id"):
             raise RefusedError(
-                f"Prolific would pay a bonus of {shortened(payment.get('amount'))} cents instead of {cents}; nothing"
-                " was paid: Prolific's format of amounts has changed, and this program must be adapted"
+                f"Prolific would pay a bonus of {shortened(payment.get('amount'))} instead of {cents} (in cents);"
+                " nothing was paid. Prolific's format of amounts seems to have changed: update Plumbline, or report"
+                " this to its maintainers"
             )
         self._api.change("POST", f"bulk-bonus-payments/{payment['id']}/pay/")
 

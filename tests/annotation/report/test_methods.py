@@ -195,11 +195,11 @@ def test_several_looks_are_told(demo: Study, stop: str, kept: bool) -> None:
         "reached 2 times, on different ratings or by different rules: first on 34 ratings (2026-02-01), last on" in told
     )
     assert "last on 1,200 (2026-02-03)." in told
-    assert ("do not hold for several" not in told) == kept
+    assert ("do not apply to several" not in told) == kept
     again = looks[0].model_copy(update={"at": datetime(2026, 2, 2, tzinfo=UTC), "decisions": {"accepted": 1}})
     told = text(small(study, looks=[looks[0], again]))
     assert "2 times, on the same ratings by the same rules." in told
-    assert "do not hold for several" not in told
+    assert "do not apply to several" not in told
 
 
 def test_when_rules_were_fixed_is_told_and_how_often_they_changed(demo: Study) -> None:

@@ -107,7 +107,7 @@ def test_damaged_backups_are_one_line_and_change_nothing(packed: Path, tmp_path:
     damaged.append(repacked(packed, tmp_path / "future.tar.gz", "manifest.json", b'{"format": 9}'))
     home = Home(tmp_path / "home")
     for file in damaged:
-        with pytest.raises(DataError, match=r"this backup is damaged \(.*\); use another") as error:
+        with pytest.raises(DataError, match=r"this backup cannot be restored \(.*\); use another") as error:
             restore(home, file)
         assert "\n" not in str(error.value)
         assert {one.name for one in home.path.iterdir()} == {"server.lock"}

@@ -153,7 +153,7 @@ def test_what_judges_may_say_is_fixed_with_the_rules_and_judges_alone_never_deci
     none = AcceptanceSpec.model_validate({"judges": "none"}).model_dump(mode="json")
     assert changes(old, {"acceptance": none}) == ["acceptance.judges is new"]
     assert changes({"acceptance": none}, now) == ["acceptance.judges is gone"]
-    with pytest.raises(ValidationError, match="judges: decide needs verdicts on at least 30 rated pairs; set min"):
+    with pytest.raises(ValidationError, match="`judges: decide` needs verdicts on at least 30 rated pairs; set `min"):
         AcceptanceSpec.model_validate({"judges": "decide"})
 
 

@@ -183,7 +183,7 @@ def test_a_hub_that_does_not_answer_is_said_at_once(tmp_path: Path, monkeypatch:
 
 def test_a_folder_without_a_model_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    with pytest.raises(StudyError, match="model 'mine': .* holds no model"):
+    with pytest.raises(StudyError, match="model 'mine': .* contains no model"):
         ModelHost.of(write_study(tmp_path)).load(ModelSpec(name="mine", path="empty"))
 
 

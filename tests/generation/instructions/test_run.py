@@ -202,7 +202,7 @@ def test_wordings_that_were_edited_by_hand_are_refused(tmp_path: Path) -> None:
     [
         ("sample_sts,Compare", "row 1, field 'task': the study has no data set or task type 'sample_sts'; "),
         ("retrieval,", "row 1, field 'prompt': an empty wording; remove it, as models are evaluated without"),
-        ('retrieval,"two\nlines"', "holds a line break"),
+        ('retrieval,"two\nlines"', "contains a line break"),
         ("retrieval,Find\u200bit", "an invisible character"),
         (
             "\n".join(f"retrieval,Find number {n}" for n in range(1001)),

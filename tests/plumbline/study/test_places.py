@@ -37,7 +37,7 @@ def test_names_of_models_pass(tmp_path: Path, name: str) -> None:
 def test_a_folder_without_a_model_is_one_line_before_its_files_are_read(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("/")
     for path in ("/", "link", "."):
-        with pytest.raises(StudyError, match=r"holds no model \(no config.json or modules.json\)"):
+        with pytest.raises(StudyError, match=r"contains no model \(no config.json or modules.json\)"):
             ModelSpec(name="m", path=path).location(tmp_path)
 
 
@@ -49,7 +49,7 @@ def test_the_whole_file_system_and_folders_without_end_are_not_hashed(
         with pytest.raises(DataError, match="is the root of the file system; correct the path"):
             file_hash(path)
     monkeypatch.setattr(Path, "rglob", lambda *_: itertools.repeat(tmp_path))
-    with pytest.raises(DataError, match="holds more than 20,000 files"):
+    with pytest.raises(DataError, match="contains more than 20,000 files"):
         file_hash(tmp_path)
 
 

@@ -163,8 +163,8 @@ def test_a_data_set_is_recorded_as_before_its_two_kinds_were_one() -> None:
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"task": None}, "task: Field required"),
-        ({"path": None}, "path: Field required"),
+        ({"task": None}, "task is missing; add it"),
+        ({"path": None}, "path is missing; add it"),
         ({"revision": "0" * 40}, "revision: applies to a task of mteb"),
         ({"subsets": ["en-de"]}, "subsets: applies to a task of mteb"),
         ({"split": "validation"}, "split: must be `test` or `all` for a file, not 'validation'"),

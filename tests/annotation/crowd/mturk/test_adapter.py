@@ -249,7 +249,7 @@ def test_a_refusal_at_the_second_try_is_uncertain(study: Study, site: MTurkSite)
         return "drop"
 
     site.fault = fault
-    with pytest.raises(UncertainError, match="on a repeated try"):
+    with pytest.raises(UncertainError, match="refused a repeated try"):
         platform.bonus(one, 35, "longer", "b")
     with pytest.raises(RefusedError, match="not allowed"):
         platform.bonus(one, 35, "longer", "b")

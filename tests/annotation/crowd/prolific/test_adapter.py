@@ -287,7 +287,7 @@ def test_a_bonus_that_prolific_reads_as_another_amount_is_not_paid(live: Prolifi
     posted_id = live.post(offer(), TOKEN)
     submission = live.submission(site.join(posted_id, PID))
     site.set_up_bonus = lambda query, body: {"id": "x", "amount": 10500}  # type: ignore[method-assign]
-    with pytest.raises(RefusedError, match="a bonus of 10500 cents instead of 105; nothing was paid"):
+    with pytest.raises(RefusedError, match=r"a bonus of 10500 instead of 105 \(in cents\); nothing was paid"):
         live.bonus(submission, 105, "long", TOKEN)
     assert not site.bonuses
 

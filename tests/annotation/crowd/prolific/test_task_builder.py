@@ -157,9 +157,11 @@ def test_a_batch_that_prolific_would_deal_out_in_parts_or_count_otherwise_is_not
     usual = site.counted
     monkeypatch.setattr(site, "counted", lambda body: {"total_available_places": 30})
     for _ in range(2):
-        with pytest.raises(RefusedError, match="created a study with 30 places instead of 3; it was not published"):
+        with pytest.raises(
+            RefusedError, match="set the number of places to 30 instead of 3; the study was not published"
+        ):
             live.post(texts_in(), TOKEN)
-    with pytest.raises(RefusedError, match="created a study with 30 places"):
+    with pytest.raises(RefusedError, match="set the number of places to 30"):
         live.find_posted(TOKEN)
     assert {one["status"] for one in site.studies.values()} == {"UNPUBLISHED"}
     monkeypatch.setattr(site, "counted", usual)
