@@ -42,7 +42,7 @@ def key_in(variable: str) -> str:
     """
     key = os.environ.get(variable, "").strip()
     if not key.isascii() or not key.isprintable():
-        raise ValueError(f"the key in {variable} holds a line break or a character outside ASCII; set it again")
+        raise ValueError(f"the key in {variable} contains a line break or a character outside ASCII; set it again")
     return key
 
 

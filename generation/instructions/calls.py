@@ -183,7 +183,7 @@ def wording(text: str) -> str:
             "an empty wording; remove it, as models are evaluated without an instruction (`none`) in any case"
         )
     if not all(map(_stays, " " + line, line)):
-        raise InvalidReplyError(f"the wording {line[:60]!a} holds a line break or an invisible character")
+        raise InvalidReplyError(f"the wording {line[:60]!a} contains a line break or an invisible character")
     if len(line) > LONGEST:
         raise InvalidReplyError(f"a wording of {len(line)} characters; at most {LONGEST} are allowed")
     return line
