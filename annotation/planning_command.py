@@ -186,8 +186,9 @@ def _halved(counting: int, drawn: int, called: ItemNames) -> list[str]:
     """Return lines on an experiment's cost, which the rows leave out."""
     judged, item = called
     return [
-        f"An experiment (raters.suggestions: half): {drawn:,} {item}s of each {judged} are rated, {counting:,} count,",
-        f"and the others show judges' scores. Rows are for {item}s that count; the others need as many ratings again.",
+        f"In the experiment (raters.suggestions: half), {drawn:,} {item}s of each {judged} are rated, {counting:,}",
+        f"count, and the others show judges' scores. Rows are for {item}s that count; the others need as many ratings"
+        " again.",
     ]
 
 
@@ -205,16 +206,17 @@ def _of_rules(rule: AcceptanceSpec, item: str) -> list[str]:
     )
     medians = [in_words(part) for part in rule.rules if part.statistic == "median"]
     return [
-        f"at M: share of right verdicts by the rule alone if the mean, or share, over all {item}s and all raters is M:",
-        "it is right to accept if M meets the limit, and not to accept otherwise. At the limit itself: the share",
-        "accepted.",
+        f"A column 'at M' shows the share of right verdicts by the rule alone if the mean, or share, over all {item}s",
+        "and all raters is M: it is right to accept if M meets the limit, and not to accept otherwise. The column at",
+        "the limit itself shows the share of accepted verdicts.",
         *([together] if len(rule.rules) > 1 else []),
         *(f"Not planned, since a median of ratings changes in steps: {part}." for part in medians),
     ]
 
 
 def _notes(rule: AcceptanceSpec, planned: pd.DataFrame, study: Study, paid: PaySpec) -> list[str]:
-    border = f" At {rule.threshold:g} itself: the share accepted." if rule.threshold in planned["mean"].tolist() else ""
+    border = f" The column 'at {rule.threshold:g}' shows the share of accepted verdicts."
+    border = border if rule.threshold in planned["mean"].tolist() else ""
     judged, item = study.called
     items = f"{item}s".capitalize()
     extra = {
@@ -224,10 +226,11 @@ def _notes(rule: AcceptanceSpec, planned: pd.DataFrame, study: Study, paid: PayS
     used = {
         "fixed": [],
         "anytime": [
-            f"{items} used: {item}s complete when the rule decides, if each rater has their own order (as simulated)."
+            f"{items} used are the {item}s complete when the rule decides, if each rater has their own order (as"
+            " simulated)."
         ],
         "blocks": [
-            f"{items} used: {item}s of a verdict up to the look that decides (looks are after"
+            f"{items} used are the {item}s of a verdict up to the look that decides (looks are after"
             f" {', '.join(map(str, study.raters.blocks))} {item}s). Ratings, hours and",
             "dollars are for all blocks; an early decision needs fewer.",
         ],
@@ -240,18 +243,22 @@ def _notes(rule: AcceptanceSpec, planned: pd.DataFrame, study: Study, paid: PayS
     never = bool(planned["right"].isna().any())
     by_interval = rule.rule == "lower_bound" or any(part.by == "interval" for part in rule.rules)
     short = [
-        f"at M: share of right verdicts on a question whose mean over all {item}s and all raters is M: accepted at",
-        f"{rule.threshold:g} or above, not accepted below.{border}",
+        f"A column 'at M' shows the share of right verdicts on a question whose mean over all {item}s and all raters",
+        f"is M: it is right to accept if M is at least {rule.threshold:g}, and not to accept otherwise.{border}",
     ]
     return [
         *([fixed] if by_interval and rule.interval == "pairs" else []),
         *(_of_rules(rule, item) if rule.rules else short),
-        f"Width: of the 95% interval, in points{share}. {items}: of each {judged}. Shares are for one verdict, the one",
-        f"with the fewest {item}s{shared}.",
-        *(["never: too few for any decision (acceptance.min_pairs, min_raters)."] if never else []),
+        f"Width is that of the 95% interval, in points{share}. {items} are those of each {judged}. Shares are for one",
+        f"verdict, the one with the fewest {item}s{shared}.",
+        *(
+            [f"'never': too few {item}s or raters for any decision (acceptance.min_pairs, min_raters)."]
+            if never
+            else []
+        ),
         *used,
-        f"Ratings, hours, dollars: for {every}, with {study.called.known} and repeats; ratings are",
-        "answers to required questions;",
+        f"Ratings, hours and dollars are for {every}, with {study.called.known} and repeats; ratings are",
+        "answers to required questions. Pay is",
         f"{paid.hourly:g} dollars an hour at {paid.seconds:g} s {study.called.an_item}"
         f"{', ' + longer if longer else ''},",
         "without bonuses (for people who need longer) and without a platform's fees.",

@@ -87,8 +87,8 @@ class Summary(SparseModel, Record):
     low: Number = Field(description="lower end of the mean's 95% interval")
     high: Number = Field(description="upper end of the mean's 95% interval")
     interval: Literal["pairs", "pairs_and_raters", "anytime", "blocks"] = Field(
-        description="sampling unit of the interval: pairs, or pairs and raters; anytime: pairs, valid at every look;"
-        " blocks: pairs, valid at the looks after all blocks together"
+        description="what the interval covers. pairs: the sampling of pairs; pairs_and_raters: of pairs and raters;"
+        " anytime: of pairs, valid at every look; blocks: of pairs, valid at the looks after all blocks together"
     )
     interval_reason: str = Field(description="the reason why there is no interval; empty if there is one")
     bounded: bool = Field(
@@ -470,7 +470,8 @@ class ShownScore(Record):
     KEY = ("pair_id", "question")
     pair_id: str = Field(description="id of the pair, in either half of the experiment")
     shown: bool = Field(
-        description="whether raters see the score as a suggestion; this half is drawn by the seed and never counts"
+        description="whether raters see the score as a suggestion; the half of the pairs with `true` is drawn by the"
+        " seed and never counts"
     )
     question: str = Field(description="name of the question")
     value: int | float = Field(description="the mean of the judges' scores, rounded to the nearest point of the scale")

@@ -156,7 +156,9 @@ class Rubric(StudyPart):
         description="scale of the ratings: points, or {from, to} and a step; empty if each question has its own",
     )
     threshold: float | None = Field(
-        default=None, description="the least mean that the rubric's source accepts; used if the study sets no threshold"
+        default=None,
+        description="the smallest mean that the rubric's source accepts; unless it is 3, a study must set its own"
+        " `acceptance.threshold` or `acceptance.rules`",
     )
     fields: FieldTitles
     comment: Words = Field(description="title of the free comment")

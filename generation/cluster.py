@@ -100,7 +100,8 @@ class Worker:
         plan = Plan(self._study)  # made here: a plan holds unfinished hashes, which cannot be pickled
         if made_of(plan) != prompts:
             raise StudyError(
-                "prompts, functions or files of outputs differ from those on the command's machine; install them here"
+                "this node's prompts, functions or files of outputs differ from those on the machine where you ran the"
+                " command; install the same ones on this node"
             )
         self._generator = make_generator(plan, self._names, allow_code=self._allow_code)
         at_once = self._generator.concurrency

@@ -106,8 +106,8 @@ def _time(texts: int, requests: int, rate: float | None) -> str:
     if not requests:
         return "no requests: these transformations are functions or files of outputs"
     if rate is None:
-        return "retries come on top; add --rate N (requests a second) to estimate the time"
-    return f"about {duration(round(requests / rate))} at {rate:g} requests a second; retries come on top"
+        return "retries are not included; add --rate N (requests a second) to estimate the time"
+    return f"about {duration(round(requests / rate))} at {rate:g} requests a second; retries are not included"
 
 
 def duration(seconds: int) -> str:

@@ -287,30 +287,35 @@ def _outputs(
     """
     study, columns = plan.study, len(_STATUSES) + len(measure.names)
     keys, numbers = [np.empty(0, "S16")], [np.empty((0, columns), np.float32)]
-    for rows in _rows(plan, transformation, seed, ["key", "status", *measure.columns]):
+    for path, rows in _rows(plan, transformation, seed, ["key", "status", *measure.columns]):
         batch_keys = packed([row["key"] for row in rows], str(study.transformation_file(transformation, seed)))
         at = np.minimum(np.searchsorted(wanted, batch_keys), max(len(wanted) - 1, 0))
         usable = np.flatnonzero(wanted[at] == batch_keys) if len(wanted) else np.empty(0, int)
         keys.append(batch_keys[usable])
-        values = [(*(rows[i]["status"] == status for status in _STATUSES), *measure.of(rows[i])) for i in usable]
+        try:
+            values = [(*(rows[i]["status"] == status for status in _STATUSES), *measure.of(rows[i])) for i in usable]
+        except DataError as error:
+            raise DataError(f"{path}: {error}") from None
         numbers.append(np.array(values, np.float32).reshape(-1, columns))
     every, found_of = np.concatenate(keys), np.concatenate(numbers)
     order = np.lexsort((found_of[:, _STATUSES.index("ok")], every))
     return every[order], found_of[order]
 
 
-def _rows(plan: Plan, transformation: str, seed: int, columns: Sequence[str]) -> Iterator[list[dict[str, Any]]]:
-    """Yield a unit's outputs in pieces: first its table's, then its journals', which are newer."""
+def _rows(
+    plan: Plan, transformation: str, seed: int, columns: Sequence[str]
+) -> Iterator[tuple[Path, list[dict[str, Any]]]]:
+    """Yield a unit's outputs in pieces, each with its file: first its table's, then its journals', which are newer."""
     study = plan.study
     path = study.transformation_file(transformation, seed)
     if path.exists():
         refuse_other_outputs(study, transformation, seed)
         for table in read_batches(path, TransformedText, study.command(COMMAND), columns):
-            yield table.to_pylist()
-    journals = journal_files(study.journal_file(transformation, seed))
-    lines = (row for path in journals for _, row in Journal(path).lines(TransformedText))
-    while rows := list(itertools.islice(lines, BATCH)):
-        yield rows
+            yield path, table.to_pylist()
+    for journal in journal_files(study.journal_file(transformation, seed)):
+        lines = (row for _, row in Journal(journal).lines(TransformedText))
+        while rows := list(itertools.islice(lines, BATCH)):
+            yield journal, rows
 
 
 @dataclass(frozen=True)

@@ -51,8 +51,8 @@ def errors_measure(kinds: Mapping[str, Transformation] = EIGHT, *, after_retries
         kind = kinds.get(row["transformation"])
         if kind is None:
             raise DataError(
-                f"an output has the transformation {row['transformation']!r}, which the study lacks, so its file is"
-                " damaged; delete the file and generate again"
+                f"an output has the transformation {row['transformation']!r}, which the study does not have, so the"
+                " file is damaged; delete it and generate again"
             )
         identifiable = kind.output_language(row["source_language"], row["language"]) in KNOWN
         flags = row[column]

@@ -69,8 +69,9 @@ def recorded_languages(study: Study) -> Callable[[Text, str, int], str | None]:
         first = languages.setdefault((transformation, text), language)
         if first != language:
             raise StudyError(
-                f"{study.file}: the generator's settings.languages cannot be 'recorded': {path} has {transformation}"
-                f" of the same text in {first!r} and {language!r}; remove one of these, or write 'drawn'"
+                f"{study.file}: the generator's settings.languages cannot be 'recorded': {path} has outputs of"
+                f" {transformation} for one text with two languages, {first!r} and {language!r}; remove one of these"
+                " outputs, or write 'drawn'"
             )
 
     def language_of(text: Text, transformation: str, _seed: int) -> str | None:

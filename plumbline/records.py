@@ -121,7 +121,9 @@ class Pair(Record):
     expected: str = Field(
         default="", description="right answers of a known item by question, as JSON; no rater sees them"
     )
-    queue: str = Field(default="", description="the queue that its pool shares with others; empty: the pool's own")
+    queue: str = Field(
+        default="", description="the queue that its pool shares with other pools; empty if the pool has its own"
+    )
 
     @property
     def drawn(self) -> bool:
@@ -172,7 +174,8 @@ class Rating(Record):
     withdrawn: str = Field(default="", description="reason why a person withdrew the pair; empty if nobody did")
     surplus: bool = Field(
         default=False,
-        description="true if it came after `raters.per_pair` others and does not count",
+        description="true if the pair already had the answers of `raters.per_pair` raters, so that this rating does"
+        " not count",
     )
     order: str = Field(
         default="",

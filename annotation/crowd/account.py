@@ -54,7 +54,9 @@ class Payment(Record):
     kind: Literal["reward", "bonus"] = Field(description="reward or bonus")
     cents: int = Field(description="cents, without fees")
     reason: str = Field(description="the reason that the worker reads; empty for a reward")
-    list: int = Field(default=0, description="number of the list of payments that has it; 0 until it is on a list")
+    list: int = Field(
+        default=0, description="number of the payment list that contains this payment; 0 while no list does"
+    )
 
 
 #: The tables of an account, by the records of their rows.

@@ -237,7 +237,7 @@ def launch_batches(options: argparse.Namespace) -> int:
         done = campaign.launch(options.pilot, lambda: begin_offering(campaign.records, campaign.where, rubric))
         print(f"{where} {count(done.posted, 'batch', 'batches')} offered now, {done.extended} opened again;"
               f" {done.open} {'is' if done.open == 1 else 'are'} open,"
-              f" {done.waiting} {'waits' if done.waiting == 1 else 'wait'} until others are done")  # fmt: skip
+              f" {done.waiting} {'waits' if done.waiting == 1 else 'wait'} until earlier batches are done")  # fmt: skip
         if campaign.platform.name == "link" and campaign.platform.mode == "live":
             for batch_id, posted_id in campaign.posted_ids().items():
                 print(f"{where} batch {batch_id}: {campaign.platform.preview(posted_id)}")

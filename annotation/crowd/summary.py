@@ -135,7 +135,7 @@ def summary_text(summary: CrowdSummary) -> str:
     states = ", ".join(f"{number} {state}" for state, number in sorted(summary.states.items())) or "none yet"
     lines = [
         f"batches: {summary.posted} of {summary.batches} offered ({count(summary.pilots, 'pilot')}),"
-        f" for {count(summary.places, 'worker')} in all",
+        f" with {count(summary.places, 'place')} for workers in all",
         f"submissions: {states}" + (f"; {summary.unread} cannot be read" if summary.unread else ""),
         f"money: {pay.dollars(summary.spent)} spent or reserved of {pay.dollars(summary.planned)} planned, fees"
         f" included; rewards approved {pay.dollars(summary.rewards)}, bonuses {pay.dollars(summary.bonuses)}",

@@ -94,7 +94,10 @@ def _unfolded(table: CellTable) -> CellTable:
     columns |= {
         stem: union_categoricals([table.cells[names[turn]] for turn in sorted(turns)]) for stem, names in whole.items()
     }
-    note = f"each row contains {len(turns)} items ({', '.join(whole)}); each item becomes a row"
+    note = (
+        f"each row contains {len(turns)} items, in numbered copies of the columns {', '.join(whole)}; each item becomes"
+        " a row"
+    )
     lines = np.tile(table.lines, len(turns))
     return replace(table, cells=pd.DataFrame(columns), lines=lines, notes=(*table.notes, note))
 

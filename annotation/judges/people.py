@@ -158,7 +158,7 @@ def _checked(ratings: pd.DataFrame) -> pd.DataFrame:
     once(ratings, ("pair_id", "rater_id", "question"), "ratings")
     values = numbers(ratings["value"], "ratings")
     if np.isnan(values).any():
-        raise ValueError("ratings: some have no value; judges are compared only with ratings that count")
+        raise ValueError("ratings: some have no value; remove them, or give them the `status` discarded")
     return ratings.assign(value=values)
 
 

@@ -44,7 +44,10 @@ def controls_told(material: CampaignMaterial) -> str:
         "positive": ("positive control", "almost identical texts"),
         "negative": ("negative control", "unrelated texts"),
         "known": ("known item", "with right answers from a file"),
-        "suggested": (material.study.called.item, "shown with judges' scores, the other half of an experiment"),
+        "suggested": (
+            material.study.called.item,
+            "shown with judges' scores: the half of an experiment that counts in no verdict",
+        ),
         "repeat": ("repeat", f"{material.study.called.item}s of the sample, shown a second time"),
     }
     checks = _checks(material)
@@ -301,8 +304,9 @@ def quality_words(material: CampaignMaterial) -> list[str]:
     rules, item = material.study.quality, material.study.called.item
     same = f"the same answer on at least {rules.same_answer:.0%} of {item}s"
     apart = (
-        f"a mean at least {rules.apart:g} away from the other raters' mean, or a rank correlation with it below"
-        f" {rules.least_rho:g}"
+        f"ratings that are on average at least {rules.apart:g} point{'' if rules.apart == 1 else 's'} above or below"
+        f" the other raters' mean of the same {item}s, or have a rank correlation below {rules.least_rho:g} with these"
+        " means"
     )
     signs = [
         *careless_told(material),
@@ -316,7 +320,7 @@ def quality_words(material: CampaignMaterial) -> list[str]:
     number_of_signs = f"{verb(len(material.signs), 'sign', 'was', 'were')} found{where}."
     return [
         f"Answers were searched for signs of carelessness: {'; '.join(signs)}"
-        f" (habits count as signs only for raters with at least {rules.least_answers} {item}s).",
+        f" (uniform, fast or deviating answers count as signs only from {rules.least_answers} {item}s of a rater on).",
         f"{number_of_signs} A sign excludes nobody; people decide.",
         _exclusions(material),
         *_withdrawals(material),

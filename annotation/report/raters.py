@@ -234,8 +234,8 @@ def crowd_decisions_exhibit(material: CampaignMaterial) -> Exhibit:
     frame = pd.DataFrame(rows, columns=columns)
     # Approvals without a sign are the rule and many: the page lists all other decisions, the file has all.
     listed = frame[(frame["decision"] != "approve") | (frame["signs"] != "")]
-    titles = ["Platform", "When", "By a rule fixed before", "Results seen", "Worker", "Batch", "Decision", "Reason",
-              "Signs at the time"]  # fmt: skip
+    titles = ["Platform", "When", "By a rule fixed before the first rating", "Results seen", "Worker", "Batch",
+              "Decision", "Reason", "Signs at the time"]  # fmt: skip
     printed = listed.drop(columns="mode").assign(decided_at=listed["decided_at"].str[:16].str.replace("T", " "))
     caption = "Decisions about crowd work, except approvals without a sign"
     return Exhibit("crowd_decisions", caption, frame, printed.set_axis(titles, axis=1))
@@ -283,9 +283,10 @@ def _number(value: float, form: str) -> str:
 
 
 _ABOUT_JUDGES = (
-    "Judges rated the pairs that people rated, and more. “People + judges” is the same rule's decision on both"
-    " (prediction-powered inference: a judge's constant error changes nothing), which shows how much depends on the"
-    " judges. Worth is the number of rated pairs that would be as precise without judges."
+    "Judges rated the pairs that people rated, and further outputs. “People + judges” is the decision of the verdict's"
+    " rule on people's ratings and judges' scores together (prediction-powered inference: a judge's constant error"
+    " changes nothing); it shows how much depends on the judges. Worth is the number of rated pairs that would be as"
+    " precise without judges."
 )
 
 

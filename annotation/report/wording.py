@@ -159,8 +159,14 @@ def several_rules(rule: AcceptanceSpec) -> str:
             where = f" (except for {listed([display(pool) for pool in instead])})"
         limit = f"at {'least' if criterion.at_least is not None else 'most'} {criterion.limit:g}"
         parts.append(f"{what} of {criterion.question} {limit}{where}")
-    rest = "rejected if one of them fails even at the other end of the interval, and undecided otherwise"
-    last = rest if any(criterion.by == "interval" for criterion in rule.rules) else "rejected otherwise"
+    used = {criterion.by for criterion in rule.rules}
+    favourable = "even the more favourable end of an interval"
+    missed = f"a value, or {favourable}," if "value" in used else favourable
+    last = (
+        f"rejected if {missed} misses its limit, and undecided otherwise"
+        if "interval" in used
+        else "rejected otherwise"
+    )
     which = "all of these hold" if rule.combine == "all" else "any of these holds"
     return f"accepted if {which}: {'; '.join(parts)}; {last}"
 

@@ -109,7 +109,7 @@ def _controls(evidence: Evidence) -> Iterator[str]:
 
 def _exclusions(verdicts: Sequence[Verdict]) -> Iterator[str]:
     turned = [
-        f"{_name(verdict)}: {verdict.alone}, with them {verdict.decision_with_excluded}"
+        f"{_name(verdict)} is {verdict.alone} instead of {verdict.decision_with_excluded}"
         for verdict in verdicts
         if verdict.decision_with_excluded not in (None, verdict.alone)
     ]
@@ -155,12 +155,13 @@ def _withdrawals(evidence: Evidence, verdicts: Sequence[Verdict]) -> Iterator[st
             yield f"{line}: choosing {item}s by their ratings can steer the verdict"
             continue
         turned = [
-            f"{_name(verdict)}: {verdict.alone}, with them {verdict.decision_with_withdrawn}"
+            f"{_name(verdict)} would be {verdict.decision_with_withdrawn} instead of {verdict.alone}"
             for verdict in verdicts
             if verdict.decision_with_withdrawn not in (None, verdict.alone)
         ]
-        outcome = _some(turned) if turned else "no verdict would change" if verdicts else "no verdict yet"
-        yield f"{line}; if the withdrawn {item}s had stayed: {outcome}"
+        stayed = f"if the withdrawn {item}{'' if len(decisions) == 1 else 's'} had stayed"
+        outcome = f"{stayed}, {_some(turned) or 'no verdict would change'}" if verdicts else "there is no verdict yet"
+        yield f"{line}; {outcome}"
 
 
 def _open(evidence: Evidence, verdicts: Sequence[Verdict]) -> Iterator[str]:
@@ -239,7 +240,7 @@ def _agreement(verdicts: Sequence[Verdict]) -> Iterator[str]:
 def _judged(verdicts: Sequence[Verdict]) -> Iterator[str]:
     """Yield lines on verdicts that people's ratings alone would not have reached."""
     turned = [
-        f"{_name(verdict)}: {verdict.by_rule}, people alone {verdict.alone}"
+        f"{_name(verdict)} is {verdict.by_rule}, by people alone {verdict.alone}"
         for verdict in verdicts
         if verdict.by_rule != verdict.alone
     ]

@@ -145,7 +145,7 @@ def notes(selection: BenchmarkSelection) -> list[str]:
     lines = [
         f"chosen with {n_models} models, judged on {int(selection.held.sum())} of other families (seed {request.seed});"
         " intervals are 95% percentile bootstraps over the held-out models",
-        "models are ranked by Borda counts; random selections meet the same requirements within the same budget",
+        "models are ranked by Borda counts; random selections meet the requirements and the budget of the chosen ones",
         *scores.notes,
     ]
     if n_models - 1 <= selection.scores.frame.shape[1]:

@@ -169,7 +169,8 @@ def _write_card(folder: Path, data: DatasetCardData) -> None:
 _HEAD = '''"""{title}.
 
 For mteb {version}: `mteb.evaluate(model, {module}.TASKS)`. The data are in the folder `data` beside this
-file; on the hub, `DATA` is the organisation, and each task's revision the commit of its repository.{notes}
+file. Once they are on the hub, set each task's `path` to its repository and its `revision` to that repository's
+commit.{notes}
 """
 
 from pathlib import Path

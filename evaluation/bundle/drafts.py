@@ -99,7 +99,8 @@ def _of_dataset(
             f" {SHORTEST} characters, is a duplicate, or is also in the train split"
         )
     if items.n_drawn_from > MOST:
-        left_out.append(f"{dataset.name}: {count(items.n_drawn_from - MOST, 'item')} beyond the {MOST:,} drawn")
+        unused = count(items.n_drawn_from - MOST, "item")
+        left_out.append(f"{dataset.name}: {unused}, because at most {MOST:,} are used (drawn at random)")
     for unit in units:
         data = items.data(unit)
         if reason := unusable(data, "paper"):

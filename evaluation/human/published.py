@@ -251,9 +251,11 @@ _ABOUT = (
 def exhibits_of(published: PublishedScores) -> dict[str, Exhibit]:
     """Return the tables by name, without empty ones."""
     wide = pairs_by_scorer(published.compared)
-    names = [f"{name} (has {count(number, 'score')})" for name, number in published.incomplete.items()]
-    without = f"models left out, as they lack scores on people's tasks (in one language each): {', '.join(names)}"
-    unrated = f"tasks left out (in one language each), as people or a model has no score: {wide.attrs['left_out']}"
+    n_of_people = int((published.scores["scorer"] == HUMAN).sum())
+    names = [f"{name} ({number} of {count(n_of_people, 'score')})" for name, number in published.incomplete.items()]
+    each = "a task counts once for each language"
+    without = f"models left out, because they lack scores on some of people's tasks ({each}): {', '.join(names)}"
+    unrated = f"tasks left out, because people or a model has no score ({each}): {wide.attrs['left_out']}"
     missing = (*([without] if names else []), *([unrated] if wide.attrs["left_out"] else []))
     exhibits = [*_tasks(published), _table_8(published)]
     if len(wide):

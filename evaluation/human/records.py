@@ -133,7 +133,10 @@ class HumanDifficulty(Record):
     model: str = Field(
         description="the model's name in the study, followed by (recorded) if its answers come from a file"
     )
-    rho: Number = Field(description="Spearman's rho of raters' mean score and the model's over tasks and languages")
+    rho: Number = Field(
+        description="Spearman's rho between the raters' mean score and the model's score, over tasks (each in one"
+        " language)"
+    )
     low: Number = Field(description="lower end of rho's 95% bootstrap interval over tasks; NaN if there is none")
     high: Number = Field(description="upper end of the interval")
     p: Number = Field(description="two-sided p-value of rho, from the t distribution")

@@ -67,7 +67,7 @@ def decide(answers: Sequence[str], min_raters: int) -> WordingLabel:
     >>> decide(["acceptable", "acceptable", "unnatural"], 2).label
     'acceptable'
     >>> decide(["acceptable", "unnatural"], 2).reason
-    'no label has more than half of its 2 raters'
+    'no label was chosen by more than half of the 2 raters'
     """
     n = len(answers)
     if n < min_raters:
@@ -80,7 +80,7 @@ def decide(answers: Sequence[str], min_raters: int) -> WordingLabel:
         if 2 * answers.count(label) > n:
             why = "" if label == ACCEPTABLE else f"{label}, by {answers.count(label)} of {n} raters"
             return WordingLabel(label, n, why)
-    return WordingLabel(n_raters=n, reason=f"no label has more than half of its {n} raters")
+    return WordingLabel(n_raters=n, reason=f"no label was chosen by more than half of the {n} raters")
 
 
 def labelled(evidence: Evidence, wordings: Sequence[Instruction]) -> Mapping[str, WordingLabel]:

@@ -558,7 +558,7 @@ def nothing_to_tell(answers: Answers) -> str:
     if not several.any():
         return _ALONE
     if several.sum() == 1:
-        return "one pair with two ratings cannot tell agreement from chance"
+        return "only one pair has two or more ratings, so agreement cannot be told from chance"
     shared = answers.point if several.all() else answers.point[several[answers.pair]]
     if np.ptp(shared) == 0:
         which = "every rating" if np.ptp(answers.point) == 0 else "every rating of pairs with two or more"

@@ -190,7 +190,8 @@ class RuleSpec(StudyPart):
         if (self.at_least is None) == (self.at_most is None):
             raise ValueError(f"the rule on {self.question!r} needs at_least or at_most, not both")
         if (self.statistic == "share") != bool(self.label):
-            raise ValueError(f"the rule on {self.question!r}: statistic share needs a label; the others take none")
+            raise ValueError(f"the rule on {self.question!r}: `statistic: share` needs a `label`; mean and median allow"
+                             " none")  # fmt: skip
         if self.statistic == "share" and not 0 <= self.limit <= 1:
             raise ValueError(f"the rule on {self.question!r}: a share must be from 0 to 1, not {self.limit:g}")
         return self
@@ -222,7 +223,11 @@ class AcceptanceSpec(StudyPart):
         ),
     )
     threshold: float = Field(
-        default=3.0, description="the smallest accepted mean on each question; required if the rubric sets none"
+        default=3.0,
+        description=(
+            "the smallest accepted mean on each question; without `rules`, it must be set unless the rubric's own"
+            " threshold is 3, or the rubric has none and its scale is 1 to 5"
+        ),
     )
     rule: Literal["mean", "lower_bound"] = Field(
         default="mean",
@@ -365,38 +370,40 @@ def refuse_undecidable(rule: AcceptanceSpec, raters: RatersSpec, *, judged: bool
     """
     if raters.suggestions == "half":
         if not judged:
-            raise ValueError("raters.suggestions: half shows judges' scores, but the study has no judges; add them")
+            raise ValueError("`raters.suggestions: half` shows judges' scores, but the study has no judges; add them")
         if crowd:
-            raise ValueError("raters.suggestions: half needs Argilla, but crowd workers' pages show no suggestions;"
-                             " leave out crowd or suggestions")  # fmt: skip
+            raise ValueError("`raters.suggestions: half` needs Argilla, but crowd workers' pages show no suggestions;"
+                             " leave out `crowd` or `suggestions`")  # fmt: skip
         if rule.judges == "decide":
-            raise ValueError("raters.suggestions: half shows raters judges' scores, so acceptance.judges cannot be"
-                             " decide; change one of them")  # fmt: skip
+            raise ValueError("`raters.suggestions: half` shows raters judges' scores, so `acceptance.judges` cannot be"
+                             " `decide`; change one of them")  # fmt: skip
     if raters.blocks and raters.suggestions == "half":
-        raise ValueError("raters.suggestions: half needs all of its pairs rated, but raters.blocks may stop early;"
+        raise ValueError("`raters.suggestions: half` needs ratings of all pairs, but `raters.blocks` may stop early;"
                          " leave one of them out")  # fmt: skip
     if rule.stop == "blocks" and not raters.blocks:
-        raise ValueError("acceptance.stop: blocks needs raters.blocks, such as [20, 40, 60, 80, 100]; add them")
+        raise ValueError("`acceptance.stop: blocks` needs `raters.blocks`, such as [20, 40, 60, 80, 100]; add them")
     if raters.blocks and rule.stop != "blocks":
         raise ValueError(
-            f"raters.blocks applies to acceptance.stop: blocks, not {rule.stop}; write acceptance.stop: blocks with"
-            " rule: lower_bound, or take raters.blocks out"
+            f"`raters.blocks` needs `acceptance.stop: blocks`, not `{rule.stop}`; write `stop: blocks` with"
+            " `rule: lower_bound`, or take `raters.blocks` out"
         )
     if raters.blocks and raters.blocks[-1] < rule.min_pairs:
         raise ValueError(
-            f"acceptance.min_pairs {rule.min_pairs} is more than the last of raters.blocks, {raters.blocks[-1]}: no"
-            " verdict could be decided; lower min_pairs or raise the last block"
+            f"`acceptance.min_pairs: {rule.min_pairs}` is more than the last of `raters.blocks`, {raters.blocks[-1]},"
+            " so no verdict could be decided; lower `min_pairs` or raise the last block"
         )
     if rule.min_raters > raters.per_pair:
         raise ValueError(
-            f"acceptance.min_raters {rule.min_raters} is more than raters.per_pair {raters.per_pair}:"
-            " no pair would ever count; lower min_raters or raise per_pair"
+            f"`acceptance.min_raters: {rule.min_raters}` is more than `raters.per_pair: {raters.per_pair}`, so no pair"
+            " would ever count; lower `min_raters` or raise `per_pair`"
         )
     if rule.min_ac2 is not None and raters.per_pair < 2:
-        raise ValueError("acceptance.min_ac2 needs two ratings per pair, but raters.per_pair is 1; change one of them")
+        raise ValueError(
+            "`acceptance.min_ac2` needs two ratings per pair, but `raters.per_pair` is 1; change one of them"
+        )
     everybody = [*(raters.people or ()), *raters.former, *(rater.name for rater in raters.simulated)]
     if raters.people is not None and not crowd and len(everybody) < rule.min_raters:
         raise ValueError(
-            f"acceptance.min_raters {rule.min_raters} is more than the number of raters whose answers count,"
-            f" {len(everybody)}: no pair would ever count; add people to raters.people, or lower min_raters"
+            f"`acceptance.min_raters: {rule.min_raters}` is more than the number of raters whose answers count,"
+            f" {len(everybody)}, so no pair would ever count; add people to `raters.people`, or lower `min_raters`"
         )

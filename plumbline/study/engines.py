@@ -409,16 +409,16 @@ def refuse_unfit_judges(
             raise ValueError(f"judges: {judge.name!r} is also the name of a rater; give the judge another name")
     if judges and pool != "all" and pool < sample.pairs:
         raise ValueError(
-            f"judge_pool {pool} is less than sample.pairs {sample.pairs}, but judges rate all pairs that people rate;"
-            " raise judge_pool, or write all"
+            f"`judge_pool: {pool}` is less than `sample.pairs: {sample.pairs}`, but judges rate all pairs that people"
+            " rate; raise `judge_pool`, or write `all`"
         )
     if rule.judges != "decide":
         return
     if not judges:
-        raise ValueError("acceptance.judges: decide needs judges; add them, or write acceptance.judges: report")
+        raise ValueError("`acceptance.judges: decide` needs judges; add them, or write `acceptance.judges: report`")
     if shown := [judge.name for judge in judges if judge.engine.saw_ratings]:
         raise ValueError(
-            f"acceptance.judges: decide allows no judge that saw people's ratings; take {shown[0]!r} out of judges"
+            f"`acceptance.judges: decide` allows no judge that saw people's ratings; take {shown[0]!r} out of `judges`"
         )
 
 

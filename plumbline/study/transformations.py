@@ -58,7 +58,9 @@ class Transformation(VerdictUnit):
 
     source: str = Field(default="", description="its source: paper, appendix, licence")
     calls: tuple[PromptText | Name, ...] = Field(
-        default=(), description="prompts in order, by name or as text; each but the last is the next call's input"
+        default=(),
+        description="prompts in order, by name or as text; the answer to each prompt but the last is the input of the"
+        " next call",
     )
     function: str = Field(
         default="",
@@ -74,7 +76,10 @@ class Transformation(VerdictUnit):
         default=(), description="codes to draw from; a text's own language is never drawn"
     )
     drawn_call: int = Field(
-        default=1, ge=1, description="the call that uses the drawn language; the others use the text's own"
+        default=1,
+        ge=1,
+        description="number of the call, from 1, that uses the drawn language; the other calls use the text's own"
+        " language",
     )
     language: str = Field(
         default="", description="language of all outputs (code); default: the drawn one, or the text's own"
@@ -129,7 +134,9 @@ class Transformation(VerdictUnit):
         if self.languages and (self.outputs or self.language):
             raise ValueError("`draw` does not go with `outputs` or `language`; take `draw` out")
         if len(self.languages) == 1:
-            raise ValueError("`languages` needs at least two: a text in the only one would have no target")
+            raise ValueError(
+                "`languages` needs at least two; with only one, a text in that language would have no target"
+            )
         if self.languages and self.drawn_call > max(1, len(self.calls)):
             raise ValueError(f"`drawn_call` {self.drawn_call} is more than the number of `calls`, {len(self.calls)}")
         return self
@@ -282,7 +289,8 @@ def within_languages(
         return {}
     if generator.recorded_languages:
         raise StudyError(
-            "languages: settings.languages takes the languages from the recordings; leave one of the two out"
+            "`languages` cannot be combined with the generator's `settings.languages: recorded`, which uses the"
+            " recordings' languages; leave one of them out"
         )
     within = {name: kind.within(codes) for name, kind in kinds.items()}
     limited = {name: kind for name, kind in within.items() if kind is not kinds[name]}

@@ -316,7 +316,7 @@ def test_a_plan_counts_pairs_money_and_certainty_for_each_verdict(variant: Calla
     assert "16 verdicts by acceptance.scope language, at 40 pairs of each transformation and 4 raters:" in text
     rows = {line.split("  ")[0]: line.split()[-3:] for line in text.splitlines() if "German, English" in line}
     assert rows["Expansion"] == ["2", "20", "20"] and rows["Translation and Cross-translation"] == ["4", "40", "32"]
-    assert "Pairs  Raters  In a verdict  at 3.4" in text and "never: too few for any decision" in text
+    assert "Pairs  Raters  In a verdict  at 3.4" in text and "'never': too few pairs or raters for any decision" in text
     assert "The languages of the texts are unknown" in text and "no file" in text  # of none.csv; the file says them
 
 

@@ -239,6 +239,14 @@ def test_outputs_of_a_transformation_that_there_is_not_are_damage(tmp_path: Path
     write_table(file, frame, TransformedText)
     with pytest.raises(DataError, match="contains 'no_such', which is not a transformation"):
         rates(study)
+    write_table(file, frame.assign(transformation="expansion"), TransformedText)  # of another study
+    measure = errors_measure(study.transforming, after_retries=False)
+    with pytest.raises(DataError) as error:
+        output_statistics.tally([study], measure)
+    assert str(error.value) == (
+        f"{file}: an output has the transformation 'expansion', which the study does not have, so the file is damaged;"
+        " delete it and generate again"
+    )
 
 
 def test_a_study_without_outputs_is_told_what_to_run(tmp_path: Path) -> None:

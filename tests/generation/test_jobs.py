@@ -148,7 +148,9 @@ def test_recorded_languages_are_of_one_text_and_not_its_own(tmp_path: Path) -> N
         jobs = [Plan(study).job(one, "cross_translation", 1) for study in (recorded, drawn)]
         assert jobs[0] == jobs[1]  # our draw, and the same key: how a language was found is no part of it
     record(tmp_path, "de", "tr")
-    with pytest.raises(StudyError, match="has cross_translation of the same text in 'de' and 'tr'; remove one"):
+    with pytest.raises(
+        StudyError, match="has outputs of cross_translation for one text with two languages, 'de' and 'tr'; remove one"
+    ):
         Plan(recorded).job(text("apple"), "cross_translation", 1)
 
 

@@ -99,7 +99,7 @@ class TaskBuilder(ProlificStudies):
         tasks = self._api.get(f"{BATCHES}/{batch_id}").get("total_task_count")
         if tasks != 1:
             raise RefusedError(
-                f"Prolific made {shortened(tasks)} tasks from batch {offer.batch.batch_id} instead of 1, so"
+                f"Prolific made {shortened(tasks)} tasks instead of 1 from batch {offer.batch.batch_id}, so"
                 " participants would get only parts of the batch; nothing was offered"
             )
         return batch_id

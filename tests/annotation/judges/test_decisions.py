@@ -220,7 +220,7 @@ def test_rules_that_no_judge_can_meet_are_refused_in_a_line() -> None:
     engine = EngineSpec(kind="recorded", model="m", path="j.jsonl", settings={"saw_ratings": True})
     shown = JudgeSpec(name="j", engine=engine)
     plain = SampleSpec(), RatersSpec()
-    with pytest.raises(ValueError, match="acceptance.judges: decide needs judges"):
+    with pytest.raises(ValueError, match="`acceptance.judges: decide` needs judges"):
         refuse_unfit_judges((), "all", *plain, RULE)
     with pytest.raises(ValueError, match="no judge that saw people's ratings; take 'j' out"):
         refuse_unfit_judges((shown,), "all", *plain, RULE)

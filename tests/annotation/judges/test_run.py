@@ -310,7 +310,7 @@ def test_a_judge_called_like_a_rater_and_a_pool_without_the_sample_are_refused(v
     recorded = {"name": "kind", "engine": {"kind": "recorded", "model": "m", "path": "x"}}
     with pytest.raises(StudyError, match="'kind' is also the name of a rater"):
         variant(judges=[recorded])
-    with pytest.raises(StudyError, match=r"judge_pool 3 is less than sample\.pairs 24"):
+    with pytest.raises(StudyError, match=r"`judge_pool: 3` is less than `sample\.pairs: 24`"):
         variant(judges=[{**recorded, "name": "a"}], judge_pool=3)
 
 

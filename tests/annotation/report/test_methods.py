@@ -260,5 +260,5 @@ def _excluded(rater: str) -> Decision:
 def test_several_rules_are_told_as_they_are_combined(combine: str, by: str, words: str) -> None:
     rules = [{"question": name, "at_least": 3, "by": by} for name in ("quality", "fluency")]
     told = several_rules(AcceptanceSpec.model_validate({"rules": rules, "combine": combine}))
-    end = "rejected if one of them fails even at the other end" if by == "interval" else "rejected otherwise"
+    end = "rejected if even the more favourable end of an interval misses" if by == "interval" else "rejected otherwise"
     assert told.startswith(f"accepted if {words}: ") and end in told

@@ -111,7 +111,7 @@ def test_exclusions_that_turn_verdicts_are_said(generated: Study) -> None:
     assert turned
     line = next(line for line in doubts(study, verdicts) if line.startswith("excluding raters changed"))
     assert line.startswith(f"excluding raters changed {len(turned)} verdict")
-    assert f"{turned[0].transformation.capitalize()} (en): accepted, with them rejected".replace("_", " ") in line
+    assert f"{turned[0].transformation.capitalize()} (en) is accepted instead of rejected".replace("_", " ") in line
 
 
 def test_open_answers_thin_samples_and_close_calls_are_said(generated: Study) -> None:

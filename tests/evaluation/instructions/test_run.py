@@ -41,7 +41,7 @@ ANSWERS = {
 }
 WHY = {
     "Translate the request into Latin:": "not accepted: irrelevant, by 2 of 3 raters",
-    "Class?": "not accepted: no label has more than half of its 3 raters",
+    "Class?": "not accepted: no label was chosen by more than half of the 3 raters",
     "Query": "not accepted: labelled by 1 rater, but 2 are needed",
 }
 
@@ -210,8 +210,12 @@ def test_known_items_tell_about_raters_and_are_no_wordings(tmp_path: Path) -> No
     [
         (["acceptable", "acceptable"], 2, "acceptable"),
         (["acceptable", "unnatural", "unnatural"], 2, "unnatural"),
-        (["acceptable", "unnatural"], 2, "no label has more than half of its 2 raters"),
-        (["acceptable", "acceptable", "unnatural", "irrelevant"], 2, "no label has more than half of its 4 raters"),
+        (["acceptable", "unnatural"], 2, "no label was chosen by more than half of the 2 raters"),
+        (
+            ["acceptable", "acceptable", "unnatural", "irrelevant"],
+            2,
+            "no label was chosen by more than half of the 4 raters",
+        ),
         (["acceptable"], 2, "labelled by 1 rater, but 2 are needed"),
         (["acceptable"], 1, "acceptable"),
         ([], 1, "nobody has labelled it"),

@@ -244,8 +244,8 @@ def test_ac2_uses_points_that_nobody_chose() -> None:
     [
         ([], "no pair has two ratings, so nothing can agree"),
         ([(5,), (4,), (3,)], "no pair has two ratings, so nothing can agree"),
-        ([(5, 4)], "one pair with two ratings cannot tell agreement from chance"),
-        ([(5, 5), (4, NA)], "one pair with two ratings cannot tell agreement from chance"),
+        ([(5, 4)], "only one pair has two or more ratings, so agreement cannot be told from chance"),
+        ([(5, 5), (4, NA)], "only one pair has two or more ratings, so agreement cannot be told from chance"),
         ([(4, 4, 4)] * 9, "every rating is the same, so agreement cannot be told from chance"),
         (
             [(4, 4)] * 9 + [(2, NA)],

@@ -54,8 +54,11 @@ def read(folder: Path, **parts: Any) -> Study:
         ({"sample": {"pairs": 6}}, "min_pairs 20 is more than sample.pairs 6: .*sample.pairs: 20 .*min_pairs: 6$"),
         # No more pairs than one for two languages: there is no number of pairs to lower to.
         ({"datasets": TWO, "sample": {"pairs": 1}}, r"than the 0 pairs .*write sample.pairs: 40 \(or more\)$"),
-        ({"raters": {"per_pair": 1}, "acceptance": {"min_raters": 1, "min_ac2": 0.4}}, "min_ac2 needs two ratings"),
-        ({"raters": {"per_pair": 3, "people": ["ada"]}}, "is more than the number of raters whose answers count, 1: "),
+        ({"raters": {"per_pair": 1}, "acceptance": {"min_raters": 1, "min_ac2": 0.4}}, "min_ac2` needs two ratings"),
+        (
+            {"raters": {"per_pair": 3, "people": ["ada"]}},
+            "is more than the number of raters whose answers count, 1, so",
+        ),
         (
             {
                 "subject": {"kind": "human", "tasks": [{"data": "pairs", "items": 10}]},

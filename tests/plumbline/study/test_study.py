@@ -46,7 +46,7 @@ RECORDED = study_data()["generator"]
         ({"transformations": ["paraphrasing"], "languages": ["de"]}, "no transformation of the study translates"),
         (
             {"generator": {**RECORDED, "settings": {"languages": "recorded"}}, "languages": ["de"]},
-            "leave one of the two out",
+            "leave one of them out",
         ),
     ],
 )
@@ -87,7 +87,7 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"raters": {"per_pair": 1}}, "acceptance.min_raters 2 is more than raters.per_pair 1"),
+        ({"raters": {"per_pair": 1}}, "`acceptance.min_raters: 2` is more than `raters.per_pair: 1`"),
         ({"sample": {"pairs": 6}}, "acceptance.min_pairs 20 is more than sample.pairs 6"),
     ],
 )

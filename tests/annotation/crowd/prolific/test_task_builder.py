@@ -167,7 +167,7 @@ def test_a_batch_that_prolific_would_deal_out_in_parts_or_count_otherwise_is_not
     monkeypatch.setattr(site, "counted", usual)
     put = site.put_file
     monkeypatch.setattr(site, "put_file", lambda query, body, key: put(query, {"content": 2 * body["content"]}, key))
-    with pytest.raises(RefusedError, match="made 2 tasks from batch b+ instead of 1"):
+    with pytest.raises(RefusedError, match="made 2 tasks instead of 1 from batch b+"):
         live.post(offer(output="en"), "c" * 64)
     assert not site.paid
 
