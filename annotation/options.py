@@ -390,7 +390,8 @@ def _add_shared_options(parser: argparse.ArgumentParser, *, spends: bool) -> Non
     cli.add_study_options(parser)
     add_data_option(parser)
     platform = (
-        "required for the first launch; by default the campaign's own; `rehearsal` simulates a crowd (MTurk has closed)"
+        "the platform (default: a rehearsal in progress, else the study's, else that of its only campaign);"
+        " `rehearsal` simulates a crowd; `mturk` has closed"
     )
     parser.add_argument("--platform", choices=PLATFORMS, help=platform)
     live = "use the real platform; without it, the sandbox (MTurk) or drafts (Prolific)"

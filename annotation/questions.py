@@ -36,7 +36,7 @@ _ORDER = re.compile(rf"{_NAME}(\s*[>=]\s*{_NAME})*")
 
 def _worded(value: dict[str, str]) -> dict[str, str]:
     if ENGLISH not in value:
-        raise ValueError("the English wording is missing, which other languages fall back on; add `en`")
+        raise ValueError("the English wording, on which other languages fall back, is missing; add `en`")
     unknown = [code for code in value if language_code(code) != code]
     if unknown:
         raise ValueError(f"languages are named by their code: {unknown[0]!r} should be {language_code(unknown[0])!r}")
@@ -291,7 +291,7 @@ class FieldTitles(StudyPart):
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise ValueError(f"field {twice[0]!r} appears twice; give each field its own name")
         if not self.shown and not (self.original and self.transformed):
-            raise ValueError("name original and transformed, or list the fields of items that are not pairs")
+            raise ValueError("give titles for both `original` and `transformed`, or list the fields of other items")
         if self.shown and (self.original or self.transformed):
             raise ValueError("original and transformed belong to pairs; leave them out if you list other fields")
         return self

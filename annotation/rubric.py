@@ -377,7 +377,10 @@ def _unusable(rubric: Rubric) -> Iterator[str]:
     names = rubric.question_names()
     for name in names:
         if not _NAME.fullmatch(name):
-            yield f"question {name!r}: a name has only lower-case letters, digits, - and _, and at most 64 characters"
+            yield (
+                f"question {name!r}: a name begins with a lower-case letter or a digit, and has at most 64 of these, -"
+                " and _"
+            )
         if name in TAKEN:
             yield f"question {name!r}: files of ratings use this name for something else; rename the question"
     if twice := sorted({name for name in names if names.count(name) > 1}):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import resource
+import subprocess
 import sys
 from pathlib import Path
 
@@ -27,7 +29,16 @@ def memory(name: str, process: int | None = None) -> float:
         lines = (PROC / str(process or "self") / "status").read_text(encoding="utf-8").splitlines()
         return next(int(line.split()[1]) for line in lines if line.startswith(f"{name}:")) / 1024
     if name == "VmHWM" and process is None:
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return peak / _MB if sys.platform == "darwin" else peak / 1024  # bytes on macOS, kilobytes elsewhere
+        return _peak(resource.getrusage(resource.RUSAGE_SELF))
     resident: int = psutil.Process(process).memory_info().rss
     return resident / _MB
+
+
+def wait(process: subprocess.Popen[bytes]) -> tuple[int, float]:
+    """Wait until a process ends; return its exit status and the peak of its memory in MB."""
+    _, status, used = os.wait4(process.pid, 0)
+    return os.waitstatus_to_exitcode(status), _peak(used)
+
+
+def _peak(used: resource.struct_rusage) -> float:
+    return used.ru_maxrss / (_MB if sys.platform == "darwin" else 1024)  # bytes on macOS, kilobytes elsewhere

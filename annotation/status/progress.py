@@ -345,7 +345,7 @@ def _given(noted: _StageHistory) -> Stage:
 def _sampled(noted: _StageHistory, records: CampaignRecords, mismatched: str) -> Stage:
     stage = _stage("sample", noted.study.folder / "pairs.parquet", "sample", noted)
     if cut_off := [wave for wave in records.waves[-1:] if not is_complete(records, wave)]:
-        return Stage("sample", "under way", stage.at, f"its extension to wave {cut_off[0].number} was cut off")
+        return Stage("sample", "under way", stage.at, f"its extension to wave {cut_off[0].number} was interrupted")
     if mismatched:
         return Stage("sample", "stale", stage.at, "made by another generator or other prompts than the study's")
     others = changes(

@@ -73,7 +73,9 @@ def _add_select(commands: Commands) -> None:
         help="selection to write: best agreement (default), backward selection to the budget, or backward selection"
         " until MMTEB's thresholds stop it")  # fmt: skip
     add("--rho", type=float, default=0.8, help="MMTEB's lowest rank correlation for removing a task (default: 0.8)")
-    add("--mse", type=float, default=0.5, help="MMTEB's largest error for removing a task, in variances (default: 0.5)")
+    add("--mse", type=float, default=0.5,
+        help="MMTEB's limit for removing a task: the mean squared error of its predicted scores, divided by the"
+        " scores' variance over models (default: 0.5)")  # fmt: skip
     add("--gaps", choices=("refuse", "models", "tasks", "fewest"), default="refuse",
         help="if scores are missing: leave out models, tasks, or whichever lacks most scores (default:"
         " refuse)")  # fmt: skip

@@ -223,7 +223,7 @@ def uneven_lengths(contents: Contents) -> Finding:
         rows.append(rows_of(part, far.tolist(), [f"{lengths[index]:.0f} characters" for index in far]))
         if lengths.max() / mean > worst:
             worst = float(lengths.max()) / mean
-            text = f"{lengths.max():,.0f} characters, with a mean of {mean:,.1f} for {part.what}{_where(part)}"
+            text = f"longest of {part.what}{_where(part)}: {lengths.max():,.0f} characters; their mean: {mean:,.1f}"
     return found("uneven_lengths", worst or math.nan, text, together(rows))
 
 

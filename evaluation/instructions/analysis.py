@@ -163,7 +163,7 @@ def analyse(
     if (~np.isnan(grid.scores)).sum(axis=-1).max(initial=0) < 2:
         raise StudyError(f"{where}: no task has 2 accepted wordings, so nothing can be compared")
     if settings.holes == "complete" and np.isnan(grid.default).any(axis=0).all() and len(grid.models) > 1:
-        raise StudyError(f"{where}: no task has a default score of every model; choose another --holes")
+        raise StudyError(f"{where}: no task has default scores of all models; use --holes present or mteb")
     return Analysis(
         marked_scores,
         whole,

@@ -370,7 +370,10 @@ def _defaults(analysis: Analysis) -> str:
     if compared.empty:
         if published:
             return "The defaults' positions are unknown: no published default has two wordings to compare it with."
-        return "The defaults' positions are unknown: no default was scored in the run and on the part of the wordings."
+        return (
+            "The defaults' positions are unknown: no default was scored in the same run, and on the same split and"
+            " subset, as the wordings."
+        )
     whose = "published default" if published else "default"
     above = int(np.nansum(above_median(analysis.grid.scores, compared_default(analysis.grid))))
     counts = compared["verdict"].value_counts()

@@ -179,11 +179,7 @@ def _over_tasks(
         return Estimate.undefined("no task has both wordings and a default")
     value = float(reduce(values))
     if n < LEAST or np.ptp(values) == 0:
-        why = (
-            "a single task has no interval over tasks"
-            if n < LEAST
-            else "the value is equal on every task, so resamples are equal"
-        )
+        why = "a single task has no interval over tasks" if n < LEAST else "the value is the same on every task"
         return Estimate.alone(value, why, n)
     return Bootstrap(value, n, resampled(values, n_resamples, rng)).percentile()
 

@@ -214,8 +214,8 @@ class ServerModel(CosineModel):
             ) from None
         if len(data) != wanted or vectors.keys() != set(range(wanted)):
             raise self._error(
-                f"it returned {count(len(data), 'embedding')} for {count(wanted, 'text')}, with the indexes"
-                f" {sorted(vectors)[:5]}"
+                f"it returned {count(len(data), 'embedding')} for {count(wanted, 'text')}, whose indexes begin"
+                f" {sorted(vectors)[:5]}; it must return one for each text, with indexes from 0 to {wanted - 1}"
             )
         widths = sorted({len(vector) for vector in vectors.values()})
         if len(widths) > 1 or not widths[0]:

@@ -80,7 +80,7 @@ def answer(results: PaperResults) -> str:
     ends = f" on average, from {_of(change, 0)} to {_of(change, -1)}" if len(change) > 1 else ""
     sentence = f"On accepted transformations {whose} scores change by {points(change.mean())} points{ends}"
     if len(by_axis) > 1:
-        sentence += f"; the largest change is by {display(most)}, {points(by_axis[most])}"
+        sentence += f"; the axis with the largest mean change is {display(most)} ({points(by_axis[most])} points)"
     return sentence + _order(results)
 
 

@@ -190,7 +190,7 @@ def _transformation(key: Mapping[str, object], part: pd.DataFrame) -> dict[str, 
     numbers = ["original", "score", "difference", "difference_all"]
     means = scored.groupby("dataset", sort=False)[numbers].mean(skipna=False).mean(skipna=False)
     lost = part[part["difference"].isna()]
-    reasons = f"no score on {len(lost)} of {len(part)} data sets and seeds" if len(lost) else ""
+    reasons = f"no difference for {len(lost)} of {len(part)} data sets and seeds" if len(lost) else ""
     if len(lost):
         nearest = lost.iloc[int(lost["n"].argmax())]
         among = ", which has the most items of these" if len(lost) > 1 else ""

@@ -68,7 +68,8 @@ def _shared(first: pd.DataFrame, second: pd.DataFrame) -> tuple[pd.DataFrame, st
     lost = [len(rows) - len(common) for rows in paired]
     failed = [int(pair["n_failed"].sum()) for pair in pairs]
     notes = [
-        f"without {count(lost[0], 'score')} of the first study and {lost[1]} of the second, which the other study lacks"
+        f"left out: {count(lost[0], 'score')} of the first study and {lost[1]} of the second that the studies do not"
+        " share, or that are undefined in one"
     ] * any(lost)
     if any(failed):
         notes.append(f"failed outputs: {count(failed[0], 'item')} of the first study and {failed[1]} of the second")

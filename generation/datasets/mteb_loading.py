@@ -168,7 +168,9 @@ def _explained(task: Any, error: Exception) -> PlumblineError:
     source = task.metadata.dataset
     what = (str(error).strip() or type(error).__name__).splitlines()[0]
     if isinstance(error, DatasetNotFoundError):
-        return StudyError(f"{what} Correct `path` and `revision`, now {source['path']} at {source['revision']}")
+        return StudyError(
+            f"{what} The study has `path` {source['path']} and `revision` {source['revision']}; correct them"
+        )
     if isinstance(error, OSError) and not isinstance(error, FileNotFoundError):
         return ServiceError(
             f"{source['path']} cannot be loaded from the hub: {what}; connect to the hub and load it once"

@@ -100,9 +100,9 @@ class InstructionsSubject(StudyPart):
     contexts: tuple[Context, ...] = Field(
         default=("task_type", "description", "language"),
         description=(
-            "the information in the generator's prompt. task_type: the task type (one call for each type, whose tasks"
-            " share the wordings); description: also the data set's description (one call for each data set);"
-            " language: also the languages of the texts (one more call for each data set)"
+            "what the generator is told; each context has its own calls. task_type: the task type (one call for each"
+            " type, whose tasks share the wordings); description: the task type and the data set's description (one"
+            " call for each data set); language: these and the languages of the texts (one call for each data set)"
         ),
     )
     prompts: str = Field(

@@ -98,7 +98,7 @@ def study_with(patch: pytest.MonkeyPatch, folder: Path, variant: Make, content: 
         (EFFORT | {"scale": [0, 2, 1]}, "question 'effort': the scale's points must ascend"),
         (EFFORT | {"scale": [0, 1]}, "question 'effort' must describe both ends of its scale"),
         (ORDER_ | {"labels": {"a": {"en": "A"}}}, "question 'order' needs two labels or more"),
-        (NATURAL | {"title": {"de": "Wie?"}}, "the English wording is missing"),
+        (NATURAL | {"title": {"de": "Wie?"}}, "the English wording, on which"),
         (
             NATURAL | {"labels": {"natural": {"en": "Fine"}, "odd": {"en": "Odd", "de": " fine "}}},
             "the labels 'natural' and 'odd' are both called ' fine '; reword one of them",

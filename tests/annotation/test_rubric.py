@@ -84,7 +84,7 @@ def test_guidelines_are_in_the_raters_language_or_in_english(demo: Study) -> Non
     ("place", "value", "said"),
     [
         (("questions", 0, "points", 3), None, "question 'quality' must describe both ends of its scale"),
-        (("questions", 0, "points", 3), {"de": "drei"}, "the English wording is missing"),
+        (("questions", 0, "points", 3), {"de": "drei"}, "the English wording, on which"),
         (("guidelines", "deu"), "Leitfaden", "languages are named by their code: 'deu' should be 'de'"),
         (("pools", "expansion", "questions", "beauty"), {}, "pool 'expansion' names a question 'beauty'"),
         (("pools", "expansion", "expected", "positive"), {"quality": 9}, "pool 'expansion' has a point 9"),
@@ -118,8 +118,8 @@ def test_a_rubric_that_is_not_whole_is_one_line(
     ("names", "said"),
     [
         (["one", "one"], "question 'one' appears twice"),
-        (["Is it good?"], r"question 'Is it good\?': a name has only lower-case letters, digits, - and _"),
-        ([""], "question '': a name has only lower-case letters"),
+        (["Is it good?"], r"question 'Is it good\?': a name begins with a lower-case letter"),
+        ([""], "question '': a name begins with a lower-case letter"),
         (["comment"], "question 'comment': files of ratings use this name for something else"),
     ],
 )

@@ -285,7 +285,9 @@ def _submission(row: Mapping[str, str], at: datetime, where: str) -> Submission:
         if seconds < 0 or math.isinf(seconds):
             raise ValueError
     except ValueError:
-        raise DataError(f"{where}: WorkTimeInSeconds {row['WorkTimeInSeconds'][:40]!r} is not a number") from None
+        raise DataError(
+            f"{where}: WorkTimeInSeconds {row['WorkTimeInSeconds'][:40]!r} is not a number of seconds, 0 or more"
+        ) from None
     return Submission(row["AssignmentId"], row["HITId"], row["WorkerId"], state, seconds, at, ())
 
 

@@ -198,7 +198,7 @@ def test_a_board_of_complete_tasks_counts_them_and_needs_one() -> None:
     one = made(long(SCORES, defaults), holes="complete")
     assert one.boards.loc[one.boards["scenario"] == "defaults", "n_tasks"].tolist() == [5, 5, 5]
     defaults[1] = math.nan
-    with pytest.raises(StudyError, match="no task has a default score of every model"):
+    with pytest.raises(StudyError, match="no task has default scores of all models"):
         made(long(SCORES, defaults), holes="complete")
 
 

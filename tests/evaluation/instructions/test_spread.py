@@ -79,7 +79,7 @@ def test_inflation_is_the_papers_and_what_its_caption_says_is_not() -> None:
 
 def test_no_interval_where_every_task_says_the_same() -> None:
     found = share_above_median(E5, E5.max(axis=1, initial=0, where=~np.isnan(E5)), rng=RNG)
-    assert found.value == 1 and math.isnan(found.low) and "equal" in found.reason
+    assert found.value == 1 and math.isnan(found.low) and "the same" in found.reason
     one = share_above_median(E5[:1], np.array([1.0]), rng=RNG)
     assert one.n == 1 and math.isnan(one.low) and one.reason
     none = share_above_median(E5, np.full(11, math.nan), rng=RNG)
@@ -262,18 +262,12 @@ def test_an_interval_that_is_not_there_has_its_reason_whichever_of_the_two_it_is
     # Above both wordings of one task and of the other: the ECDF is 3/3 on both, and no resample differs.
     (row,) = analysis.inflation_table(grid([[[0.1, 0.2], [0.3, 0.4]]], [[0.5, 0.5]]), seed=1).to_dict("records")
     assert np.isnan([row["share_low"], row["figure5_low"]]).all()
-    assert row["reason"] == "the value is equal on every task, so resamples are equal"
+    assert row["reason"] == "the value is the same on every task"
     # Above the median of both (0.15 and 0.35), but above all wordings of one alone: 3/3 and 2/3.
     (row,) = analysis.inflation_table(grid([[[0.1, 0.2], [0.3, 0.4]]], [[0.5, 0.36]]), seed=1).to_dict("records")
     assert np.isnan(row["share_low"]) and row["figure5_low"] < row["figure5_high"]
-    assert (
-        row["reason"]
-        == "default above median has no interval, as the value is equal on every task, so resamples are equal"
-    )
+    assert row["reason"] == "default above median has no interval, as the value is the same on every task"
     # Below the median of one and above that of the other, each time above one of its two wordings: 2/3 and 2/3.
     (row,) = analysis.inflation_table(grid([[[0.1, 0.2], [0.3, 0.4]]], [[0.11, 0.36]]), seed=1).to_dict("records")
     assert row["share_low"] < row["share_high"] and np.isnan(row["figure5_low"])
-    assert (
-        row["reason"]
-        == "default's median percentile has no interval, as the value is equal on every task, so resamples are equal"
-    )
+    assert row["reason"] == "default's median percentile has no interval, as the value is the same on every task"

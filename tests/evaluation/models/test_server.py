@@ -154,7 +154,7 @@ NUMBERS = [{"index": 0, "embedding": [1.0, 2.0]}, {"index": 1, "embedding": [1.0
     ("status", "answer", "says"),
     [
         (200, {"data": NUMBERS[:1]}, r"1 embedding for 2 texts"),
-        (200, {"data": [NUMBERS[0], NUMBERS[0]]}, r"2 embeddings for 2 texts, with the indexes \[0\]"),
+        (200, {"data": [NUMBERS[0], NUMBERS[0]]}, r"2 embeddings for 2 texts, whose indexes begin \[0\]"),
         (200, {"data": [NUMBERS[0], {"index": 1, "embedding": [1.0]}]}, r"different lengths .*: \[1, 2\]"),
         (200, {"data": [{"index": 0, "embedding": []}, {"index": 1, "embedding": []}]}, r"different lengths"),
         (200, b"<html>hello</html>", "not an embedding response; check base_url"),

@@ -37,12 +37,13 @@ def test_what_the_numbers_say() -> None:
     two = answer(results(made({"one": 0.0, "two": -0.04})))
     assert two == (
         "On accepted transformations 2 models' scores change by -4.00 points on average, from -6.00 (two) to -2.00"
-        " (one); the largest change is by Language, -7.00"
+        " (one); the axis with the largest mean change is Language (-7.00 points)"
     )
     alone = answer(results(made({"one": 0.0})))
     assert (
         alone
-        == "On accepted transformations one's scores change by -2.00 points; the largest change is by Language, -5.00"
+        == "On accepted transformations one's scores change by -2.00 points; the axis with the largest mean change is"
+        " Language (-5.00 points)"
     )
     three = answer(results(made({"one": 0.0, "two": -0.04, "three": 0.01})))
     assert three.startswith("On accepted transformations 3 models' scores change by -3.00 points")  # (2 + 6 + 1) / 3

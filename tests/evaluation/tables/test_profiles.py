@@ -102,7 +102,7 @@ def test_table_22_takes_what_both_studies_have_and_says_what_it_leaves_out() -> 
     table = generator_table(first, second).set_index("name")
     assert table.loc["paraphrasing", "first"] == 0.7 and "length" not in table.index
     assert np.isnan(table.loc["hteb_total", "first"]) and "an axis has no score" in table.loc["hteb_total", "reason"]
-    assert "without 5 scores of the first study and 3 of the second" in table.loc["paraphrasing", "reason"]
+    assert "left out: 5 scores of the first study and 3 of the second" in table.loc["paraphrasing", "reason"]
     assert generator_table(first, made_scores({"k": {"d": numbers(0.1, 0.1, 0.1)}})).empty
 
 
@@ -131,7 +131,7 @@ def test_accepted_pairs_alone_stand_beside_all_items_of_the_same_data_sets_and_s
     assert (row["n_datasets"], row["n_items"]) == (1, 50)
     assert [row["original"], row["score"], row["difference"]] == pytest.approx([0.9, 0.8, -10])
     assert row["difference_all"] == pytest.approx(-15)  # data set d alone: -10 and -20
-    assert row["reason"].startswith("no score on 1 of 3 data sets and seeds; on e: 3 items consist")
+    assert row["reason"].startswith("no difference for 1 of 3 data sets and seeds; on e: 3 items consist")
 
 
 def test_the_drift_of_accepted_pairs_stands_beside_that_of_the_others() -> None:

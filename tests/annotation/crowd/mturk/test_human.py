@@ -59,7 +59,7 @@ def test_a_plan_speaks_of_items_and_of_the_pay_of_these_tasks(tmp_path: Path) ->
     study = study_of(tmp_path, {"data": "alike", "items": 3, "raters": 1}, crowd=CROWD | {"pay": pay})
     draw_sample(study)
     text = plan_text(Evidence.open(study), "mturk", "sandbox")
-    assert "3 items to rate" in text and "30 s an item, 50% more for alike;" in text
+    assert "3 answers (items x workers), " in text and "30 s an item, 50% more for alike;" in text
     assert "pair" not in text
 
 
