@@ -95,14 +95,14 @@ def _deviation(value: str) -> float:
 def plan(parser: argparse.ArgumentParser) -> None:
     """Add sizes, true means and assumptions; the deviations are those of `annotation.planning.RatingVariation`."""
     add = parser.add_argument
-    add("--pairs", type=cli.count, nargs="+", metavar="N", help="pairs of each transformation (default: the"
-        " study's number and usual ones)")  # fmt: skip
+    add("--pairs", type=cli.count, nargs="+", metavar="N", help="pairs of each transformation (default: 30,"
+        " 50, 100 and 200; without --raters also the study's number)")  # fmt: skip
     add(
         "--raters",
         type=cli.count,
         nargs="+",
         metavar="N",
-        help="raters per pair (default: the study's number and usual ones)",
+        help="raters per pair (default: 2, 3 and 5; without --pairs also the study's number)",
     )
     add("--means", type=_mean, nargs="+", metavar="M", help="true means or shares of labels to try (default: around"
         " the threshold or the rules' limits)")  # fmt: skip

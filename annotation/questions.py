@@ -85,7 +85,7 @@ class QuestionScale:
             return f"the answer {value[:60]!r} is not a ranking of labels, such as {BEFORE.join(self.labels[:3])}"
         named = labels_of(value)
         if unknown := [name for name in named if name not in self.labels]:
-            return f"no label is called {unknown[0][:60]!r}; its labels are {', '.join(self.labels)}"
+            return f"the question has no label {unknown[0][:60]!r}; its labels are {', '.join(self.labels)}"
         if self.kind == "label" and len(named) != 1:
             return f"the answer {value[:60]!r} has {len(named)} labels, but the question takes one"
         if len(set(named)) < len(named):

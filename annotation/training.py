@@ -51,7 +51,8 @@ class TrainingResult(Record):
     answered: bool = Field(description="whether the rater submitted an answer")
     judged: int = Field(description="number of answered questions with a known right answer")
     right: int = Field(
-        description="number of right answers to these questions: ratings within `quality.within`, others equal"
+        description="number of these answers that are right: a rating may differ by `quality.within` from the right"
+        " answer, any other answer must equal it"
     )
 
 
@@ -90,7 +91,8 @@ def read_items(study: Study, rubric: Rubric) -> list[TrainingItem]:
     for name in names:
         if name.startswith(_RIGHT) and name.removeprefix(_RIGHT) not in scales:
             raise DataError(
-                f"{path}: the column {name!r} matches no question; {nearest(name.removeprefix(_RIGHT), list(scales))}"
+                f"{path}: the column {name!r} matches no question;"
+                f" {nearest(name, [_RIGHT + scale for scale in scales])}"
             )
     if missing := [name for name in (*_TEXTS, "transformation", "language") if name not in names]:
         raise DataError(f"{path}: no column {missing[0]!r}; its columns are: {', '.join(names) or 'none'}")

@@ -160,7 +160,8 @@ class Rating(Record):
     status: Literal["submitted", "draft", "discarded"] = Field(description="only submitted answers count")
     submitted_at: datetime = Field(description="when the answer last changed, UTC")
     source: str = Field(
-        description="where the rater answered: argilla, mturk, prolific, link, REHEARSAL, or the CSV file's name"
+        description="source of the answer: argilla, mturk, prolific, link (a platform that sends people by a link),"
+        " REHEARSAL (the simulated crowd), simulated, or the CSV file's name"
     )
     batch: str = Field(default="", description="the crowd worker's batch; empty for other raters")
     seconds: Number = Field(

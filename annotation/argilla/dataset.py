@@ -222,26 +222,26 @@ class Words:
     def corrects(self, shown: Words) -> str:
         """Return the differences from a dataset's present words, as text; empty if there are none."""
         if self.forms != shown.forms:
-            return f"the questions and their points {from_to(shown.answers(), self.answers())}"
+            return f"the questions and their points: {from_to(shown.answers(), self.answers())}"
         changes = []
         for name, texts in self.questions.items():
             before = shown.questions.get(name, ("", ""))
             for old, new in zip(
                 before, texts if before[0] != self.plain.get(name) else (before[0], texts[1]), strict=True
             ):
-                changes += [f"the question {name!r} {from_to(old, new)}"] if old != new else []
+                changes += [f"the wording of the question {name!r}: {from_to(old, new)}"] if old != new else []
         now = {name: title for name, title in shown.fields.items() if name not in self.platforms}
         titles = {name: title for name, title in self.fields.items() if name not in self.platforms}
         titles = {name: title for name, title in titles.items() if name != ASKED or name in now}
         if titles != now:
-            changes.append(f"the texts' titles {from_to(list(now.values()), list(titles.values()))}")
+            changes.append(f"the texts' titles: {from_to(list(now.values()), list(titles.values()))}")
         if self.guidelines.strip() != shown.guidelines.strip():
-            changes.append(f"the guidelines {from_to(shown.guidelines.strip(), self.guidelines.strip())}")
+            changes.append(f"the guidelines: {from_to(shown.guidelines.strip(), self.guidelines.strip())}")
         if shown.task is not None and self.task is None:
             changes.append("the page, from Plumbline's to Argilla's")
         elif shown.task is not None and self.task is not None:
             marked = ["on" if task["difference"] else "off" for task in (shown.task, self.task)]
-            changes += [f"marking of differing words {from_to(*marked)}"] if marked[0] != marked[1] else []
+            changes += [f"marking of differing words: {from_to(*marked)}"] if marked[0] != marked[1] else []
         return "; ".join(changes)
 
     def shows_otherwise(self, shown: Words) -> bool:

@@ -75,7 +75,7 @@ class HumanItem(Record):
     """An item of a task, without its gold (`human/items.parquet`)."""
 
     KEY: ClassVar[tuple[str, ...]] = ("task", "item")
-    pair_id: str = Field(description="the item's id in `pairs.parquet`; empty if it has a record for each candidate")
+    pair_id: str = Field(description="the item's id in `pairs.parquet`; empty if each candidate has its own")
     task: str = Field(description="the task's name in the study")
     subset: str = Field(description="the data set's subset, such as en-de; empty without subsets")
     item: str = Field(description="the item's number or id in the data set, as in `texts.parquet`")

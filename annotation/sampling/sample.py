@@ -329,7 +329,8 @@ def _extend(records: CampaignRecords, reason: str) -> Wave:
     path, pairs, waves = records.path(PAIRS), records.pairs, records.waves
     if not offered(records):
         raise StudyError(
-            f"{path} was never offered, so it cannot be extended; `{study.command(COMMAND)}` draws it anew, at any size"
+            f"the pairs of {path} were never offered to raters, so there is nothing to extend; run"
+            f" `{study.command(COMMAND)}` to draw a new sample of any size"
         )
     refuse_other_half(study, records.known_controls)
     refuse_other_sample(records, cut_off=True)

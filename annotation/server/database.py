@@ -220,7 +220,7 @@ def snapshot(address: str) -> Iterator[tuple[str, dict[str, int]]]:
         raise missing(PSQL[0]) from error
     with session:
         if session.stdin is None or session.stdout is None or session.stderr is None:
-            raise ServiceError("psql has no pipes")
+            raise ServiceError("psql was started without input or output; run the command again")
         with contextlib.suppress(BrokenPipeError):  # then its error output has the reason
             session.stdin.write(statements)
             session.stdin.flush()

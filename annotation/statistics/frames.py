@@ -140,7 +140,7 @@ def mean_interval(
     >>> print(f"{found.value:.2f}, 95% from {found.low:.2f} to {found.high:.2f}")
     3.00, 95% from 0.52 to 5.48
     >>> mean_interval(ratings[ratings["pair_id"] == 1]).reason
-    'one pair has no spread'
+    'only one pair, so no interval'
     """
     if over not in ("pairs", "pairs_and_raters"):
         raise ValueError(f"over must be 'pairs' or 'pairs_and_raters', not {over!r}")

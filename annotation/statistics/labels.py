@@ -111,7 +111,7 @@ def _share(
         return Estimate(value=value, low=float(ends[0]), high=float(ends[1]), reason=why)
     pairs = has.totals(has.pair)
     if has.pairs < 2:
-        return Estimate.alone(value, "one pair has no spread")
+        return Estimate.alone(value, "only one pair, so no interval")
     if interval == "pairs":
         low, high = map(float, wilson(over_pairs(*pairs), has.pairs))
         return Estimate(value=value, low=low, high=high)
@@ -217,7 +217,7 @@ def _mean_over_pairs(values: Floats, least: float) -> Estimate:
     """Return the mean of the pairs' values, with its t interval cut at the coefficient's least value and 1."""
     mean = over_pairs(values, np.ones(len(values)))
     if math.isnan(mean.low):
-        why = "one pair has no spread" if len(values) < 2 else SAME
+        why = "only one pair, so no interval" if len(values) < 2 else SAME
         return Estimate.alone(float(mean.value), why)
     low, high = max(least, float(mean.low)), min(1.0, float(mean.high))
     return Estimate(value=float(mean.value), low=low, high=high)
@@ -243,7 +243,7 @@ def _mean_rank(rankings: Rankings, ranks: Floats, interval: str, turns: np.ndarr
         return Estimate(value=float(value), low=float(low), high=float(high), reason=CHANGED if np.isnan(low) else "")
     mean = _mean(rankings, ranks, interval)
     few = "too few raters, or too little spread, to generalise to other raters" if interval != "pairs" else SAME
-    reason = "" if not math.isnan(mean.low) else few if rankings.pair.max() else "one pair has no spread"
+    reason = "" if not math.isnan(mean.low) else few if rankings.pair.max() else "only one pair, so no interval"
     return Estimate(value=float(mean.value), low=float(mean.low), high=float(mean.high), reason=reason)
 
 

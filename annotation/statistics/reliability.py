@@ -168,7 +168,7 @@ def _correctness(labels: pd.Series, true: pd.Series, classes: Sequence[str]) -> 
     """Return accuracy, and for two classes F1 of each."""
     hits = np.asarray(labels == true, np.float64)
     low, high = wilson(over_pairs(hits, np.ones(len(hits))), len(hits))
-    reason = "one item has no spread" if len(hits) == 1 else ""
+    reason = "only one item, so no interval" if len(hits) == 1 else ""
     estimates = {"accuracy": Estimate(value=float(hits.mean()), low=float(low), high=float(high), reason=reason)}
     for label in classes if len(classes) == 2 else ():
         both, either = ((labels == label) & (true == label)).sum(), (labels == label).sum() + (true == label).sum()

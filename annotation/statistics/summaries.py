@@ -277,7 +277,7 @@ def mean_of(answers: Answers, interval: str, *, within_bounds: bool = True) -> t
     if not math.isnan(mean.low):
         return mean, ""
     if answers.pairs < 2:
-        return mean, "one pair has no spread"
+        return mean, "only one pair, so no interval"
     if interval == "pairs":
         return mean, "all pairs have the same mean, so their spread is unknown"
     spread = "" if within_bounds else ", or too little spread,"

@@ -47,11 +47,11 @@ class SequenceProgress:
         lines = []
         if self.passed:
             lines.append(
-                f"passed over in the sequence, because fewer than {min_raters} of their ratings count:"
-                f" {count(self.passed, 'pair')}"
+                f"{count(self.passed, 'pair')} passed over in the sequence: fewer than {min_raters} ratings of each"
+                " count"
             )
         if self.withdrawn:
-            lines.append(f"passed over in the sequence, because they were withdrawn: {count(self.withdrawn, 'pair')}")
+            lines.append(f"{count(self.withdrawn, 'withdrawn pair')} passed over in the sequence")
         if self.waits and self.complete > self.counted:
             lines.append(
                 f"{count(self.complete, 'complete pair')}, of which {self.counted} count in the sequence:"

@@ -26,10 +26,10 @@ CLOSE = 0.95  # a mean on its side of the threshold with less probability than t
 LOW_ALPHA, FAIR_AC2 = 0.2, 0.4  # bands of agreement: "poor" alpha beside at least "moderate" AC2
 MANY_FAILED = 0.05  # of the outputs; with more, the sample is biased towards outputs that went well
 LOOKED_FOR = (
-    "Checked: the time at which rules were fixed, signs of carelessness, controls, exclusions, withdrawals, open"
-    " answers, thin samples, close means, agreement, outputs."
+    "Checked: the time at which rules were fixed, signs of carelessness, controls, exclusions, withdrawals,"
+    " missing answers, thin samples, close means, agreement, failed outputs."
 )
-LOOKED_FOR_IN_ITEMS = LOOKED_FOR.replace("means", "means and shares").replace("outputs", "rows without a text")
+LOOKED_FOR_IN_ITEMS = LOOKED_FOR.replace("means", "means and shares").replace("failed outputs", "rows without a text")
 _LOOKED_FOR_SO_FAR = (
     "Only signs of carelessness and controls were checked; the rest is checked once there are verdicts."
 )

@@ -53,7 +53,7 @@ def claims(bundle: Bundle) -> list[str]:
         f"{manifest.study}, edition {manifest.edition}",
         manifest.description,
         f"texts transformed by {made_by}, rated from {manifest.rated[0]} to {manifest.rated[1]};"
-        f" made with Plumbline {manifest.made_with}",
+        f" bundle made with Plumbline {manifest.made_with}",
         f"licence of outputs and ratings: {manifest.licence or 'none given'}; contact:"
         f" {manifest.contact or 'none given'}; raters' comments: {'included' if manifest.comments else 'left out'}",
     ]

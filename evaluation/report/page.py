@@ -254,7 +254,9 @@ def report_study(options: argparse.Namespace) -> int:
     return 0
 
 
-TICKS = "; ticks: the original's score on an axis's own data sets and items, if the axis does not cover all"
+TICKS = (
+    "; a tick shows the score on the original texts of an axis's data sets and items, if the axis does not cover all"
+)
 
 
 def all_exhibits(material: ReportMaterial, rule: AcceptanceSpec, choices: Choices) -> dict[str, Exhibit]:

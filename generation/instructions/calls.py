@@ -180,7 +180,7 @@ def wording(text: str) -> str:
     line = nfc(text).strip()
     if not shows(line):
         raise InvalidReplyError(
-            "an empty wording; remove it, as models are evaluated without an instruction (`none`) in any case"
+            "the wording is empty; models are evaluated without an instruction (`none`) in any case"
         )
     if not all(map(_stays, " " + line, line)):
         raise InvalidReplyError(f"the wording {line[:60]!a} contains a line break or an invisible character")

@@ -484,7 +484,7 @@ def raw_agreement(answers: Answers, generator: np.random.Generator) -> Estimate:
     equal, every = times @ rows
     value = float(equal / every)
     if several.sum() == 1 or equal == every:
-        reason = "one pair has no spread" if several.sum() == 1 else ALIKE
+        reason = "only one pair, so no interval" if several.sum() == 1 else ALIKE
         return Estimate.alone(value, reason)
     return bca(lambda sums: sums[:, 0] / sums[:, 1], rows.astype(np.float64), times, generator)
 

@@ -143,7 +143,7 @@ class Estimate(Record):
     def alone(cls, value: float, reason: str, n: int = 0) -> Estimate:
         """Return a number without an interval, and why it has none.
 
-        >>> print(Estimate.alone(0.5, "one pair has no spread").low)
+        >>> print(Estimate.alone(0.5, "only one pair, so no interval").low)
         nan
         """
         return cls(value=value, low=math.nan, high=math.nan, n=n, reason=reason)

@@ -208,8 +208,8 @@ class ItemSubject(Subject):
         for dataset in datasets:
             if not re.fullmatch(NAME, dataset.name) or dataset.name == self.kind:
                 raise ValueError(
-                    f"datasets: {dataset.name!r}: with subject items the name must be made of lower-case letters,"
-                    " digits, - and _, and not be 'items'; give it a `name`"
+                    f"datasets: {dataset.name!r}: if the subject is items, a data set's name must be made of"
+                    " lower-case letters, digits, - and _, and not be 'items'; give the data set another `name`"
                 )
         return {dataset.name: ItemGroup(name=dataset.name, axis=self.kind) for dataset in datasets}
 

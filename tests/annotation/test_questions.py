@@ -64,7 +64,7 @@ def test_rankings_come_back(ranks: dict[str, int]) -> None:
 @pytest.mark.parametrize(
     ("asked", "value", "said"),
     [
-        (LABEL, "lovely", "no label is called 'lovely'; its labels are natural, odd, wrong"),
+        (LABEL, "lovely", "the question has no label 'lovely'; its labels are natural, odd, wrong"),
         (LABEL, "odd, wrong", "has 2 labels, but the question takes one"),
         (LABEL, 3, "the answer 3 is not a label"),
         (SEVERAL, "words, words", "names a label twice"),
@@ -257,7 +257,7 @@ def test_what_a_pair_is_not_asked_is_no_answer(monkeypatch: pytest.MonkeyPatch, 
     for change, said in (
         ({"faults": "words"}, "here: the answer names the question 'faults', which is not asked about this pair"),
         ({"naturalness": None}, "here: the submitted answer lacks 'naturalness'"),
-        ({"naturalness": "lovely"}, "here, naturalness: no label is called 'lovely'"),
+        ({"naturalness": "lovely"}, "here, naturalness: the question has no label 'lovely'"),
     ):
         other = Answer(pair_id="p", values=values | change, submitted_at=one.submitted_at, rater_id="r")
         with pytest.raises(DataError, match=said):

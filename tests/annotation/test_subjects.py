@@ -220,8 +220,8 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("data sets", {"datasets": [{"name": "a", "task": "sts", "path": "a.csv", "language": "en"}]}, "datasets: does"),
     ("another kind", {"subject": {"kind": "poems"}}, "subject: "),
     ("answers to no question", {"subject": {"expected": {"labl": "right"}}}, "has no question 'labl', which subject"),
-    ("no such answer", {"own": [*rows(), {**FIRST, "right": "good"}]}, "row 23, field 'right': no label is called"),
-    ("number answer", {"own": [*rows(), {**FIRST, "right": 1.5}]}, "row 23, field 'right': no label is called"),
+    ("no such answer", {"own": [*rows(), {**FIRST, "right": "good"}]}, "row 23, field 'right': the question has no"),
+    ("number answer", {"own": [*rows(), {**FIRST, "right": 1.5}]}, "row 23, field 'right': the question has no"),
     ("two right answers", {"own": [*rows(), {**FIRST, "right": "acceptable"}, {**FIRST, "right": "unnatural"}]},
      "row 24: the same text has other right answers in an earlier row"),
     ("a rubric of pairs", {"rubric": "hteb", "acceptance": {"min_pairs": 3}}, "does not define the pool 'texts'"),
@@ -260,7 +260,7 @@ STS = {"name": "sample_sts", "task": "sts", "path": "demo/pairs.csv", "language"
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"datasets": [{**STS, "name": "STS12"}]}, "datasets: 'STS12': with subject items the name must be"),
+        ({"datasets": [{**STS, "name": "STS12"}]}, "datasets: 'STS12': if the subject is items, a data set's name"),
         (
             {"datasets": [{**STS, "task": "clustering", "path": "demo/requests.csv", "columns": {"label": "intent"}}]},
             "does not define the pool 'items', which the study's subject needs",

@@ -187,7 +187,7 @@ def test_an_unknown_label_is_refused_and_nothing_is_kept(argilla: Argilla, varia
         return file
 
     with pytest.raises(
-        DataError, match="line 2, naturalness: no label is called 'lovely'; its labels are natural, odd"
+        DataError, match="line 2, naturalness: the question has no label 'lovely'; its labels are natural, odd"
     ):
         collect_csv(study, home, file_with(f"{pairs[0].pair_id},ann,4,4,lovely,,tone>form>sense"), columns)
     assert not (study.folder / "ratings.parquet").exists()

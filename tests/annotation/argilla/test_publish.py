@@ -173,7 +173,7 @@ def test_a_study_may_leave_them_and_what_was_not_collected_is_left_alone(argilla
     assert not pending(argilla, users["cy"], dataset(study, argilla))
     accept(study)
     (verdict,) = CampaignRecords.open(study).verdicts
-    assert verdict.sequence == ("passed over in the sequence, because fewer than 2 of their ratings count: 4 pairs",)
+    assert verdict.sequence == ("4 pairs passed over in the sequence: fewer than 2 ratings of each count",)
 
     study, users = rated(argilla, variant, "late")
     record = next(iter(argilla.records(dataset(study, argilla))))

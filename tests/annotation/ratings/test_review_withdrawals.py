@@ -233,7 +233,7 @@ def test_an_anytime_sequence_passes_withdrawn_pairs_over_and_says_so() -> None:
     whole = basis(sample, rated, design, dealt_with(rated, {first, second}))
     (standing,) = whole.standings.values()
     assert (standing.waits, standing.counted, standing.passed, standing.withdrawn) == ("", 8, 0, 2)
-    assert standing.lines("", 2) == ("passed over in the sequence, because they were withdrawn: 2 pairs",)
+    assert standing.lines("", 2) == ("2 withdrawn pairs passed over in the sequence",)
 
 
 @pytest.mark.parametrize(

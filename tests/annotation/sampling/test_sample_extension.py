@@ -162,7 +162,7 @@ def test_what_cannot_be_extended_says_why(variant: Make) -> None:
     study = variant(**(OF_TWO | {"sample": {"pairs": 8, "batch": 4}}))
     generate(study)
     draw_sample(study)
-    with pytest.raises(StudyError, match="was never offered, so it cannot be extended; `.*` draws it anew"):
+    with pytest.raises(StudyError, match="never offered to raters, so there is nothing to extend; run `.*` to draw"):
         extend_sample(larger(variant), "more")
     begin_offering(CampaignRecords.open(study), ARGILLA, load_rubric(study))
     with pytest.raises(StudyError, match="--extend: give the reason why the sample grows"):

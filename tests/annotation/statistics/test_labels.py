@@ -109,7 +109,7 @@ def test_shares_of_labels_with_their_interval() -> None:
     assert found["good"].low == pytest.approx((2 / 3 + 3.085470 - reach) / 7.170940, abs=1e-5)
     assert found["good"].high == pytest.approx((2 / 3 + 3.085470 + reach) / 7.170940, abs=1e-5)
     one = shares(BOTH, frame(["good odd"]), "pairs", anytime=False)[0].share
-    assert (one.value, one.reason) == (0.5, "one pair has no spread") and math.isnan(one.low)
+    assert (one.value, one.reason) == (0.5, "only one pair, so no interval") and math.isnan(one.low)
     assert answers_to(BOTH, frame(["bad good"])).point.tolist() == [2, 0]
 
 

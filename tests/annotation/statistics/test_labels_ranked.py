@@ -58,7 +58,7 @@ def one_pair(ranks: tuple[tuple[float, ...], ...]) -> Rankings:
 def test_w_with_ties_is_as_published(ranks: tuple[tuple[float, ...], ...], w: float, digits: int) -> None:
     found = kendall_w(one_pair(ranks))
     assert round(found.value, digits) == w
-    assert math.isnan(found.low) and found.reason == "one pair has no spread"
+    assert math.isnan(found.low) and found.reason == "only one pair, so no interval"
 
 
 def test_tau_is_scipys_and_w_the_textbooks_formula_whatever_raters_are_missing() -> None:
@@ -136,7 +136,7 @@ def test_where_labels_stand() -> None:
     firsts = {one.label: one.share.value for one in shares(ABC, given, "pairs", anytime=False)}
     assert firsts == {"a": 3 / 4, "b": 2 / 4, "c": 0}
     (alone, *_) = mean_ranks(ABC, given.iloc[:2], "pairs", anytime=False)
-    assert alone.rank.reason == "one pair has no spread" and math.isnan(alone.rank.low)
+    assert alone.rank.reason == "only one pair, so no interval" and math.isnan(alone.rank.low)
     empty = mean_ranks(ABC, given.iloc[:0], "pairs", anytime=False)[0].rank
     assert math.isnan(empty.value) and empty.reason == "no ratings"
 

@@ -73,7 +73,7 @@ def test_summary_is_over_single_ratings() -> None:
 @pytest.mark.parametrize(
     ("matrix", "rule", "reason"),
     [
-        ([(5, 4)], {}, "one pair has no spread"),
+        ([(5, 4)], {}, "only one pair, so no interval"),
         ([(5,), (4,)], {"interval": "pairs_and_raters"}, "too few raters to general"),
         ([(5,), (5,)], {"interval": "pairs_and_raters"}, "too few raters to general"),
         ([], {}, "no ratings"),

@@ -109,7 +109,7 @@ def test_the_sequence_ends_before_the_first_pair_that_waits() -> None:
     assert counting == ["a", "b"]
     assert standing == SequenceProgress(complete=3, counted=2, passed=1, waits="d", missing=1)
     assert standing.lines("pair d", 2) == (
-        "passed over in the sequence, because fewer than 2 of their ratings count: 1 pair",
+        "1 pair passed over in the sequence: fewer than 2 ratings of each count",
         "3 complete pairs, of which 2 count in the sequence: pair d still needs 1 answer",
     )
     whole, every = sequence("abce", answered, DESIGN, dict.fromkeys("abce", 3))
@@ -184,7 +184,7 @@ def test_discarded_pairs_are_passed_over_and_said() -> None:
     rule = AcceptanceSpec(rule="lower_bound", stop="anytime", scope="transformation")
     _, found, _ = conclude(pairs, frame, Design(QUESTIONS, SCALE, 3, rule), HASHES, 1)
     assert found[0].n_pairs == 99
-    assert found[0].sequence == ("passed over in the sequence, because fewer than 2 of their ratings count: 1 pair",)
+    assert found[0].sequence == ("1 pair passed over in the sequence: fewer than 2 ratings of each count",)
 
 
 def test_pairs_with_too_few_raters_enter_no_number() -> None:

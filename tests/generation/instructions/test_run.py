@@ -201,7 +201,7 @@ def test_wordings_that_were_edited_by_hand_are_refused(tmp_path: Path) -> None:
     ("row", "says"),
     [
         ("sample_sts,Compare", "row 1, field 'task': the study has no data set or task type 'sample_sts'; "),
-        ("retrieval,", "row 1, field 'prompt': an empty wording; remove it, as models are evaluated without"),
+        ("retrieval,", "row 1, field 'prompt': the wording is empty; models are evaluated without"),
         ('retrieval,"two\nlines"', "contains a line break"),
         ("retrieval,Find\u200bit", "an invisible character"),
         (
@@ -223,7 +223,7 @@ def test_a_row_of_people_that_cannot_be_used_is_one_line(tmp_path: Path, row: st
     [
         ('{"prompts": ["a", "b"]}', "2 wordings instead of 3"),
         ('{"prompts": ["a", "b", " a "]}', "the wording 'a' appears twice"),
-        ('{"prompts": ["a", "b", ""]}', "an empty wording"),
+        ('{"prompts": ["a", "b", ""]}', "the wording is empty"),
         ('{"prompts": ["a", "b", 3]}', "no list of texts under 'prompts'"),
         ('["a", "b", "c"]', "no list of texts under 'prompts'"),
         ('Here they are: {"prompts"', "not JSON"),

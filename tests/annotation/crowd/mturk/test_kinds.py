@@ -80,7 +80,7 @@ def test_a_batch_of_all_kinds_is_collected_paid_and_judged(variant: Make, site: 
     step(study, site, lambda campaign: found.append(collect(campaign).troubles))
     (troubles,) = found
     assert isinstance(troubles, dict) and set(troubles) == {strange}
-    assert "naturalness: no label is called" in troubles[strange] and "lovely" in troubles[strange]
+    assert "naturalness: the question has no label" in troubles[strange] and "lovely" in troubles[strange]
     step(study, site, collect)  # from the ledger
     ratings = CampaignRecords.open(study).ratings
     assert set(ratings["answer"]) == {"", "natural", "grammar, words", "tone > form = sense"}
