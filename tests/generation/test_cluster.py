@@ -210,7 +210,7 @@ def test_a_node_with_other_prompts_is_refused(tmp_path: Path) -> None:
         return asyncio.run(prepared())
 
     assert prepare(prompts) == (3, "", versions_of(study.generator))
-    with pytest.raises(StudyError, match="differ from those on the command's"):
+    with pytest.raises(StudyError, match="differ from those on the machine"):
         prepare({**prompts, "paraphrasing": "0"})
 
 

@@ -344,9 +344,9 @@ def test_a_corrected_wording_reaches_the_datasets_while_nobody_has_answered(
     dataset_id = dataset(study, argilla)
     words = reworded(study, rubric_name, word=" (mended)")
     (line,) = publish(words, argilla).corrections()
-    assert line.startswith("corrected in unanswered datasets: the question 'quality' ")
+    assert line.startswith("corrected in unanswered datasets: the wording of the question 'quality': ")
     assert (
-        "meaning? (1 = another " in line and "meaning? (mended) (1 = another " in line and "; the guidelines " in line
+        "meaning? (1 = another " in line and "meaning? (mended) (1 = another " in line and "; the guidelines: " in line
     )
     assert line.endswith("(corrected-paraphrasing-EN)")
     assert not publish(words, argilla).corrections()
@@ -365,7 +365,7 @@ def test_a_corrected_wording_reaches_the_datasets_while_nobody_has_answered(
         publish(study, argilla)
     with pytest.raises(
         StudyError,
-        match=r"shows other words than the rubric .* \(the question 'quality' .*, now .*!.*have answered",
+        match=r"shows other words than the rubric .* \(the wording of the question 'quality': .*!.*have answered",
     ):
         publish(reworded(study, rubric_name, scale=7, word="!"), argilla)
     assert len(CampaignRecords.open(study).rules) == 3

@@ -38,7 +38,9 @@ def test_a_campaign_that_began_before_goes_on_as_it_is(demo: Study) -> None:
     shown = old(words)
     assert not words.corrects(shown) and words.fits(shown)
     changed = replace(shown, questions=shown.questions | {"quality": ("Quality?", shown.questions["quality"][1])})
-    assert words.corrects(changed).startswith("the question 'quality' Quality?, now Transformation quality")
+    assert words.corrects(changed).startswith(
+        "the wording of the question 'quality': Quality?, now Transformation quality"
+    )
     untitled = replace(shown, fields=shown.fields | {"original": "Source"})
     assert words.corrects(untitled).startswith("the texts' titles")
 

@@ -215,7 +215,7 @@ def _with_more(verdict: Verdict) -> Verdict:
 
 
 def test_rules_that_no_judge_can_meet_are_refused_in_a_line() -> None:
-    with pytest.raises(ValidationError, match=f"on at least {FEWEST_RATED} rated pairs; set min_pairs"):
+    with pytest.raises(ValidationError, match=f"on at least {FEWEST_RATED} rated pairs; set `min_pairs"):
         AcceptanceSpec.model_validate({"judges": "decide", "min_pairs": FEWEST_RATED - 1})
     engine = EngineSpec(kind="recorded", model="m", path="j.jsonl", settings={"saw_ratings": True})
     shown = JudgeSpec(name="j", engine=engine)
