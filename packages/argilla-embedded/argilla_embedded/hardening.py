@@ -35,7 +35,8 @@ WELL_KNOWN_KEYS = frozenset({DEFAULT_API_KEY, "argilla.apikey", "owner.apikey", 
 #: The routes that describe the API, and Argilla's status, in whose place a shorter one is put.
 DESCRIPTIONS = frozenset({"openapi", "swagger_ui_html", "swagger_ui_redirect", "redoc_html", "redirect_docs",
                           "redirect_api", "get_status"})  # fmt: skip
-SCHEMAS = "argilla_server.api.schemas"
+#: Where an error that is not one of theirs means a malformed body.
+READERS = ("argilla_server.api.schemas", "argilla_server.validators")
 MOST_ROWS = 2**31 - 1
 LONGEST_NOTE, RECORDS_A_MINUTE = 300, 200
 INLINE_SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
@@ -81,7 +82,7 @@ def name_errors(api: FastAPI) -> None:
 
     async def told(request: Request, error: Exception) -> JSONResponse:
         frames = list(traceback.walk_tb(error.__traceback__))
-        if not frames or not frames[-1][0].f_globals.get("__name__", "").startswith(SCHEMAS):
+        if not frames or not frames[-1][0].f_globals.get("__name__", "").startswith(READERS):
             raise error
         return JSONResponse({"detail": "the request's values do not fit together"}, 422)
 

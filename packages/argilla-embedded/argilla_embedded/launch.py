@@ -28,7 +28,7 @@ from .errors import MigrationNeededError, StartError
 from .hosts import Hosts
 from .imports import leave_out_the_unused, silence_deprecations
 from .journal import Journal, inherit
-from .setup import Setup, Switches, load
+from .setup import Setup, Switches, api_of, load
 from .workers import Workers, stop_at_the_end
 
 if TYPE_CHECKING:
@@ -265,12 +265,13 @@ def serve(  # what one process has for itself
     """
     import uvicorn  # noqa: PLC0415
 
-    from . import database, engine, gate, jobs, protocol, signing_in  # noqa: PLC0415
+    from . import answering, database, engine, gate, jobs, protocol, signing_in  # noqa: PLC0415
     from .guard import Guard  # noqa: PLC0415
     from .turns import Turns  # noqa: PLC0415
 
     bound = database.open_sessions(process.sessions)
     searches = engine.register(ENGINE_NAME, process.queues)
+    answering.apply(api_of(process.app), searches)
     jobs.apply(Journal(JOBS, worker))
     gc.freeze()
     gc.enable()

@@ -21,7 +21,7 @@ from argilla_server.enums import DatasetDistributionStrategy, RecordStatus, Resp
 from argilla_server.errors.future import NotFoundError
 from argilla_server.models import Dataset, DatasetUser, Record, Response, Webhook
 from argilla_server.webhooks.v1.enums import RecordEvent
-from sqlalchemy import Engine, bindparam, exists, func, select, true, update
+from sqlalchemy import Connection, Engine, bindparam, exists, func, select, true, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -29,7 +29,8 @@ from sqlalchemy.orm import selectinload
 
 from .connections import LOCKING, Sessions
 
-RETRY_SECONDS = 15
+#: Decorates what a database that is away for a moment must not leave undone.
+again = backoff.on_exception(backoff.expo, SQLAlchemyError, max_time=15)
 #: Whether anybody has webhooks, as far as this request has asked: it is asked for with the counting.
 HEARD: ContextVar[bool | None] = ContextVar("heard", default=None)
 _RECORDS, _DATASETS, _RESPONSES = Record.__table__, Dataset.__table__, Response.__table__
@@ -61,11 +62,15 @@ def apply(sessions: Sessions) -> None:
     """Replace Argilla's own recount. Call it once, after Argilla is imported."""
 
     async def update_record_status(search_engine: object, record_id: UUID) -> None:
-        if await counted(sessions, record_id):
+        async with sessions.here().execution_options(**{LOCKING: True}).begin() as connection:
+            heard = await connection.run_sync(count, record_id)
+        if heard is None:
+            raise NotFoundError(f"Record with id `{record_id}` not found")
+        HEARD.set(heard)
+        if heard:
             await tell(record_id)
 
-    retried = backoff.on_exception(backoff.expo, SQLAlchemyError, max_time=RETRY_SECONDS)
-    distribution.update_record_status = retried(update_record_status)
+    distribution.update_record_status = again(update_record_status)
     datasets._touch_dataset_last_activity_at = note_activity
     DatasetUser.upsert = note_part
 
@@ -73,31 +78,47 @@ def apply(sessions: Sessions) -> None:
 async def note_activity(db: AsyncSession, dataset: Dataset) -> None:
     """Record that a dataset was worked on now; Argilla's own code builds the statement anew each time."""
     await db.flush()  # the answer first: from here on, others' answers to this dataset wait
-    await (await db.connection()).execute(_ACTIVE, {"this": dataset.id, "now": datetime.utcnow()})
+    await (await db.connection()).run_sync(note_work, dataset.id)
 
 
 async def note_part(db: AsyncSession, schema: dict[str, UUID], **_: Any) -> None:
     """Record that a user takes part in a dataset (their ids); Argilla compiles this statement anew for each answer."""
-    statement = _TAKES_PART[db.get_bind().dialect.name]
-    await (await db.connection()).execute(statement, {**schema, "now": datetime.utcnow()})
+    await (await db.connection()).run_sync(note_worker, **schema)
 
 
-async def counted(sessions: Sessions, record_id: UUID) -> bool:
-    """Write a record's status by its answers; return whether webhooks wait for it. Raises NotFoundError."""
-    engine = sessions.here().execution_options(**{LOCKING: True})
+def note_work(connection: Connection, dataset_id: UUID) -> None:
+    """Record that a dataset was worked on now."""
+    connection.execute(_ACTIVE, {"this": dataset_id, "now": datetime.utcnow()})
+
+
+def note_worker(connection: Connection, dataset_id: UUID, user_id: UUID) -> None:
+    """Record that a user takes part in a dataset."""
+    ids = {"dataset_id": dataset_id, "user_id": user_id}
+    connection.execute(_TAKES_PART[connection.dialect.name], {**ids, "now": datetime.utcnow()})
+
+
+def count(connection: Connection, record_id: UUID) -> bool | None:
+    """Write a record's status by its answers; return whether any webhook is enabled, or None without the record.
+
+    The transaction must have been begun for it alone, with LOCKING.
+    """
     this: dict[str, Any] = {"this": record_id}
-    async with engine.begin() as connection:
-        found = (await connection.execute(_STANDS, this)).one_or_none()
-        if found is None:
-            raise NotFoundError(f"Record with id `{record_id}` not found")
-        status, rule = found
-        if rule["strategy"] != DatasetDistributionStrategy.overlap:
-            raise NotImplementedError(f"unsupported distribution strategy `{rule['strategy']}`")
-        submitted, heard = (await connection.execute(_COUNTED, this)).one()
-        if status != (wanted := right(submitted, rule)):
-            await connection.execute(_CHANGE.values(status=wanted), this)
-    HEARD.set(bool(heard))
+    found = connection.execute(_STANDS, this).one_or_none()
+    if found is None:
+        return None
+    status, rule = found
+    if rule["strategy"] != DatasetDistributionStrategy.overlap:
+        raise NotImplementedError(f"unsupported distribution strategy `{rule['strategy']}`")
+    submitted, heard = connection.execute(_COUNTED, this).one()
+    if status != (wanted := right(submitted, rule)):
+        connection.execute(_CHANGE.values(status=wanted), this)
     return bool(heard)
+
+
+def alone(engine: Engine, record_id: UUID) -> None:
+    """Recount a record, if it is still there, in a transaction of its own."""
+    with engine.execution_options(**{LOCKING: True}).begin() as connection:
+        count(connection, record_id)
 
 
 def right(submitted: int, rule: dict[str, Any]) -> RecordStatus:
@@ -120,12 +141,7 @@ def put_right(engine: Engine) -> int:
     with engine.connect() as connection:
         found = connection.scalars(suspects).all()
     for one in found:
-        this = {"this": one}
-        with engine.begin() as connection:
-            stands = connection.execute(_STANDS, this).one_or_none()
-            if stands is not None:
-                submitted, _ = connection.execute(_COUNTED, this).one()
-                connection.execute(_CHANGE.values(status=right(submitted, stands.distribution)), this)
+        alone(engine, one)
     return len(found)
 
 

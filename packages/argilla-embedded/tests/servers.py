@@ -13,6 +13,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,9 +91,12 @@ def serving(home: Path, *options: str, program: str = "") -> Iterator[Server]:
             break
     address = re.match(r"Argilla runs at (\S+)", lines[0]) if lines else None
     assert address, (home.parent / f"{home.name}.log").read_text(encoding="utf-8")[-2000:]
+    rest = threading.Thread(target=process.stdout.read)  # a full pipe would stop the server
+    rest.start()
     try:
         yield Server(process, address[1], lines, home)
     finally:
         process.terminate()
         process.wait(STOP_SECONDS)
+        rest.join()
         process.stdout.close()
