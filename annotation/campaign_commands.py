@@ -55,7 +55,6 @@ from annotation.verdicts.preregistration import asked_rubric, rubric_to_ask
 from annotation.verdicts.tables import (
     SIMULATED,
     agreement_text,
-    count,
     looks_frame,
     looks_text,
     unbiased_frame,
@@ -72,6 +71,7 @@ from plumbline.records import SUGGESTED, Pair
 from plumbline.resources import installing
 from plumbline.study import Study, load_study
 from plumbline.study.campaign import RatersSpec
+from plumbline.words import count
 
 
 def say_unread(records: CampaignRecords, reads: Mapping[str, Sequence[str]]) -> None:

@@ -16,7 +16,6 @@ from typing import Any
 
 from tqdm import tqdm
 
-from annotation.verdicts.tables import count
 from evaluation import measures as beside
 from evaluation.measures import UnitMeasures
 from evaluation.models import encoder
@@ -29,6 +28,7 @@ from plumbline.records import Pair
 from plumbline.study.datasets import DatasetSpec
 from plumbline.study.evaluation import EvaluationSpec, ModelSpec
 from plumbline.versions import installed_versions
+from plumbline.words import count
 
 Loader = Callable[[ModelHost, ModelSpec], Encoder]
 

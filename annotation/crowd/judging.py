@@ -21,10 +21,10 @@ from annotation.questions import Value
 from annotation.ratings.answers import Answer
 from annotation.ratings.ratings import decide
 from annotation.records import Sign
-from annotation.verdicts.tables import count
 from plumbline.cli import columns
 from plumbline.errors import StudyError
 from plumbline.fields import fields_of
+from plumbline.words import count
 
 A_PRIORI = ("controls",)  # the rule by which a worker may be rejected was fixed before the first rating (METHOD)
 FINAL = ("approved", "rejected")

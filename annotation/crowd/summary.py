@@ -28,11 +28,11 @@ from annotation.crowd.platform import Offer, crowd_of
 from annotation.crowd.prolific.task_pages import refuse_unshowable
 from annotation.offering import LEDGER, Mode, ledgers
 from annotation.verdicts.evidence import Evidence
-from annotation.verdicts.tables import count
 from plumbline.cli import columns
 from plumbline.study import Study
 from plumbline.study.crowd import FAIR_WAGE, CrowdSpec, PlatformName
 from plumbline.study.subject import ItemNames
+from plumbline.words import count
 
 
 @dataclass(frozen=True)

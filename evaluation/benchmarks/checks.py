@@ -16,7 +16,6 @@ import pandas as pd
 from tqdm import tqdm
 
 from annotation.campaign_records import CampaignData
-from annotation.verdicts.tables import count
 from evaluation.benchmarks.contents import THRESHOLDS, CheckedTask, Contents, Finding, contents_of
 from evaluation.benchmarks.data_checks import (
     Reader,
@@ -43,6 +42,7 @@ from plumbline.study import Study, load_study
 from plumbline.study.datasets import DatasetSpec
 from plumbline.study.places import output_folder
 from plumbline.transformations import ORIGINAL
+from plumbline.words import count
 
 
 @dataclass

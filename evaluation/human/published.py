@@ -17,7 +17,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from annotation.verdicts.tables import count
 from evaluation.benchmarks.task_facts import numbers_of, read_table
 from evaluation.display import short_names
 from evaluation.human.exhibits import best_model, estimate, groups_of, hundredfold, percent, win_columns
@@ -30,6 +29,7 @@ from plumbline.exhibits.table import Cell, Exhibit, printed, reasons
 from plumbline.reading import read_json
 from plumbline.statistics.estimates import Floats
 from plumbline.study.places import output_folder
+from plumbline.words import count
 
 HUMAN, RATERS_MEAN = "Human", "raters' mean"  # people as HUME scores them; the mean of single raters
 MAIN = "main_score"

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from annotation.verdicts.tables import count
 from evaluation.tables.scores import averaged, axis_means, counting_scores, with_originals
 from generation.output_tables import OVERALL
 from plumbline.transformations import Axes, in_order
+from plumbline.words import count
 
 _CELL = ["model", "dataset", "transformation"]
 _RUN = [*_CELL, "seed"]
