@@ -95,8 +95,8 @@ class JobOutcome:
     def line(self, path: Path) -> str:
         """Return a line with the counts, and the file of the scores."""
         return (
-            f"{count(self.made, 'score')} computed, {self.kept} already stored; {count(self.encoded, 'text')} encoded,"
-            f" {self.asked} requested -> {path}"
+            f"{count(self.made, 'score')} computed, {self.kept:,} already stored; {count(self.encoded, 'text')}"
+            f" encoded, {self.asked:,} requested -> {path}"
         )
 
     def refuse_failures(self, n_models: int) -> None:

@@ -245,6 +245,6 @@ def size_line(groups: Sequence[Ahead], item: str, rule: AcceptanceSpec) -> str:
     if not sizes:
         return ""
     number = sum(len(group.names) for group in groups)
-    pairs = count(sizes[0], item) if sizes[0] == sizes[-1] else f"{sizes[0]} to {count(sizes[-1], item)}"
+    pairs = count(sizes[0], item) if sizes[0] == sizes[-1] else f"{sizes[0]:,} to {count(sizes[-1], item)}"
     about = f"{count(number, 'verdict')} by acceptance.scope {rule.scope}"
     return f"{about}, on {pairs}{' each' if number > 1 else ''} ({rule.min_pairs} are needed)"

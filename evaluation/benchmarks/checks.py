@@ -242,7 +242,7 @@ def _text(checked: Sequence[TaskCheck]) -> str:
                 value = "–" if math.isnan(finding.value) else f"{finding.value:.4g}"
                 rows.append([result.task, finding.check, finding.verdict, value, finding.reason])
     answer = (
-        f"{count(len(checked), 'task')}, {count(counts.total(), 'check')}: {counts['pass']} passed, {counts['look']} to"
-        f" review (look), {counts['fail']} failed."
+        f"{count(len(checked), 'task')}, {count(counts.total(), 'check')}: {counts['pass']:,} passed,"
+        f" {counts['look']:,} to review (look), {counts['fail']:,} failed."
     )
     return f"{answer}\n\n{cli.columns(['task', 'check', 'verdict', 'value', 'reason'], rows, 'every check passed')}\n"

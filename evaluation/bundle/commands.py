@@ -129,7 +129,7 @@ def evaluate(options: argparse.Namespace) -> int:
         done = evaluate_bundle(bundle, models, exports, wanted)
     print(report.evaluation(bundle, done))
     outcome, path = done.outcome, done.study.folder / "scores.parquet"
-    print(f"\n{count(outcome.made, 'score')} computed, {outcome.kept} already stored -> {path}")
+    print(f"\n{count(outcome.made, 'score')} computed, {outcome.kept:,} already stored -> {path}")
     try:
         print(f"report -> {report.write_report(bundle, done)}")
     except ModuleNotFoundError as error:

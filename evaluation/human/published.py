@@ -252,7 +252,7 @@ def exhibits_of(published: PublishedScores) -> dict[str, Exhibit]:
     """Return the tables by name, without empty ones."""
     wide = pairs_by_scorer(published.compared)
     n_of_people = int((published.scores["scorer"] == HUMAN).sum())
-    names = [f"{name} ({number} of {count(n_of_people, 'score')})" for name, number in published.incomplete.items()]
+    names = [f"{name} ({number:,} of {count(n_of_people, 'score')})" for name, number in published.incomplete.items()]
     each = "a task counts once for each language"
     without = f"models left out, because they lack scores on some of people's tasks ({each}): {', '.join(names)}"
     unrated = f"tasks left out, because people or a model has no score ({each}): {wide.attrs['left_out']}"
