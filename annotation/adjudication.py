@@ -30,7 +30,7 @@ from annotation.rubric import Rubric
 from annotation.sampling.queues import Queue, queues_of
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import asked_rubric
-from annotation.verdicts.tables import SIMULATED, count, display
+from annotation.verdicts.tables import SIMULATED, display
 from annotation.verdicts.verdicts import refuse_stale
 from plumbline.cli import columns
 from plumbline.errors import DataError, StudyError, nearest
@@ -40,6 +40,7 @@ from plumbline.records import Pair
 from plumbline.scales import as_number, nearest_points
 from plumbline.study import Study
 from plumbline.study.subject import ItemNames
+from plumbline.words import count
 
 if TYPE_CHECKING:
     pass

@@ -35,7 +35,6 @@ from annotation.status.text import ago
 from annotation.training import read_items, training_rubric
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import rubric_to_ask
-from annotation.verdicts.tables import count
 from annotation.wordings import platform_words, words_in
 from plumbline import cli
 from plumbline.errors import StudyError
@@ -43,6 +42,7 @@ from plumbline.languages import display_name, language_code, language_name
 from plumbline.study import Study, load_study
 from plumbline.study.crowd import PaySpec
 from plumbline.study.transformations import Transformation
+from plumbline.words import count
 
 _LETTERS = "letters.yaml"
 _SIGNS = {"fast": "too fast", "apart": "apart from the others"}  # signs that an annotator is told about

@@ -55,7 +55,6 @@ from annotation.verdicts.preregistration import asked_rubric, rubric_to_ask
 from annotation.verdicts.tables import (
     SIMULATED,
     agreement_text,
-    count,
     looks_frame,
     looks_text,
     unbiased_frame,
@@ -72,6 +71,7 @@ from plumbline.records import SUGGESTED, Pair
 from plumbline.resources import installing
 from plumbline.study import Study, load_study
 from plumbline.study.campaign import RatersSpec
+from plumbline.words import count
 
 
 def say_unread(records: CampaignRecords, reads: Mapping[str, Sequence[str]]) -> None:
@@ -138,7 +138,7 @@ def sample(options: argparse.Namespace) -> int:
     for name in study.kinds if not judging.does_tasks else ():
         drawn = sum(pair.transformation == name for pair in (*pairs, *controls) if pair.drawn)
         if drawn < study.sample.pairs and not judging.takes_all:
-            print(f"  {name}: {count(drawn, item)}, but the study asks for {study.sample.pairs};"
+            print(f"  {name}: {count(drawn, item)}, but the study asks for {study.sample.pairs:,};"
                   f" no more {judging.sources} differ enough")  # fmt: skip
     for supply in records.drawn_from:
         if supply.failed:
@@ -248,8 +248,8 @@ def collect_answers(options: argparse.Namespace) -> int:
             ratings, adjudicated = take_in(study, home, argilla, replace=options.replace)
     answers = ratings.drop_duplicates(["pair_id", "rater_id"])  # a rating for each question or candidate
     counts = answers["status"].value_counts()
-    parts = ", ".join(f"{counts.get(status, 0)} {status}" for status in ("submitted", "draft", "discarded"))
-    simulated = f", {int(answers['simulated'].sum())} of them simulated" if answers["simulated"].any() else ""
+    parts = ", ".join(f"{counts.get(status, 0):,} {status}" for status in ("submitted", "draft", "discarded"))
+    simulated = f", {int(answers['simulated'].sum()):,} of them simulated" if answers["simulated"].any() else ""
     number = f"{count(len(ratings), 'rating')} in {count(len(answers), 'answer')}"
     print(f"{study.name}: {number} ({parts}{simulated}) -> {study.folder / 'ratings.parquet'}")
     if adjudicated:

@@ -28,6 +28,7 @@ from plumbline.records import REHEARSAL, Pair, TransformedText
 from plumbline.store import only_one, read_batches
 from plumbline.study import Study
 from plumbline.study.crowd import PlatformName
+from plumbline.words import count
 
 FILE = "offered.json"
 LEDGER = "crowd.sqlite"  # what a crowd campaign did (`annotation.crowd.ledger`)
@@ -226,7 +227,7 @@ def _refuse_other_items(pairs: Collection[Pair], keys: Collection[str], file: Pa
     """Refuse a sample of texts that are no longer in the file, whose items have these keys."""
     if lost := [pair for pair in pairs if pair.key not in keys]:
         raise DataError(
-            f"{file}: no longer has {len(lost)} text{'s' * (len(lost) != 1)} of the sample, such as"
+            f"{file}: no longer has {count(len(lost), 'text')} of the sample, such as"
             f" {fields_of(lost[0])[0].text[:60]!r} ({lost[0].transformation}); restore the file, or give the new study"
             " another name"
         )

@@ -24,7 +24,7 @@ from annotation.sampling.queues import ends_of
 from annotation.statistics.summaries import Design
 from annotation.subjects import read_items
 from annotation.verdicts.rules import in_words, outcomes, short
-from annotation.verdicts.tables import count, display
+from annotation.verdicts.tables import display
 from generation.datasets.loading import texts_in
 from plumbline.cli import columns
 from plumbline.errors import PlumblineError, StudyError
@@ -50,6 +50,7 @@ from plumbline.study.datasets import Text, Texts
 from plumbline.study.judged import VerdictUnit
 from plumbline.study.reach import VerdictSize, known_texts, refuse_unreachable, verdict_sizes
 from plumbline.study.subject import ItemGroup
+from plumbline.words import count
 
 _WIDTHS = 20  # campaigns over whose looks the width is averaged
 _NAMED = 8  # names in a cell; beyond these, their number

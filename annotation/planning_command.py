@@ -27,7 +27,6 @@ from annotation.planning import (
 from annotation.rubric import load_rubric
 from annotation.statistics.summaries import Design
 from annotation.verdicts.rules import in_words
-from annotation.verdicts.tables import count
 from plumbline import cli
 from plumbline.errors import StudyError
 from plumbline.frames import that_count
@@ -37,6 +36,7 @@ from plumbline.study.campaign import AcceptanceSpec, RatersSpec, RuleSpec
 from plumbline.study.crowd import PaySpec
 from plumbline.study.reach import counted, verdict_sizes
 from plumbline.study.subject import ItemNames
+from plumbline.words import count
 
 _AWAY = (-0.5, 0.0, 0.3, 0.5, 1.0)  # true means to try with looks, from the threshold
 

@@ -1,9 +1,9 @@
 """Run model jobs: here, one model after the other, or with `--ray` on the nodes of a running Ray cluster.
 
 On a cluster each encoding worker on a node loads one model and encodes its texts in shards, every text once; the
-command stores the embeddings, shard by shard. Scoring workers run on the command's machine, where the embeddings are,
-as many as have work. Another worker repeats the work of one that dies; a job that cannot be done ends its model, with
-the reason.
+command stores the embeddings, shard by shard. Scoring workers run on the machine that runs the command, where the
+embeddings are, as many as have work. Another worker repeats the work of one that dies; a job that cannot be done ends
+its model, with the reason.
 """
 
 from __future__ import annotations
@@ -246,7 +246,7 @@ class _ModelScheduler(Scheduler):
         def failed(error: Any) -> None:
             scorer.free()
             if not isinstance(error.cause, GivenUp):
-                self._fail(run, line_of(error, "the command's machine"))
+                self._fail(run, line_of(error, "the machine that runs the command"))
             elif not run.failure:
                 run.todo.appendleft(scorer.piece)
 

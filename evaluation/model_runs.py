@@ -84,7 +84,8 @@ class ModelRun:
     def of(cls, host: ModelHost, job: ModelJob) -> ModelRun:
         """Start a model's run, with its stored embeddings.
 
-        Raises DataError if these cannot be read, StudyError for a local model that is not on the command's machine.
+        Raises DataError if these cannot be read, StudyError for a local model that is not on the machine that runs the
+        command.
         """
         spec, evaluation = job.model.spec, host.evaluation
         spec.location(host.file.parent)

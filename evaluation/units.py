@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from annotation.records import Verdict
-from annotation.verdicts.tables import count
+from annotation.verdicts.tables import stored_count
 from evaluation import gate
 from evaluation.models.encoder import ModelHost
 from evaluation.models.in_process import fingerprint
@@ -341,7 +341,7 @@ class _Planner:
             dropped = transformed(unit.dataset, outputs)
             n, reason = scoring.size(dropped), scoring.unusable(dropped, self._study.evaluation.protocol)
             what = "failed or were kept out of the sample" if outputs.kept_out else "failed"
-            reason = f"without the {count(n_failed, 'item')} whose outputs {what} {reason}" if reason else ""
+            reason = f"without the {stored_count(n_failed, 'item')} whose outputs {what} {reason}" if reason else ""
         return {
             "n": n,
             "n_failed": n_failed,

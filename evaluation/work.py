@@ -16,7 +16,6 @@ from typing import Any
 
 from tqdm import tqdm
 
-from annotation.verdicts.tables import count
 from evaluation import measures as beside
 from evaluation.measures import UnitMeasures
 from evaluation.models import encoder
@@ -29,6 +28,7 @@ from plumbline.records import Pair
 from plumbline.study.datasets import DatasetSpec
 from plumbline.study.evaluation import EvaluationSpec, ModelSpec
 from plumbline.versions import installed_versions
+from plumbline.words import count
 
 Loader = Callable[[ModelHost, ModelSpec], Encoder]
 
@@ -95,8 +95,8 @@ class JobOutcome:
     def line(self, path: Path) -> str:
         """Return a line with the counts, and the file of the scores."""
         return (
-            f"{count(self.made, 'score')} computed, {self.kept} already stored; {count(self.encoded, 'text')} encoded,"
-            f" {self.asked} requested -> {path}"
+            f"{count(self.made, 'score')} computed, {self.kept:,} already stored; {count(self.encoded, 'text')}"
+            f" encoded, {self.asked:,} requested -> {path}"
         )
 
     def refuse_failures(self, n_models: int) -> None:

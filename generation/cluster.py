@@ -36,6 +36,7 @@ from plumbline.records import TransformedText
 from plumbline.study import Study
 from plumbline.study.engines import EngineSpec
 from plumbline.versions import installed_versions
+from plumbline.words import count
 
 _MAKE = ("plumbline", "py3langid", "rapidfuzz")  # packages that decide outputs
 _RUN = ("vllm", "transformers")  # packages that run an engine
@@ -388,16 +389,14 @@ def _gpus(plan: Plan) -> int:
 
 def _no_room(plan: Plan) -> ServiceError:
     gpus = _gpus(plan)
-    needed = f"{gpus} GPU{'s' * (gpus > 1)} (tensor_parallel_size x data_parallel_size) and a CPU" if gpus else "a CPU"
+    needed = f"{count(gpus, 'GPU')} (tensor_parallel_size x data_parallel_size) and a CPU" if gpus else "a CPU"
     return ServiceError(f"no node of the Ray cluster has {needed} free; see `ray status`")
 
 
 def _names(jobs: Sequence[Job]) -> str:
     """Return the number of texts of each unit, in words for one line."""
     units = Counter((job.transformation, job.seed) for job in jobs)
-    return ", ".join(
-        f"{count} text{'s' * (count > 1)} of {name} with seed {seed}" for (name, seed), count in units.items()
-    )
+    return ", ".join(f"{count(number, 'text')} of {name} with seed {seed}" for (name, seed), number in units.items())
 
 
 def _death(error: Exception, worker: _WorkerHandle) -> ServiceError:
@@ -407,7 +406,7 @@ def _death(error: Exception, worker: _WorkerHandle) -> ServiceError:
         why = str(error).strip().splitlines()[-1]
         return ServiceError(f"{where}: no worker starts ({why}); docs/howto/ray.md says what a node needs")
     number = len(worker.in_flight)
-    line = f"{where}: a worker died with {number} text{'s' * (number != 1)} in flight (killed, or out of memory?)"
+    line = f"{where}: a worker died with {count(number, 'text')} in flight (killed, or out of memory?)"
     return ServiceError(f"{line}; Ray's logs there say why")
 
 

@@ -15,6 +15,7 @@ from plumbline.models.chat import Attempt, ask_until
 from plumbline.records import TransformedText
 from plumbline.study.engines import RetrySpec
 from plumbline.study.transformations import Transformation
+from plumbline.words import count
 
 
 async def make_output(plan: Plan, generator: Generator, job: Job) -> TransformedText:
@@ -89,7 +90,7 @@ def _wrong(plan: Plan, job: Job, flags: Sequence[Flag], retry: RetrySpec) -> lis
 
 def _reason(wrong: Sequence[Flag], outcome: GenerationOutcome, attempt: Attempt) -> str:
     """Return the reason for a missing output, in one line; empty if there is an output."""
-    tries = f"after {attempt.number} attempt{'s' if attempt.number > 1 else ''}"
+    tries = f"after {count(attempt.number, 'attempt')}"
     if outcome.cut_off:
         return f"cut off by max_tokens ({attempt.sampling.max_tokens}) {tries}; raise generator.sampling.max_tokens"
     if wrong:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from plumbline.errors import nearest
 from plumbline.records import Rating
+from plumbline.words import count
 
 _NO_NUMBERS = "cmM"  # NumPy's kinds: complex numbers, spans of time, dates
 _STATUSES = get_args(Rating.model_fields["status"].annotation)
@@ -59,8 +60,9 @@ def filled(frame: pd.DataFrame, columns: Sequence[str], what: str) -> None:
     need(frame, columns, what)
     for name in columns:
         if (empty := frame[name].isna().to_numpy(bool)).any():
-            rows = "1 row" if empty.sum() == 1 else f"{empty.sum()} rows"
-            raise ValueError(f"{what}: {name!r} is missing in {rows} (the first: row {empty.argmax()})")
+            raise ValueError(
+                f"{what}: {name!r} is missing in {count(empty.sum(), 'row')} (the first: row {empty.argmax()})"
+            )
 
 
 def once(frame: pd.DataFrame, key: Sequence[str], what: str) -> None:

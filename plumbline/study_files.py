@@ -10,6 +10,7 @@ from pathlib import Path
 from plumbline import cli
 from plumbline.errors import StudyError
 from plumbline.resources import resource, working
+from plumbline.words import count
 
 
 def main() -> int:
@@ -86,8 +87,7 @@ def _studies(words: list[str]) -> int:
         epilog="example: plumbline studies",
     ).parse_args(words)
     new = put_samples()
-    copied = "1 file" if new == 1 else f"{new} files"
-    print(f"{copied} copied to {FOLDER}/" if new else f"the sample studies are in {FOLDER}/ already")
+    print(f"{count(new, 'file')} copied to {FOLDER}/" if new else f"the sample studies are in {FOLDER}/ already")
     print(f"prompts and rubrics to adapt: {resource('prompts')}; put yours, with other names, in {working('prompts')}")
     print("next: plumbline generate --study studies/demo.yaml")
     return 0

@@ -1,8 +1,9 @@
-"""Count the words of a text in any script, and find its visible characters: HTEB's error types limit words.
+"""Count the words of a text in any script, find its visible characters, and write numbers with their nouns.
 
-White space separates words, as in the papers. In scripts that are written without spaces a whole sentence would be one
-word, and every translation from them a runaway; so their characters count in groups. The sizes of the groups are ours:
-about the length of a word, which is precise enough for limits such as five times or a fifth.
+HTEB's error types limit numbers of words. White space separates words, as in the papers. In scripts that are written
+without spaces a whole sentence would be one word, and every translation from them a runaway; so their characters count
+in groups. The sizes of the groups are ours: about the length of a word, which is precise enough for limits such as five
+times or a fifth.
 """
 
 from __future__ import annotations
@@ -93,3 +94,21 @@ def printable(text: str) -> str:
 def printable_line(text: str) -> str:
     """Return the same as one line: white space of any kind and length becomes one space."""
     return printable(" ".join(text.split()))
+
+
+def count(number: float, noun: str, plural: str | None = None) -> str:
+    """Return a number with its noun, which is in the plural unless the number is 1.
+
+    Args:
+        number: any number; a whole one is written without decimals.
+        noun: the noun in the singular; other words may follow it, such as its verb.
+        plural: the same in the plural; without it, the noun takes an "s".
+
+    Returns:
+        The number, with commas between thousands, a space and the noun.
+
+    >>> count(1, "pair"), count(1200, "pair"), count(2, "batch is", "batches are")
+    ('1 pair', '1,200 pairs', '2 batches are')
+    """
+    written = int(number) if number % 1 == 0 else number
+    return f"{written:,} {noun if number == 1 else plural or f'{noun}s'}"

@@ -21,6 +21,7 @@ from plumbline.errors import PlumblineError
 from plumbline.exhibits.page import svg
 from plumbline.exhibits.table import CODE, Exhibit, csv_bytes, is_numeric, read_by_people
 from plumbline.resources import installing
+from plumbline.words import count
 from streamlit_app.readers import NotYetError
 
 if TYPE_CHECKING:
@@ -249,7 +250,7 @@ def limits(
     if n is not None and n < FEW:
         sentences.append(f" Few {what}: n = {n}.")
     if undecided:
-        sentences.append(" 1 verdict is undecided." if undecided == 1 else f" {undecided} verdicts are undecided.")
+        sentences.append(f" {count(undecided, 'verdict is', 'verdicts are')} undecided.")
     return "".join(sentences)
 
 

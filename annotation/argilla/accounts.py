@@ -20,13 +20,13 @@ from annotation.campaign_records import CampaignRecords
 from annotation.names import WORKER, account_pseudonym
 from annotation.sampling.queues import Queue, queues_of
 from annotation.server.home import call, changing, forget, new_user, probe, remember, write_private
-from annotation.verdicts.tables import count
 from plumbline.addresses import key_in
 from plumbline.errors import DataError, PlumblineError, ServiceError, StudyError
 from plumbline.languages import language_code
 from plumbline.reading import read_json
 from plumbline.study import Study
 from plumbline.study.campaign import RatersSpec
+from plumbline.words import count
 
 #: Names that people can type and that are safe in shells, URLs and tables.
 NAME = re.compile(r"[^\W_](?:[\w.@+-]{0,62}\w)?")

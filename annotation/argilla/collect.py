@@ -22,13 +22,13 @@ from annotation.ratings.answers import Answer, SourcePart, check, keep, last_sna
 from annotation.records import Member
 from annotation.rubric import Rubric
 from annotation.verdicts.preregistration import asked_rubric
-from annotation.verdicts.tables import count
 from plumbline.errors import DataError, StudyError
 from plumbline.identity import identity
 from plumbline.records import ARGILLA, Pair
 from plumbline.store import write_json
 from plumbline.study import Study
 from plumbline.study.campaign import RatersSpec
+from plumbline.words import count
 
 
 def collect(study: Study, argilla: Argilla, *, replace: bool = False) -> pd.DataFrame:

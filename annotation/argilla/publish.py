@@ -43,11 +43,12 @@ from annotation.verdicts.counted import Place
 from annotation.verdicts.evidence import Evidence, write_looks
 from annotation.verdicts.looks import BlockProgress
 from annotation.verdicts.preregistration import fix_rules, rubric_to_ask
-from annotation.verdicts.tables import count, of_group
+from annotation.verdicts.tables import of_group
 from plumbline.errors import StudyError
 from plumbline.fields import fields_of
 from plumbline.records import ARGILLA, Pair
 from plumbline.study import Study
+from plumbline.words import count
 
 if TYPE_CHECKING:
     import argilla as rg

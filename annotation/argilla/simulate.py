@@ -28,7 +28,6 @@ from annotation.questions import QuestionScale, Value, labels_of, ranked
 from annotation.rubric import CHECKS, Rubric
 from annotation.training import POOL, TrainingItem, read_items, training_rubric
 from annotation.verdicts.preregistration import asked_rubric
-from annotation.verdicts.tables import count
 from generation.generators import RecordedOutputs
 from generation.production import read_transformed
 from generation.recordings import Recording
@@ -40,6 +39,7 @@ from plumbline.statistics.estimates import Floats
 from plumbline.study import Study
 from plumbline.study.campaign import RatersSpec, SimulatedRater
 from plumbline.study.transformations import EIGHT, Transformation
+from plumbline.words import count
 
 BULK = 100  # the most answers that Argilla takes at a time
 Answer = dict[str, object]

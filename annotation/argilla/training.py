@@ -32,11 +32,11 @@ from annotation.training import (
     solution,
     training_rubric,
 )
-from annotation.verdicts.tables import count
 from annotation.wordings import ASKED
 from plumbline.fields import expected_of
 from plumbline.store import write_json
 from plumbline.study import Study
+from plumbline.words import count
 
 if TYPE_CHECKING:
     pass

@@ -13,13 +13,13 @@ from pydantic import Field
 
 from annotation.human.order import drawing_of
 from annotation.sampling.queues import Queue, queues_of
-from annotation.verdicts.tables import count
 from plumbline.errors import StudyError
 from plumbline.identity import identity
 from plumbline.records import Pair, Record
 from plumbline.study import Study
 from plumbline.study.campaign import ControlsSpec
 from plumbline.study.subject import ItemNames
+from plumbline.words import count
 
 
 class Batch(Record):

@@ -33,10 +33,10 @@ from annotation.ratings.ratings import excluded_raters, note_again
 from annotation.rubric import Rubric
 from annotation.verdicts.evidence import Evidence, write_looks
 from annotation.verdicts.preregistration import asked_rubric
-from annotation.verdicts.tables import count
 from plumbline.errors import DataError, StudyError
 from plumbline.records import Pair
 from plumbline.study import Study
+from plumbline.words import count
 
 EXTENDED = "extend"  # the outcome if an offer was opened again; otherwise it was open already
 

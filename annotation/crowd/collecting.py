@@ -172,15 +172,15 @@ def _read(campaign: CrowdCampaign, rubric: Rubric) -> int:
 
 
 def _check(work: Work, answers: Sequence[Answer], pair_ids: Sequence[str]) -> None:
+    """Raise DataError unless the answers are one to each pair of the batch."""
+    where = f"submission {work.submission.submission_id}"
     counts = Counter(answer.pair_id for answer in answers)
-    wrong = [pair_id for pair_id in counts if pair_id not in pair_ids or counts[pair_id] > 1]
-    if wrong:
-        raise DataError(
-            f"submission {work.submission.submission_id}: pair {wrong[0][:64]!r} is not in its batch, or is answered"
-            " twice"
-        )
+    if strange := [pair_id for pair_id in counts if pair_id not in pair_ids]:
+        raise DataError(f"{where}: has an answer to pair {strange[0][:64]!r}, which is not in its batch")
+    if repeated := [pair_id for pair_id in counts if counts[pair_id] > 1]:
+        raise DataError(f"{where}: has more than one answer to pair {repeated[0][:64]!r}")
     if missing := [pair_id for pair_id in pair_ids if pair_id not in counts]:
-        raise DataError(f"submission {work.submission.submission_id}: has no answers to {len(missing)} of its pairs")
+        raise DataError(f"{where}: has no answers to {len(missing)} of its pairs")
 
 
 def _rated(work: Work, answers: Sequence[Answer], rubric: Rubric, pairs: Mapping[str, Pair]) -> list[Answer]:

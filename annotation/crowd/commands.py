@@ -42,12 +42,12 @@ from annotation.sampling.queues import Queue, queues_of
 from annotation.verdicts.counted import ahead_of_sample, never_lines, size_line
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import fix_rules
-from annotation.verdicts.tables import count
 from plumbline import cli
 from plumbline.errors import PlumblineError, StudyError
 from plumbline.manifest import stage
 from plumbline.study import Study
 from plumbline.study.crowd import PLATFORMS, CrowdSpec, PlatformName
+from plumbline.words import count
 
 
 def lacking(records: CampaignRecords, platform: PlatformName, mode: Mode, *, launching: bool = True) -> list[str]:

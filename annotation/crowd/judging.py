@@ -21,10 +21,10 @@ from annotation.questions import Value
 from annotation.ratings.answers import Answer
 from annotation.ratings.ratings import decide
 from annotation.records import Sign
-from annotation.verdicts.tables import count
 from plumbline.cli import columns
 from plumbline.errors import StudyError
 from plumbline.fields import fields_of
+from plumbline.words import count
 
 A_PRIORI = ("controls",)  # the rule by which a worker may be rejected was fixed before the first rating (METHOD)
 FINAL = ("approved", "rejected")
@@ -204,11 +204,11 @@ def pay_bonuses(campaign: CrowdCampaign) -> tuple[int, int]:
             campaign.bonus(work, cents)
             paid += 1
         except (LimitError, NoMoneyError) as error:  # the other bonuses would fail, too
-            raise type(error)(f"{paid} of {count(len(due), 'bonus', 'bonuses')} paid now; {error}") from None
+            raise type(error)(f"{paid:,} of {count(len(due), 'bonus', 'bonuses')} paid now; {error}") from None
         except RefusedError as error:
             refused.append(str(error))
     if refused:
-        raise RefusedError(f"{paid} of {count(len(due), 'bonus', 'bonuses')} paid now; {'; '.join(refused)}")
+        raise RefusedError(f"{paid:,} of {count(len(due), 'bonus', 'bonuses')} paid now; {'; '.join(refused)}")
     return paid, sum(cents for _, cents in due)
 
 

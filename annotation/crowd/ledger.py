@@ -25,11 +25,11 @@ from annotation.campaign_records import CampaignRecords
 from annotation.crowd.batches import Batch
 from annotation.crowd.platform import NoMoneyError, RefusedError, Submission
 from annotation.offering import LEDGER, Mode, ledgers, offered_to_raters
-from annotation.verdicts.tables import count
 from plumbline.errors import DataError, StudyError
 from plumbline.records import REHEARSAL
 from plumbline.store import make_folder
 from plumbline.study.crowd import PLATFORMS, PlatformName
+from plumbline.words import count
 
 
 @dataclass(frozen=True)

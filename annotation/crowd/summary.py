@@ -28,11 +28,11 @@ from annotation.crowd.platform import Offer, crowd_of
 from annotation.crowd.prolific.task_pages import refuse_unshowable
 from annotation.offering import LEDGER, Mode, ledgers
 from annotation.verdicts.evidence import Evidence
-from annotation.verdicts.tables import count
 from plumbline.cli import columns
 from plumbline.study import Study
 from plumbline.study.crowd import FAIR_WAGE, CrowdSpec, PlatformName
 from plumbline.study.subject import ItemNames
+from plumbline.words import count
 
 
 @dataclass(frozen=True)
@@ -54,9 +54,9 @@ class CrowdSummary:
 
     platform: PlatformName
     mode: Mode
-    batches: int
-    pilots: int
-    posted: int
+    batches: int  #: offered or not, pilots included
+    pilots: int  #: of all batches, offered or not
+    posted: int  #: batches offered so far, pilots included
     places: int  #: workers wanted for all batches together
     states: Mapping[str, int]  #: submissions by state
     unread: int  #: submissions whose answers could not be read
@@ -134,8 +134,8 @@ def summary_text(summary: CrowdSummary) -> str:
     where = f"[{label_of(summary.platform, summary.mode)}]"
     states = ", ".join(f"{number} {state}" for state, number in sorted(summary.states.items())) or "none yet"
     lines = [
-        f"batches: {summary.posted} of {summary.batches} offered ({count(summary.pilots, 'pilot')}),"
-        f" with {count(summary.places, 'place')} for workers in all",
+        f"batches: {summary.posted} of {summary.batches} offered; all batches together:"
+        f" {count(summary.pilots, 'pilot')}, {count(summary.places, 'place')} for workers",
         f"submissions: {states}" + (f"; {summary.unread} cannot be read" if summary.unread else ""),
         f"money: {pay.dollars(summary.spent)} spent or reserved of {pay.dollars(summary.planned)} planned, fees"
         f" included; rewards approved {pay.dollars(summary.rewards)}, bonuses {pay.dollars(summary.bonuses)}",

@@ -19,6 +19,7 @@ from annotation.human.records import UNKNOWN, HumanAnswer, HumanItem, HumanTask
 from annotation.questions import Kind, labels_of, ranks_of
 from plumbline.frames import that_count
 from plumbline.study.human import CANNOT_TELL, TOGETHER
+from plumbline.words import count
 
 NONE, YES, NO = "none", "yes", "no"
 GRADES = (0, 1, 2, 3)
@@ -252,8 +253,7 @@ def lines_of(
         full = Counter(item for item, _ in units)
         enough = sum(number >= task.raters for number in full.values())
         abstentions = sum(answer.abstained for answer in of_task)
-        number = len({rater for _, rater in units})
-        raters = f"{number} rater{'s' * (number != 1)}"
+        raters = count(len({rater for _, rater in units}), "rater")
         simulated = ", simulated" if any(answer.simulated for answer in of_task) else ""
         line = (
             f"{task.task} ({task.task_type}): {enough} of {task.n_items} items {'has' if enough == 1 else 'have'}"

@@ -29,7 +29,7 @@ from plumbline.manifest import Manifest
 from plumbline.study import Study
 from plumbline.study.datasets import DatasetSpec
 from plumbline.study.human import CANNOT_TELL, MOST_POINTS, HumanSubject, HumanTaskSpec
-from plumbline.words import trim
+from plumbline.words import count, trim
 
 NAMED = ("classification", "multilabel_classification")  # types whose labels have words
 MOST_LABELS = 499  # the most that Argilla takes, beside "cannot tell"
@@ -389,14 +389,13 @@ def rubric_of(study: Study, tasks: Sequence[HumanTask] | None = None) -> dict[st
 def task_lines(tasks: Iterable[HumanTask]) -> Iterator[str]:
     """Yield a line for each drawn task: its work, its number of items, and the items left out."""
     for task in tasks:
-        each = f"{task.raters} rater{'s' * (task.raters != 1)} each"
-        line = f"{task.task}: {task.task_type} on {task.n_items} item{'s' * (task.n_items != 1)}, {each}"
+        size = f"{count(task.n_items, 'item')}, {count(task.raters, 'rater')} each"
+        line = f"{task.task}: {task.task_type} on {size}"
         if task.candidates:
             sure = "always with a right one" if task.relevant_in == "always" else "perhaps without a right one"
             line += f"; {task.candidates} candidates each, {sure}"
         if task.cut:
-            texts = f"{task.n_cut} text{'s' * (task.n_cut != 1)}"
-            line += f"; {texts} cut to {task.cut} characters for people; models read whole texts"
+            line += f"; {count(task.n_cut, 'text')} cut to {task.cut} characters for people; models read whole texts"
         out = ", ".join(f"{number} {reason}" for reason, number in task.left_out.items())
         yield line + (f"; left out: {out}" if out else "")
         if task.longest > LONG and not task.cut:

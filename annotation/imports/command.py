@@ -25,7 +25,6 @@ from annotation.imports.writing import has_records, lay_out, refuse_sources, wri
 from annotation.names import named_pseudonym, pseudonym_key, worker_pseudonym
 from annotation.options import home_of
 from annotation.server import Home
-from annotation.verdicts.tables import count
 from generation.flags import identify
 from plumbline import cli
 from plumbline.errors import DataError, StudyError
@@ -34,7 +33,7 @@ from plumbline.languages import language_code, language_name
 from plumbline.reading import read_yaml
 from plumbline.store import atomic
 from plumbline.study import Study, load_study
-from plumbline.words import printable_line
+from plumbline.words import count, printable_line
 
 COLUMNS = "columns.yaml"
 _TRUTH = re.compile(r"(?i)(^|[^a-z])(gt|gold\w*|truth|ground.?truth|correct|key)([^a-z]|$)")

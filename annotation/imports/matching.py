@@ -19,9 +19,8 @@ import pandas as pd
 from annotation.imports.columns import Proposal
 from annotation.imports.tables import CellTable, UnplacedRow, coded
 from annotation.imports.times import as_seconds, as_times, month_unsure
-from annotation.verdicts.tables import count
 from plumbline.errors import DataError
-from plumbline.words import count_words, printable_line, shows
+from plumbline.words import count, count_words, printable_line, shows
 
 TEXTS = ("original", "output", "text")
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z]{2,8});")

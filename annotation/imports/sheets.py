@@ -17,8 +17,7 @@ from annotation.imports.columns import hints
 from annotation.imports.matching import group_numbers, renamed
 from annotation.imports.nested import SHORT, short_answer
 from annotation.imports.tables import AND_ALSO, CellTable, UnplacedRow, coded, text_of
-from annotation.verdicts.tables import count
-from plumbline.words import count_words
+from plumbline.words import count, count_words
 
 _MTURK = {"WorkerId": "rater", "SubmitTime": "time", "AcceptTime": "started", "WorkTimeInSeconds": "seconds",
           "AssignmentStatus": "status"}  # fmt: skip

@@ -27,7 +27,7 @@ import pandas as pd
 from plumbline.errors import DataError, StudyError
 from plumbline.reading import refuse_no_file
 from plumbline.resources import missing
-from plumbline.words import count_words, trim
+from plumbline.words import count, count_words, trim
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 EXCEL = (".xlsx", ".xlsm")
@@ -297,7 +297,7 @@ def _whole_rows(
                 UnplacedRow(
                     path.name,
                     reader.line_num,
-                    f"{len(row)} cell{'s' * (len(row) != 1)}, but the header has {width}{hint}",
+                    f"{count(len(row), 'cell')}, but the header has {width}{hint}",
                 )
             )
             continue

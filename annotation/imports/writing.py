@@ -25,7 +25,6 @@ from annotation.records import Supply
 from annotation.rubric import load_rubric
 from annotation.sampling.sample import sample_settings
 from annotation.subjects import read_items
-from annotation.verdicts.tables import count
 from generation.jobs import Plan
 from plumbline.errors import DataError, StudyError
 from plumbline.exhibits.table import csv_bytes
@@ -37,7 +36,7 @@ from plumbline.scales import Continuous, is_fine
 from plumbline.store import atomic, write_table
 from plumbline.study import Study, load_study
 from plumbline.study.judged import VerdictUnit
-from plumbline.words import readable
+from plumbline.words import count, readable
 
 RUBRIC = "questions"
 SEED = 1337

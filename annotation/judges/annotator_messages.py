@@ -22,7 +22,6 @@ from annotation.human.records import HumanItem, HumanTask
 from annotation.judges.prompts import shown, spoken
 from annotation.questions import AND, Question, ranked, worded
 from annotation.rubric import Rubric
-from annotation.verdicts.tables import count
 from plumbline.fields import fields_of
 from plumbline.identity import identity
 from plumbline.models.chat import Completion
@@ -31,6 +30,7 @@ from plumbline.reading import MalformedError, parse_json
 from plumbline.records import Pair
 from plumbline.study.engines import AnnotatorSpec
 from plumbline.study.human import CANNOT_TELL
+from plumbline.words import count
 
 PROMPT = PROMPTS / "annotators" / "tasks.yaml"
 _POINTS = ("score", "graded")  # ways of asking whose answers are points

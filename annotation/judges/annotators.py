@@ -23,7 +23,6 @@ from annotation.judges.prompts import refuse_no_recording
 from annotation.judges.records import ModelAnswer
 from annotation.judges.run import JudgeChatClient, JudgeRun, PromptedAnswers, table_of
 from annotation.rubric import load_rubric
-from annotation.verdicts.tables import count
 from plumbline.errors import DataError, StudyError, TextUnansweredError, nearest
 from plumbline.file_hashes import cached_file_hash
 from plumbline.identity import identity
@@ -34,6 +33,7 @@ from plumbline.records import Record
 from plumbline.store import only_one
 from plumbline.study import Study
 from plumbline.study.engines import AnnotatorSpec, recordings
+from plumbline.words import count
 
 ItemPlace = tuple[str, str, str]  # task, item, candidate
 

@@ -24,7 +24,7 @@ from annotation.verdicts.tables import SIMULATED
 from annotation.verdicts.verdicts import refuse_stale
 from plumbline import cli
 from plumbline.scales import nearest_points
-from plumbline.words import count_words
+from plumbline.words import count, count_words
 
 FOLDER = "judge_check"
 Flag = Literal["both", "any"]
@@ -198,18 +198,13 @@ def saved_lines(saved: pd.DataFrame | None) -> list[str]:
         return []
     pairs, ratings = usable["pairs_saved"].sum(), usable["ratings_saved"].sum()
     where = f"in {len(usable)} of {len(saved)} groups with separate verdicts; judges are refused in the others"
-    size = f"{_many(pairs, 'pair')} ({_many(ratings, 'rating')})"
+    size = f"{count(abs(round(pairs)), 'pair')} ({count(abs(round(ratings)), 'rating')})"
     line = (
         f"Saved so far: {size}; without judges, people would rate these too for equally narrow intervals over pairs"
         if pairs > -0.5  # less than half a pair counts as none
         else f"Nothing saved so far: these judges make means less precise, as if people had rated {size} fewer"
     )
     return [f"{line}{', ' + where if len(usable) < len(saved) else ''}"]
-
-
-def _many(number: float, thing: str) -> str:
-    size = round(abs(number))
-    return f"{size:,} {thing}{'' if size == 1 else 's'}"
 
 
 def check_text(name: str, checked: JudgeCheck) -> str:

@@ -22,7 +22,6 @@ from annotation.planning import Pricing
 from annotation.sampling.queues import SCOPES, in_order
 from annotation.statistics.summaries import Design
 from annotation.verdicts.counted import Basis
-from annotation.verdicts.tables import count
 from plumbline import cli
 from plumbline.frames import filled as need_filled
 from plumbline.frames import once
@@ -41,6 +40,7 @@ from plumbline.statistics.prediction_powered import (
     unlike,
 )
 from plumbline.study.campaign import AcceptanceSpec
+from plumbline.words import count
 
 _ASKED = ["judge", "order", "transformation", "language", "output_language"]  # these determine the prompt
 COLUMNS = ["question", "judges", "n_rated", "n_judged", "n_failed", "people_mean", "people_low", "people_high"]

@@ -43,7 +43,7 @@ from plumbline.records import Text, TransformedText
 from plumbline.store import as_record, read_batches
 from plumbline.study import Study
 from plumbline.study.engines import EngineSpec, JudgeSpec
-from plumbline.words import count_words
+from plumbline.words import count, count_words
 
 JUDGE = "annotation judge run"
 PAUSE = 60.0  # seconds; a run without output for so long was stopped, or waited for its server
@@ -121,14 +121,10 @@ def _errors(wanted: Sequence[Study], names: Mapping[str, Study], best: int) -> t
     ]
     for name, by in names.items():
         unanswered = int(rates["unanswered"][name])
-        lack = f"{name}: {_number(unanswered, 'output has', 'outputs have')} no answer yet"
+        lack = f"{name}: {count(unanswered, 'output has', 'outputs have')} no answer yet"
         missing += [Missing(lack, by.command(GENERATE))] if unanswered else []
     columns = ["generator", "error_rate", "chosen", "reason", *RATES[:-1], "n", "failed", "unanswered"]
     return table[columns].reset_index(drop=True), missing
-
-
-def _number(number: int, single: str, several: str) -> str:
-    return f"{number:,} {single if number == 1 else several}"
 
 
 def _judgements_of(name: str, by: Study) -> tuple[_Frames | None, list[Missing]]:
@@ -141,7 +137,7 @@ def _judgements_of(name: str, by: Study) -> tuple[_Frames | None, list[Missing]]
     places = pairs[["pair_id", "key"]].merge(_places(by), on="key")
     frames, missing = [], []
     if lost := int((~pairs["pair_id"].isin(places["pair_id"])).sum()):
-        gone = _number(lost, "judged output is", "judged outputs are")
+        gone = count(lost, "judged output is", "judged outputs are")
         missing.append(Missing(f"{name}: {gone} no longer in the study", command))
     for questionnaire in questionnaires(by):
         progress = JudgeProgress(by, questionnaire, judged, by.judgements)

@@ -29,7 +29,7 @@ from plumbline.errors import DataError
 from plumbline.reading import parse_json
 from plumbline.records import REHEARSAL, SANDBOX, SOURCES, Pair, Rating, is_whole
 from plumbline.store import atomic
-from plumbline.words import readable
+from plumbline.words import count, readable
 
 CLOCKS = timedelta(minutes=5)  # by which servers' clocks may differ; anything later is in the future
 EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
@@ -249,11 +249,9 @@ def _refuse_loss(before: pd.DataFrame, now: pd.DataFrame, source: str) -> None:
     had = pd.MultiIndex.from_frame(before.loc[before["status"] == "submitted", whole])
     lost = int((~had.isin(pd.MultiIndex.from_frame(now[whole]))).sum())
     if lost:
-        what = (
-            "1 rating that was collected before is" if lost == 1 else f"{lost} ratings that were collected before are"
-        )
+        gone = count(lost, "rating that was collected before is", "ratings that were collected before are")
         raise DataError(
-            f"{what} missing on the server or in the file ({source});"
+            f"{gone} missing on the server or in the file ({source});"
             " check that it is the right one, or add --replace to drop them"
         )
 

@@ -19,7 +19,6 @@ from annotation.report.wording import (
     dated_words,
     listed,
     made_by,
-    many,
     other_questions,
     several_rules,
     verb,
@@ -35,6 +34,7 @@ from plumbline.languages import language_name
 from plumbline.records import REHEARSAL, SANDBOX
 from plumbline.statistics.estimates import RESAMPLES
 from plumbline.study.campaign import AcceptanceSpec, QualitySpec
+from plumbline.words import count
 
 
 def controls_told(material: CampaignMaterial) -> str:
@@ -51,7 +51,7 @@ def controls_told(material: CampaignMaterial) -> str:
         "repeat": ("repeat", f"{material.study.called.item}s of the sample, shown a second time"),
     }
     checks = _checks(material)
-    parts = [f"{many(counts[kind], name)} ({what})" for kind, (name, what) in kinds.items() if counts[kind]]
+    parts = [f"{count(counts[kind], name)} ({what})" for kind, (name, what) in kinds.items() if counts[kind]]
     if not parts:
         return f"There were no {checks} and no repeats."
     number = int((material.control_ratings["status"] == "submitted").sum())
@@ -62,7 +62,7 @@ def controls_told(material: CampaignMaterial) -> str:
         material.control_ratings, controls, material.study.quality, material.rubric.expected
     )
     how = wrong(material.study.quality.within, {question.kind for question in material.rubric.asked()})
-    missed = f" {off:,} of the {many(answered, 'rating')} of {checks} {'was' if off == 1 else 'were'} {how}."
+    missed = f" {off:,} of the {count(answered, 'rating')} of {checks} {'was' if off == 1 else 'were'} {how}."
     return text + (missed if answered else "")
 
 
@@ -113,7 +113,7 @@ def items_sampled(material: CampaignMaterial) -> list[str]:
     blind = [f"Raters were not told to which group a {what} belongs."] if texts and names[1:] else []
     beside = f"what is shown beside the {what}" if texts else "language of the second text"
     return [
-        f"The sample has {many(len(material.pairs), what)}, drawn at random (seed {material.study.sample.seed}) from"
+        f"The sample has {count(len(material.pairs), what)}, drawn at random (seed {material.study.sample.seed}) from"
         f" {available:,}: {spread}, in {languages}.",
         *blind,
         f"Strata are nested: language, {beside}, and thirds by length; equally many {what}s are drawn from each"
@@ -163,7 +163,7 @@ def _items_imported(material: CampaignMaterial) -> list[str]:
     names = list(dict.fromkeys(display(pair.transformation, pooled=False) for pair in material.pairs))
     of_groups = f" of {len(names)} {material.study.judging.groups}" if names[1:] else ""
     return [
-        f"The {many(len(material.pairs), material.study.called.item)}{of_groups} were imported with their ratings;"
+        f"The {count(len(material.pairs), material.study.called.item)}{of_groups} were imported with their ratings;"
         " how they were chosen is not known. Intervals and P treat them as a random sample.",
         _languages(material) if material.study.judging.transforms else "",
     ]
@@ -183,7 +183,7 @@ def sample_words(material: CampaignMaterial) -> list[str]:
     each = f"{low:,}" if low == high else f"{low:,} to {high:,}"
     spread = f"{each} for each of {len(names)} transformations ({listed(names)})" if names[1:] else f"all by {names[0]}"
     return [
-        f"The sample has {many(len(material.pairs), 'pair')} of an original and its transformed text, drawn at random"
+        f"The sample has {count(len(material.pairs), 'pair')} of an original and its transformed text, drawn at random"
         f" (seed {material.study.sample.seed}): {spread}.",
         "Strata are nested: language, task type, data set, language of the output, and thirds of the originals by"
         " length; equally many pairs are drawn from each stratum, or all of them if it has fewer.",
@@ -197,7 +197,7 @@ def sample_words(material: CampaignMaterial) -> list[str]:
 
 def _waves(material: CampaignMaterial) -> str:
     item = material.study.called.item
-    extensions = [f"{many(wave.pairs, item)} on {wave.at:%Y-%m-%d} ({wave.reason})" for wave in material.waves]
+    extensions = [f"{count(wave.pairs, item)} on {wave.at:%Y-%m-%d} ({wave.reason})" for wave in material.waves]
     extended = f"It was extended after raters had been asked, and earlier {item}s were kept"
     return f"{extended}: {listed(extensions)}." if extensions else ""
 
@@ -212,16 +212,16 @@ def _supply(material: CampaignMaterial) -> str:
     every = ok + failed + out
     names = listed(sorted({flag for supply in material.supply for flag in supply.without}))
     kept_out = (
-        f" {many(out, 'output')} ({out / every:.1%}) flagged {names} {'was' if out == 1 else 'were'} kept out; no"
+        f" {count(out, 'output')} ({out / every:.1%}) flagged {names} {'was' if out == 1 else 'were'} kept out; no"
         f" verdict covers {'it' if out == 1 else 'them'}."
         if out
         else ""
     )
     if not failed:
         only = "The only output so far" if waiting else "The only output"
-        none = f"{only} did not fail" if every == 1 else f"None of the {many(every, 'output')} failed"
+        none = f"{only} did not fail" if every == 1 else f"None of the {count(every, 'output')} failed"
         return f"{none}{later}.{kept_out}"
-    share = f"{failed:,} of {many(every, 'output')} ({failed / every:.1%})"
+    share = f"{failed:,} of {count(every, 'output')} ({failed / every:.1%})"
     return f"Failed outputs could not be drawn: {share}{later}.{kept_out}"
 
 
@@ -243,7 +243,7 @@ def _raters(material: CampaignMaterial) -> list[str]:
     about = f"Raters were asked about each {item} by the rubric {rubric.name}."
     if questions:
         about = (
-            f"Raters answered {many(len(questions), 'question')} about {material.study.called.an_item}"
+            f"Raters answered {count(len(questions), 'question')} about {material.study.called.an_item}"
             f"{', each' if questions[1:] else ''} on a"
             f" scale from {rubric.scale[0]} to {rubric.scale[-1]}, by the rubric {rubric.name}: {listed(questions)}."
         )
@@ -264,7 +264,7 @@ def _raters(material: CampaignMaterial) -> list[str]:
         f"{verb(len(rated), 'rating', 'counts', 'count')} (a rating is one rater's answer to one question about one"
         f" {item}). They were given by {rated_by(material)}, collected from {collected_from(material)} and {dated}.",
         f"For each {item}, the ratings of {first} to submit{allowed} count{late}; {full:,} of"
-        f" {many(len(material.staying), item)}{stay} {'has' if len(material.staying) == 1 else 'have'} ratings"
+        f" {count(len(material.staying), item)}{stay} {'has' if len(material.staying) == 1 else 'have'} ratings"
         " from that many raters.",
     ]
 
@@ -274,8 +274,8 @@ def rated_by(material: CampaignMaterial) -> str:
     made_up = material.counting.groupby("rater_id")["simulated"].any()
     simulated = int(made_up.sum())
     people = len(made_up) - simulated
-    people_words = [f"{people:,} {'person' if people == 1 else 'people'}"] if people else []
-    return listed([*people_words, *([many(simulated, "simulated rater")] if simulated else [])])
+    people_words = [count(people, "person", "people")] if people else []
+    return listed([*people_words, *([count(simulated, "simulated rater")] if simulated else [])])
 
 
 def collected_from(material: CampaignMaterial) -> str:
@@ -283,7 +283,7 @@ def collected_from(material: CampaignMaterial) -> str:
     sources = {_source(source) for source in material.counting["source"].unique()}
     names = [name for source, name in SOURCE_NAMES.items() if source in sources]
     files = len(sources - {*SOURCE_NAMES})
-    return listed([*names, *(["a CSV file"] if files == 1 else [f"{files} CSV files"] if files else [])])
+    return listed([*names, *(["a CSV file"] if files == 1 else [count(files, "CSV file")] if files else [])])
 
 
 def rated_here(material: CampaignMaterial) -> bool:
@@ -304,7 +304,7 @@ def quality_words(material: CampaignMaterial) -> list[str]:
     rules, item = material.study.quality, material.study.called.item
     same = f"the same answer on at least {rules.same_answer:.0%} of {item}s"
     apart = (
-        f"ratings that are on average at least {rules.apart:g} point{'' if rules.apart == 1 else 's'} above or below"
+        f"ratings that are on average at least {count(rules.apart, 'point')} above or below"
         f" the other raters' mean of the same {item}s, or have a rank correlation below {rules.least_rho:g} with these"
         " means"
     )
@@ -316,7 +316,7 @@ def quality_words(material: CampaignMaterial) -> list[str]:
         "and, only as hints, dashes, stock phrases and long comments",
     ]
     raters = len({sign.rater_id for sign in material.signs})
-    where = f" in the answers of {many(raters, 'rater')}" if raters else ""
+    where = f" in the answers of {count(raters, 'rater')}" if raters else ""
     number_of_signs = f"{verb(len(material.signs), 'sign', 'was', 'were')} found{where}."
     return [
         f"Answers were searched for signs of carelessness: {'; '.join(signs)}"
@@ -333,9 +333,9 @@ def _exclusions(material: CampaignMaterial) -> str:
     if not raters:
         return "Nobody was excluded."
     others = [verdict for verdict in material.verdicts if verdict.decision_with_excluded not in (None, verdict.alone)]
-    share = f"{len(others)} of {many(len(material.verdicts), 'verdict')}" if others else "no verdict"
+    share = f"{len(others)} of {count(len(material.verdicts), 'verdict')}" if others else "no verdict"
     counted = f"; had {'it' if ratings == 1 else 'they'} counted, {share} would be different" if ratings else ""
-    return f"{verb(raters, 'rater', 'was', 'were')} excluded, with {many(ratings, 'rating')} of the sample{counted}."
+    return f"{verb(raters, 'rater', 'was', 'were')} excluded, with {count(ratings, 'rating')} of the sample{counted}."
 
 
 def _withdrawals(material: CampaignMaterial) -> list[str]:
@@ -347,8 +347,8 @@ def _withdrawals(material: CampaignMaterial) -> list[str]:
     late = f", {material.late:,} of them after {had} had been rated" if material.late else ""
     late = ", after it had been rated" if material.late and out == 1 else late
     others = [verdict for verdict in material.verdicts if verdict.decision_with_withdrawn not in (None, verdict.alone)]
-    share = f"{len(others)} of {many(len(material.verdicts), 'verdict')}" if others else "no verdict"
-    ratings = many(len(material.withdrawn), "rating")
+    share = f"{len(others)} of {count(len(material.verdicts), 'verdict')}" if others else "no verdict"
+    ratings = count(len(material.withdrawn), "rating")
     they = "it" if out == 1 else "they"
     stayed = f" Had {they} stayed, with {ratings}, {share} would be different." if len(material.withdrawn) else ""
     return [f"{verb(out, material.study.called.item, 'was', 'were')} withdrawn from the sample{late}.{stayed}"]
@@ -440,7 +440,7 @@ def _looks(material: CampaignMaterial) -> str:
         return f"{times}, on the same ratings by the same rules."
     text = (
         f"{times}, on different ratings or by different rules: first on"
-        f" {many(first.n_ratings, 'rating')} ({first.at:%Y-%m-%d}), last on {last.n_ratings:,} ({last.at:%Y-%m-%d})."
+        f" {count(first.n_ratings, 'rating')} ({first.at:%Y-%m-%d}), last on {last.n_ratings:,} ({last.at:%Y-%m-%d})."
     )
     several = material.study.acceptance.stop != "fixed"
     return text if several else f"{text} The error rates of a rule for one look do not apply to several looks."
@@ -457,7 +457,7 @@ def _minimums(material: CampaignMaterial) -> str:
     rule = material.study.acceptance
     on_any = " on any question" if len(material.questions) > 1 else ""
     item = material.study.called.item
-    few = [f"fewer than {many(rule.min_pairs, item)} rated by at least {many(rule.min_raters, 'rater')}"]
+    few = [f"fewer than {count(rule.min_pairs, item)} rated by at least {count(rule.min_raters, 'rater')}"]
     if rule.min_ac2 is not None:
         rated = set(material.questions)
         judged = {criterion.question for criterion in rule.rules} or rated

@@ -28,7 +28,7 @@ from annotation.report.exhibits import means_frame, missing_agreement, shares_fr
 from annotation.report.material import CampaignMaterial, read_material
 from annotation.report.methods import INTERVALS, methods
 from annotation.report.raters import judge_exhibits, judges_section
-from annotation.report.wording import listed, many
+from annotation.report.wording import listed
 from annotation.status.status import read_status
 from annotation.status.text import headline
 from annotation.verdicts.alternatives import ABOUT as USUAL_RULES
@@ -44,6 +44,7 @@ from plumbline.exhibits.table import Exhibit, Table, csv_bytes, write_files
 from plumbline.fields import fields_of
 from plumbline.statistics.estimates import Estimate
 from plumbline.study import Study
+from plumbline.words import count
 
 NAME = "anchoring"
 
@@ -302,7 +303,7 @@ def _decided(material: CampaignMaterial, tables: Mapping[str, Exhibit], drawn: M
     counts = Counter(verdict.decision for verdict in material.verdicts)
     parts_of_counts = [f"{counts[name]} {name}" for name in ("accepted", "rejected", "undecided") if counts[name]]
     parts: list[str] = (
-        [f"{many(len(material.verdicts), 'verdict')}: {listed(parts_of_counts)}."] if parts_of_counts else []
+        [f"{count(len(material.verdicts), 'verdict')}: {listed(parts_of_counts)}."] if parts_of_counts else []
     )
     parts += [note] if (note := deciders(material.verdicts)[1]) else []
     for rule_set, what in amendments(material.rules, material.first):

@@ -24,7 +24,7 @@ from annotation.report.material import CampaignMaterial
 from annotation.report.wording import SOURCE_NAMES, verb
 from annotation.statistics.reliability import reliability_table, truth_table
 from annotation.statistics.summaries import Design
-from annotation.verdicts.tables import SIMULATED, count, display, number, with_interval
+from annotation.verdicts.tables import SIMULATED, display, number, with_interval
 from plumbline.exhibits.charts import ROW, WIDTH, Interval, dots, rows, tips, upright
 from plumbline.exhibits.page import Figure, Section
 from plumbline.exhibits.palette import COLOURS
@@ -32,6 +32,7 @@ from plumbline.exhibits.table import Exhibit, Table
 from plumbline.records import REHEARSAL
 from plumbline.statistics.estimates import Estimate
 from plumbline.study.crowd import FAIR_WAGE
+from plumbline.words import count
 
 MOST_DRAWN = 60  # raters in a figure: the strictest and the most lenient
 SEVERITY = "severity"

@@ -15,6 +15,7 @@ from annotation.verdicts.tables import display
 from generation.jobs import generator_hash
 from plumbline.study.campaign import AcceptanceSpec
 from plumbline.study.transformations import EIGHT
+from plumbline.words import count
 
 # Sentences on texts that no generator made.
 _FILE = "The outputs of {lower} come from the file {model} ({digest})."
@@ -106,14 +107,9 @@ RANKINGS = (
 )
 
 
-def many(number: int, thing: str) -> str:
-    """Return a number with its noun: `1 rating`, `2 ratings`, `1,000 ratings`."""
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
-
-
 def verb(number: int, thing: str, single: str, several: str) -> str:
     """Return a number with its noun and verb: `1 rater was`, `2 raters were`."""
-    return f"{many(number, thing)} {single if number == 1 else several}"
+    return f"{count(number, thing)} {single if number == 1 else several}"
 
 
 def other_questions(rubric: Rubric, plain: Collection[str], tasks: Sequence[HumanTask] = ()) -> list[str]:
@@ -139,7 +135,7 @@ def _asked(task: HumanTask, rubric: Rubric) -> str:
     *names, last = answers_of(task)
     more = ", several of which may be chosen" if task.asked == "labels" else ""
     more = ", for each candidate" if task.asked in ("graded", "binary") else more
-    more = f", and for an order of {many(task.candidates, 'candidate')}" if task.asked == "ranked" else more
+    more = f", and for an order of {count(task.candidates, 'candidate')}" if task.asked == "ranked" else more
     return f"{task.task} (“{title}”) asked for {', '.join(names)} or {last}{more}."
 
 

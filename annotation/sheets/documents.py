@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from annotation.report.material import CampaignMaterial
 from annotation.report.methods import methods
-from annotation.report.wording import dated_words, listed, made_by, many, verb
+from annotation.report.wording import dated_words, listed, made_by, verb
 from annotation.sheets.facts import NOBODY, SheetAnswer, all_simulated, languages_of, missing, open_questions, warning
 from annotation.sheets.heds import FieldAnswer, form
 from annotation.verdicts.tables import scoped
@@ -20,6 +20,7 @@ from plumbline.exhibits.table import as_markdown
 from plumbline.languages import language_name
 from plumbline.study import Study
 from plumbline.study.ethics import QUESTIONS
+from plumbline.words import count
 
 _CHECKLIST = {
     "D1": "Did you report the full text of instructions given to participants, including e.g., screenshots, disclaimers"
@@ -89,7 +90,7 @@ def datasheet_answers(
         },
         "Uses": {
             "What has it been used for?": SheetAnswer(
-                f"For {many(len(material.verdicts), 'verdict')} on {material.study.called.judged}s."
+                f"For {count(len(material.verdicts), 'verdict')} on {material.study.called.judged}s."
             ),
             "What should it not be used for?": SheetAnswer(_misuse(material)),
         },
@@ -108,7 +109,7 @@ def _composition(material: CampaignMaterial, facts: Mapping[str, SheetAnswer]) -
     return {
         "What do the instances represent?": facts["experiment"],
         "How many instances are there?": SheetAnswer(
-            f"{many(len(material.pairs), item)}, {verb(counting, 'rating', 'counts', 'count')}; by group:"
+            f"{count(len(material.pairs), item)}, {verb(counting, 'rating', 'counts', 'count')}; by group:"
             f" {facts['sizes'].text}"
         ),
         "Is it a sample of a larger set?": facts["selection"],
@@ -153,7 +154,7 @@ def _gaps(material: CampaignMaterial) -> str:
     per_pair = material.study.raters.per_pair
     raters = material.counting.groupby("pair_id")["rater_id"].nunique()
     full = int((raters >= per_pair).sum())
-    items, wanted = many(len(material.staying), material.study.called.item), many(per_pair, "rater")
+    items, wanted = count(len(material.staying), material.study.called.item), count(per_pair, "rater")
     return f"{full:,} of {items} {'has' if full == 1 else 'have'} ratings from {wanted}."
 
 

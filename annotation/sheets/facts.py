@@ -20,7 +20,7 @@ from annotation.report.exhibits import wording_exhibit
 from annotation.report.material import CampaignMaterial
 from annotation.report.methods import collected_from, controls_told, quality_words, rated_by, rated_here, sample_words
 from annotation.report.raters import paragraphs
-from annotation.report.wording import listed, many
+from annotation.report.wording import listed
 from annotation.statistics.summaries import Design
 from annotation.verdicts.preregistration import fixed_text
 from annotation.verdicts.tables import SIMULATED, display, with_interval
@@ -31,7 +31,7 @@ from plumbline.statistics.estimates import stream
 from plumbline.statistics.severity import severity
 from plumbline.study.crowd import PTEB_COUNTRIES, CrowdSpec
 from plumbline.study.ethics import QUESTIONS, begins
-from plumbline.words import count_words
+from plumbline.words import count, count_words
 
 By = Literal["records", "people", "open"]
 PREVIEW = "preview.html"
@@ -142,7 +142,7 @@ def self_agreement(material: CampaignMaterial, question: str) -> SheetAnswer:
     both = both[both["value"].notna() & both["value_first"].notna()]
     answers = Answers.of_table(both[["value_first", "value"]].to_numpy(np.float64), scale.scale)
     share = raw_agreement(answers, stream(material.study.sample.seed, "repeats", question))
-    return SheetAnswer(f"share of equal answers {with_interval(share)}, of {many(len(both), 'repeated answer')}")
+    return SheetAnswer(f"share of equal answers {with_interval(share)}, of {count(len(both), 'repeated answer')}")
 
 
 def _of_people(material: CampaignMaterial, key: str) -> SheetAnswer:
@@ -265,7 +265,7 @@ def _training(material: CampaignMaterial) -> SheetAnswer:
     crowd, results = material.study.crowd, material.trained
     parts = ["The guidelines are on the rating page."]
     if crowd and crowd.comprehension:
-        number = many(len(crowd.comprehension), "question")
+        number = count(len(crowd.comprehension), "question")
         parts.append(f"Crowd workers answered {number} about them first, with two attempts.")
     if not material.study.training:
         return SheetAnswer(" ".join([*parts, "There were no training items."]))
@@ -283,14 +283,9 @@ def _freedom(material: CampaignMaterial) -> SheetAnswer:
     crowd = material.study.crowd
     if crowd and material.crowd:
         return SheetAnswer(
-            f"A batch must be done within {_of_unit(crowd.hours, 'hour')}, and is offered for"
-            f" {_of_unit(crowd.days, 'day')}."
+            f"A batch must be done within {count(crowd.hours, 'hour')}, and is offered for {count(crowd.days, 'day')}."
         )
     return SheetAnswer("The rating page sets no time limit: it saves each answer and draft, and raters may come back.")
-
-
-def _of_unit(number: float, unit: str) -> str:
-    return f"{number:g} {unit}{'' if number == 1 else 's'}"
 
 
 def _feedback(material: CampaignMaterial) -> SheetAnswer:
@@ -331,7 +326,7 @@ def _prospects(material: CampaignMaterial) -> Iterator[str]:
             prospect = outlook(alone, assumed, (pairs, raters), mean, _CAMPAIGNS, generator)
             yield (
                 f"{question}: {prospect.accepted:.3f} at a true mean of {mean:g} (limit {rule.limit:g};"
-                f" {pairs} {study.called.item}s as in the smallest verdict, {many(raters, 'rater')} for each;"
+                f" {pairs} {study.called.item}s as in the smallest verdict, {count(raters, 'rater')} for each;"
                 f" {_CAMPAIGNS:,} simulated campaigns; standard deviations of items {assumed.spread:.2f},"
                 f" raters {assumed.bias:.2f}, noise {assumed.noise:.2f})"
             )

@@ -33,7 +33,7 @@ from annotation.verdicts.doubts import doubts_of, withdrawn_lines
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.held import with_checks
 from annotation.verdicts.preregistration import amendment_lines, first_rating, fixed_text, other_rules
-from annotation.verdicts.tables import count, looks_frame, of_group
+from annotation.verdicts.tables import looks_frame, of_group
 from annotation.verdicts.verdicts import refuse_stale, verdicts
 from annotation.verdicts.verification import refuse_other_file
 from annotation.wordings import addressed_lines
@@ -44,6 +44,7 @@ from plumbline.records import ARGILLA
 from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec
 from plumbline.study.crowd import CrowdSpec, PlatformName
+from plumbline.words import count
 
 _RESTS_ON = dict.fromkeys(("pairs_sha256", "ratings_sha256", "rule_id"), "")  # of verdicts that are shown, not kept
 

@@ -21,11 +21,12 @@ from annotation.verdicts.counted import never_lines
 from annotation.verdicts.doubts import doubts_text
 from annotation.verdicts.held import raters_named
 from annotation.verdicts.rules import LATE, marks_of
-from annotation.verdicts.tables import SIMULATED, count, display, looks_text
+from annotation.verdicts.tables import SIMULATED, display, looks_text
 from plumbline import cli
 from plumbline.cli import columns
 from plumbline.commands import as_named
 from plumbline.records import ARGILLA
+from plumbline.words import count
 
 DASH = "–"
 _NAMED = 5  # verdicts that a line names

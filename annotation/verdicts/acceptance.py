@@ -41,13 +41,13 @@ from annotation.verdicts.judged import Unit, with_judged
 from annotation.verdicts.preregistration import amendment_lines, rules_due, write_rules
 from annotation.verdicts.rules import with_rules_fixed
 from annotation.verdicts.severity import adjusted_means, turned_lines
-from annotation.verdicts.tables import count
 from annotation.verdicts.verdicts import conclude, with_supply
 from plumbline.errors import DataError
 from plumbline.manifest import Manifest
 from plumbline.scales import on_scale
 from plumbline.store import write_json, write_table
 from plumbline.study import Study
+from plumbline.words import count
 
 Judged = Callable[[Evidence, Sequence[Verdict]], Mapping[Unit, Sequence[JudgedMean]]]
 

@@ -21,12 +21,13 @@ from annotation.sampling.queues import SCOPES, in_order
 from annotation.sampling.sample import COMMAND
 from annotation.statistics.summaries import Design
 from annotation.verdicts.looks import BlockProgress, block_progress
-from annotation.verdicts.tables import count, scoped
+from annotation.verdicts.tables import scoped, stored_count
 from plumbline.frames import is_among
 from plumbline.records import Pair
 from plumbline.statistics.group_sequential import FEWEST
 from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec
+from plumbline.words import count
 
 Place = tuple[str, ...]  # the key of one group that is judged apart
 
@@ -47,15 +48,15 @@ class SequenceProgress:
         lines = []
         if self.passed:
             lines.append(
-                f"{count(self.passed, 'pair')} passed over in the sequence: fewer than {min_raters} ratings of each"
-                " count"
+                f"{stored_count(self.passed, 'pair')} passed over in the sequence: fewer than {min_raters} ratings of"
+                " each count"
             )
         if self.withdrawn:
-            lines.append(f"{count(self.withdrawn, 'withdrawn pair')} passed over in the sequence")
+            lines.append(f"{stored_count(self.withdrawn, 'withdrawn pair')} passed over in the sequence")
         if self.waits and self.complete > self.counted:
             lines.append(
-                f"{count(self.complete, 'complete pair')}, of which {self.counted} count in the sequence:"
-                f" {name} still needs {count(self.missing, 'answer')}"
+                f"{stored_count(self.complete, 'complete pair')}, of which {self.counted} count in the sequence:"
+                f" {name} still needs {stored_count(self.missing, 'answer')}"
             )
         return tuple(lines)
 
@@ -244,6 +245,6 @@ def size_line(groups: Sequence[Ahead], item: str, rule: AcceptanceSpec) -> str:
     if not sizes:
         return ""
     number = sum(len(group.names) for group in groups)
-    pairs = count(sizes[0], item) if sizes[0] == sizes[-1] else f"{sizes[0]} to {count(sizes[-1], item)}"
+    pairs = count(sizes[0], item) if sizes[0] == sizes[-1] else f"{sizes[0]:,} to {count(sizes[-1], item)}"
     about = f"{count(number, 'verdict')} by acceptance.scope {rule.scope}"
     return f"{about}, on {pairs}{' each' if number > 1 else ''} ({rule.min_pairs} are needed)"

@@ -18,8 +18,9 @@ from annotation.sampling.queues import SCOPES
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.held import look_lines
 from annotation.verdicts.judged import late_judgements
-from annotation.verdicts.tables import count, display, number, rated, scoped, wrong
+from annotation.verdicts.tables import display, number, rated, scoped, wrong
 from plumbline.study.subjects import Subject
+from plumbline.words import count
 
 FEW_PAIRS = 20  # below, an accepted transformation is called thin (HTEB rates 100; `min_pairs` is 20 by default)
 CLOSE = 0.95  # a mean on its side of the threshold with less probability than this is close
@@ -93,7 +94,7 @@ def _signs(evidence: Evidence, signs: Sequence[Sign]) -> Iterator[str]:
     )
     show = "shows" if len(raters) == 1 else "show"
     yield (
-        f"{len(raters)} of {count(len(counts), 'rater')} whose answers count {show} signs of careless answers"
+        f"{len(raters):,} of {count(len(counts), 'rater')} whose answers count {show} signs of careless answers"
         f" ({rules}); {share:.0%} of the ratings that count are theirs{unsettled}"
     )
 
@@ -104,7 +105,7 @@ def _controls(evidence: Evidence) -> Iterator[str]:
     missed, answers = controls_missed(rated, collected.pairs, study.quality, evidence.rubric.expected)
     if missed:
         off = wrong(study.quality.within, {question.kind for question in evidence.rubric.asked()})
-        yield f"{missed} of {count(answers, 'answer')} to {study.called.known} are {off} (excluded raters left out)"
+        yield f"{missed:,} of {count(answers, 'answer')} to {study.called.known} are {off} (excluded raters left out)"
 
 
 def _exclusions(verdicts: Sequence[Verdict]) -> Iterator[str]:
@@ -177,7 +178,7 @@ def _open(evidence: Evidence, verdicts: Sequence[Verdict]) -> Iterator[str]:
     wanted = staying["pool"].astype(str).map(evidence.study.raters_of)
     open_answers = int((wanted - staying["pair_id"].map(got).fillna(0)).clip(lower=0).sum())
     if open_answers:
-        yield f"{open_answers} of the {count(int(wanted.sum()), 'answer')} that the sample needs are still open"
+        yield f"{open_answers:,} of the {count(int(wanted.sum()), 'answer')} that the sample needs are still open"
 
 
 def _thin(evidence: Evidence, verdicts: Sequence[Verdict]) -> Iterator[str]:

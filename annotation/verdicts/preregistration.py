@@ -31,6 +31,7 @@ from plumbline.study import Study
 from plumbline.study.base import StudyPart
 from plumbline.study.campaign import AcceptanceSpec, QualitySpec
 from plumbline.study.engines import JudgeSpec
+from plumbline.words import count
 
 _LONGEST = 80  # characters of a wording that are quoted
 _BEFORE = 20  # of these, the characters before the first that differs
@@ -406,4 +407,4 @@ def rules_fixed(fixed: Sequence[RuleSet], ratings: pd.DataFrame, *, offered: boo
 
 
 def _were(number: int) -> str:
-    return f"{number} rating was" if number == 1 else f"{number} ratings were"
+    return count(number, "rating was", "ratings were")

@@ -14,6 +14,7 @@ from plumbline.languages import language_name
 from plumbline.statistics.agreement import band
 from plumbline.statistics.estimates import Estimate
 from plumbline.study.subject import PAIRS, ItemNames
+from plumbline.words import count
 
 AT_LEAST = "AC2 and alpha at least"
 COEFFICIENTS = {"ac2": "AC2", "alpha": "alpha", "kappa": "kappa", "raw": "raw agreement"}
@@ -395,9 +396,9 @@ def of_group(key: Sequence[str]) -> str:
     return f"{display(pool)} ({where})" if where else display(pool)
 
 
-def count(number: float, word: str, several: str = "") -> str:
-    """Return a number with its noun: `1 answer`, `2 answers`; `several` is an irregular plural."""
-    return f"{number} {word if number == 1 else several or f'{word}s'}"
+def stored_count(number: int, noun: str) -> str:
+    """Return a number with its noun as records have it: without commas, since earlier records are compared with it."""
+    return count(number, noun).replace(",", "")
 
 
 def wrong(within: float, kinds: Collection[str]) -> str:

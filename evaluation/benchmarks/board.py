@@ -38,6 +38,7 @@ from plumbline.statistics.rankings import Experiments, repeated_ranks
 from plumbline.study import load_study
 from plumbline.study.places import output_folder
 from plumbline.versions import installed_versions
+from plumbline.words import count
 
 NAME, SUMMARY = "board", "board.json"
 _OF_STUDY = (
@@ -121,8 +122,7 @@ class RankedModels:
             omitted = [omission.name for omission in self.scores.omissions if omission.kind == kind]
             more = ", ..." if len(omitted) > 5 else ""
             if omitted:
-                kinds = f"{kind}{'s' if len(omitted) > 1 else ''}"
-                lines.append(f"left out: {len(omitted)} {kinds} ({', '.join(omitted[:5])}{more}); see {SUMMARY}")
+                lines.append(f"left out: {count(len(omitted), kind)} ({', '.join(omitted[:5])}{more}); see {SUMMARY}")
         lines += reasons(self.table["model"], self.table["reason"])
         caption = f"{len(self.table)} models ranked over {n} {counted}{'' if points else ', scores times 100'}"
         return Exhibit(NAME, caption, self.table, pd.DataFrame(rows), tuple(lines))

@@ -16,7 +16,6 @@ import pandas as pd
 from tqdm import tqdm
 
 from annotation.campaign_records import CampaignData
-from annotation.verdicts.tables import count
 from evaluation.benchmarks.contents import THRESHOLDS, CheckedTask, Contents, Finding, contents_of
 from evaluation.benchmarks.data_checks import (
     Reader,
@@ -43,6 +42,7 @@ from plumbline.study import Study, load_study
 from plumbline.study.datasets import DatasetSpec
 from plumbline.study.places import output_folder
 from plumbline.transformations import ORIGINAL
+from plumbline.words import count
 
 
 @dataclass
@@ -242,7 +242,7 @@ def _text(checked: Sequence[TaskCheck]) -> str:
                 value = "–" if math.isnan(finding.value) else f"{finding.value:.4g}"
                 rows.append([result.task, finding.check, finding.verdict, value, finding.reason])
     answer = (
-        f"{count(len(checked), 'task')}, {count(counts.total(), 'check')}: {counts['pass']} passed, {counts['look']} to"
-        f" review (look), {counts['fail']} failed."
+        f"{count(len(checked), 'task')}, {count(counts.total(), 'check')}: {counts['pass']:,} passed,"
+        f" {counts['look']:,} to review (look), {counts['fail']:,} failed."
     )
     return f"{answer}\n\n{cli.columns(['task', 'check', 'verdict', 'value', 'reason'], rows, 'every check passed')}\n"

@@ -34,7 +34,7 @@ from plumbline.errors import DataError, StudyError
 from plumbline.reading import read_json
 from plumbline.study.datasets import SEARCHES, TRAINED
 from plumbline.study.evaluation import ModelSpec
-from plumbline.words import count_words, shows
+from plumbline.words import count, count_words, shows
 
 _LABELLED = (*TRAINED, "clustering", "pair_classification")
 _UNFOUND = {False: "mteb leaves the query out silently", True: "the query counts as 0 for every model"}
@@ -60,7 +60,7 @@ def labels(contents: Contents) -> Finding:
     if not counts:
         return found("labels", 0, "no labels")
     least, part = min(counts, key=lambda count: count[0])
-    text = f"{least:,} label{'s' * (least != 1)} in split {part.split}{_subset(part)}"
+    text = f"{count(least, 'label')} in split {part.split}{_subset(part)}"
     if not least:
         return found("labels", 0, text)
     most, number = Counter(_labels(contents, part)).most_common(1)[0]
@@ -83,14 +83,14 @@ def rare_labels(contents: Contents) -> Finding:
         of_gold = [{str(label) for label in _several(contents, gold)} & why.keys() for gold in part.gold] if why else []
         places = [index for index, some in enumerate(of_gold) if some]
         rows.append(rows_of(part, places, [f"{min(of_gold[index])}: {why[min(of_gold[index])]}" for index in places]))
-    return found("rare_labels", rare, f"{rare:,} label{'s' * (rare != 1)}" if rare else "none", together(rows))
+    return found("rare_labels", rare, count(rare, "label") if rare else "none", together(rows))
 
 
 def constant_gold(contents: Contents) -> Finding:
     """Check the number of distinct gold scores in the part with the fewest."""
     counts = [(len({float(gold) for gold in part.gold}), part) for part in contents.with_gold]
     least, part = min(counts, key=lambda count: count[0])
-    return found("constant_gold", least, f"{least:,} distinct score{'s' * (least != 1)} for {part.what}{_subset(part)}")
+    return found("constant_gold", least, f"{count(least, 'distinct score')} for {part.what}{_subset(part)}")
 
 
 def conflicts(contents: Contents) -> Finding:
@@ -234,7 +234,7 @@ def _marked(contents: Contents, check: str, wrong: Callable[[str], bool]) -> Fin
         places = [index for index, texts in enumerate(part.texts) if any(map(wrong, texts))]
         number += len(places)
         rows.append(rows_of(part, places, [""] * len(places)))
-    return found(check, number, f"{number:,} item{'s' * (number != 1)}" if number else "none", together(rows))
+    return found(check, number, count(number, "item") if number else "none", together(rows))
 
 
 def _keys(part: ContentPart) -> Iterator[Key]:

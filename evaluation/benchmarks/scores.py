@@ -20,7 +20,6 @@ import numpy as np
 import pandas as pd
 from tqdm import tqdm
 
-from annotation.verdicts.tables import count
 from evaluation.benchmarks import task_facts
 from evaluation.benchmarks.task_facts import numbers_of, of_mteb, read_table
 from plumbline.errors import DataError, PlumblineError, StudyError, nearest
@@ -28,6 +27,7 @@ from plumbline.exhibits.table import plain
 from plumbline.identity import identity
 from plumbline.statistics.estimates import Floats, stream
 from plumbline.statistics.rankings import Experiments
+from plumbline.words import count
 
 GAPS = ("refuse", "models", "tasks", "fewest")
 LEAST_MODELS = 3  # on each side of the split

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from annotation.verdicts.tables import count
 from evaluation.benchmarks.scores import Scores, split
 from evaluation.benchmarks.selection_methods import (
     MSE,
@@ -30,6 +29,7 @@ from evaluation.benchmarks.selection_methods import (
 from evaluation.benchmarks.task_facts import amount, costs
 from plumbline.errors import StudyError
 from plumbline.statistics.estimates import Floats, stream
+from plumbline.words import count
 
 RANDOM = 1000  # random selections to compare with
 RANDOM_OF_CURVE = 200  # random selections at each size of the curve

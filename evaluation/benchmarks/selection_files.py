@@ -14,7 +14,6 @@ import numpy as np
 import pandas as pd
 from tqdm import tqdm
 
-from annotation.verdicts.tables import count
 from evaluation.benchmarks.scores import MatrixOmission, read, whole
 from evaluation.benchmarks.selection import (
     METHODS,
@@ -40,6 +39,7 @@ from plumbline.statistics.estimates import Estimate
 from plumbline.study import load_study
 from plumbline.study.places import output_folder
 from plumbline.versions import installed_versions
+from plumbline.words import count
 
 _NAMES = {"agreement": "Chosen for agreement", "backward": "MMTEB's backward", "random": "Random (median)"}
 _COLOURS = [COLOURS["lexical_stylistic"], COLOURS["length"], NEUTRAL]
@@ -179,7 +179,7 @@ def left_out(omissions: Sequence[MatrixOmission]) -> list[str]:
 
 def _counted(omissions: Sequence[MatrixOmission]) -> str:
     """Return the number of one kind: "1 model", "2 tasks"."""
-    return f"{len(omissions)} {omissions[0].kind}{'' if len(omissions) == 1 else 's'}"
+    return count(len(omissions), omissions[0].kind)
 
 
 def interval_words(estimate: Estimate, undefined: str = "–") -> str:

@@ -10,7 +10,6 @@ from tqdm import tqdm
 
 from annotation.comparison import CampaignRatings
 from annotation.verdicts.rules import late_lines
-from annotation.verdicts.tables import count
 from evaluation.bundle import report
 from evaluation.bundle.bundle import Bundle, check_signature
 from evaluation.bundle.check import faults, open_checked, steps
@@ -28,6 +27,7 @@ from plumbline.resources import installing, working
 from plumbline.store import is_remote
 from plumbline.study import Study, load_study
 from plumbline.study.places import place
+from plumbline.words import count
 
 
 def export_study(options: argparse.Namespace) -> int:
@@ -129,7 +129,7 @@ def evaluate(options: argparse.Namespace) -> int:
         done = evaluate_bundle(bundle, models, exports, wanted)
     print(report.evaluation(bundle, done))
     outcome, path = done.outcome, done.study.folder / "scores.parquet"
-    print(f"\n{count(outcome.made, 'score')} computed, {outcome.kept} already stored -> {path}")
+    print(f"\n{count(outcome.made, 'score')} computed, {outcome.kept:,} already stored -> {path}")
     try:
         print(f"report -> {report.write_report(bundle, done)}")
     except ModuleNotFoundError as error:

@@ -13,7 +13,6 @@ from typing import Any
 from mteb.abstasks.task_metadata import TaskMetadata
 
 from annotation.records import Summary, Verdict
-from annotation.verdicts.tables import count
 from evaluation.bundle.bundle import Bundle
 from evaluation.bundle.records import DatasetSource
 from evaluation.bundle.source import BundleSource
@@ -28,6 +27,7 @@ from plumbline.records import Text
 from plumbline.statistics.estimates import stream
 from plumbline.study.datasets import TaskType
 from plumbline.transformations import ORIGINAL
+from plumbline.words import count
 
 MOST = 2048  # examples of a task: mteb's check list for new tasks
 SHORTEST = 4  # characters of a text: mteb's test of new tasks refuses shorter ones

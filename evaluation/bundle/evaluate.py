@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from annotation.verdicts.tables import count
 from annotation.verdicts.verdicts import accepted_pairs
 from evaluation.bundle.bundle import Bundle
 from evaluation.bundle.records import KINDS, OF_MODELS
@@ -26,6 +25,7 @@ from plumbline.errors import StudyError
 from plumbline.records import Score
 from plumbline.store import read_frame
 from plumbline.study import Study, load_study
+from plumbline.words import count
 
 MAKERS = " (maker's)"
 # Columns that must be equal for two models' scores to be on the same items and texts, measured alike.

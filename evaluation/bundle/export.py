@@ -21,7 +21,6 @@ from annotation.judges.decisions import read_judging
 from annotation.names import is_pseudonym
 from annotation.records import PairMean, RuleSet, Verdict
 from annotation.rubric import Rubric
-from annotation.verdicts.tables import count
 from evaluation.bundle import records, tables
 from evaluation.bundle.bundle import MANIFEST, Writer
 from evaluation.bundle.records import ArchiveMember, BundledPrompt, BundledTransformation, BundleManifest, DatasetSource
@@ -43,7 +42,7 @@ from plumbline.study.datasets import DatasetSpec
 from plumbline.study.engines import SETTINGS, EngineSpec
 from plumbline.study.evaluation import RightsSpec
 from plumbline.versions import version_of
-from plumbline.words import trim
+from plumbline.words import count, trim
 
 WITHHELD = "(not in the bundle)"  # replaces raters' free answers
 _COLUMNS = ("key", "text_id", "source_language", "output", "status", "reason", "flags", "first_flags", "attempts")

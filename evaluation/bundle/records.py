@@ -95,6 +95,13 @@ class BundleManifest(_Statement):
     rated: tuple[str, str] = Field(description="dates of the first and the last rating")
     members: dict[str, ArchiveMember] = Field(description="all other files in the archive")
 
+    @property
+    def generator_words(self) -> str:
+        """The study's generator with its kind; without one, functions or files transformed all texts."""
+        if self.generator.get("kind") == "none":
+            return "none (functions or files transformed the texts)"
+        return f"{self.generator.get('model', '')} ({self.generator.get('kind', '')})"
+
     def to_bytes(self) -> bytes:
         """Return the manifest as it is in the archive."""
         return json.dumps(self.model_dump(mode="json"), ensure_ascii=False, indent=1, sort_keys=True).encode() + b"\n"

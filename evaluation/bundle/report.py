@@ -48,11 +48,10 @@ def heading(bundle: Bundle) -> str:
 def claims(bundle: Bundle) -> list[str]:
     """Return the bundle's own statements that nobody can check, one per line."""
     manifest = bundle.manifest
-    made_by = f"{manifest.generator.get('model', '')} ({manifest.generator.get('kind', '')})"
     lines = [
         f"{manifest.study}, edition {manifest.edition}",
         manifest.description,
-        f"texts transformed by {made_by}, rated from {manifest.rated[0]} to {manifest.rated[1]};"
+        f"generator: {manifest.generator_words}; rated from {manifest.rated[0]} to {manifest.rated[1]};"
         f" bundle made with Plumbline {manifest.made_with}",
         f"licence of outputs and ratings: {manifest.licence or 'none given'}; contact:"
         f" {manifest.contact or 'none given'}; raters' comments: {'included' if manifest.comments else 'left out'}",

@@ -227,8 +227,8 @@ def _described(bundle: Bundle) -> str:
     simulated = " Its ratings are SIMULATED: scores on it measure nothing." if manifest.simulated else ""
     simulated += "".join(f" {line}" for line in late_lines(bundle.verdicts))
     return (
-        f"From {manifest.study}, edition {manifest.edition}: texts transformed by {manifest.generator.get('model')},"
-        f" rated from {manifest.rated[0]} to {manifest.rated[1]}.{simulated}"
+        f"From {manifest.study}, edition {manifest.edition}; generator: {manifest.generator_words}; rated from"
+        f" {manifest.rated[0]} to {manifest.rated[1]}.{simulated}"
     )
 
 

@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from annotation.verdicts.tables import count
 from evaluation.human.agreement import agreement, annotators, difficulty
 from evaluation.human.answers import ScorerAnswers, TaskItems, codes_of, given_by, read, right_numbers
 from evaluation.human.models import metric_of
@@ -34,6 +33,7 @@ from plumbline.errors import DataError
 from plumbline.statistics.estimates import Floats, stream
 from plumbline.statistics.paired import average_ranks
 from plumbline.study.datasets import SEARCHES
+from plumbline.words import count
 
 
 def closeness(task: TaskItems, scorer: ScorerAnswers) -> Floats:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import pandas as pd
 
-from annotation.verdicts.tables import SIMULATED, count
+from annotation.verdicts.tables import SIMULATED
 from evaluation.human.material import ANSWERS_TOO, EMBEDS, MODELS, NONE, PEOPLE, HumanMaterial, differing, first_of
 from evaluation.human.standing import (
     AGGREGATED,
@@ -23,6 +23,7 @@ from evaluation.human.standing import (
     with_ami,
 )
 from plumbline.exhibits.table import Cell, Exhibit, Row, cell, printed, reasons
+from plumbline.words import count
 
 LONGEST = 160  # most characters of an item's text in a table
 MOST_ITEMS = 5  # of a task, in each direction, that people and the best model answer most differently

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 import pandas as pd
 
 from annotation.human.records import HumanTask
-from annotation.verdicts.tables import SIMULATED, count
+from annotation.verdicts.tables import SIMULATED
 from evaluation.display import short_names
 from evaluation.human.records import COMMAND, SCORES, HumanRecords
 from evaluation.human.standing import gaps, pairs_by_scorer, rank
 from plumbline.errors import DataError
+from plumbline.words import count
 
 NONE = "–"
 PLACE = ["task", "subset", "language"]

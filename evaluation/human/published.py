@@ -17,7 +17,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from annotation.verdicts.tables import count
 from evaluation.benchmarks.task_facts import numbers_of, read_table
 from evaluation.display import short_names
 from evaluation.human.exhibits import best_model, estimate, groups_of, hundredfold, percent, win_columns
@@ -30,6 +29,7 @@ from plumbline.exhibits.table import Cell, Exhibit, printed, reasons
 from plumbline.reading import read_json
 from plumbline.statistics.estimates import Floats
 from plumbline.study.places import output_folder
+from plumbline.words import count
 
 HUMAN, RATERS_MEAN = "Human", "raters' mean"  # people as HUME scores them; the mean of single raters
 MAIN = "main_score"
@@ -252,7 +252,7 @@ def exhibits_of(published: PublishedScores) -> dict[str, Exhibit]:
     """Return the tables by name, without empty ones."""
     wide = pairs_by_scorer(published.compared)
     n_of_people = int((published.scores["scorer"] == HUMAN).sum())
-    names = [f"{name} ({number} of {count(n_of_people, 'score')})" for name, number in published.incomplete.items()]
+    names = [f"{name} ({number:,} of {count(n_of_people, 'score')})" for name, number in published.incomplete.items()]
     each = "a task counts once for each language"
     without = f"models left out, because they lack scores on some of people's tasks ({each}): {', '.join(names)}"
     unrated = f"tasks left out, because people or a model has no score ({each}): {wide.attrs['left_out']}"

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from annotation.human.records import ANSWERS, ITEMS, MODEL_ANSWERS, TASKS
-from annotation.verdicts.tables import SIMULATED, count
+from annotation.verdicts.tables import SIMULATED
 from evaluation.display import hundred
 from evaluation.human.compare import HumanTables, TaskPart, compare
 from evaluation.human.models import ModelScores, score_models
@@ -21,6 +21,7 @@ from evaluation.work import JobOutcome, Loader, quiet
 from plumbline.manifest import stage
 from plumbline.store import only_one
 from plumbline.study import Study
+from plumbline.words import count
 
 REPORT = "evaluation.human"
 INPUTS = (TASKS, ITEMS, ANSWERS, MODEL_ANSWERS)

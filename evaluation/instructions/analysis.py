@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from annotation.verdicts.tables import count
 from evaluation.display import short_names
 from evaluation.instructions import spread
 from evaluation.instructions.boards import (
@@ -34,6 +33,7 @@ from evaluation.instructions.scores import DEFAULT
 from evaluation.instructions.spread import choice_table, source_tests
 from plumbline.errors import DataError, StudyError
 from plumbline.statistics.estimates import Floats, percentiles, stream
+from plumbline.words import count
 
 SIMULATED = "SIMULATED LABELS: a program, not people, decided which wordings are acceptable, to demonstrate the flow."
 MATCHED, PUBLISHED = "matched", "published"

@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 from tqdm import tqdm
 
-from annotation.verdicts.tables import count
 from evaluation.benchmarks.task_facts import read_table
 from evaluation.display import hundred, points
 from evaluation.instructions.analysis import (
@@ -49,6 +48,7 @@ from plumbline.exhibits.table import Cell, Exhibit, cell, printed, reasons
 from plumbline.manifest import StudyRecords, stage
 from plumbline.study import load_study
 from plumbline.study.places import output_folder, place
+from plumbline.words import count
 
 _SCENARIOS = {
     DEFAULTS: "All with their defaults",

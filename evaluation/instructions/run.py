@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
-from annotation.verdicts.tables import count
 from evaluation.cluster import run_jobs
 from evaluation.instructions.scores import ITEMS, SCORES
 from evaluation.instructions.units import InstructionScore, PromptResults, PromptUnit, plan, unlabelled
@@ -38,6 +37,7 @@ from plumbline.study import Study
 from plumbline.study.datasets import SEARCHES
 from plumbline.study.evaluation import EvaluationSpec
 from plumbline.study.subject import INSTRUCTIONS
+from plumbline.words import count
 
 if TYPE_CHECKING:
     from mteb.models.model_meta import ModelMeta

@@ -16,7 +16,6 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
-from annotation.verdicts.tables import count
 from evaluation.benchmarks.scores import mteb_tasks, slash
 from evaluation.benchmarks.task_facts import numbers_of, read_table
 from generation.datasets.tables import row_number
@@ -25,6 +24,7 @@ from plumbline.identity import identity
 from plumbline.manifest import StudyRecords
 from plumbline.reading import read_json
 from plumbline.records import Number, Record
+from plumbline.words import count
 
 SCORES, ITEMS = "instructions/scores.parquet", "instructions/item_scores.parquet"  # in a study's folder
 DEFAULT, NONE, REPORTED = "default", "none", "reported"

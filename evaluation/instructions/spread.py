@@ -20,6 +20,7 @@ from evaluation.instructions.scores import DEFAULT
 from plumbline.frames import same_index
 from plumbline.statistics.estimates import Bootstrap, Estimate, Floats, Value, percentiles, stream
 from plumbline.statistics.paired import holm
+from plumbline.words import count
 
 LEAST = 2  # distinct wordings, below which nothing varies
 _DIGITS = 12  # scores equal to this precision are ties
@@ -58,7 +59,7 @@ def variation(scores: Floats) -> Floats:
 def variation_reason(n: int, mean: float) -> str:
     """Return why there is no coefficient of variation; empty if there is one."""
     if n < LEAST:
-        return f"{n} distinct wording{'s' * (n != 1)}, but {LEAST} are needed"
+        return f"{count(n, 'distinct wording')}, but {LEAST} are needed"
     return "" if mean > 0 else "the mean is not above 0, so the coefficient of variation has no meaning"
 
 

@@ -20,7 +20,6 @@ from annotation.ratings.ratings import counting_ratings
 from annotation.rubric import Rubric
 from annotation.subjects import read_texts
 from annotation.verdicts.evidence import Evidence
-from annotation.verdicts.tables import count
 from annotation.verdicts.verdicts import refuse_stale
 from annotation.verdicts.verification import refuse_edited
 from evaluation.instructions.scores import ACCEPTABLE, DEFAULT, ITEMS, NONE, SCORES, Label, PromptItemScore, PromptScore
@@ -44,6 +43,7 @@ from plumbline.statistics.resampled_measures import mean
 from plumbline.store import joined, read_table, write_table
 from plumbline.study import Study
 from plumbline.study.evaluation import EvaluationSpec
+from plumbline.words import count
 
 
 @dataclass(frozen=True)

@@ -33,11 +33,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from tqdm import tqdm
 
-from annotation.verdicts.tables import count
 from plumbline.errors import DataError, StudyError
 from plumbline.frames import same_index
 from plumbline.statistics.estimates import Floats
 from plumbline.store import make_folder, to_disk, writing
+from plumbline.words import count
 
 Embeddings = NDArray[np.float32]
 

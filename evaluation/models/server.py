@@ -19,12 +19,12 @@ from urllib.parse import urlsplit
 import numpy as np
 import pandas as pd
 
-from annotation.verdicts.tables import count
 from evaluation.models.embeddings import Embeddings
 from evaluation.models.in_process import first_line
 from plumbline.addresses import key_in, proxy_for
 from plumbline.errors import ServiceError, StudyError
 from plumbline.study.evaluation import ModelSpec
+from plumbline.words import count
 
 #: Words, contractions split as in the Penn Treebank (do n't, it 's), and punctuation: GloVe has vectors for them.
 _WORDS = re.compile(r"\w+(?=n't\b)|n't\b|'\w+|\w+|[^\w\s]")

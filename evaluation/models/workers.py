@@ -165,7 +165,7 @@ class EncodingWorker:
     """Runs a model on a node, in a process of its own: loads it once, and stores nothing."""
 
     def __init__(self, host: ModelHost, spec: ModelSpec, due: Due, quiet: Callable[..., Any]) -> None:
-        """Prepare the worker without loading. `due` has the facts of the command's machine (`due_of`).
+        """Prepare the worker without loading. `due` has the facts of the machine that runs the command (`due_of`).
 
         `quiet` has the settings that libraries read when they are imported.
         """
@@ -177,20 +177,21 @@ class EncodingWorker:
     def facts(self) -> Facts:
         """Load the model and return its facts.
 
-        Raises StudyError for other files or versions than on the command's machine, and as `ModelHost.load_model`.
+        Raises StudyError for other files or versions than on the machine that runs the command, and as
+        `ModelHost.load_model`.
         """
         here = due_of(self._host, self._spec)
         if here.model_id != self._due.model_id:
             self._spec.location(self._host.file.parent)
             raise StudyError(
-                f"the files of model {self._spec.name!r}, or mteb's version, differ from the command's machine;"
-                " install the same everywhere"
+                f"the files of model {self._spec.name!r}, or mteb's version, differ from those on the machine that runs"
+                " the command; install the same everywhere"
             )
         for package, version in self._due.versions.items():
             if here.versions.get(package) != version:
                 raise StudyError(
                     f"{package} {here.versions.get(package, 'none')} runs model {self._spec.name!r} there, but"
-                    f" {version} on the command's machine; install the same everywhere"
+                    f" {version} on the machine that runs the command; install the same everywhere"
                 )
         self._model, revision = self._host.load_model(self._spec)
         model = self._model

@@ -12,10 +12,11 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from annotation.verdicts.tables import count, display, number
+from annotation.verdicts.tables import display, number
 from plumbline.exhibits.charts import PANEL_WIDTH, WIDTH, Kinds, tips
 from plumbline.exhibits.palette import colours, shapes
 from plumbline.transformations import axes_in_order, in_order
+from plumbline.words import count
 
 PANEL_HEIGHT = 340  # with title and axes
 LETTERS = "#31333F"  # on a light page

@@ -18,7 +18,7 @@ from annotation.campaign_records import PAIRS, RATINGS, VERDICTS
 from annotation.status.status import Status, read_status
 from annotation.status.text import in_short, next_step
 from annotation.verdicts.rules import late_lines
-from annotation.verdicts.tables import count, display
+from annotation.verdicts.tables import display
 from evaluation import tables
 from evaluation.display import BOARD_CAPTION, points
 from evaluation.models.encoder import ModelHost
@@ -36,6 +36,7 @@ from plumbline.study import Study, load_study
 from plumbline.study.campaign import AcceptanceSpec
 from plumbline.study.judged import VerdictUnit
 from plumbline.transformations import AXES, in_order, total_axes
+from plumbline.words import count
 
 FOLDER = "report_evaluation"
 _INPUTS = (SCORES, DRIFT, ACCEPTED_SCORES, TEXT_DRIFT, ABSTENTION, VERDICTS, PAIRS, RATINGS)

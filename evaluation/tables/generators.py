@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from annotation.verdicts.tables import count
 from evaluation.tables.scores import averaged, axis_means, counting_scores, with_originals
 from generation.output_tables import OVERALL
 from plumbline.transformations import Axes, in_order
+from plumbline.words import count
 
 _CELL = ["model", "dataset", "transformation"]
 _RUN = [*_CELL, "seed"]
@@ -68,11 +68,11 @@ def _shared(first: pd.DataFrame, second: pd.DataFrame) -> tuple[pd.DataFrame, st
     lost = [len(rows) - len(common) for rows in paired]
     failed = [int(pair["n_failed"].sum()) for pair in pairs]
     notes = [
-        f"left out: {count(lost[0], 'score')} of the first study and {lost[1]} of the second that the studies do not"
+        f"left out: {count(lost[0], 'score')} of the first study and {lost[1]:,} of the second that the studies do not"
         " share, or that are undefined in one"
     ] * any(lost)
     if any(failed):
-        notes.append(f"failed outputs: {count(failed[0], 'item')} of the first study and {failed[1]} of the second")
+        notes.append(f"failed outputs: {count(failed[0], 'item')} of the first study and {failed[1]:,} of the second")
     return both.assign(change=both["second_difference"] - both["first_difference"]), "; ".join(notes)
 
 

@@ -22,6 +22,7 @@ from plumbline.records import Score
 from plumbline.statistics.paired import sample_sd
 from plumbline.transformations import AXES, HTEB_TOTAL, ORIGINAL, TRANSFORMATIONS, Axes
 from plumbline.transformations import in_order as names_in_order
+from plumbline.words import count
 
 EARLIER = "an earlier version did not score the original on the same items (run `plumbline evaluate` again)"
 NO_ORIGINAL = "the original has no score"
@@ -342,8 +343,8 @@ def _failed(scores: pd.DataFrame) -> pd.DataFrame:
     counts = failed.groupby(["transformation", "failed_policy"])["n_failed"].transform("sum")
     what = failed["n_kept_out"].map(lambda n: "failed or were kept out of the sample" if n else "failed")
     reasons = [
-        f"{count} {'item' if count == 1 else 'items'} whose outputs {why} {words[how][count == 1]}"
-        for count, how, why in zip(counts, failed["failed_policy"], what, strict=True)
+        f"{count(n, 'item')} whose outputs {why} {words[how][n == 1]}"
+        for n, how, why in zip(counts, failed["failed_policy"], what, strict=True)
     ]
     return failed.assign(reason=reasons)
 

@@ -13,6 +13,7 @@ from plumbline.study.datasets import DatasetSpec, Text, Texts
 from plumbline.study.judged import VerdictUnit
 from plumbline.study.subject import ItemNames
 from plumbline.study.subjects import Subject
+from plumbline.words import count
 
 #: The scopes of a verdict (`acceptance.scope`), from the widest to the narrowest.
 SCOPES = ("transformation", "language", "task")
@@ -175,9 +176,8 @@ def _drawn(study: PlannedPairs, texts: Texts, least: VerdictSize) -> str:
     over = f"{len(languages)} languages ({_some(languages)})"
     if least.key[1:]:
         over = f"{over} and their tasks" if languages[1:] else f"{len(places)} tasks"
-    pairs = f"{least.pairs} {item}" + "s" * (least.pairs != 1)
     return (
-        f"the {pairs} that a verdict can have (sample.pairs {number} are split over {over}"
+        f"the {count(least.pairs, item)} that a verdict can have (sample.pairs {number} are split over {over}"
         + ", and half of them count)" * half
         + ")" * (not half)
     )

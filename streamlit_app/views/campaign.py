@@ -15,7 +15,6 @@ import streamlit as st
 from annotation.annotators import AnnotatorProgress, standings
 from annotation.names import known_names
 from annotation.report.charts import looks_in_words, looks_panels
-from annotation.report.wording import many
 from annotation.rubric import load_rubric
 from annotation.sampling.sample import COMMAND as SAMPLE
 from annotation.verdicts.tables import display
@@ -24,6 +23,7 @@ from plumbline.errors import StudyError
 from plumbline.exhibits.charts import first_panel
 from plumbline.study.transformations import EIGHT
 from plumbline.transformations import ORIGINAL
+from plumbline.words import count
 from streamlit_app import charts, frames, pair
 from streamlit_app.elements import (
     download_csv,
@@ -277,7 +277,7 @@ def _search(reader: CampaignReader) -> None:
     if frame.empty:
         st.text("Nothing found.")
         return
-    st.caption(f"{'The first ' if more else ''}{many(len(frame), 'text')} found. Tick a row to see the whole text.")
+    st.caption(f"{'The first ' if more else ''}{count(len(frame), 'text')} found. Tick a row to see the whole text.")
     # A new search has a table of its own, so that no row of the last one stays ticked.
     chosen: Any = st.dataframe(
         _named(frame),
@@ -327,10 +327,10 @@ def _errors(reader: CampaignReader) -> None:
     attempts = "last" if after else "first"
     says = (
         f"Share of outputs with each error type, in %, on the {attempts} attempt; a text counts once for each of its"
-        f" occurrences in the data. n = {many(int(frame['n'].sum()), 'output')}."
+        f" occurrences in the data. n = {count(int(frame['n'].sum()), 'output')}."
     )
     unanswered = int(frame["unanswered"].sum())
-    says += f" The rates leave out {many(unanswered, 'unanswered text')}." if unanswered else ""
+    says += f" The rates leave out {count(unanswered, 'unanswered text')}." if unanswered else ""
     name = f"{reader.name}-errors"
     figure(name, charts.error_map(frame, by or "generator"), says)
     table(name, frame, error_frame(frame, by))

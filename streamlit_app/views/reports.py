@@ -8,13 +8,14 @@ from functools import partial
 import pandas as pd
 import streamlit as st
 
-from annotation.verdicts.tables import SIMULATED, count
+from annotation.verdicts.tables import SIMULATED
 from evaluation.display import BOARD_CAPTION
 from evaluation.human import report as people_page
 from evaluation.instructions import analysis
 from evaluation.instructions import page as wording_page
 from evaluation.report import charts, paper_tables, sensitivity_tables
 from plumbline.exhibits.charts import first_panel
+from plumbline.words import count
 from streamlit_app import frames
 from streamlit_app.elements import (
     choose,

@@ -187,7 +187,7 @@ def test_wordings_are_scored_as_without_ray(cluster: Cluster, tmp_path: Path) ->
     assert (status, "16 scores computed, 0 already stored" in out) == (0, True), err
     plain = load_study(study.file, tmp_path / "here")
     outcome = evaluate_instructions(plain)
-    assert f"{outcome.encoded} texts encoded, {outcome.asked} requested" in out
+    assert f"{outcome.encoded:,} texts encoded, {outcome.asked:,} requested" in out
     for file in (SCORES, ITEMS):
         made, expected = (pd.read_parquet(one.folder / file) for one in (study, plain))
         pd.testing.assert_frame_equal(made, expected, check_exact=True)

@@ -10,6 +10,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
+from generation import flags
 from generation.flags import BENCHMARK, KNOWN, find_flags, identify, rules_out
 from plumbline.languages import language_code
 from plumbline.study import ROOT
@@ -156,6 +157,16 @@ def test_wrong_languages_are_found_and_hardly_a_right_one_is_taken_for_wrong() -
     assert found[1] / (3 * 10467) >= 0.98  # measured: 0.9875
 
 
+def texts_of(file: str, column: str) -> list[str]:
+    """The texts in a column of a table, line by line."""
+    tabs = file.endswith(".tsv")
+    with (DATA / file).open(encoding="utf-8", newline="") as lines:
+        rows = csv.DictReader(
+            lines, delimiter="\t" if tabs else ",", quoting=csv.QUOTE_NONE if tabs else csv.QUOTE_MINIMAL
+        )
+        return [text for row in rows for text in row[column].splitlines() if text.strip()]
+
+
 @pytest.mark.data
 @NO_DATA
 @pytest.mark.parametrize(
@@ -169,12 +180,29 @@ def test_wrong_languages_are_found_and_hardly_a_right_one_is_taken_for_wrong() -
     ],
 )
 def test_african_languages_and_headlines(file: str, column: str, language: str) -> None:
-    tabs = file.endswith(".tsv")
-    with (DATA / file).open(encoding="utf-8", newline="") as lines:
-        rows = csv.DictReader(
-            lines, delimiter="\t" if tabs else ",", quoting=csv.QUOTE_NONE if tabs else csv.QUOTE_MINIMAL
-        )
-        texts = [text for row in rows for text in row[column].splitlines() if text.strip()]
+    texts = texts_of(file, column)
     assert len(texts) > 400
     assert sum(identify(text) == language for text in texts) / len(texts) >= 0.95
     assert not any(rules_out(text, language) for text in texts)
+
+
+@pytest.mark.data
+@NO_DATA
+@pytest.mark.parametrize(
+    ("file", "column", "language", "undetermined"),
+    [
+        ("semrel2024-hau-test.csv", "Text", "ha", 0.51),
+        ("masakhanews-yor-test.tsv", "headline", "yo", 0.17),
+        ("masakhanews-swa-test.tsv", "headline", "sw", 0.30),
+    ],
+)
+def test_texts_in_a_language_off_the_list_are_undetermined_or_in_another(
+    file: str, column: str, language: str, undetermined: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The shares of docs/flags.md."""
+    monkeypatch.setattr(flags, "KNOWN", KNOWN - {language})
+    without = flags._model.__wrapped__()
+    monkeypatch.setattr(flags, "_model", lambda: without)
+    languages = [identify(text) for text in texts_of(file, column)]
+    assert language not in languages
+    assert languages.count(None) / len(languages) == pytest.approx(undetermined, abs=0.01)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -286,6 +287,21 @@ def test_answers_that_come_after_the_submission_are_collected(variant: Make, pro
     prolific.rooms.given[key] = whole
     step(study, prolific, lambda campaign: found.append(collect(campaign).troubles))
     assert found[1] == {} and CampaignRecords.open(study).ratings["pair_id"].nunique() == 4
+
+
+def test_answers_twice_or_to_a_pair_of_another_batch_are_told_apart(variant: Make, prolific: Site) -> None:
+    study = drawn(variant, crowd=PROLIFIC)
+    launch(study, prolific)
+    submission, key = _participate(study, prolific, "b" * 24)
+    whole = prolific.rooms.given[key]
+    found: list[object] = []
+    for answers in ([*whole, whole[0]], [*whole[1:], replace(whole[0], pair_id="elsewhere")]):
+        prolific.rooms.given[key] = answers
+        step(study, prolific, lambda campaign: found.append(collect(campaign).troubles))
+    assert found == [
+        {submission: f"submission {submission}: has more than one answer to pair {whole[0].pair_id!r}"},
+        {submission: f"submission {submission}: has an answer to pair 'elsewhere', which is not in its batch"},
+    ]
 
 
 def test_a_language_that_prolific_lacks_is_said_before_anything_is_offered(variant: Make, prolific: Site) -> None:

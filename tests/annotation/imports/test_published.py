@@ -97,11 +97,11 @@ def test_label_studio_and_mturk(place: Workplace) -> None:
 
 def test_simplicity(place: Workplace) -> None:
     done = place.take(*files("simplicity_da/simplicity_DA_ratings.csv"))
-    assert "9000 ratings of 600 pairs by 67 raters" in done.out and "0 to 100" in done.out
+    assert "9,000 ratings of 600 pairs by 67 raters" in done.out and "0 to 100" in done.out
 
 
 def test_summeval(place: Workplace) -> None:
-    assert "19200 ratings of 1600 texts by 3 raters" in place.take(*files("summeval/human_annotations.json")).out
+    assert "19,200 ratings of 1,600 texts by 3 raters" in place.take(*files("summeval/human_annotations.json")).out
 
 
 #: Study of the gallery -> the files and options of its command in docs/real.md.

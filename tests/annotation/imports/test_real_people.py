@@ -62,7 +62,7 @@ def test_the_112_means_of_systems_come_in(tmp_path: Path) -> None:
     """All 28 systems, ids in the texts' place: the file's own means, and those that the paper prints."""
     place = Workplace(tmp_path)
     done = place.take(str(NUMBERS / "sulem2018.csv"))
-    assert "23520 ratings of 1960 texts by 3 raters" in done.out and not place.listed
+    assert "23,520 ratings of 1,960 texts by 3 raters" in done.out and not place.listed
     means = place.ratings().groupby(["transformation", "question"])["value"].mean()
     assert len(means) == 112
     frame = pd.read_csv(NUMBERS / "sulem2018.csv")
@@ -113,7 +113,7 @@ def test_rankings_come_in_as_the_ranks_that_were_given(tmp_path: Path) -> None:
     place = Workplace(tmp_path)
     done = place.take(str(NUMBERS / "apty.csv"), "--column", "item=task", "--column", "item=candidate")
     ranks = pd.read_csv(NUMBERS / "apty.csv")["rank"]
-    assert f"{len(ranks)} ratings of {len(ranks)} texts" in done.out
+    assert f"{len(ranks):,} ratings of {len(ranks):,} texts" in done.out
     assert place.ratings()["value"].value_counts().to_dict() == ranks.value_counts().to_dict()
 
 

@@ -21,7 +21,7 @@ from annotation.status.text import ago, headline, next_step, status_text
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import fix_rules
-from annotation.verdicts.tables import SIMULATED, count
+from annotation.verdicts.tables import SIMULATED
 from generation.production import generate
 from plumbline import cli
 from plumbline.manifest import Manifest, stage
@@ -162,8 +162,6 @@ def test_who_has_nothing_left_or_is_excluded_is_not_behind_nor_a_measure_for_oth
 )
 def test_ago(age: timedelta, said: str) -> None:
     assert ago(NOW - age, NOW) == said
-    assert (count(1, "answer"), count(0, "answer")) == ("1 answer", "0 answers")
-    assert (count(1, "batch", "batches"), count(2, "batch", "batches")) == ("1 batch", "2 batches")
 
 
 def at(study: Study) -> tuple[Status, str]:

@@ -116,6 +116,14 @@ def test_the_sequence_ends_before_the_first_pair_that_waits() -> None:
     assert every == ["a", "b", "e"] and whole.waits == ""
 
 
+def test_numbers_in_stored_lines_have_no_commas() -> None:
+    """Verdicts of earlier versions have none, and are compared with the verdicts computed now."""
+    standing = SequenceProgress(complete=3000, counted=2000, passed=0, waits="d", missing=1200)
+    assert standing.lines("pair d", 2) == (
+        "3000 complete pairs, of which 2000 count in the sequence: pair d still needs 1200 answers",
+    )
+
+
 def test_who_discarded_has_dealt_with_a_pair_and_a_draft_has_not() -> None:
     pairs = [pair(0), pair(1), pair(2)]
     frame = ratings(pairs, [3, 3, 3], [3, 3, 3], raters=3)

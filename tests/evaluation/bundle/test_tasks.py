@@ -63,6 +63,9 @@ def test_tasks_say_all_that_mteb_asks(bundle: Path) -> None:
         "https://example.org/sample",
     )
     assert "SIMULATED" in said.description and said.sample_creation == "created"
+    assert "generator: plumbline-sample (recorded); rated from" in said.description
+    without = opened.manifest.model_copy(update={"generator": {"kind": "none", "model": "none"}})
+    assert without.generator_words == "none (functions or files transformed the texts)"
     drawn = {
         row["language"] for row in opened.outputs("translation", 1337).to_pylist() if "sample_sts" in row["datasets"]
     }

@@ -28,7 +28,7 @@ def silent(*_: Any) -> Any:
 
 
 def worker_of(study: Study, spec: ModelSpec, **other: Any) -> EncodingWorker:
-    """A worker; what the command's machine has is `other` than what is here."""
+    """A worker; what the machine that runs the command has is `other` than what is here."""
     return EncodingWorker(ModelHost.of(study), spec, replace(due_of(ModelHost.of(study), spec), **other), silent)
 
 
@@ -96,7 +96,7 @@ def test_what_is_raised_and_given_up_ends_the_piece(tmp_path: Path) -> None:
     )
     with pytest.raises(GivenUp):
         scoring.go_on(GivenUp())
-    with pytest.raises(StudyError, match="differ from the command's machine"):
+    with pytest.raises(StudyError, match="differ from those on the machine that runs the command"):
         worker_of(study, spec, model_id="another").facts()
 
 
@@ -109,6 +109,6 @@ def test_a_node_with_other_versions_than_the_commands_machine_is_refused(tmp_pat
     assert set(due.versions) == {"sentence-transformers", "transformers", "torch"}
     assert not any("+" in version for version in due.versions.values())  # a build for CPUs is of the same version
     with pytest.raises(
-        StudyError, match=rf"^torch {due.versions['torch']} runs model 'own' there, but 0.1 on the comm"
+        StudyError, match=rf"^torch {due.versions['torch']} runs model 'own' there, but 0.1 on the mach"
     ):
         worker_of(study, spec, versions={**due.versions, "torch": "0.1"}).facts()
