@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import random
 import shutil
+import socket
 import sqlite3
 import statistics
 import sys
@@ -20,6 +21,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 
@@ -33,6 +35,7 @@ RECORDS, WORDS = 50_000, 40  #: a large dataset, and the words of one record
 VOCABULARY = 20_000
 REPEATS = 9
 SIGN_INS = 5
+IDLE = 1000  #: connections on which nothing is sent
 QUESTIONS = ("quality", "fluency")
 QUEUE = (("response", "pending"), ("record", "pending"))  #: what Argilla's page asks for
 WORKSPACE = "benchmark"
@@ -226,6 +229,40 @@ def multiply(database: Path) -> list[str]:
             places = ", ".join(f":{name}" for name in rows[0])
             connection.executemany(f"INSERT INTO {table} ({names}) VALUES ({places})", rows)  # noqa: S608
     return words
+
+
+@benchmark
+def start() -> Iterator[Measurement]:
+    """From the start of a server, in an environment that is there, to its first page: median of three."""
+    seconds = []
+    with tempfile.TemporaryDirectory() as folder:
+        home = Home(Path(folder) / "home")
+        for _ in range(4):
+            begun = time.perf_counter()
+            with running(home, progress=quiet) as connection:
+                httpx.get(f"{connection.url}/work", trust_env=False).raise_for_status()
+                seconds.append(time.perf_counter() - begun)
+    yield Measurement("server.start_seconds", statistics.median(seconds[1:]), "s", at_most=3)
+
+
+@benchmark
+def idle_connections() -> Iterator[Measurement]:
+    """One rater's searches beside 1,000 idle connections, relative to those alone."""
+    with site("idle", PAIRS) as (connection, dataset), contextlib.ExitStack() as stack:
+        (account,) = users(connection, 1)
+        annotator = stack.enter_context(client(connection, account.api_key))
+        path = f"me/datasets/{dataset}/records/search?limit=5"
+
+        def searches() -> float:
+            return statistics.median([timed(annotator, path, search(QUEUE)) for _ in range(10 * REPEATS)])
+
+        searches()
+        alone = searches()
+        place = urlsplit(connection.url)
+        for _ in range(IDLE):
+            stack.enter_context(socket.create_connection((place.hostname, place.port)))
+        beside = searches()
+    yield Measurement("server.search_beside_1000_idle", beside / alone, "times", at_most=1.5)
 
 
 @benchmark

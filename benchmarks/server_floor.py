@@ -1,7 +1,7 @@
 """The local Argilla beside the least that a server of answers does (`floor_app`), in turn, on one machine at one time.
 
 Answers a second depend on the machine and on what else it does; their share of the floor's depends on our code. Raters
-never pause. On our server each searches for the next pair before the answer, on the floor they answer alone.
+never pause. On our server they also search for pairs, as the rating page does; on the floor they only answer.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from plumbline.errors import ServiceError
 
 SECONDS, ROUNDS = 5.0, 3
 MOST_PROCESSOR = (
-    75  #: times the floor's: Argilla's handlers with their objects, twice, where the floor has two statements
+    30  #: times the floor's: seven statements and the search by Argilla's objects, where the floor has two statements
 )
 PROGRAM = Path(__file__).with_name("floor_app.py")
 START_SECONDS = 20.0
@@ -43,7 +43,7 @@ START_SECONDS = 20.0
 def beside_the_floor() -> Iterator[Measurement]:
     """8 and 32 raters on each in turn, three rounds: medians of the rounds' ratios.
 
-    The processor's time of the server for an answer, with its search, is what other programs change least.
+    The server's CPU time for an answer, with its share of a search, is what other programs change least.
     """
     ratios: dict[str, list[float]] = defaultdict(list)
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
