@@ -49,7 +49,8 @@ def parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     serve.add_argument(
         "--database-url", metavar="URL",
-        help="a PostgreSQL database to use instead of SQLite; the home remembers it",
+        help="a PostgreSQL database to use instead of SQLite, without a password; with one, put the address into"
+        f" {home.VARIABLE}; the home remembers it",
     )  # fmt: skip
     serve.add_argument(
         "--workers", type=int, default=1, help="number of server processes; more than one needs PostgreSQL"

@@ -16,23 +16,32 @@ from .errors import StartError
 
 SECRET, CREDENTIALS = Path("secret"), Path("credentials.json")
 DATABASE = Path("database-url")  #: PostgreSQL's address; without it the database is SQLite's, in the home
+VARIABLE = "ARGILLA_EMBEDDED_DATABASE_URL"  #: for an address with a password: every user can read a command line
 POSTGRESQL = re.compile(r"postgres(?:ql)?(?:\+\w+)?://")
+PASSWORD = re.compile(r"://[^/@]*:[^/]*@|[?&]password=")
 OWNER = "owner"
 
 
 def prepare(home: Path, database_url: str | None = None) -> bool:
     """Create the folder and its missing files; return whether the owner is new. Raises StartError.
 
-    `database_url`, if given, is this home's PostgreSQL database from now on.
+    `database_url`, or else the variable VARIABLE, is this home's PostgreSQL database from now on.
     """
-    if database_url is not None and not POSTGRESQL.match(database_url):
-        raise StartError("--database-url: write it as postgresql://user:password@host/database")
+    address = database_url or os.environ.get(VARIABLE)
+    if address and not POSTGRESQL.match(address):
+        named = "--database-url" if database_url else VARIABLE
+        raise StartError(f"{named}: write it as postgresql://user@host/database")
+    if database_url and PASSWORD.search(database_url):
+        raise StartError(
+            f"--database-url: has a password, which other users of this machine can read; put the address into"
+            f" {VARIABLE}"
+        )
     try:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not (home / SECRET).exists():
             write(home / SECRET, secrets.token_urlsafe(48))
-        if database_url is not None:
-            write(home / DATABASE, POSTGRESQL.sub("postgresql+asyncpg://", database_url, count=1) + "\n")
+        if address:
+            write(home / DATABASE, POSTGRESQL.sub("postgresql+asyncpg://", address, count=1) + "\n")
         if (home / CREDENTIALS).exists():
             return False
         owner = {"username": OWNER, "password": secrets.token_urlsafe(16), "api_key": secrets.token_urlsafe(32)}

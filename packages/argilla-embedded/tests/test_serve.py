@@ -11,10 +11,10 @@ import httpx
 from servers import STOP_SECONDS, command, serving
 
 
-def refused(home: Path, *options: str) -> tuple[int, str]:
-    """The status and the one line of a server that does not start."""
+def refused(home: Path, *options: str, **more: str) -> tuple[int, str]:
+    """The status and the one line of a server that does not start; `more` are variables."""
     words, variables = command(home, *options)
-    ended = subprocess.run(words, env=variables, capture_output=True, text=True, check=False, timeout=120)
+    ended = subprocess.run(words, env=variables | more, capture_output=True, text=True, check=False, timeout=120)
     assert ended.stderr.count("\n") == 1, ended.stderr
     return ended.returncode, ended.stderr
 
@@ -52,9 +52,25 @@ def test_what_cannot_be_done_is_one_line(tmp_path: Path) -> None:
         (tmp_path / "file", (), "not usable as the server's folder"),
         (tmp_path / "one", ("--plugin", "nothing_here:install"), "--plugin nothing_here:install: cannot be loaded"),
         (tmp_path / "two", ("--plugin", "nothing"), "write it as module:function"),
-        (tmp_path / "three", ("--database-url", "mysql://x"), "postgresql://user:password@host/database"),
+        (tmp_path / "three", ("--database-url", "mysql://x"), "postgresql://user@host/database"),
+        (tmp_path / "hidden", ("--database-url", "postgresql://user:secret@host/database"), "has a password"),
         (tmp_path / "four", ("--workers", "2"), "--workers 2: SQLite has one writer"),
         (tmp_path / "five", ("--host", "192.0.2.1"), "cannot be used"),
     ):
         status, said = refused(home, *options)
         assert status == 1 and said.startswith("argilla-embedded: error: ") and words in said
+
+
+def test_a_password_is_read_from_a_variable_and_never_repeated(tmp_path: Path) -> None:
+    home, address = tmp_path / "home", "postgresql://user:geheim@127.0.0.1:9/database"
+    status, said = refused(home, ARGILLA_EMBEDDED_DATABASE_URL=address)  # nobody listens there
+    assert status == 1 and "127.0.0.1" in said and "geheim" not in said
+    file = home / "database-url"
+    assert file.read_text(encoding="utf-8") == address.replace("://", "+asyncpg://") + "\n"
+    assert file.stat().st_mode & 0o777 == 0o600
+    for options, variables in (
+        (("--database-url", address), {}),
+        ((), {"ARGILLA_EMBEDDED_DATABASE_URL": "mysql://user:geheim@h/d"}),
+    ):
+        status, said = refused(tmp_path / "other", *options, **variables)
+        assert status == 1 and "ARGILLA_EMBEDDED_DATABASE_URL" in said and "geheim" not in said
