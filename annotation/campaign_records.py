@@ -122,6 +122,11 @@ class CampaignData:
         return self.plain_ratings[~self._of_controls]
 
     @functools.cached_property
+    def coded_ratings(self) -> pd.DataFrame:
+        """The sample's ratings with words as categories, which are quick to group and to compare."""
+        return self.ratings[~self._of_controls]
+
+    @functools.cached_property
     def control_ratings(self) -> pd.DataFrame:
         """The plain ratings of controls and repeats."""
         return self.plain_ratings[self._of_controls]

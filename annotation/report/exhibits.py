@@ -185,7 +185,8 @@ def shares_frame(material: CampaignMaterial) -> pd.DataFrame:
     """
     counting = material.counting
     rated_values = counting[counting["value"].notna()]
-    names = [name for name in material.study.kinds if name in set(rated_values["transformation"])]
+    present = set(rated_values["transformation"].unique())
+    names = [name for name in material.study.kinds if name in present]
     rows = []
     for question in material.questions:
         of_question = rated_values[rated_values["question"] == question]

@@ -119,7 +119,9 @@ def reliability_table(ratings: pd.DataFrame, questions: Sequence[str], seed: int
 def _estimates(ratings: pd.DataFrame, seed: int) -> dict[str, Estimate]:
     if ratings.empty:
         return {}
-    plain = ratings[["pair_id", "rater_id"]].astype(str).assign(value=ratings["value"].to_numpy(np.float64))
+    # Numbers in the names' order: statistics group by them eight times, and by names that takes several times as long.
+    ids = {name: pd.factorize(ratings[name].astype(str), sort=True)[0] for name in ("pair_id", "rater_id")}
+    plain = pd.DataFrame({**ids, "value": ratings["value"].to_numpy(np.float64)})
     in_sds = plain.assign(value=z_scores(plain)).dropna()
     estimates = {f"ICC({_title(form)})": icc(plain, form) for form in typing.get_args(Form)}
     estimates |= {

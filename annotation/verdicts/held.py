@@ -85,7 +85,7 @@ def with_checks(verdicts: Sequence[Verdict], evidence: Evidence) -> list[Verdict
         return verdicts
     collected = evidence.collected
     return held(
-        verdicts, collected.sample_pairs, collected.sample_ratings, evidence.design, Checks.of(evidence),
+        verdicts, collected.sample_pairs, collected.coded_ratings, evidence.design, Checks.of(evidence),
         collected.withdrawn,
     )  # fmt: skip
 

@@ -47,7 +47,7 @@ def adjusted_means(
     """
     sample, key = sample_frame(pairs), SCOPES[design.rule.scope]
     rests = basis(sample, ratings, design, dealt).ratings
-    places = sample.set_index("pair_id")[key].agg("\n".join, axis=1)
+    places = pd.Series(["\n".join(row) for row in sample[key].itertuples(index=False)], index=sample["pair_id"])
     by_question = {
         question: _severity(of_question, places)
         for question in design.questions

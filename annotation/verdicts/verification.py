@@ -64,7 +64,7 @@ def differences(
     evidence: Evidence, verdicts: Sequence[Verdict], means: pd.DataFrame | None, groups: Sequence[Group] | None
 ) -> Iterator[tuple[str, str]]:
     """Yield each file with its difference from the evidence's results; None stands for a missing record."""
-    pairs, ratings = evidence.collected.sample_pairs, evidence.collected.sample_ratings
+    pairs, ratings = evidence.collected.sample_pairs, evidence.collected.coded_ratings
     withdrawn = evidence.collected.withdrawn
     due, follow, due_means = conclude(pairs, ratings, evidence.design, dict.fromkeys(_REST[:3], ""), None, withdrawn)
     follow = with_rules_fixed(with_supply(follow, evidence.supply), evidence.rules_fixed[0])
@@ -111,7 +111,7 @@ def _other_means(means: pd.DataFrame, follow: pd.DataFrame) -> Iterator[str]:
     """Yield the first difference in each column of the pairs' means."""
     key = list(PairMean.KEY)
     written, due = (frame.sort_values(key, ignore_index=True) for frame in (means, follow))
-    keys, right = (list(zip(*(frame[name] for name in key), strict=True)) for frame in (written, due))
+    keys, right = (list(zip(*(frame[name].tolist() for name in key), strict=True)) for frame in (written, due))
     if keys != right:
         pair_id, question = min(set(keys) ^ set(right), default=(keys or right)[0])
         lost = (pair_id, question) in set(right)

@@ -23,6 +23,7 @@ LETTERS = "#31333F"  # on a light page
 _SUBTITLE = 44  # characters that fit under a panel's title, on a third of a laptop's page
 _MOST_STEPS = 10  # on the axis of ratings
 POINTS = 4000  # most in all panels: more take a browser seconds, and half a kilobyte each
+_DRAWN = ["transformation", "drift", "mean_quality", "n_ratings", "simulated", "original", "transformed"]
 
 OVERVIEW = 1000  # in one panel
 
@@ -157,7 +158,7 @@ def drift_figure(
     frame: pd.DataFrame, correlations: pd.DataFrame, *, question: str, scale: tuple[float, float]
 ) -> alt.ConcatChart:
     """Return HTEB's Figure 3 for one model: a panel a transformation, all with the same scales."""
-    frame = drawn_points(frame)
+    frame = drawn_points(frame)[_DRAWN]
     scales = DriftScales(question, scale, float(frame["drift"].max()), tuple(axes_in_order(correlations["axis"])))
     panels = [
         drift_panel(frame[frame["transformation"] == row["transformation"]], row, scales).properties(

@@ -188,7 +188,8 @@ def notes_of(scores: pd.DataFrame, verdicts: Sequence[Verdict], models: Sequence
 
 def missing_scores(scores: pd.DataFrame, models: Iterable[str], command: str) -> list[str]:
     """Return sentences on models without scores, or with fewer than others; `command` scores them."""
-    absent = [name for name in models if name not in set(scores["model"])]
+    scored = set(scores["model"].unique())
+    absent = [name for name in models if name not in scored]
     lines = [f"Without scores (failed or not run): {', '.join(absent)}."] if absent else []
     counts = scores.groupby("model", sort=False).size()
     fewer = [f"{model} ({counts.max() - count})" for model, count in counts.items() if count < counts.max()]

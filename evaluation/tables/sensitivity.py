@@ -8,7 +8,7 @@ resample (`verdicts.rules`, `statistics.intervals`).
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -97,6 +97,8 @@ def needs(scores: pd.DataFrame, scopes: Collection[Scope]) -> pd.DataFrame:
 _AT_ONCE = 2**21  # numbers drawn at a time
 Bools = NDArray[np.bool_]
 _Ends = tuple[Floats, Floats, Floats]  # means, lower and upper ends
+#: Maps raters drawn (resamples by raters) and random numbers (resamples by pairs) to one question's means and ends.
+_Resampled = Callable[[NDArray[np.int64], Floats], _Ends]
 
 
 def resampled_acceptance(
@@ -157,16 +159,14 @@ def _accepted(
         ratings[ratings["question"] == summary.question] for summary in verdict.questions if summary.kind == "rating"
     ]
     size = max(len(part) for part in by_question)
-    rows = max(1, _AT_ONCE // size)
+    rows, n_pairs = max(1, _AT_ONCE // size), ratings["pair_id"].nunique()
+    ends_of = [_after_blocks(part, design, verdict) if verdict.blocks else _ends(part, design) for part in by_question]
     parts = []
     for start in range(0, n_resamples, rows):
         drawn = raters[start : start + rows]
         # The same random numbers for each question, so that questions with the same pairs draw the same ones.
-        where = rng.random((len(drawn), ratings["pair_id"].nunique()))
-        if verdict.blocks:
-            ends = (_after_blocks(part, design, verdict, where) for part in by_question)
-        else:
-            ends = (_ends(part, design, drawn, where) for part in by_question)
+        where = rng.random((len(drawn), n_pairs))
+        ends = (of_question(drawn, where) for of_question in ends_of)
         parts.append(np.logical_and.reduce([outcomes(*end, short("", design.rule)) == "accepted" for end in ends]))
     return np.concatenate(parts)
 
@@ -183,52 +183,64 @@ def _with_mean(summary: Summary, mean: float) -> Summary:
     return summary.model_copy(update={"mean": mean, "low": mean, "high": mean})
 
 
-def _ends(ratings: pd.DataFrame, design: Design, raters: NDArray[np.int64], where: Floats) -> _Ends:
-    """Return one question's means and the rule's intervals, in each resample."""
+def _ends(ratings: pd.DataFrame, design: Design) -> _Resampled:
+    """Return a function that computes one question's means and the rule's intervals in resamples."""
     from scipy import sparse  # noqa: PLC0415 (who only looks at pages goes without)
 
     if design.rule.stop == "anytime":
-        return _anytime(ratings, design, where)
+        return _anytime(ratings, design)
     pair, names = pd.factorize(ratings["pair_id"], sort=True)
-    scale = _scale_of(ratings, design)
-    order, value = _places(where, len(names)), ratings["value"].to_numpy(np.float64)
-    if design.rule.interval == "pairs":
-        sums, counts = (
-            np.bincount(pair, weights).astype(np.float64)[order] for weights in (value, np.ones(len(ratings)))
-        )
+    rater, scale = ratings["rater_id"].to_numpy(), _scale_of(ratings, design)
+    values_and_ones = ratings["value"].to_numpy(np.float64), np.ones(len(ratings))
+    of_pairs = [np.bincount(pair, weights).astype(np.float64) for weights in values_and_ones]
+
+    def over_drawn_pairs(_: NDArray[np.int64], where: Floats) -> _Ends:
+        order = _places(where, len(names))
+        sums, counts = (numbers[order] for numbers in of_pairs)
         mean = over_pairs(sums, counts)
         mean = bounded(mean, sums, counts, scale) if design.bounded else mean
         return mean.value, mean.low, mean.high
-    rater = ratings["rater_id"].to_numpy()
-    shape = (raters.shape[1], len(names))
-    tables = [sparse.csr_array((weights, (rater, pair)), shape) for weights in (value, np.ones(len(ratings)))]
-    chosen, taken = _times(raters, shape[0]), _times(order, shape[1])
-    by_pair = [np.take_along_axis(np.asarray(chosen @ table), order, axis=1) for table in tables]
-    by_rater = [np.take_along_axis(np.asarray(taken @ table.T), raters, axis=1) for table in tables]
-    with np.errstate(invalid="ignore", divide="ignore"):  # if no drawn rater rated any of these pairs
-        mean = over_pairs_and_raters(*by_pair, *by_rater)
-        if design.bounded:
-            mean = bounded(mean, by_pair[0], by_pair[1], scale, effective_raters(by_rater[1]))
-        return mean.value, mean.low, mean.high
+
+    def over_drawn_raters_too(raters: NDArray[np.int64], where: Floats) -> _Ends:
+        shape, order = (raters.shape[1], len(names)), _places(where, len(names))
+        tables = [sparse.csr_array((weights, (rater, pair)), shape) for weights in values_and_ones]
+        chosen, taken = _times(raters, shape[0]), _times(order, shape[1])
+        by_pair = [np.take_along_axis(np.asarray(chosen @ table), order, axis=1) for table in tables]
+        by_rater = [np.take_along_axis(np.asarray(taken @ table.T), raters, axis=1) for table in tables]
+        with np.errstate(invalid="ignore", divide="ignore"):  # if no drawn rater rated any of these pairs
+            mean = over_pairs_and_raters(*by_pair, *by_rater)
+            if design.bounded:
+                mean = bounded(mean, by_pair[0], by_pair[1], scale, effective_raters(by_rater[1]))
+            return mean.value, mean.low, mean.high
+
+    return over_drawn_pairs if design.rule.interval == "pairs" else over_drawn_raters_too
 
 
-def _anytime(ratings: pd.DataFrame, design: Design, where: Floats) -> _Ends:
+def _anytime(ratings: pd.DataFrame, design: Design) -> _Resampled:
     """Return the same by the confidence sequence, over the pairs in their order."""
-    done = ratings.groupby("turn")["value"].mean().to_numpy(np.float64)
-    drawn = done[np.sort(_places(where, len(done)), axis=1)]  # resamples keep the order of pairs
-    mean = drawn.mean(axis=1)
-    return mean, *holding(confidence_sequence(drawn, _scale_of(ratings, design)), mean)
+    done, scale = ratings.groupby("turn")["value"].mean().to_numpy(np.float64), _scale_of(ratings, design)
+
+    def ends(_: NDArray[np.int64], where: Floats) -> _Ends:
+        drawn = done[np.sort(_places(where, len(done)), axis=1)]  # resamples keep the order of pairs
+        mean = drawn.mean(axis=1)
+        return mean, *holding(confidence_sequence(drawn, scale), mean)
+
+    return ends
 
 
-def _after_blocks(ratings: pd.DataFrame, design: Design, verdict: Verdict, where: Floats) -> _Ends:
+def _after_blocks(ratings: pd.DataFrame, design: Design, verdict: Verdict) -> _Resampled:
     """Return the same by the last look: an end is at the threshold if it decides, else at the scale's end."""
-    done = ratings.groupby("turn")["value"].mean().to_numpy(np.float64)
-    drawn, (bottom, top) = done[_places(where, len(done))], _scale_of(ratings, design)
-    level = verdict.looks[-1].level
-    threshold, beyond = design.rule.threshold, np.nextafter(design.rule.threshold, -math.inf)
-    low = np.where(p_above(drawn, threshold, bottom) <= level, threshold, bottom)
-    high = np.where(p_above(-drawn, -threshold, -top) <= level, beyond, top)
-    return drawn.mean(axis=1), low, high
+    done, (bottom, top) = ratings.groupby("turn")["value"].mean().to_numpy(np.float64), _scale_of(ratings, design)
+    level, threshold = verdict.looks[-1].level, design.rule.threshold
+    beyond = np.nextafter(threshold, -math.inf)
+
+    def ends(_: NDArray[np.int64], where: Floats) -> _Ends:
+        drawn = done[_places(where, len(done))]
+        low = np.where(p_above(drawn, threshold, bottom) <= level, threshold, bottom)
+        high = np.where(p_above(-drawn, -threshold, -top) <= level, beyond, top)
+        return drawn.mean(axis=1), low, high
+
+    return ends
 
 
 def _scale_of(ratings: pd.DataFrame, design: Design) -> tuple[float, float]:

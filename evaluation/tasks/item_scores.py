@@ -136,7 +136,7 @@ def _resampled(
 ) -> Floats:
     n = len(first.gold)
     first_of, second_of = measure(first.gold, first.predictions), measure(second.gold, second.predictions)
-    counts = (counts_of(rows, n) for rows in draw_indices(rng, n, number, _AT_ONCE))
+    counts = (counts_of(rows, n).astype(np.float64) for rows in draw_indices(rng, n, number, _AT_ONCE))
     return np.concatenate([first_of(drawn) - second_of(drawn) for drawn in counts])
 
 

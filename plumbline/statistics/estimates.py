@@ -89,7 +89,7 @@ def draw_counts(
         yield rng.multinomial(n, shares, size=min(rows, n_resamples - start))
 
 
-def counts_of(drawn: NDArray[np.int64], n: int) -> NDArray[np.float64]:
+def counts_of(drawn: NDArray[np.int64], n: int) -> NDArray[np.int64]:
     """Return how often each of n units was drawn.
 
     Args:
@@ -101,11 +101,11 @@ def counts_of(drawn: NDArray[np.int64], n: int) -> NDArray[np.float64]:
 
     >>> import numpy as np
     >>> counts_of(np.array([[0, 2, 2], [1, 1, 1]]), 3)
-    array([[1., 0., 2.],
-           [0., 3., 0.]])
+    array([[1, 0, 2],
+           [0, 3, 0]])
     """
     cells = (drawn + n * np.arange(len(drawn))[:, None]).ravel()
-    return np.bincount(cells, minlength=n * len(drawn)).reshape(len(drawn), n).astype(np.float64)
+    return np.bincount(cells, minlength=n * len(drawn)).reshape(len(drawn), n)
 
 
 Floats = NDArray[np.float64]

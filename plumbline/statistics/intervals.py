@@ -116,7 +116,7 @@ def bounded(
     """
     values = np.round(sums / counts, 9)
     n = values.shape[-1]
-    middle = np.sort(values, axis=-1)[..., n // 2]
+    middle = np.partition(values, n // 2, axis=-1)[..., n // 2]
     most = (2 * (values == middle[..., None]).sum(axis=-1) > n) & (n > 1)
     pairs = counts.sum(axis=-1) ** 2 / (counts**2).sum(axis=-1)
     units = np.where(np.isnan(mean.error), np.minimum(pairs, raters), pairs)

@@ -121,26 +121,30 @@ def spearman_interval(x: Values, y: Values, *, n_resamples: int = 1000, rng: np.
 def _rho_of_drawn(x: Floats, y: Floats) -> Callable[[NDArray[np.int64]], Floats]:
     """Return a function that computes Spearman's rho of resamples, given as rows of positions in two samples.
 
-    Nothing is sorted but the samples, once: it is enough to count how often each place was drawn. Ranks are multiples
-    of 1/2, so that their sums are exact in whatever order (up to 200,000 pairs), and NaN stands where a side is
-    constant, as in `row_correlations`.
+    Nothing is sorted but the samples, once: it is enough to count how often each place was drawn. Centred ranks are
+    doubled, so that they are whole numbers: these are accumulated several times as fast as floating-point numbers, and
+    their sums are exact in whatever order (up to three million pairs). NaN stands where a side is constant, as in
+    `row_correlations`.
     """
     n = len(x)
     by_x, by_y = np.argsort(x, kind="stable"), np.argsort(y, kind="stable")
     x_starts, y_starts = (np.flatnonzero(np.diff(side[by], prepend=-np.inf)) for side, by in ((x, by_x), (y, by_y)))
-    x_codes = np.repeat(np.arange(len(x_starts)), np.diff(x_starts, append=n))
     from_x_to_y = np.argsort(by_x)[by_y]
+    x_codes = np.repeat(np.arange(len(x_starts)), np.diff(x_starts, append=n))
+    y_codes = np.empty_like(x_codes)  # of units in the order of x
+    y_codes[from_x_to_y] = np.repeat(np.arange(len(y_starts)), np.diff(y_starts, append=n))
 
     def correlations(drawn: NDArray[np.int64]) -> Floats:
         times = np.take(counts_of(drawn, n), by_x, axis=1)
         x_times = times if len(x_starts) == n else np.add.reduceat(times, x_starts, axis=1)
         y_times = np.add.reduceat(np.take(times, from_x_to_y, axis=1), y_starts, axis=1)
-        x_ranks, y_ranks = (side.cumsum(axis=1) - (side + n) / 2 for side in (x_times, y_times))  # centred
+        x_ranks, y_ranks = (2 * side.cumsum(axis=1) - side - n for side in (x_times, y_times))
         weighted = times * (x_ranks if len(x_starts) == n else np.take(x_ranks, x_codes, axis=1))
-        of_y = np.add.reduceat(np.take(weighted, from_x_to_y, axis=1), y_starts, axis=1)
-        scale = np.sqrt((x_times * x_ranks**2).sum(axis=1) * (y_times * y_ranks**2).sum(axis=1))
+        product = (weighted * np.take(y_ranks, y_codes, axis=1)).sum(axis=1)
+        x_squares, y_squares = (x_times * x_ranks**2).sum(axis=1), (y_times * y_ranks**2).sum(axis=1)
+        scale = np.sqrt(x_squares.astype(np.float64) * y_squares)
         rho = np.full(len(scale), np.nan)
-        np.divide((of_y * y_ranks).sum(axis=1), scale, out=rho, where=scale > 1e-9)
+        np.divide(product, scale, out=rho, where=scale > 0)
         return rho
 
     return correlations

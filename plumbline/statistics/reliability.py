@@ -252,12 +252,15 @@ def split_half_reliability(
     sizes = np.bincount(items)
     starts, half = np.cumsum([0, *sizes[:-1]]), sizes // 2
     length = float((1 / half).mean() / (1 / sizes).mean())  # all ratings, split into halves
-    correlations = np.empty(n_splits)
+    position = np.arange(len(items)) - starts[items]
+    halves = position < half[items], (position >= half[items]) & (position < 2 * half[items])
+    same_size = [starts[sizes == size, None] + np.arange(size) for size in np.unique(sizes)]  # rows of places
+    shuffled, correlations = np.empty(len(items)), np.empty(n_splits)
     for split in range(n_splits):
-        shuffled = values[np.lexsort((rng.random(len(items)), items))]
-        position = np.arange(len(items)) - starts[items]
-        first = np.bincount(items, shuffled * (position < half[items])) / half
-        second = np.bincount(items, shuffled * ((position >= half[items]) & (position < 2 * half[items]))) / half
+        drawn = rng.random(len(items))
+        for places in same_size:
+            shuffled[places] = values[np.take_along_axis(places, drawn[places].argsort(axis=1, kind="stable"), axis=1)]
+        first, second = (np.bincount(items, shuffled * mine) / half for mine in halves)
         if np.ptp(first) == 0 or np.ptp(second) == 0:
             return Estimate.undefined("all items have the same mean", n_items)
         correlations[split] = np.corrcoef(first, second)[0, 1]
