@@ -30,9 +30,9 @@ from annotation.server.home import prepare
 from benchmarks.registry import Measurement, benchmark
 
 RATERS = (8, 32)
-SECONDS = 20.0  #: of each run
+SECONDS = 10.0  #: of each run
 PACED_SECONDS = 45.0
-PAIRS = 2000  #: more than are answered
+PAIRS = 2000  #: more than are answered, by three raters each
 PACE = 0.95
 AHEAD = 5  #: pairs that a search asks for
 Waits = dict[str, float]  #: what was measured, by the names of the measurements' parts
