@@ -118,13 +118,16 @@ def spearman_interval(x: Values, y: Values, *, n_resamples: int = 1000, rng: np.
     return resampled.percentile("no interval: rho is undefined")
 
 
+_MOST_WHOLE = 2_000_000  # the sum of n squares of at most n each has to be below 2 ** 63
+
+
 def _rho_of_drawn(x: Floats, y: Floats) -> Callable[[NDArray[np.int64]], Floats]:
     """Return a function that computes Spearman's rho of resamples, given as rows of positions in two samples.
 
     Nothing is sorted but the samples, once: it is enough to count how often each place was drawn. Centred ranks are
     doubled, so that they are whole numbers: these are accumulated several times as fast as floating-point numbers, and
-    their sums are exact in whatever order (up to three million pairs). NaN stands where a side is constant, as in
-    `row_correlations`.
+    their sums are exact in whatever order. More than _MOST_WHOLE pairs are summed as floating-point numbers. NaN stands
+    where a side is constant, as in `row_correlations`.
     """
     n = len(x)
     by_x, by_y = np.argsort(x, kind="stable"), np.argsort(y, kind="stable")
@@ -135,7 +138,8 @@ def _rho_of_drawn(x: Floats, y: Floats) -> Callable[[NDArray[np.int64]], Floats]
     y_codes[from_x_to_y] = np.repeat(np.arange(len(y_starts)), np.diff(y_starts, append=n))
 
     def correlations(drawn: NDArray[np.int64]) -> Floats:
-        times = np.take(counts_of(drawn, n), by_x, axis=1)
+        counts = counts_of(drawn, n)
+        times = np.take(counts if n <= _MOST_WHOLE else counts.astype(np.float64), by_x, axis=1)
         x_times = times if len(x_starts) == n else np.add.reduceat(times, x_starts, axis=1)
         y_times = np.add.reduceat(np.take(times, from_x_to_y, axis=1), y_starts, axis=1)
         x_ranks, y_ranks = (2 * side.cumsum(axis=1) - side - n for side in (x_times, y_times))

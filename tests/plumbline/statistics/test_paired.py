@@ -279,3 +279,14 @@ def test_the_interval_of_rho_is_that_of_ranks_taken_anew_in_each_resample(n: int
         assert (estimate.low, estimate.high) == tuple(np.percentile(defined, [2.5, 97.5]))
     else:
         assert math.isnan(estimate.low) and f"in {60 - len(defined)} of 60" in estimate.reason
+
+
+def test_rho_of_millions_of_pairs_does_not_overflow() -> None:
+    """Sums of whole squares would no longer fit into 64 bits."""
+    rng, n = np.random.default_rng(4), 3_200_000
+    x = rng.integers(0, 2, n).astype(float)
+    y = x + rng.normal(size=n)
+    estimate = spearman_interval(x, y, n_resamples=2, rng=np.random.default_rng(1))
+    drawn = np.random.default_rng(1).integers(0, n, (2, n))
+    expected = np.percentile(row_correlations(*(average_ranks(side[drawn]) for side in (x, y))), [2.5, 97.5])
+    assert [estimate.low, estimate.high] == pytest.approx(expected, abs=1e-12)
