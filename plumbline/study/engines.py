@@ -40,7 +40,7 @@ class HttpSettings(StudyPart):
     api_key_env: Variable = Field(
         default="OPENAI_API_KEY", description="environment variable that holds the API key, if the server needs one"
     )
-    concurrency: int = Field(default=32, ge=1, le=1000, description="requests in flight at the same time")
+    concurrency: int = Field(default=32, ge=1, le=4096, description="requests in flight at the same time")
     timeout_seconds: float = Field(default=300.0, gt=0, le=86_400, description="time limit of one request")
     retries: int = Field(
         default=6, ge=0, le=100, description="further attempts after status 429, 5xx or a broken connection"

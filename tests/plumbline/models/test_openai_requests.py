@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
@@ -64,6 +65,18 @@ def test_never_more_requests_in_flight_than_the_study_allows(tmp_path: Path, con
         generate(small_study(tmp_path, texts, generator=server(stub.url, concurrency=concurrency)))
     assert stub.most_at_once == concurrency
     assert len(stub.asked) == 30
+
+
+def test_more_requests_in_flight_than_a_process_may_open_files(tmp_path: Path) -> None:
+    texts = tuple(f"text {number}" for number in range(120))
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len([*Path("/dev/fd").iterdir()]) + 100, hard))
+    try:
+        with ChatStub(lambda asked: says("x", seconds=1.0)) as stub:
+            generate(small_study(tmp_path, texts, generator=server(stub.url, concurrency=120, retries=0)))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert (stub.most_at_once, len(stub.asked)) == (120, 120)
 
 
 def test_model_sampling_and_seed_are_what_the_study_says(tmp_path: Path) -> None:
