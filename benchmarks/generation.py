@@ -41,7 +41,7 @@ def http_share_of_concurrency() -> Iterator[Measurement]:
         with chat_server(latency) as url:
             shares = [_share(url, concurrency) for _ in range(RUNS)]
         name = f"generation.http_share_of_concurrency.{concurrency}"
-        yield Measurement(name, statistics.median(shares), "ratio", at_least=0.90)
+        yield Measurement(name, statistics.median(shares), "ratio", at_least=0.95)
 
 
 @benchmark
