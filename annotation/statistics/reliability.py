@@ -119,7 +119,7 @@ def reliability_table(ratings: pd.DataFrame, questions: Sequence[str], seed: int
 def _estimates(ratings: pd.DataFrame, seed: int) -> dict[str, Estimate]:
     if ratings.empty:
         return {}
-    # Numbers in the names' order: statistics group by them eight times, and by names that takes several times as long.
+    # Codes in the order of the names: the statistics group by them eight times, several times as fast as by names.
     ids = {name: pd.factorize(ratings[name].astype(str), sort=True)[0] for name in ("pair_id", "rater_id")}
     plain = pd.DataFrame({**ids, "value": ratings["value"].to_numpy(np.float64)})
     in_sds = plain.assign(value=z_scores(plain)).dropna()

@@ -21,7 +21,7 @@ import pandas as pd
 
 from evaluation.models.embeddings import Embeddings
 from evaluation.models.in_process import first_line
-from plumbline.addresses import key_in, proxy_for
+from plumbline.addresses import allow_connections, key_in, proxy_for
 from plumbline.errors import ServiceError, StudyError
 from plumbline.study.evaluation import ModelSpec
 from plumbline.words import count
@@ -168,6 +168,7 @@ class ServerModel(CosineModel):
             "retries": retries,
             "timeout": spec.http.timeout_seconds,
         }
+        allow_connections(spec.http.concurrency)
         self._pool = urllib3.ProxyManager(proxy, **options) if proxy else urllib3.PoolManager(**options)
         self._width = 0
 

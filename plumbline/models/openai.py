@@ -11,7 +11,6 @@ import asyncio
 import json
 import math
 import random
-import resource
 import ssl
 import time
 from collections import Counter
@@ -23,7 +22,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from plumbline.addresses import key_in, proxy_for
+from plumbline.addresses import allow_connections, key_in, proxy_for
 from plumbline.errors import ServiceError, StudyError, TextFailedError, TextRefusedError, TextUnansweredError
 from plumbline.models.chat import Attempt, Chat, Completion
 from plumbline.study import Study
@@ -109,7 +108,6 @@ FIRST_DELAY = 0.5  # most seconds before the second try; doubles with every try 
 LAST_DELAY = 30.0
 CONNECT = 30.0  # seconds to connect; a slower server counts as absent
 IDLE = 4.0  # seconds to keep an unused connection: servers (uvicorn, so vLLM) close theirs after 5
-OTHER_FILES = 512  # that a run may have open beside its connections
 TOP = 20  # number of most likely first tokens to ask for: the servers' maximum
 LARGEST = 16 * 2**20  # largest answer in bytes
 LONGEST_WAIT = 120.0  # longest wait in seconds, whatever Retry-After says
@@ -235,7 +233,7 @@ class ChatServer(Chat):
 
     def _connect(self) -> aiohttp.ClientSession:
         """Open the session; its connections belong to the running event loop."""
-        _allow_open_files(self.spec.http.concurrency + OTHER_FILES)
+        allow_connections(self.spec.http.concurrency)
         tls = ssl.create_default_context() if self.url.startswith("https") else True
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE, ssl=tls),
@@ -312,14 +310,6 @@ class ChatServer(Chat):
 def held_to(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a request that hold the answer to a JSON schema."""
     return {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": dict(schema)}}
-
-
-def _allow_open_files(number: int) -> None:
-    """Raise this process's limit of open files, often 1,024 or 256, to what the system allows: a connection is one."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    most = number if hard == resource.RLIM_INFINITY else min(number, hard)
-    if soft != resource.RLIM_INFINITY and soft < most:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 async def _whole_body(page: aiohttp.ClientResponse) -> bytes:

@@ -43,7 +43,7 @@ def refuse_no_model(folder: Path, name: str, files: Sequence[str] = ("config.jso
 class EmbeddingServerSettings(HttpSettings):
     """`settings` of an embedding model behind a server."""
 
-    concurrency: int = Field(default=8, ge=1, le=4096, description="requests in flight at the same time")
+    concurrency: int = Field(default=8, ge=1, le=1000, description="requests in flight at the same time")
 
 
 class CodeSettings(StudyPart):

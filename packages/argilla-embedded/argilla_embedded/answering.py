@@ -23,7 +23,7 @@ from argilla_server.models import Dataset, Question, Record, Response, User, Web
 from argilla_server.search_engine import SearchEngine, get_search_engine
 from argilla_server.security import auth
 from argilla_server.validators.responses import ResponseCreateValidator
-from fastapi import APIRouter, Depends, FastAPI, Security
+from fastapi import Depends, FastAPI, Security
 from fastapi.encoders import jsonable_encoder
 from pydantic import TypeAdapter
 from sqlalchemy import Engine, bindparam, exists, insert, select, true
@@ -48,21 +48,20 @@ _PLACE = (
 )
 _ASKED = select(_QUESTIONS.c.name, _QUESTIONS.c.required, _QUESTIONS.c.settings)
 _ASKED = _ASKED.where(_QUESTIONS.c.dataset_id == bindparam("dataset_id")).order_by(_QUESTIONS.c.inserted_at)
-_NEW = insert(_RESPONSES)
 _SETTINGS: TypeAdapter[Any] = TypeAdapter(QuestionSettings)
-
-
 _Session = Annotated[AsyncSession, Depends(get_async_db)]
-_Engine = Annotated[SearchEngine, Depends(get_search_engine)]
+_Search = Annotated[SearchEngine, Depends(get_search_engine)]
 _Sender = Annotated[User, Security(auth.get_current_user)]
 
 
 def apply(api: FastAPI, engine: Engine) -> None:
-    """Put this route before Argilla's. `engine` is one for threads (`connections.open_sync`). Call it once."""
-    router = APIRouter()
+    """Put this route in the place of Argilla's, after plugins' own. Call it once.
+
+    `engine` is one for threads (`connections.open_sync`).
+    """
 
     async def create(
-        db: _Session, search_engine: _Engine, record_id: UUID, response_create: ResponseCreate, current_user: _Sender
+        db: _Session, search_engine: _Search, record_id: UUID, response_create: ResponseCreate, current_user: _Sender
     ) -> Any:
         stored = await asyncio.to_thread(store, engine, record_id, current_user, response_create)
         if stored is not None:
@@ -72,9 +71,10 @@ def apply(api: FastAPI, engine: Engine) -> None:
             current_user=current_user,
         )  # fmt: skip
 
-    path = "/records/{record_id}/responses"
-    router.add_api_route(path, create, methods=["POST"], status_code=201, response_model=Stored)
-    api.router.routes[:0] = router.routes
+    routes = api.router.routes
+    place = [getattr(route, "endpoint", None) for route in routes].index(create_record_response)
+    api.add_api_route(routes[place].path, create, methods=["POST"], status_code=201, response_model=Stored)
+    routes[place] = routes.pop()
 
 
 def store(engine: Engine, record_id: UUID, user: User, answer: ResponseCreate) -> dict[str, Any] | None:
@@ -99,7 +99,7 @@ def store(engine: Engine, record_id: UUID, user: User, answer: ResponseCreate) -
         ResponseCreateValidator.validate(
             answer, SimpleNamespace(fields=fields, dataset=SimpleNamespace(questions=questions))
         )
-        connection.execute(_NEW, row)
+        connection.execute(insert(_RESPONSES), row)
         recount.note_work(connection, dataset_id)
         recount.note_worker(connection, dataset_id, user.id)
     recount.again(recount.alone)(engine, record_id)

@@ -18,7 +18,7 @@ SECRET, CREDENTIALS = Path("secret"), Path("credentials.json")
 DATABASE = Path("database-url")  #: PostgreSQL's address; without it the database is SQLite's, in the home
 VARIABLE = "ARGILLA_EMBEDDED_DATABASE_URL"  #: for an address with a password: every user can read a command line
 POSTGRESQL = re.compile(r"postgres(?:ql)?(?:\+\w+)?://")
-PASSWORD = re.compile(r"://[^/@]*:[^/]*@|[?&]password=")
+PASSWORD = re.compile(r"://[^/?@]*:[^?]*@|[?&]password=")  #: which may contain a slash
 OWNER = "owner"
 
 

@@ -17,7 +17,11 @@ def install(setup):
     async def hello(request):
         return PlainTextResponse(f"hello, {setup.switches.hardened}, {len(setup.secret) > 20}")
 
+    async def answered(request):
+        return PlainTextResponse("by the plugin")
+
     setup.app.router.routes.insert(0, Route("/hello", hello))
+    setup.api.router.routes.insert(0, Route("/records/{record}/responses", answered, methods=["POST"]))
     setup.api.add_api_route("/also-here", lambda: {"is": "here"})
     (setup.pages / "more.txt").write_text("one more page", encoding="utf-8")
     setup.host_names.append(lambda: {"more.example"})
@@ -34,6 +38,7 @@ def test_a_plugin_adds_pages_routes_names_and_groups(tmp_path: Path) -> None:
 
         assert got("/hello").text == "hello, False, True"
         assert got("/api/v1/also-here").json() == {"is": "here"}
+        assert server.call("POST", "records/any/responses", {}).text == "by the plugin"
         assert got("/more.txt").text == "one more page"
         assert [got("/hello", host).status_code for host in ("more.example", "rebound.example")] == [200, 421]
         workspace = server.done("POST", "workspaces", {"name": "groups"})["id"]

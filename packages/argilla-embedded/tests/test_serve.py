@@ -70,6 +70,8 @@ def test_a_password_is_read_from_a_variable_and_never_repeated(tmp_path: Path) -
     assert file.stat().st_mode & 0o777 == 0o600
     for options, variables in (
         (("--database-url", address), {}),
+        (("--database-url", "postgresql://user:geh/geheim@h/d"), {}),
+        (("--database-url", "postgresql://h/d?user=u&password=geheim"), {}),
         ((), {"ARGILLA_EMBEDDED_DATABASE_URL": "mysql://user:geheim@h/d"}),
     ):
         status, said = refused(tmp_path / "other", *options, **variables)

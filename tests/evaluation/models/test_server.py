@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import http.server
 import json
+import resource
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ import yaml
 
 from evaluation.models.encoder import Encoder, ModelHost, drift_of_texts
 from evaluation.models.server import ServerModel
+from plumbline.addresses import OTHER_FILES
 from plumbline.errors import DataError, ServiceError, StudyError
 from plumbline.study import Study, load_study
 from plumbline.study.evaluation import ModelSpec
@@ -198,6 +200,16 @@ def test_a_server_that_changes_its_dimensions_is_found_out(stub: Stub) -> None:
 def test_requests_are_in_flight_together(stub: Stub) -> None:
     stub.meeting = threading.Barrier(3)  # no request is answered before three have come
     np.testing.assert_allclose(stub.encoder(concurrency=3).embed(TEXTS[:9]), vectors(TEXTS[:9]), rtol=1e-6)
+
+
+def test_as_many_files_may_be_open_as_requests_are_in_flight(stub: Stub) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
+    try:
+        stub.encoder(concurrency=900)
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (min(900 + OTHER_FILES, hard), hard)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_a_proxy_of_the_environment_is_used(stub: Stub, monkeypatch: pytest.MonkeyPatch) -> None:
