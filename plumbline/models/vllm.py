@@ -81,6 +81,7 @@ class VllmEngine(Chat):
         except BaseException:
             self._end_watchdog()
             raise
+        self._engine.output_handler.add_done_callback(self._fail_calls)
         from vllm.renderers import ChatParams, TokenizeParams  # noqa: PLC0415 (lives on the GPU host)
 
         self._template = {"add_generation_prompt": True, **template}
@@ -190,6 +191,17 @@ class VllmEngine(Chat):
             [[{"role": "user", "content": message}]], self._chat, self._tokens
         )
         return prompts[0]
+
+    def _fail_calls(self, _: asyncio.Task[None]) -> None:
+        """Fail what waits for a dead engine's reply outside of generation, which vLLM (0.32) leaves waiting forever.
+
+        The first requests wait so: each asks the engine what the model can do.
+        """
+        from vllm.v1.engine.exceptions import EngineDeadError  # noqa: PLC0415
+
+        for reply in self._engine.engine_core.utility_results.values():
+            if not reply.done():
+                reply.set_exception(EngineDeadError())
 
     def _shut_down(self) -> None:
         self._engine.shutdown()

@@ -174,6 +174,7 @@ class Later:
 
     resumed: Ended
     lost: Ended
+    silent: Ended
     judged: Ended
     shares: Ended
     address: str
@@ -181,7 +182,7 @@ class Later:
 
 @pytest.fixture(scope="module")
 def later(engines: Engines, place: Path, runs: Runs) -> Iterator[Later]:
-    """Side by side: the killed run, started again, one whose engine is killed, judges, and vLLM's own server."""
+    """Side by side: the killed run, started again, two whose engine is killed, judges, and vLLM's own server."""
     port = free_port()
     options = ["--model", str(place / "model"), "--host", "127.0.0.1", "--port", str(port), "--enforce-eager"]
     options += ["--max-num-seqs", "32", "--no-enable-chunked-prefill"]
@@ -194,13 +195,15 @@ def later(engines: Engines, place: Path, runs: Runs) -> Iterator[Later]:
     alone = (str(place / "judge"), str(place / "messages.json"))
     shares = engines.start(place / "shares", "tests.generation.label_shares", *alone)
     lost = engines.run(engine_study(place / "lost", place / "model"))  # last, so that it is watched from its start
-    lost.wait_for_progress(1)
-    (engine,) = [pid for pid, name in in_session(lost.pid).items() if name == "VLLM::EngineCor"]
-    os.kill(engine, signal.SIGKILL)
+    lost.wait_for_progress(50)
+    os.kill(engine_of(lost), signal.SIGKILL)
+    silent = engines.run(engine_study(place / "silent", place / "model"))
+    silent.wait_for_progress(0)
+    os.kill(engine_of(silent), signal.SIGKILL)  # before it has answered anything
     while "Application startup complete" not in serving.said():
         assert Path(f"/proc/{serving.pid}").exists(), serving.said()
         time.sleep(0.05)
-    ended = [engines.wait(one) for one in (resumed, lost, judges, shares)]
+    ended = [engines.wait(one) for one in (resumed, lost, silent, judges, shares)]
     yield Later(*ended, address=f"http://127.0.0.1:{port}/v1")
     os.kill(serving.pid, signal.SIGTERM)
     engines.wait(serving)
@@ -246,8 +249,9 @@ def test_a_killed_run_goes_on_to_the_same_outputs(later: Later, place: Path) -> 
 
 
 def test_an_engine_that_dies_is_one_line(later: Later) -> None:
-    assert later.lost.status == 2
-    assert re.fullmatch(r"error: vLLM's engine died: .+; see .*/vllm.log", complaint(later.lost.stderr))
+    for ended in (later.lost, later.silent):
+        assert ended.status == 2
+        assert re.fullmatch(r"error: vLLM's engine died: .+; see .*/vllm.log", complaint(ended.stderr))
 
 
 def test_a_model_that_does_not_load_is_one_line_with_the_cause(runs: Runs, place: Path) -> None:
@@ -353,6 +357,12 @@ def in_session(leader: int) -> dict[int, str]:
             if int(after.split()[3]) == leader:
                 found[int(file.parent.name)] = before.partition(" (")[2]
     return found
+
+
+def engine_of(run: Started) -> int:
+    """The process of a run's engine."""
+    (engine,) = [pid for pid, name in in_session(run.pid).items() if name == "VLLM::EngineCor"]
+    return engine
 
 
 def outputs(folder: Path, transformation: str) -> list[TransformedText]:
