@@ -193,14 +193,14 @@ class VllmEngine(Chat):
         return prompts[0]
 
     def _fail_calls(self, _: asyncio.Task[None]) -> None:
-        """Fail what waits for a dead engine's reply outside of generation, which vLLM (0.32) leaves waiting forever.
+        """Raise EngineDeadError in calls that wait for a dead engine's reply: vLLM (0.32) ends requests only.
 
-        The first requests wait so: each asks the engine what the model can do.
+        The first requests make such a call before they are sent: they ask for the tasks that the model supports.
         """
         from vllm.v1.engine.exceptions import EngineDeadError  # noqa: PLC0415
 
         for reply in self._engine.engine_core.utility_results.values():
-            if not reply.done():
+            if not reply.done():  # those of cancelled calls stay among them
                 reply.set_exception(EngineDeadError())
 
     def _shut_down(self) -> None:

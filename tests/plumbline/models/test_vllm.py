@@ -194,7 +194,7 @@ def later(engines: Engines, place: Path, runs: Runs) -> Iterator[Later]:
     (place / "messages.json").write_text(json.dumps(messages))
     alone = (str(place / "judge"), str(place / "messages.json"))
     shares = engines.start(place / "shares", "tests.generation.label_shares", *alone)
-    lost = engines.run(engine_study(place / "lost", place / "model"))  # last, so that it is watched from its start
+    lost = engines.run(engine_study(place / "lost", place / "model"))  # after the others: it is watched from its start
     lost.wait_for_progress(50)
     os.kill(engine_of(lost), signal.SIGKILL)
     silent = engines.run(engine_study(place / "silent", place / "model"))
