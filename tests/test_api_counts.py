@@ -7,7 +7,7 @@ withdrawn, a draft without a value. Who takes these columns away counts them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -213,26 +213,3 @@ def test_drift_stands_beside_means_of_what_counts(made: Made) -> None:
     due = own.astype({"value": float}).groupby("pair_id")["value"].mean()
     found = frame.set_index("pair_id")["mean_quality"]
     assert len(due) and found.reindex(due.index).tolist() == due.tolist()
-
-
-@pytest.mark.parametrize(
-    ("columns", "line"),
-    [
-        ({"status": "submited"}, "unknown status 'submited'; did you mean 'submitted'"),
-        ({"excluded": True}, "if it counts, not True"),
-        ({"surplus": "no"}, "column 'surplus' must hold true or false"),
-    ],
-)
-def test_what_says_neither_is_refused(made: Made, columns: dict[str, object], line: str) -> None:
-    own = made.own(made.ratings).assign(**columns)
-    for call, _ in OF_ACCEPT.values():
-        with pytest.raises(ValueError, match=line):
-            call(own, made)
-
-
-def test_a_frame_read_from_csv_counts_as_the_file(made: Made, tmp_path: Any) -> None:
-    own = made.own(made.ratings)
-    own.to_csv(tmp_path / "ratings.csv", index=False)
-    read = pd.read_csv(tmp_path / "ratings.csv")
-    assert read["excluded"].isna().any() and ac2(read) == ac2(own)
-    assert replace(made).summary.n_ratings == len(that_count(read))

@@ -107,50 +107,6 @@ def test_without_a_source_it_passes_and_says_so(
     assert lines_of(audit, capsys) == (0, [NOTHING])
 
 
-def test_an_advisory_in_any_file_is_named_and_one_with_a_reason_passes_for_its_package_alone(
-    audit: ModuleType, pins: Path, source: Answers, capsys: pytest.CaptureFixture[str]
-) -> None:
-    source[PROBE] = (["PYSEC-1"], [])
-    source["urllib3", "1.26.20"] = (["PYSEC-2", "CVE-2"], ["2.5.0"])
-    source["torch", "2.13.0"] = (["PYSEC-2025-194", "CVE-2025-3000"], [])
-    source["numpy", "2.4.6"] = (["CVE-2025-3000"], [])
-    assert lines_of(audit, capsys) == (
-        1,
-        [
-            "platform.txt: numpy 2.4.6: CVE-2025-3000; no version fixes it",
-            "server.txt: urllib3 1.26.20: PYSEC-2, CVE-2; fixed in 2.5.0",
-            "audit: 3 pins checked at osv; findings: 2",
-        ],
-    )
-
-
-def test_a_pass_that_nothing_needs_is_named(
-    audit: ModuleType, pins: Path, source: Answers, capsys: pytest.CaptureFixture[str]
-) -> None:
-    source[PROBE] = (["PYSEC-1"], [])
-    assert lines_of(audit, capsys) == (
-        0,
-        [
-            "advisories.toml: torch CVE-2025-3000 is not reported; take it out once no source reports it",
-            "audit: 3 pins checked at osv; findings: 0",
-        ],
-    )
-
-
-def test_a_source_that_breaks_off_is_no_clean_bill(
-    audit: ModuleType, pins: Path, source: Answers, capsys: pytest.CaptureFixture[str]
-) -> None:
-    source[PROBE] = (["PYSEC-1"], [])
-    source["urllib3", "1.26.20"] = 500
-    status, [line] = lines_of(audit, capsys)
-    assert status == 2 and line.startswith("error: server.txt: osv gave no answer; run it again")
-
-
-def test_a_pin_that_the_source_could_not_look_up_is_not_clean(audit: ModuleType) -> None:
-    pin = audit.Pin("platform.txt", "numpy", "", None)
-    assert audit.findings([pin], []) == ["platform.txt: numpy could not be looked up; is this version still published?"]
-
-
 def test_every_pin_of_every_file_is_looked_up(
     audit: ModuleType, source: Answers, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -14,7 +14,6 @@ import pandas as pd
 import pytest
 
 from annotation import server
-from plumbline import demo
 from plumbline.study import ROOT
 from plumbline.transformations import TRANSFORMATIONS
 from tests.commands import here, module_words
@@ -158,28 +157,6 @@ def test_every_pair_has_a_drift(flow: Flow) -> None:
     assert drift["drift"].between(-1e-6, 2).all()
 
 
-def test_the_printed_tables_say_what_the_ratings_are(flow: Flow) -> None:
-    assert "SIMULATED" in flow.printed["annotation accept"]
-    assert "simulated" in flow.printed["annotation collect"]
-    assert "SIMULATED" in flow.printed["evaluation.run"]
-    for name, title in demo.SHOWN.items():  # what `plumbline demo` shows of what these commands print
-        words = {"accept": "annotation accept", "evaluate": "evaluation.run"}[name]
-        assert demo.section(flow.printed[words], title).count("\n") > 3
-    assert re.search(r"Lexical/Stylistic .*\n  Paraphrasing", flow.printed["annotation accept"])
-    assert "summarised_expansion: rejected" in flow.printed["evaluation.run"]
-    # What a score leaves out stands below it: Length rests on two of three transformations.
-    # Once, for it is the same of all models.
-    assert flow.printed["evaluation.run"].count("\n  length: without summarised_expansion\n") == 1
-    assert flow.printed["evaluation.run"].count("\n  hteb_total: rests on 7 of 8 transformations\n") == 1
-
-
-def test_the_manifest_tells_every_stage(flow: Flow) -> None:
-    manifest = json.loads((flow.folder / "manifest.json").read_text(encoding="utf-8"))
-    assert {"generation", "sample", "publish", "collect", "accept", "evaluation"} <= set(manifest["stages"])
-    assert manifest["stages"]["accept"]["inputs"].keys() == {"pairs.parquet", "ratings.parquet"}
-    assert manifest["versions"]["mteb"]
-
-
 def test_ratings_carry_no_names(flow: Flow) -> None:
     ratings = flow.frame("ratings.parquet")
     assert ratings["rater_id"].str.fullmatch(r"simulated-[0-9a-f]{8}").all()
@@ -192,14 +169,6 @@ def test_what_people_answered_is_their_studys_users_alone(flow: Flow) -> None:
     answers = [path for path in files if "embeddings" not in path.parts]
     assert flow.folder / "ratings.parquet" in answers
     assert not [path for path in (flow.folder, *answers) if path.stat().st_mode & 0o077]
-
-
-def test_run_again_everything_is_there(flow: Flow) -> None:
-    before = {path: path.read_bytes() for path in flow.folder.rglob("*.parquet")}
-    assert "916 already stored" in flow.run(f"python -m generation.run --study {STUDY}").stdout
-    flow.run(f"python -m annotation sample --study {STUDY}")
-    assert "0 scores computed" in flow.run(f"python -m evaluation.run --study {STUDY}").stdout
-    assert {path: path.read_bytes() for path in flow.folder.rglob("*.parquet")} == before
 
 
 def test_rejected_transformations_can_be_included_and_say_so(flow: Flow) -> None:
@@ -219,10 +188,3 @@ def test_the_sample_study_is_a_bundle_that_says_that_it_is_simulated(flow: Flow)
     assert "its ratings are SIMULATED" in printed and out.stat().st_size < 600_000
     refused = flow.run(f"python -m evaluation.bundle evaluate {out} --model character-n-grams", expect=2).stderr
     assert "nobody accepted these texts" in refused
-
-
-@pytest.mark.parametrize("stage", ["annotation collect", "annotation accept", "evaluation.run"])
-def test_a_stage_without_the_one_before_says_what_to_run(stage: str, tmp_path: Path) -> None:
-    empty = Flow(tmp_path)
-    done = empty.run(f"python -m {stage} --study {STUDY}", expect=2)
-    assert re.fullmatch(r"error: .* run `plumbline .*` first\n", done.stderr), done.stderr

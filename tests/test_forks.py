@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.study import ROOT
 from tests import forks
 
 TOLD = """
@@ -83,37 +82,9 @@ def test_signals_reach_it_and_its_end_is_seen(sent: signal.Signals, status: int)
         os.kill(process.pid, 0)
 
 
-def test_what_it_registered_to_do_at_its_end_is_done() -> None:
-    code = "import atexit, threading, time\natexit.register(print, 'last')\n"
-    code += "threading.Thread(target=lambda: (time.sleep(0.1), print('thread'))).start()"
-    assert forks.run([sys.executable, "-c", code]).stdout == "thread\nlast\n"
-
-
 def test_it_stays_when_the_one_before_it_ends_and_nothing_is_left_behind() -> None:
     command = [sys.executable, "-c", "import os; print(os.getpid())"]
     first, second = forks.run(command), forks.run(command)
     assert first.stdout != second.stdout
     for done in (first, second):
         assert not Path("/proc", done.stdout.strip()).exists()
-
-
-def test_a_command_of_ours_is_refused_as_ever(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "generation.run", "--study", str(tmp_path / "none.yaml")]
-    done = forks.run(command, cwd=ROOT)
-    started = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (started.returncode, started.stdout, started.stderr)
-    assert done.returncode == 2
-
-
-def test_libraries_that_start_threads_are_not_forked(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "threaded.py").write_text(
-        "import threading, time\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n",
-        encoding="utf-8",
-    )
-
-    class Threaded(forks.Popen):
-        libraries = ("threaded",)
-
-    with pytest.raises(RuntimeError, match="has ended"):
-        Threaded([sys.executable, "-c", ""], env={**os.environ, "PYTHONPATH": str(tmp_path)})
-    assert "threaded starts a thread" in capfd.readouterr().err

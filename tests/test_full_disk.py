@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from annotation.server import Home, backup, running
-from annotation.server.backup import Keeper, unpacked
+from annotation.server import Home, backup
+from annotation.server.backup import Keeper
 from annotation.server.database import TABLES
 from evaluation.models.embeddings import EmbeddingStore
 from evaluation.scoring import evaluate
@@ -54,16 +54,6 @@ def test_a_backup_to_a_full_disk_blames_the_disk_and_not_the_database(home: Home
     assert list(folder.iterdir()) == []
 
 
-def test_a_backup_that_finds_no_room_to_unpack_is_not_called_damaged(
-    home: Home, tmp_path: Path, disk: Callable[[str], Path]
-) -> None:
-    file, _ = backup(home, tmp_path / "backups")
-    folder = disk("256k")
-    with pytest.raises(OSError, match="No space left") as error, unpacked(file, folder):
-        pass
-    assert str(error.value.filename) == str(folder)
-
-
 def test_embeddings_on_a_full_disk_name_their_folder(disk: Callable[[str], Path]) -> None:
     folder = disk("256k") / "model"
     store = EmbeddingStore(folder)
@@ -91,13 +81,6 @@ def test_an_evaluation_on_a_full_disk_names_its_file_and_leaves_nothing_half_wri
     assert not list(study.folder.rglob(".*.tmp"))
     (folder / "rest").unlink()
     assert evaluate(study, models=["one"], load=Loader()).made == 6
-
-
-def test_a_server_on_a_full_disk_says_so_in_one_line(disk: Callable[[str], Path]) -> None:
-    folder = disk("2m")
-    with pytest.raises(ServiceError) as error, running(Home(folder / "home")):
-        pass
-    assert f"{folder / 'home'}: the disk is full; make room and start again" in str(error.value)
 
 
 def test_a_server_whose_disk_fills_up_goes_on_and_warns(disk: Callable[[str], Path]) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.interrupt import LINE, started_module
+from plumbline.interrupt import LINE
 from plumbline.study import ROOT
 from tests.ports import free_port
 from tests.scale import scaled
@@ -87,20 +87,6 @@ def test_ctrl_c_is_heeded_by_the_script_plumbline_too(tmp_path: Path) -> None:
     script.write_text("import sys\nfrom plumbline.__main__ import main\nsys.exit(main())\n", encoding="utf-8")
     for at in ("1", "20"):
         assert run(tmp_path, ["generate", "--help"], at, str(script)) == (130, f"{LINE}\n")
-
-
-@pytest.mark.parametrize(
-    ("words", "module"),
-    [
-        ("python -m annotation status", "annotation"),
-        ("python -X importtime -Werror -Im annotation.server -m x", "annotation.server"),
-        ("python -Ximporttime -mbenchmarks", "benchmarks"),
-        ("python -X m script.py", ""),
-        ("python", ""),
-    ],
-)
-def test_what_python_was_started_with_is_known(words: str, module: str) -> None:
-    assert started_module(words.split()) == module
 
 
 def test_ctrl_c_stays_as_it_was_in_a_program_of_somebody_else(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import pandas as pd
@@ -17,9 +16,6 @@ from evaluation.records import EvaluationRecords
 from plumbline.study import Study, load_study
 from streamlit_app.app import PAGES
 from tests.annotation.kinds import ask
-from tests.annotation.previews import words
-from tests.annotation.subjects import ask as ask_of_texts
-from tests.annotation.subjects import rubric, texts
 from tests.annotation.test_questions import SHARE, labels_alone
 from tests.streamlit_app.conftest import APP, go_to
 from tests.test_own_transformations import DEMO, own_study, run
@@ -74,67 +70,6 @@ def test_a_study_that_rates_nothing_goes_to_the_end(tmp_path: Path, monkeypatch:
     for view in ("drift", "verdicts", "campaign"):
         shown = go_to(AppTest.from_file(str(APP), default_timeout=60), view).run()
         assert not shown.exception and not shown.error, (view, shown.exception, shown.error)
-
-
-def test_labels_of_texts_are_told_in_words_that_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ada is right about each known item, Bob calls all unnatural; nothing is transformed, and nothing is rated."""
-    monkeypatch.setenv(HOME_VARIABLE, str(tmp_path / "home"))
-    ask_of_texts(monkeypatch, tmp_path, rubric())
-    study = texts(tmp_path, "mine")
-    assert "mine: 18 texts drawn, and 2 known items, 3 repeats ->" in run(study.file, "annotation", "sample")
-    planned = run(study.file, "annotation", "plan", "--campaigns", "2", "--pairs", "9")
-    assert "for all 2 groups, with known items and repeats;" in planned
-    assert "\n24 dollars an hour at 30 s a text,\n" in planned
-    run(study.file, "annotation", "preview")
-    preview = (study.folder / "preview.html").read_text(encoding="utf-8")
-    assert ": 18 texts</li>" in preview and ": 5 texts</li>" in preview  # with known items and repeats
-    told = planned + words(preview)
-    seen = re.sub(r"<style>.*</style>|pairs.parquet|interval pairs|\{pair\}", "", told, flags=re.DOTALL)
-    assert not re.search(r"\bpairs?\b|transformation|expansion", seen)
-    answers = [
-        {"time": f"2026-03-01T13:{place:02}:00Z", "rater": rater, "pair": one.pair_id, "label": label}
-        for rater in ("ada", "bob")
-        for place, one in enumerate((*CampaignRecords.open(study).pairs, *CampaignRecords.open(study).controls))
-        for right in [json.loads(one.expected)["label"] if one.expected else "acceptable"]
-        for label in ["unnatural" if one.expected and rater == "bob" else right]
-    ]
-    pd.DataFrame(answers).to_csv(tmp_path / "answers.csv", index=False)
-    columns = "time=time,rater=rater,pair=pair,label=label"
-    run(study.file, "annotation", "collect", "--csv", str(tmp_path / "answers.csv"), "--columns", columns)
-    missed = sum(
-        json.loads(one.expected)["label"] != "unnatural" for one in CampaignRecords.open(study).controls if one.expected
-    )
-    told = run(study.file, "annotation", "accept")
-    terminal = told + run(study.file, "annotation", "status")
-    assert "Group  " in terminal and "Texts" in terminal and "of 4" in told
-    assert not re.search(r"\bpairs?\b|ransformation", terminal.replace("pairs.parquet", ""), flags=re.IGNORECASE)
-    assert missed and f"{missed} of 4 answers to known items are wrong (excluded raters left out)" in told
-    run(study.file, "annotation", "report")
-    report = (study.folder / "report" / "index.html").read_text(encoding="utf-8")
-    assert not any(word in report for word in ("Table 2", "AC2 ", "<h2>Figures", "off by more", "Transformation"))
-    assert "answers to known items that are wrong; answers to repeats that differ from the first answer;" in report
-    assert (
-        "intervals of the judged shares are Wilson&#39;s, with their variance over texts, with raters taken as fixed."
-        in report
-    )
-    assert re.search("<td[^>]*>German</td>", report) and not re.search("<td[^>]*>De</td>", report)
-    assert (
-        "intervals of the judged means" not in report
-        and "A group is judged separately for each language of the texts" in report
-    )
-    tables = {file.stem for file in (study.folder / "report").glob("*.csv")}
-    assert {"verdicts", "labels"} <= tables and not tables & {"table_2", "agreement", "means", "ratings_by_point"}
-    run(study.file, "annotation", "sheet")
-    sheets = "".join(file.read_text(encoding="utf-8") for file in (study.folder / "sheet").glob("*.md"))
-    assert "No system is evaluated" in sheets and not re.search(r"\bpairs?\b|ransformation|AC2", sheets)
-    pages = dashboard(study, monkeypatch)
-    assert list(pages) == ["Overview", "Verdicts", "What raters see", "Campaign"]
-    for title in ("Overview", "Verdicts", "Campaign"):
-        shown = pages[title]
-        said = " ".join(one.value for one in (*shown.caption, *shown.text))
-        assert not re.search(r"\bpairs?\b|ransformation|AC2|generation\.run", said), (title, said)
-    heads = [next(iter(one.value.columns)) for title in ("Verdicts", "Campaign") for one in pages[title].dataframe]
-    assert heads.count("Group") == 2 and "Transformation" not in heads
 
 
 def dashboard(study: Study, patch: pytest.MonkeyPatch) -> dict[str, AppTest]:

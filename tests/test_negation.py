@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pandas as pd
-import pytest
 
 from annotation.ratings.ratings import counting_ratings
 from annotation.rubric import load_rubric
@@ -13,7 +12,6 @@ from annotation.sampling.sample import draw_sample
 from annotation.statistics.summaries import Design
 from annotation.verdicts.verdicts import verdicts
 from generation.production import generate
-from plumbline.errors import StudyError
 from plumbline.records import Pair
 from plumbline.study import ROOT, Study, load_study
 
@@ -46,17 +44,3 @@ def test_negation_is_accepted_where_the_meaning_is_gone_and_typos_where_it_is_ke
     assert decisions(typos=5, negation=1) == {"typos": "accepted", "negation": "accepted"}
     assert decisions(typos=5, negation=4) == {"typos": "accepted", "negation": "rejected"}
     assert decisions(typos=1, negation=2) == {"typos": "rejected", "negation": "accepted"}
-
-
-def test_a_changed_meaning_wants_a_rule_that_says_so(tmp_path: Path) -> None:
-    text = (ROOT / "studies" / "negation.yaml").read_text(encoding="utf-8")
-    (tmp_path / "own").mkdir()
-    for name in ("typos", "negation"):
-        (tmp_path / "own" / f"{name}.yaml").write_text((ROOT / "studies" / "own" / f"{name}.yaml").read_text())
-    rule = "    - {question: quality, at_most: 2, pools: [negation]} # accepted only if it changes the meaning\n"
-    file = tmp_path / "study.yaml"
-    file.write_text(text.replace(rule, ""), encoding="utf-8")
-    with pytest.raises(
-        StudyError, match=r"'negation' changes the meaning on purpose and needs a rule of its own in acc"
-    ):
-        load_study(file)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import ctypes
 import fcntl
 import importlib
 import os
@@ -20,7 +19,7 @@ import psutil
 import pytest
 
 from benchmarks import memory
-from plumbline import hashes, store
+from plumbline import store
 from plumbline.errors import ServiceError
 from plumbline.journal import Journal
 from plumbline.records import Record
@@ -137,21 +136,6 @@ def test_what_a_running_process_writes_is_not_taken_for_a_dead_ones(tmp_path: Pa
     store.clear_left(tmp_path / "a.json")
     assert not running.exists()
     assert not store.is_running(10**30)
-
-
-def test_a_process_of_another_user_counts_as_running(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(process: int, number: int) -> None:
-        raise PermissionError
-
-    monkeypatch.setattr(os, "kill", refuse)
-    assert store.is_running(1)
-
-
-def test_memory_is_given_back_where_the_c_library_has_no_mallopt(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[object] = []
-    monkeypatch.setattr(ctypes, "CDLL", lambda name: asked.append(name) or SimpleNamespace())
-    hashes.return_large_blocks()
-    assert asked == [None]
 
 
 @pytest.mark.parametrize(("platform", "unit"), [("darwin", 1), ("freebsd", 1024)])

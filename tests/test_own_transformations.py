@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +9,9 @@ import pandas as pd
 import pytest
 import yaml
 
-from annotation.argilla.simulate import _truths
 from annotation.campaign_records import CampaignRecords
 from annotation.options import HOME_VARIABLE
-from annotation.rubric import load_rubric
 from evaluation.records import EvaluationRecords
-from evaluation.report.charts import axis_shifts
-from evaluation.report.page import axes_of_total
 from evaluation.tables import axis_table
 from plumbline.study import ROOT, Study, load_study
 from tests.commands import here
@@ -124,34 +119,3 @@ def test_a_ninth_transformation_stands_beside_htebs_and_enters_no_number_of_thei
     assert "the total the mean of Lexical/Stylistic, Length, Noise" in page
     errors = run(tmp_path / "study.yaml", "generation.errors")
     assert "Not counted, as no generator made them: typing_errors." in errors
-
-
-def test_a_study_of_its_own_axes_alone_has_a_total_of_these(tmp_path: Path) -> None:
-    texts = pd.read_csv(DEMO / "pairs.csv")
-    both = pd.concat([texts["sentence1"], texts["sentence2"]])
-    pd.DataFrame({"before": both, "after": "It is said: " + both}).drop_duplicates().to_csv(
-        tmp_path / "said.csv", index=False
-    )
-    said = {
-        "name": "hearsay",
-        "axis": "framing",
-        "outputs": {"path": "said.csv", "text": "before", "output": "after"},
-        "raters": {"asked": {"en": "Somebody put words before the text."}},
-    }
-    study = to_the_end(own_study(tmp_path, {"path": "typing_errors.yaml"}, said))
-    makers = {one.transformation: (one.generator_kind, one.model) for one in CampaignRecords.open(study).verdicts}
-    assert makers == {
-        "typing_errors": ("function", "generation.examples:typos"),
-        "hearsay": ("outputs", "said.csv"),
-    }
-    # In a rehearsal nobody has rated what no generator made: simulated raters go by what it is meant to be.
-    truth = _truths(study, load_rubric(study), CampaignRecords.open(study).shown)
-    assert {tuple(truth[pair.pair_id].values()) for pair in CampaignRecords.open(study).pairs} == {(5, 5)}
-    table = axis_table(EvaluationRecords.open(study).scores).iloc[0]
-    assert table["total"] == pytest.approx((table["noise"] + table["framing"]) / 2) and "hteb_total" not in table.index
-    printed = run(tmp_path / "study.yaml", "evaluation.run")
-    assert "total: the mean over noise, framing" in printed and "hteb" not in printed.lower()
-    assert axes_of_total(study.kinds) == "Noise, Framing"
-    axis_shifts(axis_table(EvaluationRecords.open(study).scores)).to_dict()
-    manifest = json.loads((study.folder / "manifest.json").read_text(encoding="utf-8"))
-    assert {"said.csv", "typing_errors.yaml"} <= set(manifest["stages"]["generation"]["inputs"])

@@ -268,20 +268,6 @@ def test_the_dashboards_extra_brings_what_its_pages_import(installed: Installed)
     assert int(ended.stdout) > 15
 
 
-def test_rubrics_of_ones_own_are_found_in_prompts_where_one_stands(studied: Installed) -> None:
-    rubric = yaml.safe_load((ROOT / "prompts" / "rubrics" / "hteb.yaml").read_text(encoding="utf-8"))
-    study = yaml.safe_load((ROOT / "studies" / "demo.yaml").read_text(encoding="utf-8"))
-    (studied.work / "studies" / "own.yaml").write_text(
-        yaml.safe_dump(study | {"name": "own", "rubric": "own"}), encoding="utf-8"
-    )
-    asked = ("plumbline", "plan", "--study", "studies/own.yaml", "--pairs", "30")
-    assert "no rubric 'own'" in studied.run("annotation", *asked).stderr
-    (studied.work / "prompts" / "rubrics").mkdir(parents=True)
-    file = studied.work / "prompts" / "rubrics" / "own.yaml"
-    file.write_text(yaml.safe_dump(rubric | {"name": "own"}), encoding="utf-8")
-    assert studied.run("annotation", *asked).returncode == 0
-
-
 def test_what_is_not_installed_is_named_with_the_extra_that_brings_it(installed: Installed) -> None:
     installed.done("", "studies")
     for command, extra in (("generate", "generation"), ("sample", "annotation"), ("evaluate", "evaluation")):
@@ -292,57 +278,3 @@ def test_what_is_not_installed_is_named_with_the_extra_that_brings_it(installed:
     demo = installed.run("", "plumbline", "demo").stderr
     assert demo.endswith(f": {hint('demo')}\n") and demo.count("\n") == 1
     assert installed.run("", NAME, "demo").stderr.endswith(f": pipx run '{NAME}[demo]' demo\n")
-
-
-def test_modules_and_the_python_api_name_what_is_not_installed_too(installed: Installed) -> None:
-    for extra, module, *words in (
-        ("generation", "generation.run", "--study", "studies/demo.yaml"),
-        ("annotation", "annotation", "publish", "--study", "studies/demo.yaml"),
-        ("evaluation", "evaluation.run", "--study", "studies/demo.yaml"),
-    ):
-        ended = installed.run("", "python", "-m", module, *words)
-        assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (2, "", 1), ended.stderr
-        assert ended.stderr.startswith(f"error: python -m {module} needs ") and hint(extra) in ended.stderr
-    for package in ("annotation", "evaluation"):
-        code = (
-            f"import {package}\nfrom plumbline.errors import StudyError\n"
-            f"for name in {package}.__all__:\n"
-            f"    try: getattr({package}, name)\n"
-            "    except StudyError as error: print(error)"
-        )
-        ended = installed.run("", "python", "-c", code)
-        assert ended.returncode == 0, ended.stderr
-        lines = ended.stdout.splitlines()
-        assert lines and all(" needs " in line and f": pip install '{NAME}[" in line for line in lines)
-    ended = installed.run("", "python", "-c", "import annotation; help(annotation.ac2)")
-    last = ended.stderr.splitlines()[-1]
-    assert last.startswith("plumbline.errors.StudyError: annotation.ac2 needs ") and hint("annotation") in last
-
-
-def test_another_package_of_the_same_name_is_said_in_one_line(installed: Installed, tmp_path: Path) -> None:
-    other = tmp_path / "generation" / "__init__.py"
-    other.parent.mkdir()
-    other.write_text("", encoding="utf-8")
-    asked = ("python", "-m", "evaluation.run", "--help")
-    found = {
-        "start the command as `plumbline`": installed.run("evaluation", *asked, cwd=tmp_path),
-        f"take {tmp_path} out of PYTHONPATH": installed.run("evaluation", *asked, path=f"{tmp_path}{os.pathsep}"),
-    }
-    for advice, ended in found.items():
-        assert (ended.returncode, ended.stderr.count("\n")) == (2, 1), ended.stderr
-        assert ended.stderr.startswith(f"error: {other.parent} hides")
-        assert advice in ended.stderr
-    assert installed.run("evaluation", "plumbline", "evaluate", "--help", cwd=tmp_path).returncode == 0
-
-
-def test_a_package_that_was_overwritten_by_another_is_said_in_one_line(installed: Installed) -> None:
-    ours = installed.packages / "evaluation" / "__init__.py"
-    kept = ours.read_text(encoding="utf-8")
-    ours.write_text("def evaluate(): ...\n", encoding="utf-8")
-    try:
-        for asked in (("python", "-m", "evaluation.run"), ("plumbline", "evaluate")):
-            ended = installed.run("evaluation", *asked, "--help")
-            assert (ended.returncode, ended.stderr.count("\n")) == (2, 1), ended.stderr
-            assert f"overwrote {ours.parent};" in ended.stderr
-    finally:
-        ours.write_text(kept, encoding="utf-8")

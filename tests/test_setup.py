@@ -182,14 +182,6 @@ def test_the_cuda_build_that_is_asked_for_comes_beside_a_cpu_build(
     assert (prepared / ".venv" / ".complete").read_text(encoding="utf-8") == "cuda\n"
 
 
-def test_no_cpu_build_where_it_was_asked_for_is_one_line(prepared: Path, indexes: str) -> None:
-    status, lines, complaints = set_up(prepared, "platform", "--torch", "cpu", index=f"{indexes}/pypi/simple")
-    assert (status, lines) == (2, [])
-    assert complaints.startswith("error: no CPU build of torch 2.13.0 for this Python")
-    assert len(complaints.splitlines()) == 1
-    assert not (prepared / ".venv" / ".complete").exists()
-
-
 @pytest.mark.parametrize("wish", ["auto", "cuda"])
 def test_a_machine_without_a_network_hears_it_in_one_line(prepared: Path, wish: str) -> None:
     status, lines, complaints = set_up(prepared, "platform", "--torch", wish, index=NOWHERE, PIP_RETRIES="0")
@@ -225,22 +217,3 @@ def test_a_machine_without_venv_or_room_hears_what_to_do(repository: Path, index
     status, _, complaints = set_up(repository, "platform", index=f"{indexes}/pypi/simple")
     assert (status, len(complaints.splitlines())) == (2, 1)
     assert "GB are needed and" in complaints
-
-
-@pytest.mark.skipif(shutil.which("make") is None, reason="no make")
-@pytest.mark.parametrize(
-    ("there", "asked", "made"), [("cpu", "", 0), ("cpu", "cpu", 0), ("cpu", "cuda", 1), ("cuda", "cpu", 1), ("", "", 1)]
-)
-def test_another_build_than_the_one_that_is_there_is_made_anew(
-    repository: Path, there: str, asked: str, made: int
-) -> None:
-    shutil.copyfile(ROOT / "Makefile", repository / "Makefile")
-    if there:
-        (repository / ".venv").mkdir()
-        (repository / ".venv" / ".complete").write_text(f"{there}\n", encoding="utf-8")
-    wish = [f"TORCH={asked}"] if asked else []
-    kept = {name: value for name, value in os.environ.items() if name not in {"MAKEFLAGS", "TORCH"}}
-    done = subprocess.run(
-        ["make", "--dry-run", "setup", *wish], cwd=repository, env=kept, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.count(f"environment.py platform --torch {asked or 'auto'}") == made

@@ -6,10 +6,8 @@ import contextlib
 import io
 import json
 import os
-import re
 import shlex
 import signal
-import socket
 import stat
 import subprocess
 import sys
@@ -21,12 +19,8 @@ import pytest
 
 from annotation import server
 from annotation.__main__ import main
-from annotation.argilla.client import attach
-from annotation.argilla.publish import publish
-from annotation.sampling.sample import draw_sample
-from generation.production import generate
 from plumbline import cli
-from plumbline.study import ROOT, Study
+from plumbline.study import ROOT
 from tests import forks
 from tests.conftest import DEMO
 from tests.ports import free_port
@@ -149,92 +143,3 @@ def test_serve_during_a_command_gives_its_exit_status_and_answers_by_its_address
     asks = shlex.join([sys.executable, "-c", ASKING, str(used_home.state)])
     where = ("--data", str(used_home.path), "--address", "https://argilla.example.org")
     assert here("serve", *where, "--during", asks).returncode == 7
-
-
-def test_annotators_of_a_campaign_that_was_published_before_are_let_in(
-    variant: Callable[..., Study], here: Command, used_home: server.Home
-) -> None:
-    """As after `make demo`: the sample study was published when `rater-1` had no account yet."""
-    study = variant(transformations=["paraphrasing"], sample={"pairs": 2})
-    generate(study)
-    draw_sample(study)
-    with server.running(used_home) as connection, attach(connection) as argilla:
-        publish(study, argilla)
-    served(here, used_home.path, signal.SIGINT)
-    with server.running(used_home) as connection, attach(connection) as argilla:
-        rater = server.credentials(used_home).find("rater-1")
-        assert rater is not None
-        seen = argilla.request("GET", "/me/datasets", api_key=rater.api_key)["items"]
-        assert [dataset["name"] for dataset in seen] == ["demo-paraphrasing-EN"]
-
-
-def assert_one_line(done: Ended | subprocess.CompletedProcess[str], pattern: str) -> None:
-    assert done.returncode == 2, done.stderr
-    assert re.fullmatch(rf"error: [^\n]*{pattern}[^\n]*\n", done.stderr), done.stderr
-
-
-def test_a_taken_port_is_one_line(tmp_path: Path) -> None:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen()
-        port = listener.getsockname()[1]
-        home = tmp_path / "home"
-        done = annotation("serve", "--data", str(home), "--port", str(port))
-        assert_one_line(done, f"port {port} on 127.0.0.1 is used by another program; choose another")
-        assert not home.exists()  # its owner's password is shown at the first start alone
-
-
-def test_a_wrong_url_is_one_line(here: Command) -> None:
-    done = here("users", "list", ARGILLA_API_URL="http://127.0.0.1:9", ARGILLA_API_KEY="any")
-    assert_one_line(done, "http://127.0.0.1:9 does not answer")
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["serve", "--data", "{file}"], "not usable as the server's folder"),
-        (
-            ["serve", "--data", "{new}", "--database-url", "mysql://host/name"],
-            "--database-url: not an address",
-        ),
-        (["serve", "--data", "{new}", "--database-url", "postgresql+asyncpg://host"], "write one such as postgresql"),
-        (
-            ["serve", "--data", "{new}", "--database-url", "postgresql://u:geheim@h/d"],
-            "in the process list",
-        ),
-        (["backup", "--data", "{new}"], "there is no database to back up"),
-        (["restore", "{file}", "--data", "{new}"], "this backup cannot be restored"),
-        (["restore", "{new}", "--data", "{new}"], "there is no such backup"),
-        (["users", "list", "--data", "{new}"], "no Argilla has run in this folder, so it has no accounts or answers"),
-        (["collect", "--study", str(DEMO), "--exports", "{new}", "--data", "{new}"], "plumbline sample"),
-    ],
-)
-def test_bad_input_to_the_servers_commands_is_one_line(
-    words: list[str], said: str, here: Command, tmp_path: Path
-) -> None:
-    (tmp_path / "file").write_text("no folder", encoding="utf-8")
-    places = {"file": tmp_path / "file", "new": tmp_path / "new"}
-    environment = tmp_path / "environment"  # which would take minutes to make
-    done = here(*(word.format(**places) for word in words), PLUMBLINE_ARGILLA_ENV=str(environment))
-    assert_one_line(done, re.escape(said))
-    assert not environment.exists()
-    assert "geheim" not in done.stderr
-
-
-def test_a_wrong_option_is_refused_with_what_it_wants(here: Command) -> None:
-    done = here("serve", "--backup-every", "often")
-    assert done.returncode == 2 and "'often' is not a duration; write for example 6h" in done.stderr
-
-
-def test_a_threshold_outside_the_scale_is_one_line(
-    variant: Callable[..., Study], here: Command, tmp_path: Path
-) -> None:
-    study = variant(acceptance={"threshold": 7})
-    done = here("accept", "--study", str(study.file), "--exports", str(tmp_path / "exports"))
-    assert_one_line(done, r"acceptance\.threshold 7 is outside the scale 1 to 5")
-
-
-def test_a_damaged_table_is_one_line(generated: Study, here: Command, tmp_path: Path) -> None:
-    (generated.folder / "pairs.parquet").write_bytes(b"not parquet")
-    done = here("accept", "--study", str(generated.file), "--exports", str(tmp_path / "exports"))
-    assert_one_line(done, r"pairs\.parquet is damaged")

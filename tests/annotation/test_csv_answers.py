@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import stat
 import unicodedata
 from pathlib import Path
@@ -11,11 +10,9 @@ import pandas as pd
 import pytest
 
 from annotation import server
-from annotation.__main__ import main
 from annotation.campaign_records import CampaignRecords
 from annotation.csv_answers import _Form, collect_csv, column_mapping, rubric_to_rate
-from plumbline import cli
-from plumbline.errors import DataError, StudyError
+from plumbline.errors import DataError
 from plumbline.study import Study
 from tests.annotation.campaigns import Make, small
 
@@ -91,59 +88,6 @@ def test_the_same_file_again_changes_nothing_and_a_shorter_one_is_refused(
     assert set(collect_csv(study, home, other, MAPPING)["source"]) == {"answers.csv", "more.csv"}
 
 
-def test_without_a_column_for_it_the_time_is_the_files(study: Study, file: Path, tmp_path: Path) -> None:
-    write(file, study, ",ada,{0},4,5,")
-    mapping = {name: column for name, column in MAPPING.items() if name != "time"}
-    ratings = collect_csv(study, server.Home(tmp_path / "home"), file, mapping)
-    assert set(ratings["submitted_at"].dt.floor("s")) == {
-        pd.Timestamp(file.stat().st_mtime, unit="s", tz="UTC").floor("s")
-    }
-
-
-@pytest.mark.parametrize(
-    ("row", "said"),
-    [
-        ("2026-03-01,ada,{0},6,5,", r"line 3, quality: the answer 6 is not on the scale 1 to 5"),
-        ("2026-03-01,ada,{0},good,5,", r"line 3, quality: the answer 'good' is not a number"),
-        ("2026-03-01,ada,{0},,5,", r"line 3: the submitted answer lacks 'quality'"),
-        ("2026-03-01,ada,pair one,4,5,", r"line 3: pair 'pair one' is not in pairs.parquet"),
-        ("2026-03-01,,{0},4,5,", r"line 3: the column for .rater. is empty"),
-        ("2026-03-01,bob,{3},4,5,", r"line 3: the same rater and pair as in line 2; keep one"),
-        ("3/1/2026 14:15:37,ada,{0},4,5,", r"line 3: the time '3/1/2026 14:15:37' is not ISO 8601 .* or Google Forms'"),
-        (
-            "2100-01-01,ada,{0},4,5,",
-            r"line 3: the answer dates from 2100-01-01T00:00:00\+00:00, which is in the future",
-        ),
-    ],
-)
-def test_a_row_that_cannot_be_a_rating_is_one_line(
-    row: str, said: str, study: Study, file: Path, tmp_path: Path
-) -> None:
-    write(file, study, "2026-03-01,bob,{3},4,5,", row)
-    with pytest.raises(DataError, match=rf"answers\.csv, {said}") as refused:
-        collect_csv(study, server.Home(tmp_path / "home"), file, MAPPING)
-    assert "\n" not in str(refused.value) and "ada" not in str(refused.value)
-    assert not (study.folder / "ratings.parquet").exists()
-
-
-def test_a_file_that_is_no_csv_of_answers_is_one_line(study: Study, file: Path, tmp_path: Path) -> None:
-    home = server.Home(tmp_path / "home")
-    write(file, study)
-    with pytest.raises(DataError, match=r"answers\.csv: no rows in it, only a header"):
-        collect_csv(study, home, file, MAPPING)
-    write(file, study, "2026-03-01,ada,{0},4,5,schön", encoding="latin-1")
-    assert set(collect_csv(study, home, file, MAPPING)["comment"]) == {"schön"}
-    write(file, study, "2026-03-01,ada,{0},4,5,one,two")
-    with pytest.raises(DataError, match=r"line 2: 7 cells, but the header has 6; quote cells that hold a comma"):
-        collect_csv(study, home, file, MAPPING)
-    file.write_text("a;b;c\n1;2;3\n", encoding="utf-8")
-    with pytest.raises(DataError, match=r"has no column 'Timestamp'; its columns are: a, b, c"):
-        collect_csv(study, home, file, MAPPING)
-    file.unlink()
-    with pytest.raises(DataError, match="cannot be read"):
-        collect_csv(study, home, file, MAPPING)
-
-
 def test_pairs_are_found_by_their_texts(study: Study, file: Path, tmp_path: Path) -> None:
     home, pairs = server.Home(tmp_path / "home"), CampaignRecords.open(study).pairs
     mapping = column_mapping("original=a,output=b,rater=c,quality=d,fluency=e", ["quality", "fluency"])
@@ -172,33 +116,3 @@ def test_texts_of_a_repeat_are_its_pairs_and_of_two_pairs_refused(variant: Make,
     form = _Form(study, rubric_to_rate(records), pairs, file, mapping, b"key")
     with pytest.raises(DataError, match=rf"line 2: its texts match {first.pair_id} .* and {'b' * 16}"):
         [form.answer(row, f"{file}, line {line}") for line, row in form.rows()]
-
-
-@pytest.mark.parametrize(
-    ("columns", "said"),
-    [
-        ("pair=Pair,rater=R,quality=Q", "no column is given for 'fluency'; add fluency=NAME"),
-        ("pairs=Pair,rater=R,quality=Q,fluency=F", "'pairs=Pair' is not like pair=NAME; did you mean 'pair'"),
-        ("pair=,rater=R,quality=Q,fluency=F", "'pair=' is not like pair=NAME"),
-    ],
-)
-def test_a_mapping_that_lacks_something_is_one_line(columns: str, said: str) -> None:
-    with pytest.raises(StudyError, match=said):
-        column_mapping(columns, ["quality", "fluency"])
-
-
-def test_the_command_takes_a_file(
-    study: Study, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    write(file, study, "2026-03-01,ada,{0},4,5,")
-    words = ["annotation", "collect", "--study", str(study.file), "--exports", str(study.folder.parent)]
-    words += ["--data", str(tmp_path / "home"), "--csv", str(file)]
-    monkeypatch.setattr("sys.argv", words)
-    with pytest.raises(SystemExit):
-        cli.run(main)
-    assert "--csv and --columns go together" in capsys.readouterr().err
-    monkeypatch.setattr("sys.argv", [*words, "--columns", COLUMNS])
-    with pytest.raises(SystemExit) as ended:
-        cli.run(main)
-    assert ended.value.code == 0
-    assert re.search(r"forms: 2 ratings in 1 answer \(1 submitted, 0 draft, 0 discarded\)", capsys.readouterr().out)

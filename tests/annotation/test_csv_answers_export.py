@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import shlex
 from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
-import pytest
 
 from annotation import server
 from annotation.argilla_files import collect_files, export_argilla
 from annotation.campaign_records import CampaignRecords
-from annotation.csv_answers import NO_LICENCE, collect_csv, columns_of, export
+from annotation.csv_answers import collect_csv, columns_of, export
 from annotation.names import named_pseudonym
 from annotation.ratings.answers import Answer, SourcePart, keep
 from annotation.rubric import load_rubric
 from annotation.sampling.sample import draw_sample
 from annotation.verdicts.acceptance import accept
 from generation.production import generate
-from plumbline.errors import DataError
 from plumbline.records import Rating
 from plumbline.store import write_table
 from plumbline.study import Study
@@ -30,7 +27,6 @@ from plumbline.words import readable
 from tests.annotation.verdicts.test_doubts import careless
 
 Make = Callable[..., Study]
-RESPONSE = {"value": 3, "user_id": "u", "status": "submitted"}
 
 
 def made(variant: Make, name: str, pairs: int = 8) -> Study:
@@ -66,36 +62,6 @@ def test_another_study_takes_exported_answers_in_with_equal_numbers(variant: Mak
     assert set(ratings[0]["rater_id"]).isdisjoint(ratings[1]["rater_id"])  # pseudonyms of pseudonyms
 
 
-def test_a_larger_samples_answers_are_refused_with_what_to_do(variant: Make, tmp_path: Path) -> None:
-    first, second = made(variant, "first"), made(variant, "second", pairs=5)
-    careless(first)
-    draw_sample(second)
-    columns = {name: name for name in ("pair", "rater", "quality", "fluency")}
-    with pytest.raises(
-        DataError, match=r"pair .* is not in .*extend this study's sample if .*sample --study .* --extend"
-    ):
-        collect_csv(second, server.Home(tmp_path / "home"), export(first) / "answers.csv", columns)
-
-
-def test_every_column_has_its_line_and_every_file_its_hash(variant: Make) -> None:
-    study = made(variant, "first")
-    with pytest.raises(DataError, match="no ratings yet; run `.*collect"):
-        export(study)
-    careless(study)
-    folder = export(study, licence="CC BY 4.0, by  us")
-    codebook = (folder / "codebook.md").read_text(encoding="utf-8")
-    assert "Licence: CC BY 4.0, by us\n" in codebook and NO_LICENCE not in codebook
-    for name in ("answers.csv", "ratings.csv", "pairs.csv"):
-        assert hashlib.sha256((folder / name).read_bytes()).hexdigest() in codebook
-    for name in ("ratings.csv", "pairs.csv"):
-        assert all(re.search(rf"^\| {column} \| \w", codebook, re.M) for column in read(folder, name))
-    assert "- 5: does exactly what was asked and keeps the meaning in full" in codebook
-    ratings = read(folder, "ratings.csv")
-    sample = ratings["control"] == ""
-    assert ratings.loc[sample, "counts"].all() and not ratings.loc[~sample, "counts"].any()
-    assert "SIMULATED" not in codebook and NO_LICENCE in (export(study) / "codebook.md").read_text(encoding="utf-8")
-
-
 def test_what_raters_wrote_is_left_out_unless_it_is_asked_for(variant: Make) -> None:
     study = made(variant, "first")
     careless(study)
@@ -116,32 +82,6 @@ def test_simulated_ratings_stay_simulated(variant: Make) -> None:
     ratings = CampaignRecords.open(study).ratings.assign(simulated=True)
     write_table(study.folder / "ratings.parquet", ratings, Rating)
     assert "SIMULATED RATINGS" in (export(study) / "codebook.md").read_text(encoding="utf-8")
-
-
-BROKEN: list[tuple[str, object, str]] = [
-    ("records.json", {}, "is not a list of records"),
-    ("records.json", [{"id": "x"}], "record 1: is not an Argilla record"),
-    ("records.json", [{"id": "PAIR", "responses": {"quality": [{"value": 3, "user_id": "u"}]}}], "lacks the status"),
-    ("records.json", [{"id": "PAIR", "responses": {"quality": [RESPONSE | {"value": "3"}]}}], "'3' is not a rating"),
-    ("records.json", [{"id": "PAIR", "responses": {"quality": [RESPONSE]}}], "the submitted answer lacks 'fluency'"),
-    ("records.json", [{"id": "none", "responses": {"quality": [RESPONSE]}}], "pair 'none' is not in"),
-    ("records.json", [], "has no answers"),
-    ("raters.json", [], "does not map ids to raters and times"),
-]
-
-
-@pytest.mark.parametrize(("name", "content", "says"), BROKEN, ids=[says for *_, says in BROKEN])
-def test_a_broken_argilla_export_is_one_line(
-    variant: Make, tmp_path: Path, name: str, content: object, says: str
-) -> None:
-    study = made(variant, "first")
-    own = draw_sample(study)[0].pair_id
-    (tmp_path / "given").mkdir()
-    (tmp_path / "given" / "records.json").write_text("[]")
-    (tmp_path / "given" / name).write_text(json.dumps(content).replace("PAIR", own))
-    with pytest.raises(DataError, match=says):
-        collect_files(study, server.Home(tmp_path / "home"), tmp_path / "given")
-    assert not (study.folder / "ratings.parquet").exists()
 
 
 def test_argillas_files_leave_names_and_words_out(variant: Make, tmp_path: Path) -> None:

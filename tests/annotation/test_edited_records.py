@@ -12,9 +12,8 @@ import pytest
 import yaml
 
 from annotation import rubric
-from annotation.__main__ import main
 from annotation.campaign_records import CampaignRecords
-from annotation.offering import ARGILLA, begin_offering, refuse_other_sample
+from annotation.offering import ARGILLA, begin_offering
 from annotation.ratings.ratings import decide
 from annotation.records import PairMean, RuleSet
 from annotation.report.page import write_report
@@ -32,10 +31,9 @@ from generation.production import generate, read_transformed
 from plumbline.errors import PlumblineError, StudyError
 from plumbline.manifest import Manifest, stage
 from plumbline.prompts import PROMPTS
-from plumbline.records import Pair, Rating, TransformedText
+from plumbline.records import Rating, TransformedText
 from plumbline.store import read_frame, write_json, write_table
 from plumbline.study import Study
-from streamlit_app.readers import OverviewReader
 from tests.annotation.ratings.test_review import rate
 from tests.conftest import make_variant
 
@@ -134,31 +132,6 @@ def test_a_field_of_a_verdict_that_was_edited_is_named(study: Study, field: str)
         assert "verdicts.json: backtranslation in English says " in line
 
 
-def test_status_and_the_dashboard_say_that_the_file_was_edited(
-    study: Study, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def run(name: str) -> int:
-        options = ["--study", str(study.file), "--exports", str(study.folder.parent)]
-        monkeypatch.setattr("sys.argv", ["annotation", name, *options])
-        return main()
-
-    assert run("accept") == 0 and run("status") == 0
-    assert "edited by hand" not in capsys.readouterr().out and OverviewReader(study).verdicts_hold() == ""
-    edit(study.folder / "verdicts.json", lambda rows: [{**row, "decision": "accepted"} for row in rows])
-    assert run("status") == 0
-    assert "verdicts.json differs from what was written (edited by hand" in capsys.readouterr().out
-    assert "verdicts.json differs from what was written (edited by hand" in OverviewReader(study).verdicts_hold()
-
-
-@pytest.mark.parametrize("field", ["n_pairs", "n_raters", "n_ratings", "mean", "sd", "low", "high", "probability"])
-def test_a_number_of_a_verdict_that_was_edited_is_named(study: Study, field: str) -> None:
-    def change(verdicts: list[dict[str, Any]]) -> None:
-        verdicts[0]["questions"][0][field] += 1
-
-    edit(study.folder / "verdicts.json", change)
-    assert f"verdicts.json: paraphrasing in English says quality {field.replace('_', ' ')} " in checked(study)
-
-
 @pytest.mark.parametrize(
     ("change", "says"),
     [
@@ -222,19 +195,6 @@ def test_evidence_that_was_edited_emptied_or_deleted_is_refused(
     assert f"{name} is gone; restore it from a copy" in said_by(lambda: command(study))
 
 
-def test_ratings_and_pairs_that_were_edited_are_noticed(study: Study) -> None:
-    ratings = CampaignRecords.open(study).ratings
-    write_table(study.folder / "ratings.parquet", ratings.assign(value=5), Rating)
-    assert "ratings.parquet differs from what was written" in said_by(lambda: accept(study))
-    assert "ratings.parquet changed after the verdicts were reached" in checked(study)
-    pairs = CampaignRecords.open(study).pairs
-    write_table(study.folder / "pairs.parquet", pairs[1:], Pair)
-    assert "pairs.parquet is not the one that was offered" in said_by(
-        lambda: refuse_other_sample(CampaignRecords.open(study))
-    )
-    assert "pairs.parquet is not the one that was offered" in said_by(lambda: accept(study))
-
-
 @pytest.mark.parametrize("kept", ["offered.json", "rules.json"])
 def test_a_manifest_that_was_deleted_does_not_switch_the_checks_off(study: Study, kept: str) -> None:
     edit(study.folder / "looks.json", lambda looks: [{**looks[0], "n_ratings": 1}])
@@ -248,21 +208,6 @@ def test_a_manifest_that_was_deleted_does_not_switch_the_checks_off(study: Study
     with stage(study, "generation"):  # the next command begins another manifest
         pass
     assert f"manifest.json has no entry for {kept}" in said_by(lambda: accept(study))
-
-
-def test_a_damaged_manifest_is_not_to_be_deleted(study: Study) -> None:
-    for content in ("{", '{"stages": 3}'):
-        (study.folder / "manifest.json").write_text(content, encoding="utf-8")
-        line = said_by(lambda: accept(study))
-        assert "restore it from a copy" in line and "delete" not in line
-
-
-@pytest.mark.parametrize("name", ["offered.json", "looks.json"])
-def test_a_damaged_history_is_not_to_be_deleted(study: Study, name: str) -> None:
-    accept(study)
-    (study.folder / name).write_text("[{", encoding="utf-8")
-    line = said_by(lambda: accept(study))
-    assert "restore it from a copy, and do not delete it" in line and name in line
 
 
 def test_what_the_sample_was_drawn_from_cannot_be_edited_or_taken_away(study: Study) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -31,17 +29,6 @@ def test_a_table_that_was_edited_is_refused_and_named(generated: Study) -> None:
     Manifest.of(generated).refuse_replaced("drift.parquet", "x")
 
 
-def test_what_the_manifest_said_before_accuses_no_table_that_was_noted_since(generated: Study) -> None:
-    """Another command may write a table and note it after this one has read the manifest."""
-    Manifest.of(generated).write_table("drift.parquet", [drift(0.5)], DriftRecord)
-    before = Manifest.of(generated, Manifest.of(generated).read())
-    Manifest.of(generated).write_table("drift.parquet", [drift(0.2)], DriftRecord)
-    before.refuse_replaced("drift.parquet", "x")
-    write_table(generated.folder / "drift.parquet", [drift(0.1)], DriftRecord)
-    with pytest.raises(DataError, match=r"drift\.parquet differs from what was written"):
-        before.refuse_replaced("drift.parquet", "x")
-
-
 def test_a_kill_while_a_table_is_written_accuses_nobody(generated: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     Manifest.of(generated).write_table("drift.parquet", [drift(0.5)], DriftRecord)
 
@@ -57,22 +44,3 @@ def test_a_kill_while_a_table_is_written_accuses_nobody(generated: Study, monkey
         Manifest.of(generated).write_table("drift.parquet", [drift(0.1)], DriftRecord)
     Manifest.of(generated).refuse_replaced("drift.parquet", "x")
     assert not list(generated.folder.glob(".*.tmp"))
-
-
-KILLED = """
-import os, sys
-from plumbline import manifest, study
-from plumbline.records import DriftRecord
-manifest.Manifest._note = lambda *_: os._exit(9)
-row = DriftRecord(pair_id="a", transformation="paraphrasing", model="m", drift=0.1, unit_id="u")
-manifest.Manifest.of(study.load_study(*sys.argv[1:])).write_table("drift.parquet", [row], DriftRecord)
-"""
-
-
-def test_what_killed_writings_of_a_table_leave_goes_with_the_next_one(generated: Study) -> None:
-    Manifest.of(generated).write_table("drift.parquet", [drift(0.5)], DriftRecord)
-    there = {path.name for path in generated.folder.iterdir()}
-    arguments = [sys.executable, "-c", KILLED, str(generated.file), str(generated.folder.parent)]
-    assert subprocess.run(arguments, check=False).returncode == 9
-    Manifest.of(generated).write_table("drift.parquet", [drift(0.2)], DriftRecord)
-    assert {path.name for path in generated.folder.iterdir()} == there

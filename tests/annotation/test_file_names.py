@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import tarfile
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,13 +12,11 @@ from annotation.campaign_records import CampaignRecords
 from annotation.names import known_names, remember_names
 from annotation.ratings.answers import Answer, SourcePart, keep
 from annotation.sampling.sample import draw_sample
-from annotation.server.backup import unpacked
 from evaluation.benchmarks.checks import _rows_file
 from evaluation.results import Score, path_of
 from generation.production import generate
-from plumbline.errors import DataError, PlumblineError
+from plumbline.errors import DataError
 from plumbline.exhibits.table import write_files
-from plumbline.study import Study
 from tests.annotation.campaigns import Make
 
 EVIL = ("../../x", "/srv/x", "a/b/c", "..", ".", "a\0b", "a\nb", "x" * 300, "CON", "~", "-rf", "\u202egpj")
@@ -84,39 +79,3 @@ def test_results_of_models_and_rows_of_tasks_stay_in_their_folder(name: str, var
     assert path.resolve().is_relative_to(study.folder.resolve()) if "\0" not in name else True
     rows = Path(_rows_file(name, "duplicates"))
     assert rows.parent == Path("rows") and rows.name.isprintable() and rows.name.endswith(".duplicates.csv")
-
-
-ENGINE = {"kind": "openai", "model": "m", "base_url": "http://h"}
-NAMES: tuple[tuple[str, Callable[[str], dict[str, object]]], ...] = (
-    ("a data set", lambda name: {"datasets": [{"name": name, "task": "sts", "path": "x.csv", "language": "en"}]}),
-    ("a transformation", lambda name: {"transformations": [name]}),
-    ("a transformation of one's own", lambda name: {"transformations": [{"name": name, "axis": "other", "calls": []}]}),
-    ("prompts", lambda name: {"prompts": name}),
-    ("a rubric", lambda name: {"rubric": name}),
-    ("a language", lambda name: {"languages": [name]}),
-    ("a judge", lambda name: {"judges": [{"name": name, "engine": ENGINE}]}),
-    ("a simulated rater", lambda name: {"raters": {"simulated": [{"name": name}]}}),
-    ("an account", lambda name: {"raters": {"people": [name]}}),
-)
-
-
-@pytest.mark.parametrize("name", [name for name in EVIL if name not in ("CON", "-rf")])
-@pytest.mark.parametrize(("what", "changes"), NAMES, ids=[what for what, _ in NAMES])
-def test_what_a_study_names_files_after_is_refused_by_its_reader(
-    what: str, changes: Callable[[str], dict[str, object]], name: str, variant: Callable[..., Study]
-) -> None:
-    with pytest.raises(PlumblineError):
-        variant(**{"name": "named", **changes(name)})
-
-
-@pytest.mark.parametrize("name", ["../../x", "/srv/x", "a/b"])
-def test_a_backup_puts_no_file_beside_the_others(name: str, tmp_path: Path) -> None:
-    file, near = tmp_path / "argilla.tar.gz", tmp_path / "near"
-    near.mkdir()
-    manifest = {"format": 1, "kind": "sqlite", "files": {name: "0" * 64, "argilla.db": "", "credentials.json": ""}}
-    (tmp_path / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
-    with tarfile.open(file, "w:gz") as archive:
-        archive.add(tmp_path / "manifest.json", "manifest.json")
-    with pytest.raises(DataError, match="this backup cannot be restored"), unpacked(file, near):
-        pass
-    assert not list(near.iterdir())

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import stats
 
-from annotation.needed import designs, measured_variation, needed, precision
-from annotation.planning import Pricing, RatingVariation, simulated
+from annotation.needed import designs, needed, precision
+from annotation.planning import Pricing, RatingVariation
 from annotation.rubric import load_rubric
 from annotation.statistics.summaries import Design
 from plumbline.statistics.group_sequential import Blocks
 from plumbline.study import Study
-from tests.commands import here
 
 SCALE = (1, 2, 3, 4, 5)
 BLOCKS = Blocks((20, 40, 60, 80, 100), 3.0, (1, 5))
@@ -55,15 +52,6 @@ def test_precision_grows_with_the_root_of_the_pairs_and_one_rater_has_no_ac2() -
     assert precision([50], SCALE, 1, 4.0)["ac2"].isna().all()
 
 
-def test_variations_of_a_pilot_are_those_that_it_was_made_with() -> None:
-    ratings = simulated(RatingVariation(0.8, 0.3, 1.0), (300, 20), 3.0, SCALE, 1, np.random.default_rng(2))[0]
-    pair, rater = (axis.ravel() for axis in np.indices(ratings.shape))
-    rows = {"item": pair, "worker": rater, "question": "quality", "score": ratings.ravel()}
-    parts = measured_variation(pd.DataFrame(rows), pair="item", rater="worker", value="score")["quality"]
-    # Clipping to the scale takes some of each.
-    assert (parts.spread, parts.bias, parts.noise) == pytest.approx((0.74, 0.27, 1.0), abs=0.08)
-
-
 def test_more_pairs_are_cheaper_than_more_raters_at_the_same_error(variant: Callable[..., Study]) -> None:
     study = variant()
     rubric = load_rubric(study)
@@ -75,26 +63,3 @@ def test_more_pairs_are_cheaper_than_more_raters_at_the_same_error(variant: Call
         math.ceil(100 * (0.64 + 1.21 / r) / (0.64 + 1.21 / 3) - 1e-9) for r in range(2, 6)
     ]
     assert table["error"].max() == table["error"][1] == pytest.approx(math.sqrt((0.64 + 1.21 / 3) / 100))
-
-
-def test_the_command_says_in_one_line_how_many_are_needed(tmp_path: Path) -> None:
-    command = ("annotation", "plan", "--study", "studies/demo.yaml", "--pairs", "100", "--raters", "3")
-    rows = [(p, r, "quality", 3 + (p + r) % 3) for p in range(20) for r in range(3)]
-    pilot = tmp_path / "ratings.parquet"
-    pd.DataFrame(rows, columns=["pair_id", "rater_id", "question", "value"]).to_parquet(pilot)
-    done = here(*command, "--campaigns", "50", "--blocks", "20", "40", "100", "--pilot", str(pilot))
-    assert done.returncode == 0, done.stderr
-    assert "How many do I need? All 100 pairs of each verdict need 6,752 ratings" in done.stdout
-    assert " at a true mean of 4 to " in done.stdout  # the dearest too, not the most favourable alone
-    assert f"Standard deviations measured in {pilot} for quality" in done.stdout
-    assert "Cheapest: " in done.stdout and "the last look uses the mean alone" in done.stdout
-    assert (
-        "these blocks end at 100 pairs, but the smallest verdict has only 24 pairs; raise sample.pairs from 24 to 100"
-        in done.stdout
-    )
-    for wrong, message in (
-        (("--blocks", "40", "20"), "--blocks: blocks must rise from at least 8 pairs"),
-        (("--pilot", str(tmp_path / "none")), "no file"),
-    ):
-        refused = here(*command, "--campaigns", "5", *wrong)
-        assert refused.returncode == 2 and message in refused.stderr and len(refused.stderr.splitlines()) == 1

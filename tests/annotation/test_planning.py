@@ -20,14 +20,12 @@ from annotation.rubric import load_rubric
 from annotation.sampling.queues import in_order
 from annotation.statistics.summaries import Design
 from annotation.verdicts.verdicts import verdicts
-from plumbline.errors import StudyError
 from plumbline.statistics.agreement import Answers, gwet_ac2
 from plumbline.statistics.estimates import stream
 from plumbline.statistics.group_sequential import Blocks, looks
 from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec, RuleSpec
 from tests.annotation.verdicts.test_verdicts import HASHES, START, pair
-from tests.commands import here
 
 SCALE = (1, 2, 3, 4, 5)
 RULE = RuleSpec(question="quality", at_least=3)
@@ -229,73 +227,6 @@ def test_plans_decide_shares_as_verdicts_do(rule: dict[str, Any], share: float) 
     assert planned.accepted * 30 == pytest.approx(decisions.count("accepted"))
     assert planned.undecided * 30 == pytest.approx(decisions.count("undecided"))
     assert 0 < planned.accepted < 1
-
-
-def test_a_study_with_rules_is_planned_rule_by_rule(variant: Callable[..., Study]) -> None:
-    """A row for each rule but medians; given means are taken by the rules on whose scale they lie."""
-    rules = [
-        {"question": "quality", "at_least": 3, "by": "interval"},
-        {"question": "quality", "at_most": 2, "pools": ["expansion"]},
-        {"question": "fluency", "statistic": "median", "at_least": 3},
-    ]
-    study = variant(acceptance={"rules": rules})
-    found = plan(study, [(30, 3)], [2.5], campaigns=20)
-    assert found["rule"].tolist() == ["mean quality at least 3", "mean quality at most 2 (expansion)"]
-    assert found["right"].tolist() == (1 - found["accepted"]).tolist() and found["dollars"].gt(0).all()
-    assert plan(study, [(30, 3)], campaigns=2)["mean"].tolist() == [2.5, 2.75, 3, 3.25, 3.5, 1.5, 1.75, 2, 2.25, 2.5]
-    with pytest.raises(StudyError, match="cannot have a mean of 0.5 on a scale from 1 to 5"):
-        plan(study, [(30, 3)], [2.5, 0.5], campaigns=2)
-    with pytest.raises(StudyError, match="all its rules are on medians"):
-        plan(variant(acceptance={"rules": rules[2:]}), [(30, 3)])
-    options = argparse.Namespace(
-        pairs=[30], raters=[2], means=None, spread=0.8, bias=0.25, noise=1.1, campaigns=5, seed=1
-    )
-    text = plan_text(study, options)
-    assert "rules combined by all, interval pairs, stop fixed" in text
-    assert "mean quality at least 3, decided by both ends of its interval\nPairs  Raters  at 2.5" in text
-    assert "Not planned, since a median of ratings changes in steps: median fluency at least 3." in text
-
-
-def test_tasks_that_people_do_have_no_plan_and_are_told_what_says_their_cost() -> None:
-    done = here("annotation", "plan", "--study", "studies/human.yaml")
-    assert done.returncode == 2 and "plumbline crowd plan --study studies/human.yaml`" in done.stderr
-
-
-def test_a_mean_off_the_scale_is_refused() -> None:
-    with pytest.raises(StudyError, match="cannot have a mean of 5 on a scale from 1 to 5"):
-        look((30, 3), 5.0, RatingVariation())
-
-
-def test_a_plan_has_a_row_for_each_size_and_mean(variant: Callable[..., Study]) -> None:
-    """Each is what `outlook` and `Pricing` say, whatever rows stand beside it; asked twice, it is simulated once."""
-    study = variant()
-    found = plan(study, [(30, 2), (60, 3), (30, 2)], [2.8, 3.4, 3.4], campaigns=20, seed=5)
-    assert list(zip(found["pairs"], found["raters"], found["mean"], strict=True)) == [
-        (30, 2, 2.8), (30, 2, 3.4), (60, 3, 2.8), (60, 3, 3.4),
-    ]  # fmt: skip
-    own = Design.of(study, load_rubric(study))
-    first = outlook(own, RatingVariation(), (30, 2), 2.8, 20, stream(5, "plan", "30", "2", "2.8"))
-    assert found.loc[0, ["accepted", "rejected", "width"]].tolist() == [first.accepted, first.rejected, first.width]
-    assert found["right"][0] == 1 - first.accepted and found["right"][1] == found["accepted"][1]
-    alone = plan(study, [(60, 3)], [3.4], campaigns=20, seed=5)
-    assert found.iloc[[3]].reset_index(drop=True).equals(alone)
-    assert found["dollars"][2] == Pricing.of(study, load_rubric(study), Design()).price(60, 3).dollars
-
-
-def test_the_command_prints_a_row_for_each_size() -> None:
-    command = ["annotation", "plan", "--study", "studies/demo.yaml", "--campaigns", "50"]
-    done = here(*command, "--pairs", "30", "60", "--raters", "3")
-    assert done.returncode == 0, done.stderr
-    lines = done.stdout.splitlines()
-    rows = lines[lines.index("") + 3 : lines.index("", lines.index("") + 1)]  # below the header and its rule
-    assert [row.split()[:2] for row in rows] == [["30", "3"], ["60", "3"]]
-    assert "seed 1337" in done.stdout and "at 2.5" in done.stdout
-    usual = here("annotation", "plan", "--study", "studies/demo.yaml", "--campaigns", "1").stdout.splitlines()
-    assert "The first row has the study's own size: 24 pairs and 4 raters." in usual
-    assert usual[usual.index("") + 3].split()[:2] == ["24", "4"]
-    again = here(*command, "--pairs", "0")
-    assert again.returncode == 2
-    assert "'0' is not a whole number from 1 to 100000" in again.stderr
 
 
 def test_a_plan_counts_pairs_money_and_certainty_for_each_verdict(variant: Callable[..., Study]) -> None:

@@ -3,31 +3,24 @@
 from __future__ import annotations
 
 import json
-import re
-from html import unescape
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from annotation.campaign_records import CampaignRecords
-from annotation.crowd.batches import make_batches
-from annotation.crowd.prolific.workspaces import shown_first
 from annotation.page import task_of
 from annotation.preview import FILE, preview_html, write_preview
 from annotation.rubric import load_rubric
 from annotation.sampling.queues import queues_of
 from annotation.sampling.sample import draw_sample
-from annotation.server.plugin.plumbline_argilla.crowd_pages import entrance
 from generation.production import generate
-from plumbline.errors import DataError
 from plumbline.records import Pair
 from plumbline.store import write_table
 from plumbline.study import Study
 from tests.annotation.campaigns import Make, small
 from tests.annotation.previews import pages, words
 from tests.axe import grave
-from tests.commands import here
 
 HOSTILE = (
     "</p><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\"> [a](javascript:1) =1+1"
@@ -66,41 +59,6 @@ def test_it_says_what_it_was_made_of_and_not_which_pairs_are_controls(variant: M
     whole = words(html)
     assert not any(pair.pair_id in whole for pair in CampaignRecords.open(study).shown)
     assert "positive" not in whole and "negative" not in whole
-
-
-def test_prolifics_first_page_is_the_one_that_the_server_shows(variant: Make) -> None:
-    """But for its nonce, its script, and where its form and its link lead."""
-    asked = [{"text": "What is rated <first>?", "options": ["The change", "The author"], "right": 0}]
-    study = small(variant, "entered", crowd={"contact": "lab@example.org", "comprehension": asked, "consent": "<i>Yes"})
-    html = preview_html(CampaignRecords.open(study))
-    frames = [unescape(found) for found in re.findall(r'srcdoc="(.*?)"></iframe>', html, re.DOTALL)]
-    assert study.crowd is not None
-    batches = {batch.queue: batch for batch in reversed(make_batches(study, CampaignRecords.open(study).pairs, []))}
-    shown_ = []
-    for batch in batches.values():
-        room = shown_first(study.crowd, load_rubric(study), batch.queue, len(batch.pair_ids)) | {"return_code": ""}
-        page_ = bytes(entrance("", room, [0], "", again=False).body).decode()
-        shown_.append(re.sub(r' nonce="[^"]*"', "", re.sub(r"<script.*?</script>", "", page_)))
-    assert sorted(one.replace(' nonce=""', "") for one in frames[1::2]) == sorted(shown_)
-    assert all("What is rated &lt;first&gt;?" in one and "&lt;i&gt;Yes" in one for one in shown_)
-
-
-def test_before_there_is_a_sample_it_says_so(variant: Make) -> None:
-    study = variant(name="early")
-    with pytest.raises(DataError, match=r"pairs\.parquet does not exist yet; run `plumbline sample .*` first"):
-        write_preview(study)
-    assert not (study.folder / FILE).exists()
-
-
-def test_the_command_writes_it(variant: Make) -> None:
-    study = small(variant, "written")
-    words = ("preview", "--study", str(study.file), "--exports", str(study.folder.parent))
-    done = here("annotation", *words, "--pairs", "1")
-    assert done.returncode == 0
-    assert done.stdout == f"written: preview of raters' pages -> {study.folder / FILE}; open it in a browser\n"
-    shown = pages((study.folder / FILE).read_text(encoding="utf-8"))
-    assert [len(page["items"]) for page in shown] == [1] * len(queues_of(CampaignRecords.open(study).shown))
-    assert here("annotation", *words, "--pairs", "0").returncode == 2
 
 
 @pytest.mark.browser

@@ -11,19 +11,15 @@ from hypothesis import strategies as st
 
 from annotation.campaign_records import CampaignRecords
 from annotation.questions import QuestionScale, ranked, ranks_of
-from annotation.ratings.answers import Answer, check
 from annotation.rubric import load_rubric
-from annotation.sampling.controls import Pair
 from annotation.statistics.summaries import Design
 from annotation.verdicts.preregistration import rules_now
-from plumbline.errors import DataError, StudyError
+from plumbline.errors import StudyError
 from plumbline.study import ROOT, load_study
 from tests.annotation.campaigns import Make
-from tests.annotation.kinds import BETTER, EFFORT, FAULTS, NATURAL, RULES, ask, rubric
+from tests.annotation.kinds import BETTER, EFFORT, NATURAL, RULES, ask, rubric
 from tests.annotation.kinds import ORDER as ORDER_
 
-LABEL = QuestionScale("naturalness", "label", labels=("natural", "odd", "wrong"))
-SEVERAL = QuestionScale("faults", "multi_label", labels=("grammar", "words", "meaning"))
 ORDER = QuestionScale("order", "ranking", labels=("a", "b", "c"))
 # As they were before there were kinds and rules of their own: written down from that version.
 RUBRICS = {"hteb": "f52fda40d11860d93371cfa746161c1f", "pteb": "bd6de291478a8fe22608f932d1e2d00a"}
@@ -45,36 +41,12 @@ def test_old_rubrics_and_rules_keep_their_identity(name: str) -> None:
     assert not {"rules", "combine"} & set(rules["acceptance"])
 
 
-def test_answers_are_kept_in_one_form() -> None:
-    assert SEVERAL.kept(["meaning", "grammar"]) == "grammar, meaning" == SEVERAL.kept("grammar, meaning")
-    assert SEVERAL.given("grammar, meaning") == ["grammar", "meaning"]
-    assert SEVERAL.kept([]) is None and LABEL.kept("  ") is None and LABEL.kept(None) is None
-    ranks = [{"value": "b", "rank": 1}, {"value": "a", "rank": 2}, {"value": "c", "rank": 2}]
-    assert ORDER.kept(ranks) == "b > a = c" and ORDER.given("b > a = c") == ranks
-
-
 @given(st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 4), min_size=1))
 def test_rankings_come_back(ranks: dict[str, int]) -> None:
     found = ranks_of(ranked(ranks))
     assert {(x, y): ranks[x] < ranks[y] for x in ranks for y in ranks} == {
         (x, y): found[x] < found[y] for x in ranks for y in ranks
     }
-
-
-@pytest.mark.parametrize(
-    ("asked", "value", "said"),
-    [
-        (LABEL, "lovely", "the question has no label 'lovely'; its labels are natural, odd, wrong"),
-        (LABEL, "odd, wrong", "has 2 labels, but the question takes one"),
-        (LABEL, 3, "the answer 3 is not a label"),
-        (SEVERAL, "words, words", "names a label twice"),
-        (ORDER, "a > b", "does not rank all of a, b, c"),
-        (QuestionScale("quality", scale=(1, 2, 3)), 4, "the answer 4 is not on the scale 1 to 3"),
-        (QuestionScale("quality", scale=(1, 2, 3)), "3", "the answer '3' is not on the scale 1 to 3"),
-    ],
-)
-def test_no_answers(asked: QuestionScale, value: Any, said: str) -> None:
-    assert said in asked.wrong(value)
 
 
 def study_with(patch: pytest.MonkeyPatch, folder: Path, variant: Make, content: dict[str, Any], **changes: Any) -> Any:
@@ -118,14 +90,6 @@ def test_a_rubric_that_cannot_be_asked_is_one_line(
     assert said in str(raised.value) and "\n" not in str(raised.value)
 
 
-def test_a_label_named_twice_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, variant: Make) -> None:
-    study = study_with(monkeypatch, tmp_path, variant, rubric(NATURAL))
-    file = tmp_path / "rubrics" / "kinds.yaml"
-    file.write_text(file.read_text(encoding="utf-8").replace("    odd:", "    wrong:"), encoding="utf-8")
-    with pytest.raises(StudyError, match="wrong"):
-        load_rubric(study)
-
-
 @pytest.mark.parametrize(
     ("rule", "said"),
     [
@@ -151,41 +115,6 @@ def test_rules_that_cannot_judge_are_one_line(
     assert said in str(raised.value) and "\n" not in str(raised.value) and str(study.file) in str(raised.value)
 
 
-@pytest.mark.parametrize(
-    ("acceptance", "said"),
-    [
-        ({"rules": [{"question": "quality"}]}, "needs at_least or at_most, not both"),
-        ({"rules": [{"question": "quality", "at_least": 1, "at_most": 2}]}, "needs at_least or at_most, not both"),
-        ({"rules": RULES, "threshold": 3}, "threshold and rules cannot both be given; leave threshold out"),
-        ({"rules": [RULES[0], RULES[0] | {"at_least": 4}]}, "two rules limit the mean of 'quality'"),
-        (
-            {"rules": [RULES[0] | {"by": "interval"}], "combine": "any"},
-            "`combine: any` with `by: interval` accepts too often",
-        ),
-        (
-            {"rules": RULES, "stop": "anytime"},
-            "`stop: anytime` is valid only for means and shares judged by their interval",
-        ),
-        ({"rules": [RULES[1]], "interval": "pairs_and_raters"}, "a median's interval covers pairs alone"),
-        ({"rules": [RULES[2] | {"at_most": 40}]}, "a share must be from 0 to 1, not 40"),
-        ({"combine": "any"}, "combine needs rules, and the study has none"),
-    ],
-)
-def test_rules_that_contradict_are_one_line(variant: Make, acceptance: dict[str, Any], said: str) -> None:
-    with pytest.raises(StudyError) as raised:
-        variant(acceptance=acceptance)
-    assert said in str(raised.value) and "\n" not in str(raised.value)
-
-
-def test_one_threshold_judges_no_scale_of_its_own(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, variant: Make
-) -> None:
-    study = study_with(monkeypatch, tmp_path, variant, rubric(EFFORT), acceptance={"threshold": 3.0},
-                       quality={"within": 1, "apart": 1.0, "low": 2.0})  # fmt: skip
-    with pytest.raises(StudyError, match="question 'effort' has its own scale, which one threshold cannot judge"):
-        load_rubric(study)
-
-
 def labels_alone(**changes: Any) -> dict[str, Any]:
     """A rubric without any rating, and so without a scale."""
     content = rubric()
@@ -207,58 +136,9 @@ def test_a_rubric_without_a_rating_needs_no_scale(
     assert str(raised.value).endswith("no question has a scale for the threshold; set acceptance.rules instead")
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"threshold": 3}, "threshold 3: the rubric has no scale; leave it out, and set acceptance.rules"),
-        ({"scale": [3]}, "a scale needs two points or more"),
-        ({"questions": [NATURAL, {"name": "quality", "title": {"en": "Good?"}}]},
-         "question 'quality' is a rating without a scale; give the question or the rubric one"),
-    ],
-)  # fmt: skip
-def test_a_rubric_without_a_scale_is_whole(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, variant: Make, changes: dict[str, Any], said: str
-) -> None:
-    ask(monkeypatch, tmp_path, labels_alone(**changes))
-    with pytest.raises(StudyError, match="kinds.yaml") as raised:
-        load_rubric(variant(rubric="kinds", acceptance={"rules": [SHARE]}))
-    assert said in str(raised.value) and "\n" not in str(raised.value)
-
-
 def test_a_scale_of_each_question_needs_rules(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, variant: Make) -> None:
     ask(monkeypatch, tmp_path, labels_alone(questions=[NATURAL, EFFORT | {"required": True, "pools": []}]))
     rules = [{"question": "effort", "at_most": 1}]
     assert load_rubric(variant(rubric="kinds", quality=QUALITY, acceptance={"rules": rules})).scale == ()
     with pytest.raises(StudyError, match="question 'effort' has its own scale, which one threshold cannot judge"):
         load_rubric(variant(rubric="kinds", quality=QUALITY, acceptance={"threshold": 1.0}))
-
-
-def test_a_control_may_expect_an_order(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, variant: Make) -> None:
-    content = rubric(ORDER_)
-    content["pools"]["paraphrasing"]["expected"]["negative"]["order"] = "tone>sense = form"
-    ask(monkeypatch, tmp_path, content)
-    study = variant(rubric="kinds")
-    assert load_rubric(study).expected("paraphrasing", "negative") == {"quality": 1, "order": "tone > form = sense"}
-    content["pools"]["paraphrasing"]["expected"]["negative"]["order"] = "tone > sense"
-    ask(monkeypatch, tmp_path, content)
-    with pytest.raises(
-        StudyError, match="pool 'paraphrasing', negative, 'order': the answer 'tone > sense' does not rank"
-    ):
-        load_rubric(study)
-
-
-def test_what_a_pair_is_not_asked_is_no_answer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, variant: Make) -> None:
-    study = study_with(monkeypatch, tmp_path, variant, rubric(NATURAL, FAULTS, BETTER))
-    asked = load_rubric(study)
-    pair = Pair.model_construct(pair_id="p", pool="expansion")
-    values: dict[str, Any] = {"quality": 3, "fluency": 4, "naturalness": "odd", "better": None}
-    one = Answer(pair_id="p", values=values, submitted_at="2026-03-01T10:00:00+00:00", rater_id="r")
-    check(one, "here", asked, {"p": pair})
-    for change, said in (
-        ({"faults": "words"}, "here: the answer names the question 'faults', which is not asked about this pair"),
-        ({"naturalness": None}, "here: the submitted answer lacks 'naturalness'"),
-        ({"naturalness": "lovely"}, "here, naturalness: the question has no label 'lovely'"),
-    ):
-        other = Answer(pair_id="p", values=values | change, submitted_at=one.submitted_at, rater_id="r")
-        with pytest.raises(DataError, match=said):
-            check(other, "here", asked, {"p": pair})

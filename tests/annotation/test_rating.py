@@ -221,17 +221,6 @@ def test_an_expired_session_and_an_answer_that_is_refused_are_said_once(page: Pa
     assert desk.settle("i2") == {"quality": 3} and "i1" not in desk.saved
 
 
-def test_the_next_pair_is_there_before_it_is_asked_for(page: Page) -> None:
-    """While the store answers nothing at all, the pairs that were fetched go on."""
-    desk = Desk(page, [WORDED], TEXTS)
-    desk.begin()
-    page.wait_for_timeout(300)
-    desk.hang = "save"
-    for number in range(2, 5):
-        desk.press("3", "Enter")
-        assert page.locator("#turn").inner_text() == f"Pair {number} of 12"  # at once: nothing is waited for
-
-
 def test_a_draft_comes_back_and_two_tabs_ask_nothing_twice(page: Page) -> None:
     desk = Desk(page, [WORDED], TEXTS)
     desk.begin()
@@ -302,20 +291,6 @@ def test_a_comment_of_a_megabyte_is_not_cut_unseen(page: Page) -> None:
     assert desk.settle("i0") == {"quality": 4, "comment": HOSTILE}
 
 
-@pytest.mark.parametrize("points", [range(-3, 4), range(11)])
-@pytest.mark.parametrize("width", [800, 1280])
-def test_words_of_many_points_are_whole(page: Page, points: range, width: int) -> None:
-    """No word is broken into its letters: where points stand in narrow columns, their words stand below the numbers."""
-    page.set_viewport_size({"width": width, "height": 900})
-    words = "reasonable words"
-    desk = Desk(page, [{**WORDED, "points": [[n, words] for n in points]}], TEXTS[:1])
-    desk.begin()
-    lines = page.locator(".point > span").evaluate_all(
-        "all => all.map(one => one.getBoundingClientRect().height / parseFloat(getComputedStyle(one).lineHeight))"
-    )
-    assert len(lines) == len(points) and max(lines) < 2.5  # two words: a line for each at most
-
-
 def test_one_pair_a_screen_on_a_phone(page: Page) -> None:
     page.set_viewport_size({"width": 390, "height": 664})  # what a browser's bars leave of 844
     desk = Desk(page, [LABEL], TEXTS)
@@ -365,60 +340,3 @@ def test_a_screen_reader_hears_pair_task_texts_questions(page: Page) -> None:
           - button "Next"
         """
     )
-
-
-def test_the_last_page_thanks_and_says_what_now(page: Page) -> None:
-    """And only when all is stored; Backspace goes back to the last pair."""
-    desk = Desk(page, [WORDED], TEXTS[:2])
-    desk.begin()
-    desk.press("4", "Enter")
-    desk.turn(2)
-    desk.down = True
-    desk.press("5", "Enter")
-    expect(page.locator("#end-title")).to_have_text("Sending")
-    desk.down = False
-    expect(page.locator("#end-title")).to_have_text("Thank you", timeout=15_000)
-    expect(page.locator("#end")).to_contain_text("That is all.")
-    assert {item: answer["values"] for item, answer in desk.saved.items()} == {
-        "i0": {"quality": 4},
-        "i1": {"quality": 5},
-    }
-    assert findings(page) == []
-    desk.press("Backspace")
-    desk.turn(2)
-    expect(page.get_by_role("radio", name="5 fully")).to_be_checked()
-
-
-def test_the_last_page_waits_where_the_network_fails_as_it_is_asked_for(page: Page) -> None:
-    desk = Desk(page, [WORDED], TEXTS[:1])
-    desk.begin()
-    desk.hang = "end"
-    desk.press("5", "Enter")
-    while not desk.hanging:
-        page.wait_for_timeout(25)
-    desk.hang = ""
-    desk.hanging.pop().abort()
-    expect(page.locator("#end-title")).to_have_text("Thank you")
-    expect(page.locator("#end")).to_have_text("Thank youThat is all.Back")
-    assert desk.complaints == []
-
-
-def test_instructions_stay_at_hand_and_are_shown_first_once(page: Page) -> None:
-    known = {"texts": [{"title": "Original", "text": HOSTILE, "lang": "en", "dir": "ltr"}],
-             "right": {"answers": [["Is it good?", "5: fully"]], "why": "<i>It is.</i>"}}  # fmt: skip
-    desk = Desk(page, [WORDED], TEXTS, examples=[known], consent="I <b>agree</b>.")
-    assert findings(page) == []
-    page.locator("#begin").click()
-    expect(page.get_by_role("alert").first).to_have_text("Please read the consent and tick it.")
-    expect(page.get_by_role("checkbox", name="I <b>agree</b>.")).to_be_focused()
-    desk.press("Space")
-    desk.begin()
-    page.get_by_role("button", name="Instructions").click()
-    dialog = page.get_by_role("dialog", name="Instructions")
-    dialog.get_by_text("Examples").click()
-    expect(dialog.get_by_text(HOSTILE)).to_be_visible()
-    expect(dialog.get_by_text("<i>It is.</i>")).to_be_visible()
-    assert findings(page) == []
-    desk.press("Escape", "4")
-    page.reload()
-    desk.turn(1)

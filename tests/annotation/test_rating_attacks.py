@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import itertools
 import json
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
-import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from annotation import server
 from annotation.argilla.client import Argilla
 from annotation.argilla.collect import collect
-from annotation.argilla.publish import publish
 from plumbline.study import Study
-from tests.annotation.campaigns import ALONE, Make, answer, dataset, pending, rater, small
+from tests.annotation.campaigns import answer, dataset, pending
 from tests.annotation.test_rating_page import begin, rate, responses, study, turn, user  # noqa: F401 (fixtures)
 
 GOOD = {"quality": {"value": 3}, "fluency": {"value": 3}}
@@ -106,80 +103,3 @@ def test_an_old_draft_of_another_browser_leaves_an_answer_as_it_is(
     page.wait_for_timeout(8000)
     given = [each[0] for each in responses(argilla, dataset_id).values() if each]
     assert [(one["status"], one["values"]["quality"]["value"]) for one in given] == [("submitted", 4)]
-
-
-@pytest.fixture
-def crowded(variant: Make) -> Study:
-    return small(variant, "thirty-two", transformations=["paraphrasing"], sample={"pairs": 12, **ALONE})
-
-
-def test_32_raters_at_once_by_the_pages_calls(argilla: Argilla, crowded: Study) -> None:
-    people = [rater(argilla, f"many-{number}") for number in range(32)]
-    publish(crowded, argilla)
-    dataset_id = dataset(crowded, argilla)
-    stored: list[tuple[str, str]] = []
-
-    def work(one: server.User) -> None:
-        with httpx.Client(base_url=f"{argilla.url}/api/v1", trust_env=False, timeout=120,
-                          headers={"X-Argilla-Api-Key": one.api_key}) as http:  # fmt: skip
-            status = [{"type": "terms", "scope": {"entity": entity, "property": "status"}, "values": ["pending"]}
-                      for entity in ("response", "record")]  # fmt: skip
-            for _ in range(40):
-                path = f"/me/datasets/{dataset_id}/records/search?include=responses&offset=0&limit=4"
-                items = http.post(path, json={"filters": {"type": "and", "and": status}}).json()["items"]
-                if not items:
-                    return
-                for item in items:
-                    body = {"status": "submitted", "values": GOOD}
-                    said = http.post(f"/records/{item['record']['id']}/responses", json=body)
-                    assert said.status_code in (201, 404, 409, 422), said.text
-                    if said.status_code == 201:
-                        stored.append((item["record"]["id"], one.username))
-
-    with ThreadPoolExecutor(32) as pool:
-        list(pool.map(work, people))
-    given = {record["id"]: record.get("responses") or [] for record in argilla.records(dataset_id)}
-    assert len(given) == 12 and {len(each) for each in given.values()} == {3}
-    assert len(stored) == len(set(stored)) == 36
-    assert len(collect(crowded, argilla)) == 12 * 3 * 2
-
-
-def test_a_pasted_megabyte_and_half_a_character_cost_no_answer(
-    argilla: Argilla,
-    study: Study,  # noqa: F811
-    user: server.User,  # noqa: F811
-    page: Page,
-) -> None:
-    dataset_id = dataset(study, argilla)
-    begin(page, argilla.url, user, dataset_id)
-    turn(page, 1, 4)
-    page.keyboard.press("3")
-    page.keyboard.press("4")
-    page.get_by_role("button", name="comment").click()
-    page.evaluate("""() => { const area = document.getElementById('comment');
-        area.value = '\\0\\ud800' + 'x'.repeat(1e6); area.dispatchEvent(new Event('input', {bubbles: true})); }""")
-    page.keyboard.press("Control+Enter")
-    expect(page.locator("#alert")).to_contain_text("2000 can be sent")
-    page.wait_for_timeout(6500)
-    expect(page.locator("#notice")).to_be_empty()
-    page.evaluate("""() => { const area = document.getElementById('comment'); area.value = 'cut \\ud800 emoji';
-        area.dispatchEvent(new Event('input', {bubbles: true})); }""")
-    page.keyboard.press("Control+Enter")
-    turn(page, 2, 4)
-    page.wait_for_timeout(3000)
-    expect(page.locator("#notice")).to_be_empty()
-    given = [one for each in responses(argilla, dataset_id).values() for one in each]
-    assert [(one["status"], one["values"]["comment"]["value"]) for one in given] == [("submitted", "cut \ufffd emoji")]
-    rate(page, 3, 3)
-    page.reload()
-    turn(page, 3, 4)
-    page.go_back()
-    page.go_forward()
-    turn(page, 3, 4)
-    rate(page, 3, 3)
-    turn(page, 4, 4)
-    rate(page, 3, 3)
-    expect(page.get_by_role("heading", name="Thank you")).to_be_visible()
-    page.go_back()
-    page.go_forward()
-    assert len(collect(study, argilla)) == 8

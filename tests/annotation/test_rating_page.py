@@ -24,14 +24,13 @@ from annotation.human.simulated import read_items
 from annotation.names import account_pseudonym
 from annotation.sampling.sample import draw_sample
 from annotation.verdicts.acceptance import accept, answers_lines
-from plumbline.errors import DataError, ServiceError
+from plumbline.errors import ServiceError
 from plumbline.fields import fields_of
 from plumbline.manifest import Manifest
 from plumbline.study import Study
 from tests.annotation.campaigns import ALONE, answer, dataset, pending, rater, small
 from tests.annotation.human.studies import study_of
 from tests.annotation.kinds import ask, rubric
-from tests.axe import grave
 
 Make = Callable[..., Study]
 pytestmark = pytest.mark.browser
@@ -115,37 +114,6 @@ def responses(argilla: Argilla, dataset_id: str) -> dict[str, list[dict[str, Any
     return {record["external_id"]: record.get("responses") or [] for record in argilla.records(dataset_id)}
 
 
-@pytest.mark.parametrize("study", [["paraphrasing", "style_change"]], indirect=True)
-def test_a_rater_goes_through_all_queues_by_keyboard(
-    argilla: Argilla, study: Study, user: server.User, page: Page
-) -> None:
-    complaints: list[str] = []
-    page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    sign_in(page, argilla.url, user)
-    rows = page.get_by_role("row")
-    expect(rows.filter(has_text="Paraphrasing, English")).to_contain_text("04")
-    page.get_by_role("link", name="Go on").press("Enter")
-    expect(page.get_by_role("heading", name="Instructions")).to_be_visible()
-    assert not grave(page)
-    page.get_by_role("button", name="Begin").press("Enter")
-    queues = len(study.transformations)
-    for number in range(1, 4 * queues + 1):
-        if number > 1 and (number - 1) % 4 == 0:  # the next queue came by itself, with instructions of its own
-            page.get_by_role("button", name="Begin").press("Enter")
-        turn(page, number, 4 * queues)
-        rate(page, 4, 5)
-    expect(page.get_by_role("heading", name="Thank you")).to_be_visible()
-    expect(page.get_by_text(f"All is answered: {4 * queues}.")).to_be_visible()
-    whole = f"{4 * queues} of {4 * queues} pairs done · {4 * queues} in this session"
-    expect(page.locator("#progress")).to_have_text(whole)  # over all queues, each a page of its own
-    assert not complaints
-    ratings = collect(study, argilla)
-    assert len(ratings) == 2 * 4 * queues
-    assert set(ratings.query("question == 'quality'")["value"]) == {4.0}
-    assert set(ratings.query("question == 'fluency'")["value"]) == {5.0}
-
-
 def test_a_rater_who_opens_a_dataset_in_argilla_comes_to_the_rating_page(
     argilla: Argilla, study: Study, user: server.User, page: Page
 ) -> None:
@@ -154,38 +122,6 @@ def test_a_rater_who_opens_a_dataset_in_argilla_comes_to_the_rating_page(
     page.goto(f"{argilla.url}/dataset/{dataset(study, argilla)}/annotation-mode")
     expect(page).to_have_url(re.compile(f"/rate/{dataset(study, argilla)}"))
     expect(page.get_by_role("heading", name="Instructions")).to_be_visible()
-
-
-def test_discards_comments_and_second_thoughts(argilla: Argilla, study: Study, user: server.User, page: Page) -> None:
-    begin(page, argilla.url, user, dataset(study, argilla))
-    turn(page, 1, 4)
-    page.get_by_role("button", name="comment").click()
-    page.keyboard.type("5 is much <b>& \u202eso on")
-    page.keyboard.press("Escape")
-    rate(page, 4, 5)
-    turn(page, 2, 4)
-    page.get_by_role("button", name="cannot judge").click()
-    page.keyboard.press("1")
-    turn(page, 3, 4)
-    page.keyboard.press("Backspace")
-    page.keyboard.press("Backspace")
-    turn(page, 1, 4)
-    page.get_by_role("radiogroup", name="Fluency").get_by_role("radio", name="2").check()
-    page.keyboard.press("Enter")  # the same answer once more, with another point
-    turn(page, 2, 4)
-    page.reload()
-    turn(page, 3, 4)
-    rate(page, 2, 2)
-    turn(page, 4, 4)
-    rate(page, 3, 1)
-    expect(page.get_by_role("heading", name="Thank you")).to_be_visible()
-    ratings = collect(study, argilla)
-    first = set(ratings.query("value == 4")["pair_id"])
-    values = ratings[ratings["pair_id"].isin(first)].set_index("question")["value"].to_dict()
-    assert values == {"quality": 4, "fluency": 2}
-    assert set(ratings.query("value == 4")["comment"]) == {"5 is much <b>& \u202eso on"}
-    assert len(ratings.query("status == 'discarded'").drop_duplicates("pair_id")) == 1
-    assert "language" in set(ratings.query("status == 'discarded'")["comment"]).pop()
 
 
 def test_an_answer_on_its_way_while_the_page_is_loaded_anew_counts_once(
@@ -330,34 +266,6 @@ def test_two_tabs_of_a_rater_ask_nothing_twice(argilla: Argilla, study: Study, u
     assert all(len(each) == 1 and each[0]["status"] == "submitted" for each in given.values())
 
 
-def test_a_slider_of_any_range_is_stored_as_its_number(argilla: Argilla, sliding: Study, page: Page) -> None:
-    account = rater(argilla, "sliding-rater")
-    publish(sliding, argilla)
-    dataset_id = dataset(sliding, argilla)
-    begin(page, argilla.url, account, dataset_id)
-    for number in range(1, 5):
-        turn(page, number, 4)
-        page.keyboard.press("4")
-        page.keyboard.press("5")
-        page.get_by_role("slider").press("Home")
-        for _ in range(number):
-            page.get_by_role("slider").press("ArrowRight")
-        page.keyboard.press("Enter")
-    expect(page.get_by_role("heading", name="Thank you")).to_be_visible()
-    ratings = collect(sliding, argilla).query("question == 'sense'")
-    assert sorted(ratings["value"]) == [-49, -48, -47, -46]
-
-
-def test_numbers_off_a_sliders_scale_are_refused(argilla: Argilla, sliding: Study) -> None:
-    account = rater(argilla, "off-scale-rater")
-    publish(sliding, argilla)
-    records = pending(argilla, account, dataset(sliding, argilla))
-    for record, said in zip(records, ("51", "much", "-50", "0.5"), strict=True):
-        answer(argilla, account, record, "submitted", quality=3, fluency=3, sense=said)
-    with pytest.raises(DataError, match="sense"):
-        collect(sliding, argilla)
-
-
 @pytest.mark.parametrize(
     "values",
     [
@@ -381,35 +289,6 @@ def test_answers_that_the_page_never_sends_are_refused_and_stored_nowhere(
     with pytest.raises(ServiceError, match="refused|status 4"):
         answer(argilla, user, record, "submitted", **values)
     assert not any(responses(argilla, dataset_id).values())
-
-
-def test_a_comment_of_a_megabyte_and_hostile_texts_lose_no_answer(
-    argilla: Argilla, study: Study, user: server.User, page: Page
-) -> None:
-    """Pasted, the page counts its characters; by the API the server takes it or refuses it, and goes on."""
-    dataset_id = dataset(study, argilla)
-    record, *_ = pending(argilla, user, dataset_id)
-    answer(argilla, user, record, "submitted", quality=4, fluency=4, comment="y" * 1_000_000)
-    begin(page, argilla.url, user, dataset_id)
-    turn(page, 2, 4)
-    for key in "44":
-        page.keyboard.press(key)
-    page.get_by_role("button", name="comment").click()
-    page.locator("textarea").fill("x" * 1_000_000)
-    page.locator("#next").click()
-    expect(page.get_by_text("1000000 characters")).to_be_visible()
-    hostile = "<script>document.title='!'</script> &amp; \u202e \U0001f469\u200d\U0001f52c {name} =1+1"
-    page.locator("textarea").fill(hostile)
-    page.locator("#next").click()
-    turn(page, 3, 4)
-    page.reload()
-    for number in (3, 4):
-        turn(page, number, 4)
-        rate(page, 3, 3)
-    expect(page.get_by_role("heading", name="Thank you")).to_be_visible()
-    collected = collect(study, argilla)
-    assert len(collected) == 4 * 2 and set(collected["status"]) == {"submitted"}
-    assert hostile in set(collected["comment"])
 
 
 def test_eight_raters_at_once_lose_nothing_and_answer_nothing_twice(
@@ -528,23 +407,3 @@ def test_a_rater_who_is_taken_out_is_told_and_keeps_what_was_stored(
     rate(page, 3, 3)
     expect(page.get_by_text("An answer was not taken")).to_be_visible()
     assert sum(len(each) for each in responses(argilla, dataset_id).values()) == 1
-
-
-def test_a_contact_that_changes_reaches_the_page_until_somebody_has_answered(argilla: Argilla, study: Study) -> None:
-    def contact() -> str:
-        task = argilla.request("GET", f"/datasets/{dataset_id}")["metadata"]["rate"]
-        return str(task["contact"])
-
-    def asking(whom: str) -> Study:
-        return study.model_copy(update={"raters": study.raters.model_copy(update={"contact": whom})})
-
-    user = rater(argilla, f"{study.name}-asks")
-    publish(asking("old@example.org"), argilla)
-    dataset_id = dataset(study, argilla)
-    assert contact() == "old@example.org" and not publish(asking("old@example.org"), argilla).corrected
-    assert set(publish(asking("new@example.org"), argilla).corrected.values()) == {"the rating page"}
-    assert contact() == "new@example.org"
-    record = pending(argilla, user, dataset_id)[0]
-    answer(argilla, user, record, "submitted", quality=3, fluency=3)
-    publish(asking("late@example.org"), argilla)
-    assert contact() == "new@example.org"

@@ -305,22 +305,3 @@ def test_what_was_opened_early_is_taken_out_once_the_look_has_decided(
     done, _ = put_out(study, home, argilla)
     assert done.spared == early - len(on_server(study, argilla)) > 0
     assert any("removed because a look at an earlier block has decided" in line for line in done.opened())
-
-
-@pytest.mark.usefixtures("alone")
-def test_troubles_are_told_once_and_the_server_goes_on(
-    argilla: Argilla, home: server.Home, variant: Make, tmp_path: object
-) -> None:
-    study = rated(variant, "gone")
-    put_out(study, home, argilla)
-    study.file.rename(study.file.with_suffix(".moved"))
-    serving = opener(home, argilla, lines := [])
-    serving.look()
-    serving.look()
-    assert len(lines) == 1 and lines[0].startswith(
-        "Blocks cannot be opened now; the server will try again: no study file"
-    )
-    study.file.with_suffix(".moved").rename(study.file)
-    home.blocks_file.write_text("{", encoding="utf-8")
-    serving.look()
-    assert len(lines) == 2

@@ -20,7 +20,6 @@ from annotation.campaign_records import CampaignRecords
 from annotation.csv_answers import collect_csv
 from annotation.report.page import write_report
 from annotation.verdicts.acceptance import accept
-from plumbline.errors import DataError, StudyError
 from plumbline.prompts import PROMPTS
 from plumbline.study import Study
 from tests.annotation import kinds
@@ -94,18 +93,3 @@ def test_ratings_on_any_scale_reach_verdicts_and_report(
     assert shares["n"].sum() == len(rows) and len(shares) == {"signed": 5, "halves": 9}.get(name, 5)
     reliable = pd.read_csv(study.folder / "report" / "reliability.csv").set_index("statistic")
     assert {"ICC(1)", "ICC(3, k)", "ICC(1) of z-scores", "split-half (Spearman-Brown)"} <= set(reliable.index)
-
-
-def test_answers_off_the_scale_are_one_line(variant: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    study = drawn(variant, monkeypatch, tmp_path, SCALES["continuous"][0])
-    pair = CampaignRecords.open(study).pairs[0].pair_id
-    mapping = {column: column for column in ("pair", "rater", "similarity")}
-    for answer, line in (("100.5", "the answer 100.5 is not on the scale 0 to 100"), ("1e1", "'1e1' is not a number")):
-        (tmp_path / "answers.csv").write_text(f"pair,rater,similarity\n{pair},ada,{answer}\n", encoding="utf-8")
-        with pytest.raises(DataError, match=line):
-            collect_csv(study, server.Home(tmp_path / "home"), tmp_path / "answers.csv", mapping)
-
-
-def test_a_rule_on_ac2_needs_points(variant: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(StudyError, match=r"acceptance\.min_ac2 .*the scale of 'similarity' has none"):
-        accept(drawn(variant, monkeypatch, tmp_path, SCALES["continuous"][0], min_ac2=0.2))

@@ -10,17 +10,13 @@ import pytest
 import yaml
 
 from annotation import server
-from annotation.argilla_files import BESIDE, collect_files, export_argilla
 from annotation.campaign_records import CampaignRecords
 from annotation.csv_answers import collect_csv
 from annotation.ratings.ratings import untimed
 from annotation.ratings.review import review_text
-from annotation.ratings.signs import find_signs
-from annotation.report.page import write_report
 from annotation.sampling.sample import draw_sample
 from annotation.status.status import read_status
 from annotation.status.text import next_step, status_text
-from annotation.verdicts.acceptance import accept
 from annotation.verdicts.evidence import Evidence
 from generation.production import generate
 from plumbline.study import ROOT, Study, load_study
@@ -97,15 +93,6 @@ def test_a_file_without_times_calls_nobody_careless(tmp_path: Path, texts: pd.Da
     assert UNKNOWN.format(3) in review_text(evidence, evidence.signs, evidence.unlooked)
 
 
-def test_the_report_says_which_signs_could_not_be_looked_at(tmp_path: Path, texts: pd.DataFrame) -> None:
-    study = study_of(tmp_path, texts)
-    take_in(study, tmp_path, careful(texts))
-    accept(study)
-    page = write_report(study).read_text(encoding="utf-8")
-    assert UNKNOWN.format(3) in page and "of unknown time" in page
-    assert "answers show a sign of carelessness" in page
-
-
 def test_a_form_of_many_pairs_with_one_time_tells_no_seconds(tmp_path: Path, texts: pd.DataFrame) -> None:
     study, answers = study_of(tmp_path, texts), careful(texts)
     # Ten pairs a form, sent every two minutes: the time between forms is that of ten answers, not of the last.
@@ -113,55 +100,6 @@ def test_a_form_of_many_pairs_with_one_time_tells_no_seconds(tmp_path: Path, tex
     ratings = take_in(study, tmp_path, answers.assign(time=[f"2026-03-01T10:{one:02}:00Z" for one in minutes]))
     assert ratings["seconds"].isna().all() and not untimed(ratings).any()
     assert UNKNOWN.format(3) in Evidence.read(study).unlooked and not Evidence.read(study).signs
-
-
-def test_who_has_times_is_still_looked_at(tmp_path: Path, texts: pd.DataFrame) -> None:
-    study, answers = study_of(tmp_path, texts), careful(texts)
-    seconds = answers.groupby("rater").cumcount()
-    times = [f"2026-03-01T10:00:{one:02}Z" for one in seconds]  # a pair a second
-    ratings = take_in(study, tmp_path, answers.assign(time=times))
-    assert set(ratings["seconds"].dropna()) == {1.0}
-    evidence = Evidence.read(study)
-    assert [sign.rule for sign in evidence.signs] == ["too fast"] * 3
-    assert not [line for line in evidence.unlooked if line.startswith("too fast")]
-
-
-def test_records_of_earlier_versions_with_no_seconds_between_answers(tmp_path: Path, texts: pd.DataFrame) -> None:
-    study = study_of(tmp_path, texts)
-    take_in(study, tmp_path, careful(texts))
-    evidence = Evidence.read(study)
-    before = CampaignRecords.open(study).ratings.assign(seconds=0.0)
-    found = find_signs(before, evidence.collected.pairs, study.quality, evidence.rubric.expected)
-    assert not [sign for sign in found if sign.rule == "too fast"]
-
-
-def test_argilla_files_without_times_beside_them(tmp_path: Path, texts: pd.DataFrame) -> None:
-    study = study_of(tmp_path, texts)
-    take_in(study, tmp_path, careful(texts))
-    folder = export_argilla(study)
-    (folder / BESIDE).unlink()
-    (tmp_path / "again").mkdir()
-    other = study_of(tmp_path / "again", texts)
-    ratings = collect_files(other, server.Home(tmp_path / "home"), folder)
-    assert len(ratings) == 180 and ratings["seconds"].isna().all() and untimed(ratings).all()
-    assert not Evidence.read(other).signs
-
-
-@pytest.mark.data
-@pytest.mark.skipif(not PEOPLE.exists(), reason="the real ratings are not beside the checkout")
-def test_real_annotators_of_a_file_without_times_are_not_called_fast(tmp_path: Path) -> None:
-    texts = pd.read_csv(PEOPLE / "sulem2018" / "texts.csv").query("system == 'DSS'")
-    ratings = pd.read_csv(PEOPLE / "sulem2018" / "ratings.csv").query("system == 'DSS'")
-    names = {"original": "text", "annotator": "rater", "meaning": "quality", "grammaticality": "fluency"}
-    answers = texts.merge(ratings, on=["system", "sentence"]).rename(columns=names)
-    texts = texts.rename(columns=names)[["text", "output"]]
-    assert len(answers) == 210
-    study = study_of(tmp_path, texts.drop_duplicates("text"))
-    take_in(study, tmp_path, answers[["text", "output", "rater", "quality", "fluency"]])
-    evidence = Evidence.read(study)
-    assert evidence.collected.ratings["rater_id"].nunique() == 3
-    assert not [sign for sign in evidence.signs if sign.rule == "too fast"]
-    assert UNKNOWN.format(3) in evidence.unlooked
 
 
 @pytest.mark.data

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import socket
 import stat
 from collections.abc import Callable
 
@@ -15,7 +14,7 @@ from annotation.__main__ import main
 from annotation.argilla import accounts
 from annotation.argilla.client import Argilla, guard
 from annotation.server.home import call
-from plumbline.errors import DataError, PlumblineError, ServiceError, StudyError
+from plumbline.errors import DataError, ServiceError
 
 Run = Callable[..., str]
 
@@ -69,42 +68,6 @@ def test_a_life_of_an_account(argilla: Argilla, home: server.Home, run: Run) -> 
     assert "marie" not in run("users", "list") and "marie" not in home.languages_file.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("simulated-ada", "are reserved for the platform"),
-        ("rater-7", "are reserved for the platform"),
-        ("owner", "are reserved for the platform"),
-        ("", "a name has 1 to 64"),
-        ("a b", "a name has 1 to 64"),
-        ("../x", "a name has 1 to 64"),
-        ("-rf", "a name has 1 to 64"),
-        ("a" * 65, "a name has 1 to 64"),
-        ("zoe\u0308", "a name has 1 to 64"),
-        ("Keep", "differs in capitals only"),
-    ],
-)
-def test_names_that_cannot_be_are_refused_before_anything_is_made(
-    argilla: Argilla, home: server.Home, name: str, said: str
-) -> None:
-    server.ensure_user(connection(argilla), "keep", first_name="Keep")
-    with pytest.raises(StudyError, match=said):
-        accounts.add(connection(argilla), home, ["neverborn", name])
-    assert "neverborn" not in [user.username for user in argilla.users()]
-
-
-def test_an_unknown_language_or_user_is_refused(argilla: Argilla, home: server.Home) -> None:
-    with pytest.raises(StudyError, match="xx"):
-        accounts.add(connection(argilla), home, ["neverborn"], ["xx"])
-    with pytest.raises(StudyError, match="'nobody': has no account at http"):
-        accounts.reset(connection(argilla), "nobody")
-    with pytest.raises(StudyError, match="only annotators"):
-        accounts.remove(connection(argilla), home, "owner", force=True)
-    with pytest.raises(StudyError, match="credentials.json"):
-        accounts.reset(connection(argilla), "owner")
-    assert "neverborn" not in [user.username for user in argilla.users()]
-
-
 def test_an_account_with_answers_is_removed_only_by_force(argilla: Argilla, home: server.Home) -> None:
     reached = connection(argilla)
     accounts.add(reached, home, ["busy"])
@@ -156,11 +119,3 @@ def test_well_known_keys_are_refused_or_warned_of_only_away_from_this_machine(
     monkeypatch.setattr("annotation.argilla.client.WELL_KNOWN_KEYS", (other,))
     guard(away, key)
     assert "lets everyone in" in capsys.readouterr().err
-
-
-def test_an_address_where_something_else_answers_is_one_line() -> None:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port = listener.getsockname()[1]
-        with pytest.raises(PlumblineError, match=f"{port} does not answer"):
-            guard(f"http://127.0.0.1:{port}", "key")

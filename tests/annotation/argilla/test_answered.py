@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import socket
-import time
 from datetime import UTC, datetime
-from pathlib import Path
 
 import httpx
 import pytest
 
 from annotation import server
 from annotation.__main__ import main
-from annotation.argilla.accounts import answered_now
 from annotation.argilla.client import Argilla
 from annotation.argilla.collect import collect
 from annotation.argilla.publish import publish
@@ -84,42 +79,3 @@ def test_answers_on_the_running_server_are_counted(
     after = looked_at(study, home)
     assert (after.uncollected, after.on_record) == (0, 5)
     assert "the server has and" not in next_step(after, study.arguments)
-
-
-def test_who_answered_since_is_not_reminded_as_behind(argilla: Argilla, variant: Make) -> None:
-    from annotation.annotators import AnnotatorProgress, answered_since
-
-    behind = AnnotatorProgress("ada", "rater-1", 1, 3, None, False, False, {"behind": "few answers", "fast": "4 of 4"})
-    idle = AnnotatorProgress("bob", "rater-2", 0, 4, None, False, False, {"behind": "no answer for 8 days"})
-    found = answered_since([behind, idle], {"ada": 3, "cy": 2})
-    assert [(one.name, one.answers, one.open, dict(one.remarks)) for one in found] == [
-        ("ada", 3, 1, {"fast": "4 of 4"}),
-        ("bob", 0, 4, {"behind": "no answer for 8 days"}),
-        ("cy", 2, None, {}),
-    ]
-
-
-def test_a_server_that_does_not_run_is_a_sentence_and_none_is_started(
-    argilla: Argilla, variant: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    study, home = published_study(argilla, variant, "off"), server.Home(tmp_path / "nowhere")
-    status = looked_at(study, home)
-    assert "The study's server could not be asked (it does not run)" in status_text(status, study.arguments)
-    assert not home.path.exists()
-
-    with socket.create_server(("127.0.0.1", 0)) as hanging:  # takes the connection and says nothing
-        monkeypatch.setenv("ARGILLA_API_URL", f"http://127.0.0.1:{hanging.getsockname()[1]}")
-        monkeypatch.setenv("ARGILLA_API_KEY", "key")
-        began = time.monotonic()
-        found = answered_now(study.name, home, ["x"])
-        assert "does not answer" in found.trouble and time.monotonic() - began < 8
-    monkeypatch.setenv("ARGILLA_API_URL", argilla.url)
-    assert "refused with status 401" in answered_now(study.name, home, ["x"]).trouble
-    monkeypatch.delenv("ARGILLA_API_KEY")
-    assert answered_now(study.name, home, ["x"]).trouble
-    assert "ARGILLA_API_URL" in os.environ
-
-
-def test_a_study_that_was_never_published_asks_no_server(argilla: Argilla, variant: Make) -> None:
-    study = small(variant, "files", transformations=["paraphrasing"])
-    assert looked_at(study, home_of(argilla)).server is None

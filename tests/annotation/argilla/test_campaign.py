@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import http.server
 import json
 import os
-import shutil
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import httpx
 import pytest
 import yaml
-from argilla._exceptions import ConflictError, SettingsError
 
 from annotation import server
 from annotation.argilla import accounts
-from annotation.argilla.client import Argilla, connect, translated
+from annotation.argilla.client import Argilla, connect
 from annotation.argilla.collect import collect
 from annotation.argilla.publish import publish
 from annotation.argilla.simulate import simulate, simulated_answer
@@ -26,19 +21,13 @@ from annotation.judges.pool import draw_judged
 from annotation.judges.run import judge
 from annotation.names import WORKER
 from annotation.rubric import load_rubric
-from annotation.sampling.queues import Queue
 from annotation.sampling.sample import extend_sample
-from generation.production import read_transformed
-from plumbline import prompts
-from plumbline.errors import DataError, ServiceError, StudyError
-from plumbline.manifest import Manifest
+from plumbline.errors import ServiceError, StudyError
 from plumbline.prompts import PROMPTS
-from plumbline.records import TransformedText
 from plumbline.store import only_one
 from plumbline.study import ROOT, Study
 from tests.annotation.campaigns import ALONE, answer, dataset, pending, rater, small
 
-OUTPUTS = "transformations/paraphrasing/1337.parquet"
 Make = Callable[..., Study]
 
 
@@ -108,14 +97,6 @@ def test_publishing_that_was_cut_off_goes_on(argilla: Argilla, variant: Make, mo
     assert sum(publish(study, argilla).new.values()) == 4 + 4
 
 
-def test_another_number_of_raters_after_publishing_is_refused(argilla: Argilla, variant: Make) -> None:
-    study = small(variant, "morelater", transformations=["paraphrasing"])
-    publish(study, argilla)
-    later = small(variant, "morelater", transformations=["paraphrasing"], raters={"per_pair": 5})
-    with pytest.raises(StudyError, match="wants 3 answers a pair, but raters.per_pair is now 5"):
-        publish(later, argilla)
-
-
 def test_translations_have_a_dataset_for_each_pair_of_languages(argilla: Argilla, variant: Make) -> None:
     study = small(variant, "shared", transformations=["translation", "cross_translation"])
     pairs = CampaignRecords.open(study).pairs
@@ -125,48 +106,6 @@ def test_translations_have_a_dataset_for_each_pair_of_languages(argilla: Argilla
     for pair in pairs:
         expected[f"shared-translation-EN-{pair.output_language.upper()}"] += 1
     assert publish(study, argilla).new == expected
-
-
-def test_annotators_see_texts_questions_and_guidelines_but_not_where_texts_come_from(
-    argilla: Argilla, variant: Make
-) -> None:
-    user = rater(argilla, "grace")
-    study = small(variant, "seen", transformations=["paraphrasing"])
-    publish(study, argilla)
-    dataset_id = dataset(study, argilla)
-    records = pending(argilla, user, dataset_id)
-    assert len(records) == 4
-    shown = argilla.request("GET", f"/datasets/{dataset_id}", api_key=user.api_key)
-    assert "asked to rephrase the text" in shown["guidelines"]
-    assert shown["distribution"] == {"strategy": "overlap", "min_submitted": 3}
-    questions = argilla.request("GET", f"/datasets/{dataset_id}/questions", api_key=user.api_key)["items"]
-    assert [question["name"] for question in questions] == ["quality", "fluency", "comment"]
-    assert "5 = does exactly what was asked" in questions[0]["description"]
-    fields = argilla.request("GET", f"/datasets/{dataset_id}/fields", api_key=user.api_key)["items"]
-    assert {field["settings"]["use_markdown"] for field in fields} == {False}
-
-
-def test_a_translations_raters_are_addressed_in_its_language_and_see_both_named(
-    argilla: Argilla, variant: Make
-) -> None:
-    user = rater(argilla, "grace")
-    study = small(variant, "german", transformations=["cross_translation"], sample={"pairs": 40})
-    publish(study, argilla)
-    dataset_id = dataset(study, argilla, Queue("translation", "en", "de"))
-    shown = argilla.request("GET", f"/datasets/{dataset_id}", api_key=user.api_key)
-    assert "Das Programm sollte den Text übersetzen" in shown["guidelines"]
-    fields = argilla.request("GET", f"/datasets/{dataset_id}/fields", api_key=user.api_key)["items"]
-    titles = ["Was verlangt war", "Original (Englisch)", "Neuer Text (Deutsch)", "Tasten"]
-    assert [field["title"] for field in fields] == titles
-    first = argilla.request("GET", f"/datasets/{dataset_id}/questions", api_key=user.api_key)["items"][0]
-    assert first["title"].endswith(
-        "(1 = ein anderer Sinn, oder nichts von dem, was verlangt war; 5 = tut genau, was verlangt war, und behält den"
-        " ganzen Sinn)"
-    )
-    beside = next(argilla.records(dataset_id))["fields"]
-    assert beside["answering"].startswith("1 bis 5 beantwortet die markierte Frage, Enter schickt ab")
-    arabic = dataset(study, argilla, Queue("translation", "en", "ar"))  # without a wording of its own: English
-    assert "asked to translate" in argilla.request("GET", f"/datasets/{arabic}", api_key=user.api_key)["guidelines"]
 
 
 def test_nothing_that_an_annotator_can_ask_for_tells_a_control_from_a_pair(argilla: Argilla, variant: Make) -> None:
@@ -237,28 +176,6 @@ def test_only_those_who_read_the_languages_are_let_in(argilla: Argilla, variant:
     assert done.admission.readers["readers-EN"] == len([name for name in names if "en" in read.get(name, ["en"])])
 
 
-def test_a_campaign_of_other_prompts_than_the_studys_is_refused(
-    argilla: Argilla, variant: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    study = small(variant, "reworded", transformations=["paraphrasing"])
-    publish(study, argilla)
-    folder = tmp_path / "prompts"
-    shutil.copytree(prompts.PROMPTS, folder)
-    wording = yaml.safe_load((folder / "paraphrasing.yaml").read_text(encoding="utf-8"))
-    wording["text"] = "Say it otherwise.\n\n" + wording["text"]
-    (folder / "paraphrasing.yaml").write_text(yaml.safe_dump(wording), encoding="utf-8")
-    with monkeypatch.context() as patch:
-        patch.setattr(prompts, "PROMPTS", folder)
-        for work in (publish, collect):
-            with pytest.raises(StudyError, match="the sample's pairs of paraphrasing were made by .* other prompts"):
-                work(study, argilla)
-    rows = [row.model_copy(update={"prompt_hash": "other"}) for row in read_transformed(study, "paraphrasing", 1337)]
-    Manifest.of(study).write_table(OUTPUTS, rows, TransformedText)
-    for work in (publish, collect):
-        with pytest.raises(DataError, match="these outputs come from another generator or other prompts"):
-            work(study, argilla)
-
-
 def test_simulated_raters_finish_every_pair_once_and_say_what_they_are(argilla: Argilla, variant: Make) -> None:
     study = small(variant, "simulated", transformations=["paraphrasing"])
     publish(study, argilla)
@@ -269,18 +186,6 @@ def test_simulated_raters_finish_every_pair_once_and_say_what_they_are(argilla: 
     assert ratings["rater_id"].str.startswith("simulated-").all()
     assert ratings.groupby(["pair_id", "question"])["rater_id"].nunique().eq(3).all()
     assert {record["status"] for record in argilla.records(dataset(study, argilla))} == {"completed"}
-
-
-def test_simulated_answers_come_after_peoples(argilla: Argilla, variant: Make) -> None:
-    ada = rater(argilla, "ada")
-    study = small(variant, "mixed", transformations=["paraphrasing"])
-    publish(study, argilla)
-    record = pending(argilla, ada, dataset(study, argilla))[0]
-    answer(argilla, ada, record, "submitted", quality=1, fluency=1)
-    assert simulate(study, argilla) == 4 * 3 - 1
-    ratings = collect(study, argilla)
-    counts = ratings[ratings["question"] == "quality"].groupby("pair_id")["rater_id"].nunique()
-    assert set(counts) == {3}
 
 
 def test_a_simulated_answer_is_a_pure_function_near_the_truth(demo: Study) -> None:
@@ -295,11 +200,6 @@ def test_a_simulated_answer_is_a_pure_function_near_the_truth(demo: Study) -> No
     # 4 - 0.3 with noise 0.5: the mean of 400 is within 0.1 of 3.7 (its standard error is 0.5/20 = 0.025)
     assert sum(quality) / 400 == pytest.approx(3.7, abs=0.1)
     assert max(given["fluency"] for given in answers) <= 5
-
-
-def test_simulation_needs_raters(argilla: Argilla, variant: Make) -> None:
-    with pytest.raises(StudyError, match="raters.simulated is empty"):
-        simulate(small(variant, "norater", transformations=["paraphrasing"], raters={"per_pair": 3}), argilla)
 
 
 def test_simulation_never_reaches_a_server_elsewhere(argilla: Argilla, variant: Make) -> None:
@@ -383,27 +283,6 @@ def test_a_server_of_the_environment_is_used(
     assert not (home.path / "unused").exists()
 
 
-def test_a_wrong_key_is_one_line(argilla: Argilla, home: server.Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ARGILLA_API_URL", argilla.url)
-    monkeypatch.setenv("ARGILLA_API_KEY", "wrong")
-    with pytest.raises(ServiceError, match="does not accept the key; set ARGILLA_API_KEY"), connect(home):
-        pass
-
-
-def test_a_missing_key_is_one_line(home: server.Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ARGILLA_API_URL", "http://127.0.0.1:9")
-    monkeypatch.delenv("ARGILLA_API_KEY", raising=False)
-    with pytest.raises(ServiceError, match="ARGILLA_API_KEY is not"), connect(home):
-        pass
-
-
-def test_a_missing_url_is_one_line(home: server.Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ARGILLA_API_KEY", "any")
-    monkeypatch.delenv("ARGILLA_API_URL", raising=False)
-    with pytest.raises(ServiceError, match="ARGILLA_API_URL is not"), connect(home):
-        pass
-
-
 def test_two_commands_at_once_on_one_campaign_are_refused(argilla: Argilla, variant: Make) -> None:
     study = small(variant, "atonce", transformations=["paraphrasing"])
     with (
@@ -412,54 +291,3 @@ def test_two_commands_at_once_on_one_campaign_are_refused(argilla: Argilla, vari
     ):
         publish(study, argilla)
     assert sum(publish(study, argilla).new.values()) == 4
-
-
-def test_an_argilla_that_is_not_there_is_one_line(home: server.Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ARGILLA_API_URL", "http://127.0.0.1:9")
-    monkeypatch.setenv("ARGILLA_API_KEY", "any")
-    with pytest.raises(ServiceError, match=r"http://127.0.0.1:9 does not answer"), connect(home):
-        pass
-
-
-@pytest.mark.parametrize(
-    ("cause", "said"),
-    [
-        (httpx.ReadError("Connection reset by peer"), r"does not answer \(Connection reset by peer\); start it"),
-        (httpx.RemoteProtocolError(""), r"does not answer \(RemoteProtocolError\); start it"),
-        (ConflictError("there is one", status_code=409), "refused with status 409: .*there is one$"),
-        (None, "refused: Argilla SDK error"),
-    ],
-)
-def test_what_the_sdk_hides_is_said(cause: Exception | None, said: str) -> None:
-    """Argilla's SDK raises SettingsError for whatever ends the making of a dataset: a server that was killed, say."""
-    with pytest.raises(ServiceError, match=said), translated("http://127.0.0.1:9"):
-        raise SettingsError from cause
-
-
-class NotArgilla(http.server.BaseHTTPRequestHandler):
-    """A web server that is something else."""
-
-    def do_GET(self) -> None:
-        self.send_response(200)
-        self.end_headers()
-        self.wfile.write(b"<html>hello</html>")
-
-    def log_message(self, *_: object) -> None:
-        """Be silent."""
-
-
-@pytest.fixture
-def other_server() -> Iterator[str]:
-    with http.server.HTTPServer(("127.0.0.1", 0), NotArgilla) as other:
-        threading.Thread(target=other.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{other.server_port}"
-        other.shutdown()
-
-
-def test_a_server_that_is_no_argilla_is_one_line(
-    other_server: str, home: server.Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("ARGILLA_API_URL", other_server)
-    monkeypatch.setenv("ARGILLA_API_KEY", "any")
-    with pytest.raises(ServiceError, match="the reply of .* is not an Argilla response"), connect(home):
-        pass

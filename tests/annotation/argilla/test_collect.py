@@ -11,7 +11,6 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pandas as pd
@@ -25,16 +24,14 @@ from annotation.argilla.publish import publish
 from annotation.argilla.simulate import simulate
 from annotation.campaign_records import CampaignRecords
 from annotation.names import WORKER
-from annotation.ratings.answers import Answer, SourcePart, check, keep
+from annotation.ratings.answers import Answer, SourcePart, keep
 from annotation.ratings.ratings import counting_ratings, decide, withdraw
 from annotation.rubric import load_rubric
-from annotation.sampling.sample import draw_sample
 from annotation.status.status import read_members
 from annotation.verdicts.acceptance import accept
-from plumbline.errors import DataError, ServiceError, StudyError
+from plumbline.errors import DataError
 from plumbline.manifest import Manifest
-from plumbline.records import Pair, Rating
-from plumbline.store import write_table
+from plumbline.records import Rating
 from plumbline.study import ROOT, Study
 from tests import forks
 from tests.annotation.campaigns import Make, answer, dataset, pending, rater, ratings_of, small
@@ -225,35 +222,6 @@ def test_a_withdrawn_pair_is_taken_out_only_where_nobody_answered(argilla: Argil
     assert sum(publish(study, argilla).new.values()) == 1  # back before the raters
 
 
-def test_answers_to_another_sample_are_not_dropped_silently(argilla: Argilla, variant: Make) -> None:
-    ada = rater(argilla, "ada")
-    study = small(variant, "resampled", transformations=["paraphrasing"])
-    publish(study, argilla)
-    record = pending(argilla, ada, dataset(study, argilla))[0]
-    answer(argilla, ada, record, "submitted", quality=4, fluency=5)
-    others = [pair for pair in draw_sample(study) if pair.pair_id != record["external_id"]]
-    write_table(study.folder / "pairs.parquet", others, Pair)
-    with pytest.raises(StudyError, match=r"pairs.parquet is not the one that was offered to raters on .*; restore"):
-        collect(study, argilla)
-    for name in ("offered.json", "rules.json", "manifest.json"):  # as of a study of an earlier version
-        (study.folder / name).unlink()
-    with pytest.raises(DataError, match=r"1 answer on the server .* is to a pair that is not in pairs.parquet"):
-        collect(study, argilla)
-    assert collect(study, argilla, replace=True).empty
-
-
-def test_answers_of_people_who_are_no_members_are_not_counted_silently(argilla: Argilla, variant: Make) -> None:
-    study = small(variant, "outsider", transformations=["paraphrasing"])
-    publish(study, argilla)
-    record = next(argilla.records(dataset(study, argilla)))
-    values = {question: {"value": 5} for question in ("quality", "fluency")}
-    body = {"values": values, "status": "submitted"}
-    argilla.request("POST", f"/records/{record['id']}/responses", json=body)  # as the owner, who is in no workspace
-    with pytest.raises(DataError, match="1 answer in 'outsider-paraphrasing-EN' came from accounts outside"):
-        collect(study, argilla)
-    assert collect(study, argilla, replace=True).empty
-
-
 def test_answers_that_vanished_from_the_server_are_not_dropped_silently(argilla: Argilla, variant: Make) -> None:
     ada = rater(argilla, "ada")
     study = small(variant, "vanished", transformations=["paraphrasing"])
@@ -269,26 +237,6 @@ def test_answers_that_vanished_from_the_server_are_not_dropped_silently(argilla:
     assert collect(study, argilla, replace=True).empty
 
 
-def test_an_account_that_was_removed_takes_its_answers_out_of_what_was_kept(argilla: Argilla, variant: Make) -> None:
-    """Argilla deletes a user's answers without a trace in the dataset: what was read before must not stand for them."""
-    leaving = rater(argilla, "leaving")
-    study = small(variant, "leaving", transformations=["paraphrasing"])
-    publish(study, argilla)
-    record = pending(argilla, leaving, dataset(study, argilla))[0]
-    answer(argilla, leaving, record, "submitted", quality=4, fluency=5)
-    collect(study, argilla)
-    user = next(user for user in argilla.users() if user.username == "leaving")
-    argilla.request("DELETE", f"/users/{user.id}")
-    with pytest.raises(DataError, match="2 ratings that were collected before are missing on the server"):
-        collect(study, argilla)
-
-
-def test_collecting_before_publishing_says_so(argilla: Argilla, variant: Make) -> None:
-    study = small(variant, "unpublished", transformations=["paraphrasing"])
-    with pytest.raises(ServiceError, match=r"no dataset 'unpublished-paraphrasing-EN'; run `plumbline publi"):
-        collect(study, argilla)
-
-
 def given(study: Study, **changes: Any) -> Answer:
     """A good answer to the study's first pair, with changes."""
     parts = {
@@ -300,38 +248,6 @@ def given(study: Study, **changes: Any) -> Answer:
         "submitted_at": "2026-03-01T10:00:00+00:00",
     }
     return Answer(**(parts | changes))
-
-
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"pair_id": "nobodys"}, "here: pair 'nobodys' is not in pairs.parquet"),
-        ({"values": {"quality": 6, "fluency": 4}}, "here, quality: the answer 6 is not on the scale 1 to 5"),
-        ({"values": {"quality": 3, "fluency": None}}, "here: the submitted answer lacks 'fluency'"),
-        ({"submitted_at": (datetime.now(UTC) + timedelta(hours=1)).isoformat()}, "which is in the future"),
-    ],
-)
-def test_an_answer_that_cannot_be_a_rating_is_one_line(variant: Make, changes: dict[str, Any], said: str) -> None:
-    study = small(variant, "checked", transformations=["paraphrasing"])
-    pairs = {pair.pair_id: pair for pair in CampaignRecords.open(study).pairs}
-    check(given(study), "here", load_rubric(study), pairs)
-    with pytest.raises(DataError, match=said):
-        check(given(study, **changes), "here", load_rubric(study), pairs)
-
-
-def test_two_answers_of_a_rater_to_a_pair_are_refused(variant: Make) -> None:
-    study = small(variant, "doubled", transformations=["paraphrasing"])
-    twice = (given(study), given(study, values={"quality": 1, "fluency": 1}))
-    with pytest.raises(DataError, match="rater rater-00000000 answered 'quality' of pair .* twice"):
-        keep(
-            CampaignRecords.open(study),
-            "argilla",
-            {"one": SourcePart("", twice[:1]), "other": SourcePart("", twice[1:])},
-            replace=False,
-        )
-    keep(CampaignRecords.open(study), "argilla", {"one": SourcePart("", twice[:1])}, replace=False)
-    with pytest.raises(DataError, match="twice; keep one"):  # from two sources
-        keep(CampaignRecords.open(study), "form.csv", {"one": SourcePart("", twice[1:])}, replace=False)
 
 
 def test_seconds_are_from_one_answer_to_the_next_and_unknown_after_a_break(variant: Make) -> None:

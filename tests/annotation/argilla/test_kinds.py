@@ -20,7 +20,6 @@ from annotation.argilla.publish import publish
 from annotation.argilla.simulate import simulate
 from annotation.argilla_files import collect_files, export_argilla
 from annotation.campaign_records import CampaignRecords
-from annotation.csv_answers import collect_csv
 from annotation.preview import preview_html
 from annotation.report.exhibits import labels_exhibit
 from annotation.report.page import write_report
@@ -28,7 +27,6 @@ from annotation.rubric import load_rubric
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.verification import refuse_edited
-from plumbline.errors import DataError
 from plumbline.study import Study
 from streamlit_app.readers.campaign import CampaignReader
 from tests.annotation.campaigns import PARAPHRASING, Make, answer, dataset, rater, small
@@ -163,43 +161,3 @@ def test_all_kinds_from_publishing_to_pages(argilla: Argilla, variant: Make, tmp
     assert {"AC1", "Fleiss' kappa", "alpha (nominal)", "alpha (MASI)", "share", "agreement", "tau-b", "W",
             "mean rank", "ranked first"} == set(labels["number"])  # fmt: skip
     assert len(CampaignReader(study).means()) and len(CampaignReader(study).shares())
-
-
-@pytest.mark.usefixtures("asked")
-def test_an_unknown_label_is_refused_and_nothing_is_kept(argilla: Argilla, variant: Make) -> None:
-    study = made(variant, "kinds-two")
-    publish(study, argilla)
-    assert argilla.connection is not None and argilla.connection.home is not None
-    home, file = argilla.connection.home, study.folder / "answers.csv"
-    pairs = [one for one in Evidence.read(study).collected.sample_pairs if one.pool == "paraphrasing"]
-    columns = {
-        "pair": "p",
-        "rater": "r",
-        "quality": "q",
-        "fluency": "f",
-        "naturalness": "n",
-        "faults": "x",
-        "order": "o",
-    }
-
-    def file_with(*rows: str) -> Path:
-        file.write_text("\n".join(["p,r,q,f,n,x,o", *rows, ""]), encoding="utf-8")
-        return file
-
-    with pytest.raises(
-        DataError, match="line 2, naturalness: the question has no label 'lovely'; its labels are natural, odd"
-    ):
-        collect_csv(study, home, file_with(f"{pairs[0].pair_id},ann,4,4,lovely,,tone>form>sense"), columns)
-    assert not (study.folder / "ratings.parquet").exists()
-    half = f"{pairs[0].pair_id},ann,4,4,natural,,tone > sense"
-    with pytest.raises(
-        DataError, match="line 2, order: the answer 'tone > sense' does not rank all of form, sense, tone"
-    ):
-        collect_csv(study, home, file_with(half), columns)
-    good = file_with(
-        f"{pairs[0].pair_id},ann,4,4,Odd in places,,Its tone > its form=sense",
-        f"{pairs[1].pair_id},ann,4,4,natural,Words; grammar,form>tone>sense",
-    )
-    found = collect_csv(study, home, good, columns)
-    assert found["answer"].tolist().count("odd") == 1 and "grammar, words" in set(found["answer"])
-    assert {"tone > form = sense", "form > tone > sense"} <= set(found["answer"])

@@ -10,19 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from annotation import names, server
-from annotation.annotators import invite, write_letters
-from annotation.argilla import accounts
-from annotation.argilla.accounts import names_at, published, workspaces_of
+from annotation import server
+from annotation.argilla.accounts import published, workspaces_of
 from annotation.argilla.client import Argilla
 from annotation.argilla.collect import collect
 from annotation.argilla.publish import publish
 from annotation.campaign_records import CampaignRecords
-from annotation.page import named as called
-from annotation.rubric import load_rubric
-from annotation.sampling.queues import queues_of
 from annotation.status.status import read_members
-from plumbline.errors import DataError, StudyError
+from plumbline.errors import StudyError
 from plumbline.study import Study
 from tests.annotation.campaigns import Make, answer, dataset, pending, rater, small
 from tests.commands import here
@@ -78,65 +73,6 @@ def test_only_people_whom_a_study_names_are_let_in_and_counted(
     assert sorted(again.loc[again["question"] == "quality", "value"]) == [1, 2, 4]
 
 
-def test_somebody_without_an_account_is_said_before_anything_is_published(argilla: Argilla, variant: Make) -> None:
-    study = named(small(variant, "nobodies"), ["ada-who-is-not", "grace-who-is-not"])
-    with pytest.raises(
-        StudyError, match=r"'ada-who-is-not' has no annotator's account .*\(and 1 more\); .*users invite"
-    ):
-        publish(study, argilla)
-    assert not workspaces_of(study.name, argilla) and not (study.folder / "offered.json").exists()
-
-
-def test_an_invitation_says_where_as_whom_and_how_long(
-    argilla: Argilla, home: server.Home, variant: Make, tmp_path: Path
-) -> None:
-    study, reached = named(small(variant, "invited"), ["ines", "otto", "xia"]), argilla.connection
-    assert reached is not None
-    accounts.add(reached, home, ["otto"], ["de", "en"])
-    accounts.add(reached, home, ["xia"], ["sv"])  # for whom there is nothing, and so no letter
-    invitations = invite(study, reached, home, [], "https://argilla.example.org")
-    ines, otto = (one.text for one in invitations)
-    account = server.credentials(home).find("ines")
-    assert account is not None and account.password in ines and "Address: https://argilla.example.org/work\n" in ines
-    # 4 paraphrases at 30 s a pair, and somebody of whom no language is known may rate all queues.
-    assert "- Paraphrasing, English (items: 4, minutes: about 2)" in ines
-    rubric = load_rubric(study)
-    others = [
-        called(rubric, queue, rubric.language_for(queue.language, queue.output_language))
-        for queue in queues_of(CampaignRecords.open(study).pairs)
-        if not queue.languages <= {"de", "en"}
-    ]
-    assert others and all(name in ines and name not in otto for name in others)
-    assert otto.startswith("Einladung zum Bewerten") and "(Einträge: 4, Minuten: etwa 2)" in otto
-    assert "Sprachen: Deutsch, Englisch\n" in otto
-    publish(study, argilla, accounts.languages(reached, home))
-    assert inside(study, argilla) == {"ines", "otto"}
-    (tmp_path / "letters").mkdir(mode=0o755)
-    files = write_letters(invitations, tmp_path / "letters")
-    assert stat.S_IMODE((tmp_path / "letters").stat().st_mode) == 0o755  # a folder of the user's own stays as it is
-    assert [stat.S_IMODE(file.stat().st_mode) for file in files] == [0o600, 0o600]
-    raters = {name: rater for rater, name in names_at(study.name, argilla).items()}
-    assert [file.name for file in files] == [f"{raters['ines']}.txt", f"{raters['otto']}.txt"]
-    assert files[0].read_text(encoding="utf-8") == ines
-    with pytest.raises(StudyError, match="does not name 'zora'"):
-        invite(study, reached, home, ["zora"])
-
-
-@pytest.mark.parametrize(
-    ("raters", "said"),
-    [
-        ({"people": []}, "at least 1 item"),
-        ({"people": ["ada", "ada"]}, "annotator 'ada' appears twice"),
-        ({"people": ["ada"], "former": ["ada"]}, "annotator 'ada' appears twice"),
-        ({"former": ["ada"]}, "`former` needs `people`"),
-        ({"people": [""]}, "is empty"),
-    ],
-)
-def test_people_that_cannot_be(variant: Make, raters: dict[str, object], said: str) -> None:
-    with pytest.raises((StudyError, DataError), match=said):
-        variant(name="people", raters=raters)
-
-
 def test_the_coordinator_sees_names_and_no_record_has_them(
     argilla: Argilla, home: server.Home, variant: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -181,12 +117,3 @@ def test_the_coordinator_sees_names_and_no_record_has_them(
             content = file.read_bytes()
             content = gzip.decompress(content) if file.suffix == ".gz" else content
             assert not [name for name in people if name.encode() in content], file
-
-
-def test_a_name_that_somebody_typed_sends_no_codes_to_the_terminal(tmp_path: Path, variant: Make) -> None:
-    home, study = server.Home(tmp_path / "home"), variant(name="typed")
-    names.remember_names(home, study.name, {"rater-00000000": "Ada\x1b[2J\u202e" + "a" * 200})
-    assert (
-        names.named("rater-00000000", names.known_names(home, study.name))
-        == r"rater-00000000 Ada\x1b[2J\u202e" + "a" * 92
-    )

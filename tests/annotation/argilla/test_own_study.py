@@ -11,19 +11,13 @@ import yaml
 from streamlit.testing.v1 import AppTest
 
 from annotation import server
-from annotation.argilla.simulate import _deserved
 from annotation.campaign_records import CampaignRecords
 from annotation.options import HOME_VARIABLE
-from annotation.questions import QuestionScale
 from evaluation.records import EvaluationRecords
-from generation.recordings import Recording
-from plumbline.errors import DataError
 from plumbline.study import ROOT, Study, load_study
-from plumbline.study.transformations import EIGHT, Transformation
 from plumbline.transformations import TRANSFORMATIONS
 from tests.annotation.crowd.campaigns import honest
 from tests.annotation.crowd.mturk.mturk_site import MTurkSite
-from tests.annotation.judgements import pair
 from tests.annotation.kinds import EFFORT, NATURAL, ask, rubric
 from tests.annotation.previews import words
 from tests.commands import here
@@ -125,23 +119,6 @@ def test_a_ninth_transformation_and_questions_of_ones_own_need_no_line_of_code(
         shown = AppTest.from_file(str(APP), default_timeout=60)
         go_to(shown, view).run()
         assert not shown.exception and not shown.error, (view, shown.exception, shown.error)
-
-
-def test_what_nobody_recorded_is_what_was_meant_and_goes_by_what_was_recorded() -> None:
-    """Of quality 2 on 1 to 5 a quarter of the way up: 1 on 0 to 4. What need not be answered is left open."""
-    quality, fluency = (QuestionScale(name, scale=(1, 2, 3, 4, 5)) for name in ("quality", "fluency"))
-    effort, mood = QuestionScale("effort", scale=(0, 1, 4)), QuestionScale("mood", scale=(1, 2), required=False)
-    asked = [effort, quality, fluency, mood]
-    own = Transformation(name="mine", axis="noise", calls=("paraphrasing",))
-    recording = Recording(
-        text="a", transformation="mine", language=None, intermediate=None, output="b", quality=2, fluency=4
-    )
-    assert _deserved(own, pair(0), recording, asked) == {"quality": 2, "fluency": 4, "effort": 1}
-    assert _deserved(own, pair(0), None, [quality, effort]) == {"quality": 5, "effort": 4}
-    changed = own.model_copy(update={"meaning": "changed"})
-    assert _deserved(changed, pair(0), None, [quality, fluency]) == {"quality": 1, "fluency": 5}
-    with pytest.raises(DataError, match="has no author's rating; only recordings have one"):
-        _deserved(EIGHT["paraphrasing"], pair(0), None, asked)
 
 
 def paid(study: Study, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,17 +11,13 @@ import pytest
 from annotation.argilla.client import Argilla, ArgillaUser
 from annotation.argilla.collect import collect
 from annotation.argilla.publish import publish
-from annotation.campaign_records import CampaignData, CampaignRecords
+from annotation.campaign_records import CampaignRecords
 from annotation.names import account_pseudonym
 from annotation.ratings.answers import last_snapshot
 from annotation.ratings.ratings import decide
-from annotation.records import Member
-from annotation.status.status import read_status, server_line, with_server
-from annotation.status.text import next_step
+from annotation.status.status import read_status
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.evidence import Evidence
-from plumbline.manifest import stage
-from plumbline.store import read_models, write_json
 from plumbline.study import Study
 from tests.annotation.campaigns import Make, answer, dataset, rater, small
 
@@ -108,45 +104,6 @@ def test_an_excluded_raters_pairs_are_offered_again_and_the_answers_stay(argilla
     assert len(kept) == 12 and {one.status for one in kept} == {"submitted"}
 
 
-def test_the_next_step_is_to_offer_them_again_then_to_find_raters_who_can_answer(
-    argilla: Argilla, variant: Make
-) -> None:
-    """cy leaves before anything is collected, so that bob alone is there, who has nothing left."""
-    study, users = rated(argilla, variant, "step")
-    in_manifest(study, "publish", 2)
-    members = study.folder / "members.json"
-    cy = pseudonym(study, users["cy"])
-    write_json(members, [one for one in read_models(members, Member, "") if one.rater_id != cy])
-    in_manifest(study, "collect")
-    decide(study, pseudonym(study, users["ada"]), exclude=True, reason="every answer is 1")
-    step = next_step(read_status(Evidence.open(study), datetime.now(UTC)), study.arguments)
-    assert step.startswith(f"plumbline publish {study.arguments} (offers the pairs of 4 answers")
-
-    assert publish(study, argilla).aside == 4
-    collect(study, argilla)
-    write_json(members, [one for one in read_models(members, Member, "") if one.rater_id != cy])
-    in_manifest(study, "collect")
-    in_manifest(study, "publish", 2)
-    step = next_step(read_status(Evidence.open(study), datetime.now(UTC)), study.arguments)
-    assert step.startswith("find more raters for 4 answers")
-    assert "users add NAME --languages en, then" in step
-
-    in_manifest(study, "publish", 3)  # somebody was let in since
-    status = with_server(
-        read_status(Evidence.open(study), datetime.now(UTC)), CampaignData.read(study), argilla.connection.home
-    )
-    assert next_step(status, study.arguments).startswith("wait for 4 answers")
-    assert "4 are collected, and 4 more by excluded raters, whose pairs it offers again" in server_line(status)
-
-
-def in_manifest(study: Study, command: str, annotators: int | None = None) -> None:
-    """As if the command had run on what there is."""
-    inputs = [study.folder / "pairs.parquet"]
-    outputs = [study.folder / "ratings.parquet"] if command == "collect" else []
-    with stage(study, command, inputs, outputs, settings={"annotators": annotators}):
-        pass
-
-
 def test_an_exclusion_that_is_taken_back_leaves_the_latest_answers_surplus(argilla: Argilla, variant: Make) -> None:
     study, users = rated(argilla, variant, "back")
     before = of(CampaignRecords.open(study).ratings, study, users["ada"])
@@ -165,25 +122,6 @@ def test_an_exclusion_that_is_taken_back_leaves_the_latest_answers_surplus(argil
         response["status"] for record in argilla.records(dataset(study, argilla)) for response in record["responses"]
     }
     assert states == {"submitted"}
-
-
-def test_a_study_may_leave_them_and_what_was_not_collected_is_left_alone(argilla: Argilla, variant: Make) -> None:
-    study, users = rated(argilla, variant, "left", replace_excluded=False)
-    assert publish(study, argilla).aside == 0
-    assert not pending(argilla, users["cy"], dataset(study, argilla))
-    accept(study)
-    (verdict,) = CampaignRecords.open(study).verdicts
-    assert verdict.sequence == ("4 pairs passed over in the sequence: fewer than 2 ratings of each count",)
-
-    study, users = rated(argilla, variant, "late")
-    record = next(iter(argilla.records(dataset(study, argilla))))
-    own = next(one for one in record["responses"] if one["user_id"] == users["ada"].id)
-    changed = {"values": {**own["values"], "quality": {"value": 2}}, "status": "submitted"}
-    argilla.request("PUT", f"/responses/{own['id']}", json=changed, api_key=users["ada"].api_key)
-    assert publish(study, argilla).aside == 3  # the changed answer is in no snapshot yet
-    collect(study, argilla)
-    assert publish(study, argilla).aside == 1
-    assert sorted(of(collect(study, argilla), study, users["ada"])["value"]) == [1] * 7 + [2]
 
 
 def test_a_run_that_is_cut_off_loses_nothing(argilla: Argilla, variant: Make, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -87,36 +87,6 @@ def test_known_pairs_are_answered_by_everybody_and_count_nowhere(argilla: Argill
     )
 
 
-def test_a_corrected_known_pair_reaches_raters_until_somebody_answered(
-    argilla: Argilla, variant: Make, tmp_path: Path
-) -> None:
-    file = tmp_path / "known.jsonl"
-    rows = [json.loads(line) for line in KNOWN.read_text(encoding="utf-8").splitlines()]
-    rows = [row for row in rows if row["transformation"] == "paraphrasing" and row["language"] == "en"]
-
-    def write(*some: dict[str, Any]) -> None:
-        file.write_text("".join(json.dumps(one) + "\n" for one in some), encoding="utf-8")
-
-    write(rows[0])
-    study = made(variant, "correct", file)
-    rubric = load_rubric(study)
-    publish(study, argilla)
-    publish_training(study, argilla, rubric)
-    write(rows[0] | {"why_en": "another reason"})
-    assert publish_training(study, argilla, rubric) == {"correct-training-EN": 1}
-    own = training_dataset(argilla, "correct")
-    (record,) = argilla.records(own)
-    assert "another reason" in record["fields"]["right"].replace("&#32;", " ")
-    eve = rater(argilla, "correct-eve")
-    publish(study, argilla)
-    answer(argilla, eve, record, "submitted", quality=5, fluency=5)
-    write(*rows)
-    assert publish_training(study, argilla, rubric) == {"correct-training-EN": 2}
-    assert len(list(argilla.records(own))) == 3  # what was answered stays, and is of no known pair any more
-    collect(study, argilla)
-    assert by_trained(read_trained(CampaignRecords.open(study)))["answered"].eq(0).all()
-
-
 @pytest.fixture
 def harmful(variant: Make, tmp_path: Path) -> Study:
     """A study whose one known pair has markup in its reason; made before the browser, whose loop is in its way."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,20 +14,16 @@ from annotation.argilla.dataset import record_of
 from annotation.campaign_records import CampaignRecords
 from annotation.human.drawing import draw
 from annotation.human.simulated import read_items
-from annotation.human.tasks import METRICS, prepared, read_tasks, task_lines
-from annotation.offering import ARGILLA, begin_offering
+from annotation.human.tasks import METRICS, read_tasks, task_lines
 from annotation.rubric import LIMIT, load_rubric
-from annotation.sampling.sample import draw_sample, extend_sample
-from annotation.status.status import read_status
-from annotation.status.text import next_step
-from annotation.verdicts.evidence import Evidence
+from annotation.sampling.sample import draw_sample
 from annotation.wordings import addressed_lines
 from evaluation.tasks import protocols
 from generation.datasets.scored import ScoredItem
-from plumbline.errors import DataError, PlumblineError, StudyError
+from plumbline.errors import PlumblineError
 from plumbline.fields import fields_of
 from plumbline.study.human import HumanTaskSpec
-from tests.annotation.human.studies import CLASSES, PAIRS, SEARCH, SUMMARIES, WORDS, study_of
+from tests.annotation.human.studies import CLASSES, PAIRS, SEARCH, WORDS, study_of
 
 EVERY = [
     {"data": "classes", "items": 8, "balance": "label"},
@@ -158,33 +153,6 @@ def test_places_of_candidates_tell_nothing(tmp_path: Path) -> None:
     assert abs(np.mean(there) - 1 / 3) < 4 * np.sqrt(2 / 9 / 300)  # three of nine
 
 
-def test_what_cannot_be_drawn_is_counted(tmp_path: Path) -> None:
-    rows = [
-        {**SEARCH[0]},
-        {**SEARCH[1], "negative": SEARCH[1]["negative"][:1]},
-        {**SEARCH[2], "positive": SEARCH[2]["negative"][:1]},
-    ]
-    rows += [SEARCH[0]]  # a query twice
-    study = study_of(tmp_path, {"data": "search", "items": 2, "candidates": 4}, data={"search": rows})
-    draw_sample(study)
-    assert read_tasks(study)[0].left_out == {
-        "with the texts of another": 1,
-        "candidates without a text of their own": 1,
-        "with fewer than 4 candidates": 1,
-    }
-
-
-def test_a_cut_is_recorded(tmp_path: Path) -> None:
-    rows = [{**row, "sentence1": "x" * 50_000} if i == 3 else row for i, row in enumerate(PAIRS)]
-    for most, shown, lines in ((0, 50_000, 2), (40, 44, 1)):
-        study = study_of(tmp_path, {"data": "alike", "items": 12, "cut": most}, data={"alike": rows})
-        pairs = draw_sample(study)
-        (task,) = read_tasks(study)
-        assert (task.cut, task.n_cut, task.longest) == (most, 1 if most else 0, 50_000)
-        assert max(len(field.text) for pair in pairs for field in fields_of(pair)) == shown
-        assert len(list(task_lines([task]))) == lines
-
-
 BAD: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
     (
         "one label drawn",
@@ -255,47 +223,6 @@ def test_bad_input_is_one_line(task: dict[str, Any], data: dict[str, Any], said:
     with pytest.raises(PlumblineError) as caught:
         draw_sample(study_of(tmp_path, task, data=data))
     assert said in str(caught.value) and "\n" not in str(caught.value)
-
-
-def test_an_empty_summary_of_a_file_is_refused_with_its_row(tmp_path: Path) -> None:
-    rows = [
-        {**row, "machine_summaries": ["", *row["machine_summaries"][1:]]} if i == 0 else row
-        for i, row in enumerate(SUMMARIES)
-    ]
-    with pytest.raises(DataError, match="machine_summaries"):
-        draw_sample(study_of(tmp_path, {"data": "summaries", "scale": [1, 5]}, data={"summaries": rows}))
-
-
-def test_tasks_that_the_study_says_otherwise_by_now_are_refused(tmp_path: Path) -> None:
-    task = {"data": "alike", "items": 6}
-    with pytest.raises(DataError, match="tasks.json does not exist yet; run"):
-        read_tasks(study_of(tmp_path, task))
-    before = load_rubric(study_of(tmp_path, task)).identity()
-    step = next_step(read_status(Evidence.open(study_of(tmp_path, task)), datetime.now(UTC)), "-s S")
-    assert step == "plumbline sample -s S"
-    draw_sample(study_of(tmp_path, task))
-    assert load_rubric(study_of(tmp_path, task)).identity() == before
-    with pytest.raises(StudyError, match="drawn only once; for more items make another study"):
-        extend_sample(study_of(tmp_path, task), "more")
-    with pytest.raises(StudyError, match="was drawn with other settings; run"):
-        load_rubric(study_of(tmp_path, {**task, "items": 7}))
-    study = study_of(tmp_path, task)
-    assert [one.task.content_hash for one in prepared(study)] == [one.content_hash for one in read_tasks(study)]
-    begin_offering(CampaignRecords.open(study), ARGILLA, load_rubric(study))
-    draw_sample(study)
-    other = [{**row, "score": 5 - int(str(row["score"]))} for row in PAIRS]
-    for changed, data in (({**task, "raters": 2}, None), (task, {"alike": other})):
-        with pytest.raises(
-            StudyError, match="task 'alike' was offered to people, but its settings, instructions or gold"
-        ):
-            draw_sample(study_of(tmp_path, changed, data=data))
-    with pytest.raises(StudyError, match="other settings; people were asked already: undo the change, or"):
-        read_tasks(study_of(tmp_path, {**task, "raters": 2}))
-    study = study_of(tmp_path, task)
-    file = study.folder / "human" / "tasks.json"
-    file.write_text(file.read_text().replace('"n_items": 6', '"n_items": 60'))
-    with pytest.raises(DataError):
-        read_tasks(study)
 
 
 def test_every_task_is_asked_in_german_where_the_study_says_so(tmp_path: Path) -> None:

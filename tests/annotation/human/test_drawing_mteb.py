@@ -14,7 +14,6 @@ from annotation.human.wording import InstructionFiles
 from annotation.subjects import shown
 from evaluation.human.sampled import sampled
 from generation.datasets.scored import label_words, scored_items
-from plumbline.errors import StudyError
 from plumbline.study.datasets import DatasetSpec
 from plumbline.study.human import HumanTaskSpec
 from plumbline.study.judged import VerdictUnit
@@ -64,10 +63,3 @@ def test_labels_that_are_numbers_have_the_words_of_the_data() -> None:
     words, labels = label_words(dataset), Counter(one.labels[0] for one in scored_items(dataset))
     assert set(labels) <= set(words) or not all(label.isdigit() for label in labels)
     assert len(labels) == len({row["label"] for row in REQUESTS[12:]})
-
-
-def test_instructions_of_searches_are_no_task_for_people() -> None:
-    with pytest.raises(
-        StudyError, match="people cannot do; write each query with its instruction as a data set of type reranking"
-    ):
-        scored_items(site().tasks["Core17InstructionRetrieval"])

@@ -68,39 +68,6 @@ def test_rows_with_other_separators_answers_off_the_scale_and_repeats_are_listed
     assert len(place.ratings()) == 62
 
 
-def test_a_lone_answer_far_off_does_not_widen_the_scale(place: Workplace) -> None:
-    write_csv(place.folder / "ratings.csv", HEADER, rows())
-    text = (place.folder / "ratings.csv").read_text(encoding="utf-8")
-    more = "".join(
-        f'{original(n)},"{output(n, "neural")}",{r},{1 + n % 5}\n' for n in range(20) for r in ("di", "ed", "flo")
-    )
-    (place.folder / "ratings.csv").write_text(
-        f'{text}{more}{original(0)},"{output(0, "neural")}",gus,55\n', encoding="utf-8"
-    )
-    assert "meaning: rating, 1 to 5" in place.take("ratings.csv").out
-    assert place.listed == [(122, "55 is outside the scale 1 to 5")]
-
-
-def test_a_file_without_a_header_is_refused(place: Workplace) -> None:
-    write_csv(place.folder / "ratings.csv", list(map(str, rows()[0])), rows())
-    assert "put a line of column names above it" in place.refused("ratings.csv")
-
-
-def test_an_empty_file_and_a_header_alone_are_refused(place: Workplace) -> None:
-    (place.folder / "ratings.csv").write_bytes(b"")
-    assert "is empty" in place.refused("ratings.csv")
-    write_csv(place.folder / "ratings.csv", HEADER, [])
-    assert "no rows in it" in place.refused("ratings.csv")
-
-
-def test_entities_and_tags(place: Workplace) -> None:
-    made = [[f"{row[0]} Tom &amp; Ann&#39;s", f"{row[1]} <b>x</b>", *row[2:]] for row in rows()]
-    write_csv(place.folder / "ratings.csv", HEADER, made)
-    done = place.take("ratings.csv")
-    assert "HTML entities in 20 texts" in done.out and "HTML tags in 20 texts are kept" in done.out
-    assert place.ratings()["original"].str.endswith("Tom & Ann's").all()
-
-
 @pytest.mark.parametrize(
     ("first", "second", "moment"),
     [
@@ -118,21 +85,6 @@ def test_times_of_six_forms(place: Workplace, first: str, second: str, moment: s
     place.take("ratings.csv", "--language", "en")
     ratings = place.ratings()
     assert str(ratings["submitted_at"].min()) == moment and set(ratings["seconds"].dropna()) == {12.0}
-
-
-@pytest.mark.parametrize(("time", "unsure"), [("03/04/2024 10:00", True), ("17/04/2024 10:00", False)])
-def test_days_that_may_be_months_are_named(place: Workplace, time: str, unsure: bool) -> None:
-    lines = [[original(n), output(n, "x"), rater, 1 + n % 5, f"{time}:{n:02d}"] for n in range(20) for rater in RATERS]
-    write_csv(place.folder / "ratings.csv", [*HEADER, "answered at"], lines)
-    assert ("the order of day and month is unclear" in place.take("ratings.csv").out) == unsure
-    assert str(place.ratings()["submitted_at"].min().date()) == ("2024-03-04" if unsure else "2024-04-17")
-
-
-def test_days_alone_tell_no_durations(place: Workplace) -> None:
-    lines = [[original(n), output(n, "x"), r, 1 + n % 5, f"2024-03-{1 + n:02d}"] for n in range(20) for r in RATERS]
-    write_csv(place.folder / "ratings.csv", [*HEADER, "date"], lines)
-    place.take("ratings.csv")
-    assert place.ratings()["seconds"].isna().all()
 
 
 @pytest.mark.parametrize(

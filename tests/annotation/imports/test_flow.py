@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import stat
 from pathlib import Path
 
@@ -17,8 +16,6 @@ from tests.annotation.imports.importing import (
     answer,
     original,
     output,
-    triples,
-    write_csv,
     write_long,
 )
 
@@ -77,66 +74,3 @@ def test_what_is_there_is_not_overwritten_unasked(place: Workplace) -> None:
     place.take("ratings.csv")
     assert "--replace" in place.refused("ratings.csv")
     assert "48 ratings of 8 pairs" in place.take("ratings.csv", "--replace").out
-
-
-def test_a_study_file_without_records_stays_as_it_is_and_gets_its_texts_and_ratings(place: Workplace) -> None:
-    """As those of `studies/real`, which hold rules and models of their own."""
-    write_long(place.folder / "ratings.csv", 6)
-    place.take("ratings.csv")
-    file, rubric = place.folder / "studies" / "mine.yaml", place.folder / "studies" / "mine" / "questions.yaml"
-    file.write_text(file.read_text(encoding="utf-8").replace("threshold: 3", "threshold: 2"), encoding="utf-8")
-    shutil.rmtree(place.folder / "exports")
-    shutil.rmtree(rubric.parent)
-    assert "72 ratings of 12 pairs" in place.take("ratings.csv").out
-    assert place.study.acceptance.threshold == 2 and rubric.is_file()
-    shutil.rmtree(place.folder / "exports")
-    others = [[original(n), output(n, "neural"), "other", rater, n % 5 + 1] for n in range(6) for rater in RATERS]
-    write_csv(place.folder / "others.csv", ["original", "output", "system", "rater", "meaning"], others)
-    assert "these files make a study with another `transformations`" in place.refused("others.csv")
-
-
-def test_an_import_without_times_is_not_given_any(place: Workplace) -> None:
-    rows = [[original(n), output(n, system), rater, answer(n, system, rater)] for n, system, rater in triples(20)]
-    write_csv(place.folder / "ratings.csv", ["original", "output", "rater", "meaning"], rows)
-    place.take("ratings.csv")
-    assert place.run("annotation", "accept", *STUDY).status == 0
-    accepted = place.run("annotation", "accept", *STUDY).out
-    assert "after the first rating (no later than " in accepted
-
-
-def test_the_report_comes_next_and_says_of_pairs_only_what_is_known(place: Workplace) -> None:
-    rows = [[original(n), output(n, system), system, rater, 4 + n % 2] for n, system, rater in triples()]
-    write_csv(place.folder / "ratings.csv", ["original", "output", "system", "rater", "meaning"], rows)
-    shown = place.take("ratings.csv").out
-    assert f"{original(0)[:23]}…" in shown and f"  {original(0)[:24]}  " not in shown
-    assert "Next: plumbline ratings-report" in place.run("annotation", "accept", *STUDY).out
-    place.run("annotation", "report", *STUDY)
-    html = (place.study.folder / "report" / "index.html").read_text(encoding="utf-8")
-    assert "were imported with their ratings; how they were chosen is not known" in html
-    assert "drawn at random" not in html and "near-duplicates" not in html
-    assert "generation" not in place.run("annotation", "status", *STUDY).out.rpartition("Next: ")[2]
-
-
-def test_ids_without_texts_are_in_no_language(place: Workplace) -> None:
-    rows = [[f"item {n}", rater, n % 5 + 1] for n in range(12) for rater in RATERS]
-    write_csv(place.folder / "ratings.csv", ["item", "rater", "meaning"], rows)
-    assert "texts: none in the files, so ids replace them" in place.take("ratings.csv").out
-
-
-def test_a_verdict_that_hangs_on_who_rated_what_is_doubtful(place: Workplace) -> None:
-    """Two strict raters and two kind ones rate one system; the strict ones alone rate the other."""
-    header, both = ["original", "output", "system", "rater", "meaning"], (-1, -1, 1, 1)
-    points = {n: 4 if n % 4 == 0 else 3 for n in range(40)}
-    rows = [
-        [original(n), output(n, system), system, f"rater {rater}", points[n] + away]
-        for system, raters in ((SYSTEMS[0], both[:2]), (SYSTEMS[1], both))
-        for n in points
-        for rater, away in enumerate(raters)
-    ]
-    write_csv(place.folder / "ratings.csv", header, rows)
-    place.take("ratings.csv")
-    place.run("annotation", "accept", *STUDY)
-    accepted = place.run("annotation", "accept", *STUDY).out
-    assert (
-        "means adjusted for raters' severity decide differently: Rules-v2 (en): rejected, adjusted accepted" in accepted
-    )

@@ -56,84 +56,6 @@ def test_a_question_a_row_with_texts_in_a_second_file(place: Workplace) -> None:
     assert values(place, 7, SYSTEMS[0]) == wanted(7, SYSTEMS[0])
 
 
-def test_short_outputs_go_by_their_name_and_ids_in_comments_become_pseudonyms(place: Workplace) -> None:
-    rows = [
-        [f"The cat number {n} sat on the mat.", f"Cat {n}", f"{rater}@example.org", (n + len(rater)) % 5 + 1,
-         f"as {rater}@example.org said."]
-        for n in range(12) for rater in ("anna", "bert", "carlos")
-    ]  # fmt: skip
-    write_csv(place.folder / "ratings.csv", ["original", "output", "rater", "meaning", "comment"], rows)
-    place.take("ratings.csv", "--language", "en")
-    ratings = place.ratings()
-    assert set(ratings["transformed"]) == {f"Cat {n}" for n in range(12)}
-    assert (ratings["comment"] == "as " + ratings["rater_id"].astype(str) + " said.").all()
-
-
-def test_one_id_with_two_texts_is_refused_with_both_rows(place: Workplace) -> None:
-    write_csv(
-        place.folder / "ratings.csv", ["item", "rater", "score"], [[n, r, n % 5] for n in range(30) for r in "ab"]
-    )
-    texts = [[number, f"{original(number)}", output(number, "neural")] for number in range(30)]
-    write_csv(
-        place.folder / "texts.csv", ["item", "original", "output"], [*texts, [4, original(4), output(5, "neural")]]
-    )
-    line = place.refused("ratings.csv", "texts.csv")
-    assert "line 6" in line and "line 32" in line and "has two values of 'output'" in line
-
-
-def test_amazons_results(place: Workplace) -> None:
-    header = ["HITId", "Title", "WorkerId", "AssignmentStatus", "AcceptTime", "SubmitTime", "WorkTimeInSeconds",
-              "Input.text1", "Input.text2", "Answer.similarity.label",
-              "Answer.odd.spelling", "Answer.odd.grammar"]  # fmt: skip
-    words = ("the same", "nearly", "another meaning")
-    rows = [
-        [f"H{number}", "Compare", rater, "Rejected" if (number, rater) == (0, RATERS[0]) else "Approved",
-         "Sun May 17 14:13:33 PDT 2020", f"Sun May 17 15:{number:02d}:34 PDT 2020", 20 + number,
-         original(number).replace("old", "old &amp; grey"), output(number, system),
-         words[answer(number, system, rater) % 3],
-         "true" if number % 2 else "false", "true"]
-        for number, system, rater in triples(20) if system == "neural"
-    ]  # fmt: skip
-    write_csv(place.folder / "batch.csv", header, rows)
-    done = place.take("batch.csv")
-    for part in ("MTurk's results", "similarity: label", "odd: multi label", "Rejected counts as discarded"):
-        assert part in done.out
-    ratings = place.ratings()
-    assert set(ratings["seconds"]) == set(range(20, 40)) and "&amp;" not in "".join(ratings["original"])
-    assert (ratings["status"] == "discarded").sum() == 2 and str(ratings["submitted_at"].min()).startswith(
-        "2020-05-17 22:00"
-    )
-    assert set(ratings[ratings["question"] == "odd"]["answer"]) == {"grammar", "grammar, spelling"}
-
-
-def test_label_studio(place: Workplace) -> None:
-    def annotation(number: int, rater: str, **more: object) -> dict[str, object]:
-        results = [
-            {"from_name": "same", "type": "choices", "value": {"choices": ["Yes" if number % 2 else "No"]}},
-            {
-                "from_name": "quality",
-                "type": "rating",
-                "value": {"rating": answer(number, "neural", rater if rater in RATERS else RATERS[0])},
-            },
-            {"from_name": "where", "type": "labels", "value": {"start": 0, "end": 3, "labels": ["X"]}},
-        ]
-        time = f"2024-01-22T14:{number:02d}:57.6Z"
-        return {"completed_by": {"email": rater}, "result": results, "created_at": time, "lead_time": 9.5, **more}
-
-    tasks = [
-        {"id": number, "data": {"original": original(number), "rewritten": output(number, "neural")},
-         "annotations": [annotation(number, rater, was_cancelled=number == 0) for rater in RATERS],
-         "drafts": [annotation(number, "di@example.org")] if number == 1 else []}
-        for number in range(20)
-    ]  # fmt: skip
-    (place.folder / "project.json").write_text(json.dumps(tasks), encoding="utf-8")
-    assert "Label Studio, 122 rows" in place.take("project.json").out
-    assert values(place, 4, "neural", "quality") == wanted(4, "neural")
-    counts = place.ratings()["status"].value_counts()
-    assert counts["discarded"] == 6 and counts["draft"] == 2 and len(place.listed) == 61
-    assert "(it may be a span, a box or a relation)" in place.listed[0][1]
-
-
 def test_label_studios_rankings_give_each_candidate_its_rank(place: Workplace) -> None:
     candidates = [f"candidate {letter} says what it says" for letter in "abcde"]
     order = {"1": ["2"], "2": ["0", "1"], "3": ["3"], "_": ["4"]}
@@ -184,11 +106,6 @@ def test_json_of_tools_and_of_anybody(place: Workplace, records: list[object], f
     assert values(place, 11, "neural", "quality") == wanted(11, "neural")
 
 
-def test_json_lines_are_the_same(place: Workplace) -> None:
-    (place.folder / "records.jsonl").write_text("\n".join(map(json.dumps, NESTED)), encoding="utf-8")
-    assert "60 ratings of 20 pairs by 3 raters" in place.take("records.jsonl").out
-
-
 def test_doccano_has_a_file_for_each_annotator(place: Workplace) -> None:
     for name, shift in (("ada", 0), ("bob", 1)):
         lines = [
@@ -230,29 +147,6 @@ def test_answers_by_rater_and_id(place: Workplace) -> None:
     (place.folder / "annotations.json").write_text(json.dumps(content), encoding="utf-8")
     assert "240 ratings of 40 texts by 3 raters" in place.take("annotations.json").out
     assert set(place.ratings()["transformation"]) == {"system-0", "system-1"}
-
-
-def test_scores_without_raters_count_as_many_peoples(place: Workplace) -> None:
-    records = [
-        {"id": n, "text": output(n, "neural"), "scores": {"clear": {"human": [1 + n % 5, 3, 5][: 2 + n % 2]}}}
-        for n in range(20)
-    ]
-    (place.folder / "scores.json").write_text(json.dumps({"name": "x", "items": records}), encoding="utf-8")
-    done = place.take("scores.json")
-    assert "does not name raters" in done.out and "read from 'items'" in done.out
-    assert len(place.ratings()) == 50 and place.ratings()["rater_id"].nunique() == 50
-
-
-def test_a_time_of_a_start_without_an_end_says_why_it_is_one(place: Workplace) -> None:
-    rows = [
-        [number, system, original(number), output(number, system), rater, answer(number, system, rater, "meaning"),
-         f"2026-01-{number % 28 + 1:02} 10:00:00"]
-        for number, system, rater in triples(12)
-    ]  # fmt: skip
-    header = ["item", "system", "original", "output", "worker", "score", "start_time"]
-    write_csv(place.folder / "started.csv", header, rows)
-    said = place.take("started.csv").out
-    assert "its name, and it contains times" in said and "another column has the time" not in said
 
 
 def test_excel(place: Workplace) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pandas as pd
-import pytest
 
 from annotation.campaign_records import CampaignRecords
 from annotation.ratings.ratings import counting_ratings, decide
@@ -12,7 +11,6 @@ from annotation.rubric import load_rubric
 from annotation.sampling.sample import draw_sample
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.evidence import Evidence
-from plumbline.errors import StudyError
 from plumbline.manifest import Manifest
 from plumbline.records import Rating
 from plumbline.store import write_table
@@ -91,28 +89,3 @@ def test_a_decision_that_was_noted_by_a_killed_run_counts(generated: Study) -> N
         96,
         192,
     }  # 24 pairs (or 48) x 2 raters x 2
-
-
-@pytest.mark.parametrize(
-    ("rater", "reason", "says"),
-    [
-        ("d", "why", "has no rater 'd'; known: ada, a, b, c"),
-        ("z", "why", "has no answer from z zora; there is nothing to decide yet"),
-        ("a", " ", "about a ada needs a reason; add --reason"),
-    ],
-)
-def test_a_decision_names_a_rater_and_a_reason(generated: Study, rater: str, reason: str, says: str) -> None:
-    rate(generated)
-    with pytest.raises(StudyError, match=says):
-        decide(generated, rater, exclude=True, reason=reason, names={"a": "ada", "z": "zora"})
-    assert CampaignRecords.open(generated).decided == []
-
-
-def test_all_ratings_have_the_types_of_their_files(generated: Study) -> None:
-    """Columns of Python objects take ten times the memory, and the time."""
-    empty = CampaignRecords.open(generated).all_ratings
-    rate(generated)
-    assert len(empty) == 0 < len(CampaignRecords.open(generated).all_ratings)
-    types = CampaignRecords.open(generated).ratings.dtypes
-    pd.testing.assert_series_equal(CampaignRecords.open(generated).all_ratings.dtypes, types)
-    pd.testing.assert_series_equal(empty.dtypes, types)

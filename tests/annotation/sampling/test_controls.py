@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter
 
 import pytest
 
 from annotation.campaign_records import CampaignRecords
-from annotation.rubric import load_rubric
 from annotation.sampling.candidates import overlap, words_of
-from annotation.sampling.controls import UNRELATED, ControlDesign, all_but_unchanged
+from annotation.sampling.controls import UNRELATED, all_but_unchanged
 from annotation.sampling.queues import Queue, queues_of
 from annotation.sampling.sample import draw_sample
 from generation.production import generate
 from plumbline.study import Study
-from plumbline.study.campaign import ControlsSpec
 from tests.annotation.campaigns import Make
 
 
@@ -55,21 +52,6 @@ def test_controls_are_what_they_are_called_and_differ_from_the_sample(generated:
             assert words_of(control.original) == words_of(control.transformed)
 
 
-def test_every_control_has_an_expected_answer(generated: Study) -> None:
-    draw_sample(generated)
-    rubric = load_rubric(generated)
-    controls = [control for control in CampaignRecords.open(generated).controls if control.control != "repeat"]
-    assert {control.control for control in controls} == {"positive", "negative"}
-    assert all(rubric.expected(control.pool, control.control) for control in controls)
-
-
-def test_a_study_can_do_without(variant: Make) -> None:
-    study = variant(sample={"pairs": 24, "controls": {"positive": 0, "negative": 0}, "repeats": 0})
-    generate(study)
-    draw_sample(study)
-    assert CampaignRecords.open(study).controls == []
-
-
 @pytest.mark.parametrize(
     ("text", "language", "changed"),
     [
@@ -83,13 +65,3 @@ def test_a_study_can_do_without(variant: Make) -> None:
 )
 def test_a_text_all_but_unchanged(text: str, language: str, changed: str) -> None:
     assert all_but_unchanged(text, language) == changed
-
-
-def test_pools_without_right_answers_are_named_where_controls_are_wanted(generated: Study) -> None:
-    rubric = load_rubric(generated)
-    pool = rubric.pools["paraphrasing"].model_copy(update={"expected": {}})
-    lacking = rubric.model_copy(update={"pools": {**rubric.pools, "paraphrasing": pool}})
-    design = ControlDesign.of(generated, lacking)
-    assert design.unchecked(["paraphrasing", "expansion", "paraphrasing"]) == ["paraphrasing"]
-    none = generated.sample.model_copy(update={"controls": ControlsSpec(positive=0, negative=0)})
-    assert not dataclasses.replace(design, sample=none).unchecked(["paraphrasing"])

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-import pytest
-
-from annotation.campaign_records import CONTROLS, PAIRS, CampaignRecords
-from annotation.sampling.queues import Queue, block_numbers, ends_of, in_order
-from annotation.sampling.sample import draw_sample, extend_sample
+from annotation.campaign_records import CampaignRecords
+from annotation.sampling.queues import Queue, block_numbers, in_order
+from annotation.sampling.sample import draw_sample
 from generation.production import generate
-from plumbline.errors import StudyError
 from plumbline.statistics.group_sequential import FEWEST
 from plumbline.study import Study, campaign
 from tests.annotation.campaigns import Make
@@ -67,27 +64,6 @@ def test_blocks_stand_in_the_order_that_anytime_rules_take(variant: Make) -> Non
     ids = [pair.pair_id for pair in records.pairs if pair.pool == "paraphrasing"]
     numbers = block_numbers(records.study, records.pairs)
     assert [numbers[pair_id] for pair_id in in_order(ids, records.study.sample.seed)] == [0] * 8 + [1] * 8 + [2] * 8
-
-
-def test_a_verdict_with_fewer_pairs_ends_with_them() -> None:
-    assert ends_of((20, 40, 60), 41) == (20, 40, 41)
-    assert ends_of((20, 40, 60), 12) == (12,)
-    assert ends_of((20, 40, 60), 200) == (20, 40, 60)
-    assert ends_of((20, 40, 60), 0) == ()
-
-
-def test_pairs_are_those_of_a_study_without_blocks(variant: Make) -> None:
-    study = by_blocks(variant)
-    plain = by_blocks(variant, "plain", raters={"per_pair": 3}, acceptance={"min_pairs": 8})
-    of_blocks, of_plain = CampaignRecords.open(study), CampaignRecords.open(plain)
-    assert of_blocks.sha256(PAIRS) == of_plain.sha256(PAIRS)
-    assert of_blocks.sha256(CONTROLS) != of_plain.sha256(CONTROLS)  # repeats are spread over the blocks
-    assert of_blocks.rule_id != of_plain.rule_id
-
-
-def test_a_sample_by_blocks_does_not_grow(variant: Make) -> None:
-    with pytest.raises(StudyError, match="raters.blocks fix beforehand how many pairs a verdict can rest on"):
-        extend_sample(by_blocks(variant), "more")
 
 
 def test_a_block_is_as_large_as_a_look_needs() -> None:

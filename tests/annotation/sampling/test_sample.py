@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from datetime import UTC, datetime
 from functools import partial
 from itertools import combinations
 from pathlib import Path
@@ -14,18 +13,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from annotation.__main__ import main
 from annotation.campaign_records import CampaignRecords
 from annotation.planning import plan
-from annotation.records import Supply
 from annotation.sampling.candidates import NEAR, Candidate, Lengths, Turns, flagged_supply, overlap, words_of
 from annotation.sampling.sample import draw_sample
 from generation.jobs import Plan
 from generation.output_statistics import flagged_lines
 from generation.production import generate, read_transformed
 from plumbline.errors import DataError, StudyError
-from plumbline.manifest import Manifest, stage
-from plumbline.records import Rating, Text, TransformedText, text_id
+from plumbline.manifest import Manifest
+from plumbline.records import Text, TransformedText, text_id
 from plumbline.store import read_records, write_table
 from plumbline.study import Study
 from plumbline.transformations import TRANSFORMATIONS
@@ -125,16 +122,6 @@ def test_an_output_that_comes_later_moves_one_pair_at_most(variant: Callable[...
     assert max(moved) == 1  # some are drawn, and take the place of one each
 
 
-def test_what_failed_is_kept_with_the_sample(generated: Study) -> None:
-    draw_sample(generated)
-    supply = {(one.transformation, one.language): one for one in CampaignRecords.open(generated).drawn_from}
-    paraphrases = supply["paraphrasing", "en"]
-    assert (paraphrases.ok, paraphrases.failed, paraphrases.unanswered) == (101, 3, 0)
-    assert paraphrases.failed_share == pytest.approx(3 / 104)
-    assert supply["expansion", "en"].failed_share == 0.0
-    assert len(supply) == len(TRANSFORMATIONS)
-
-
 def flag(study: Study, flags: tuple[str, ...], number: int) -> set[str]:
     """Give the first usable paraphrases other flags; their keys."""
     rows = read_transformed(study, "paraphrasing", 1337)
@@ -177,11 +164,6 @@ def test_outputs_with_an_error_type_are_kept_out_where_the_study_says_so(variant
         draw_sample(some)
 
 
-def test_an_old_sample_says_nothing_of_flags() -> None:
-    old = {"transformation": "expansion", "language": "en", "ok": 9, "failed": 1, "unanswered": 0, "failed_share": 0.1}
-    assert flagged_lines(flagged_supply([Supply.model_validate(old)])) == []
-
-
 def test_failed_outputs_are_not_rated(generated: Study) -> None:
     rows = read_transformed(generated, "paraphrasing", 1337)
     failed = rows[0].model_copy(update={"status": "failed", "reason": "made up", "output": ""})
@@ -194,54 +176,6 @@ def test_outputs_of_another_generator_are_not_rated(generated: Study, variant: C
     assert other.folder == generated.folder
     with pytest.raises(DataError, match="no usable outputs of paraphrasing"):
         draw_sample(other)
-
-
-def test_a_sample_that_raters_see_is_not_replaced(generated: Study, variant: Callable[..., Study]) -> None:
-    draw_sample(generated)
-    draw_sample(variant(sample={"pairs": 5}))  # nobody has seen it
-    with stage(generated, "publish"):
-        pass
-    draw_sample(variant(sample={"pairs": 5}))  # the same sample again is no harm
-    for other in ({"pairs": 24}, {"pairs": 5, "repeats": 2}):
-        with pytest.raises(StudyError, match="was published, but the study now asks for other pairs"):
-            draw_sample(variant(sample=other))
-
-
-def test_a_sample_with_ratings_from_elsewhere_is_not_replaced(generated: Study, variant: Callable[..., Study]) -> None:
-    pair = draw_sample(generated)[0]
-    of_pair = {"pair_id": pair.pair_id, "transformation": pair.transformation, "language": pair.language}
-    of_rater = {"rater_id": "ada", "question": "quality", "value": 4, "status": "submitted", "simulated": False}
-    rating = Rating(**of_pair, **of_rater, submitted_at=datetime.now(UTC), source="answers.csv")
-    write_table(generated.folder / "ratings.parquet", [rating], Rating)
-    with pytest.raises(StudyError, match="was rated, but the study now asks for other pairs"):
-        draw_sample(variant(sample={"pairs": 5}))
-
-
-def test_a_threshold_that_the_scale_cannot_hold_is_refused_before_anyone_rates(
-    generated: Study, variant: Callable[..., Study]
-) -> None:
-    with pytest.raises(StudyError, match="threshold 7 is outside the scale 1 to 5"):
-        draw_sample(variant(acceptance={"threshold": 7}))
-
-
-def test_pairs_say_where_they_come_from(generated: Study) -> None:
-    pairs = draw_sample(generated)
-    languages = {name: {p.output_language for p in pairs if p.transformation == name} for name in TRANSFORMATIONS}
-    assert languages["paraphrasing"] == languages["backtranslation"] == {"en"}
-    assert "en" not in languages["translation"] | languages["cross_translation"]
-    assert {p.pool for p in pairs if p.transformation == "cross_translation"} == {"translation"}
-
-
-def test_before_generation_it_says_what_to_run(demo: Study) -> None:
-    with pytest.raises(DataError, match=r"texts.parquet does not exist yet; run `plumbline generate"):
-        draw_sample(demo)
-
-
-def test_a_rubric_that_does_not_explain_a_transformation_is_refused(
-    generated: Study, variant: Callable[..., Study]
-) -> None:
-    with pytest.raises(StudyError, match="rubric 'pteb' does not define the pool 'backtranslation'"):
-        draw_sample(variant(rubric="pteb"))
 
 
 def candidates(sizes: dict[tuple[str, str], int]) -> list[Candidate]:
@@ -320,24 +254,3 @@ def test_a_sample_too_small_for_its_languages_is_refused_before_anything_is_writ
     found = plan(larger, [(12, 3), (14, 3)], [4.0], campaigns=20)
     assert found["verdict_pairs"].tolist() == [6, 7]
     assert found["right"].isna().tolist() == [True, False] and found["undecided"][0] == 1
-
-
-def test_a_sample_with_fewer_usable_outputs_than_a_verdict_needs_says_so(
-    generated: Study, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """19 of the paraphrases are usable, of 20 that are needed."""
-    rows = read_transformed(generated, "paraphrasing", 1337)
-    good = [row.key for row in rows if row.status == "ok"][:19]
-    failed = [row if row.key in good else row.model_copy(update={"status": "failed"}) for row in rows]
-    Manifest.of(generated).write_table(OUTPUTS, failed, TransformedText)
-    where = ["--study", str(generated.file), "--exports", str(generated.folder.parent)]
-    monkeypatch.setattr("sys.argv", ["annotation", "sample", *where])
-    assert main() == 0
-    told = capsys.readouterr().out
-    drawn = sum(pair.transformation == "paraphrasing" for pair in CampaignRecords.open(generated).pairs)
-    assert 0 < drawn <= 19
-    assert (
-        f"for a verdict (acceptance.min_pairs): Paraphrasing (en) {drawn} of 20" in told
-        and "--again` asks for failed" in told
-    )
-    assert f"8 verdicts by acceptance.scope language, on {drawn} to 48 pairs each (20 are needed)" in told

@@ -94,17 +94,6 @@ def test_strata_that_gave_less_go_first(variant: Make) -> None:
     assert {one.language for one in CampaignRecords.open(study).drawn_from} == {"en"}
 
 
-def test_a_transformation_can_come_later(variant: Make) -> None:
-    offered(variant)
-    more = {"transformations": ["paraphrasing", "translation", "expansion"]}
-    study = larger(variant, 8, **more)
-    generate(study)
-    assert extend_sample(study, "expansion, too").pairs == 8
-    assert Counter(pair.transformation for pair in CampaignRecords.open(study).pairs if pair.wave == 2) == {
-        "expansion": 8
-    }
-
-
 def test_it_grows_again(variant: Make) -> None:
     offered(variant)
     extend_sample(larger(variant), "more")
@@ -156,34 +145,6 @@ def test_cut_off_at_any_moment_it_is_finished_by_the_same_command(
     assert Counter(pair.wave for pair in CampaignRecords.open(study).pairs) == {1: 16, 2: 8}
     assert len(by_id(CampaignRecords.open(study).shown)) == len(CampaignRecords.open(study).shown)
     assert [wave.number for wave in CampaignRecords.open(study).waves] == [2]
-
-
-def test_what_cannot_be_extended_says_why(variant: Make) -> None:
-    study = variant(**(OF_TWO | {"sample": {"pairs": 8, "batch": 4}}))
-    generate(study)
-    draw_sample(study)
-    with pytest.raises(StudyError, match="never offered to raters, so there is nothing to extend; run `.*` to draw"):
-        extend_sample(larger(variant), "more")
-    begin_offering(CampaignRecords.open(study), ARGILLA, load_rubric(study))
-    with pytest.raises(StudyError, match="--extend: give the reason why the sample grows"):
-        extend_sample(larger(variant), " ")
-    with pytest.raises(StudyError, match="has all pairs that the study asks for"):
-        extend_sample(study, "more")
-    other = {"generator": {"kind": "recorded", "model": "another", "path": "demo/outputs"}}
-    with pytest.raises(StudyError, match="were made by another generator or other prompts"):
-        extend_sample(larger(variant, **other), "more")
-    with pytest.raises(StudyError, match="add pairs to it with `.*--extend REASON`"):
-        draw_sample(larger(variant))
-
-
-def test_another_seed_is_another_sample(variant: Make) -> None:
-    offered(variant)
-    extend_sample(larger(variant), "more")
-    study = larger(variant, sample={"pairs": 14, "batch": 4, "seed": 7})
-    with pytest.raises(StudyError, match=r"sample.seed \(was 1337\) changed"):
-        extend_sample(study, "more")
-    with pytest.raises(StudyError, match="sample.pairs and sample.seed changed after the sample's wave 2"):
-        draw_sample(study)
 
 
 def test_an_exchanged_sample_is_no_extension(variant: Make) -> None:

@@ -7,7 +7,6 @@ import sqlite3
 import stat
 import tarfile
 import threading
-from argparse import ArgumentTypeError
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,7 +14,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from annotation.options import duration
 from annotation.server import Home, backup, credentials, restore, running
 from annotation.server.backup import Keeper, disk_trouble, thin
 from plumbline.errors import DataError, ServiceError
@@ -115,17 +113,6 @@ def test_damaged_backups_are_one_line_and_change_nothing(packed: Path, tmp_path:
         restore(home, tmp_path / "missing.tar.gz")
 
 
-def test_a_damaged_database_or_none_is_not_backed_up(tmp_path: Path) -> None:
-    home = Home(tmp_path / "home")
-    with pytest.raises(DataError, match="no database to back up"):
-        backup(home)
-    home.path.mkdir()
-    home.database.write_bytes(b"no database " * 500)
-    with pytest.raises(DataError, match=r"argilla.db: cannot be copied"):
-        backup(home)
-    assert not list(home.backups.glob("*"))
-
-
 def test_an_older_database_is_backed_up_before_it_is_migrated(
     packed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -212,10 +199,3 @@ def test_backups_of_a_clock_that_ran_ahead_stop_no_later_ones(tmp_path: Path) ->
     assert not keeping.due(now, every)
     thin(folder, 3, now)
     assert set(folder.iterdir()) == {*ahead, *right}
-
-
-@pytest.mark.parametrize("text", ["6", "0h", "h", "six", "6 h"])
-def test_a_schedule_that_is_none_is_refused(text: str) -> None:
-    with pytest.raises(ArgumentTypeError, match="is not a duration"):
-        duration(text)
-    assert duration("30m") == timedelta(minutes=30) and duration("off") is None

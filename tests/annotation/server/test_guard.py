@@ -18,7 +18,6 @@ from playwright.sync_api import Page, expect
 
 from annotation.server import Connection, Home, credentials, running
 from annotation.server.plugin.plumbline_argilla.crowd_files import Newcomers
-from argilla_embedded.hosts import Hosts
 from argilla_embedded.recent import Recent
 from argilla_embedded.throttle import Throttle
 from tests.annotation.argilla_site import Site, enter
@@ -160,13 +159,6 @@ def test_argillas_pages_work_under_their_policy(site: Site, page: Page) -> None:
     assert sorted(set(complaints)) == []
 
 
-def test_the_api_is_described_to_nobody(site: Site) -> None:
-    for path in ("openapi.json", "docs", "redoc", "docs/oauth2-redirect"):
-        assert httpx.get(f"{site.connection.url}/api/v1/{path}", trust_env=False).status_code == 404
-    for path in ("/openapi.json", "/docs", "/api"):
-        assert "<title>Argilla</title>" in httpx.get(f"{site.connection.url}{path}", trust_env=False).text
-
-
 def test_unknown_hosts_are_refused_where_an_address_is_set(site: Site) -> None:
     def status(host: str) -> int:
         return httpx.get(f"{site.connection.url}/api/v1/version", headers={"Host": host}, trust_env=False).status_code
@@ -183,12 +175,6 @@ def test_unknown_hosts_are_refused_where_an_address_is_set(site: Site) -> None:
             assert status(host) == 421, host
     finally:
         rooms.unlink()
-
-
-def test_addresses_that_were_given_name_the_hosts() -> None:
-    hosts = Hosts("192.0.2.7", ["https://argilla.example.org:8443/"])
-    assert all(hosts.allow([host]) for host in ("argilla.example.org", "192.0.2.7:6900", "localhost", "127.0.0.1:1"))
-    assert not any(hosts.allow(host) for host in (["rebound.example"], [], ["localhost", "localhost"]))
 
 
 class Clock:

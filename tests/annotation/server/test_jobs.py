@@ -10,13 +10,11 @@ import sqlite3
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 
 import pytest
 
 from annotation.server import Home, running
 from annotation.server.home import is_locked
-from plumbline.errors import ServiceError
 from tests.annotation.argilla_site import Site, enter, eventually
 
 RECOUNT = "update_dataset_records_status_job"
@@ -97,19 +95,6 @@ def test_a_changed_number_of_answers_recounts_and_its_job_can_be_asked_for(site:
         assert site.statuses(campaign) == {"p0": expected, "p1": "pending", "p2": "pending"}
 
 
-def test_a_job_that_nobody_knows_is_404_and_the_hub_is_501(site: Site) -> None:
-    assert "not found" in site.owner("GET", "jobs/11111111-2222-3333-4444-555555555555", expect=404)["detail"]
-    site.owner("GET", "jobs/it's%20none", expect=404)
-    site.raters[0]("GET", "jobs/unknown", expect=404)
-    campaign = site.publish("hub", records=1)
-    mapping = {"fields": [{"source": "a", "target": "original"}], "metadata": [], "suggestions": []}
-    body = {"name": "org/set", "subset": "default", "split": "train", "mapping": mapping}
-    assert "use the SDK" in site.owner("POST", f"datasets/{campaign.dataset}/import", body, expect=501)["detail"]
-    body = {"name": "org/set", "subset": "default", "split": "train", "private": True, "token": "secret-token"}
-    site.owner("POST", f"datasets/{campaign.dataset}/export", body, expect=501)
-    assert "secret-token" not in site.home.log.read_text(encoding="utf-8")
-
-
 def test_a_webhook_that_failed_when_the_server_was_killed_is_sent_at_the_next_start(
     site: Site, listener: Listener
 ) -> None:
@@ -139,24 +124,3 @@ def test_a_webhook_that_failed_when_the_server_was_killed_is_sent_at_the_next_st
     assert [event for event, _ in listener.events] == ["response.created"] * 2
     assert all(signature.startswith("v1,") for _, signature in listener.events)
     assert jobs(site.home, name) == [(job_id, "finished", None)]
-
-
-def test_a_job_that_cannot_be_noted_is_refused_and_one_that_was_noted_runs(site: Site) -> None:
-    with running(site.home) as connection:  # the test before has killed the server
-        again = enter(connection)
-        campaign = again.publish("unnoted", records=2, enough=2)
-        again.raters[0].rate(campaign, "p0", 5)
-        with refusing(site.home, "INSERT"):
-            refused = again.owner("PATCH", f"datasets/{campaign.dataset}", ONE_IS_ENOUGH, expect=507)
-        assert "make room, then try again" in refused["detail"]
-        with refusing(site.home, "UPDATE"):
-            again.owner("PATCH", f"datasets/{campaign.dataset}", ONE_IS_ENOUGH)
-            assert eventually(lambda: again.statuses(campaign) == {"p0": "completed", "p1": "pending"})
-
-
-def test_a_damaged_journal_is_one_line(tmp_path: Path) -> None:
-    home = Home(tmp_path / "home")
-    home.path.mkdir()
-    (home.path / "jobs.db").write_bytes(b"no journal " * 100)
-    with pytest.raises(ServiceError, match=r"jobs.db .*move it away"), running(home):
-        pytest.fail("it started")

@@ -15,7 +15,7 @@ import pytest
 
 from annotation.server import URL_VARIABLE, Home, backup, database, restore, running
 from annotation.server.home import is_locked, prepare
-from plumbline.errors import DataError, ServiceError, StudyError
+from plumbline.errors import DataError, ServiceError
 from tests.annotation.argilla_site import Site, enter, eventually, response_status, term
 from tests.annotation.server.postgres_site import PASSWORD, postgres_url  # noqa: F401  # a fixture
 
@@ -63,21 +63,6 @@ def test_no_password_is_in_the_process_list_the_log_or_what_is_said(site: Site, 
     seen += [home.log.read_text(encoding="utf-8"), database.named(database.address_of(home) or "")]
     for text in seen:
         assert PASSWORD not in text and urlsplit(database.address_of(home) or "").password not in text  # type: ignore[operator]
-
-
-def test_several_processes_are_refused_on_sqlite_before_anything_starts(tmp_path: Path) -> None:
-    said = r"--workers 2: SQLite has one writer.*--database-url postgresql"
-    with pytest.raises(StudyError, match=said), running(Home(tmp_path / "home"), workers=2):
-        pytest.fail("it started")
-
-
-def test_more_processes_than_the_database_has_connections_for_are_one_line(
-    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(URL_VARIABLE, (database.address_of(home) or "").replace("/argilla?", "/postgres?"))
-    said = "PostgreSQL allows 100 connections, too few for 9 processes.*max_connections to 193 or more"
-    with pytest.raises(ServiceError, match=said), running(Home(tmp_path / "home"), workers=9):
-        pytest.fail("it started")
 
 
 def test_a_second_home_cannot_serve_the_same_database_also_after_postgresql_was_away(
@@ -140,18 +125,6 @@ def test_a_backup_while_people_rate_is_restored_and_what_was_there_is_kept(site:
     (tmp_path / "home" / "argilla.db").touch()
     with pytest.raises(DataError, match="this backup is of postgresql, but .* uses sqlite"):
         restore(Home(tmp_path / "home"), file)
-
-
-def test_an_older_database_is_backed_up_before_it_is_migrated(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
-    address = database.address_of(home) or ""
-    (before,) = database.query(address, "SELECT version_num FROM alembic_version;")
-    # What Argilla's own script for going back does to its last migration.
-    database.query(address, "DROP TABLE datasets_users; UPDATE alembic_version SET version_num = '6ed1b8bf8e08';")
-    with running(home):
-        pass
-    assert "backed up to" in capsys.readouterr().out
-    assert database.query(address, "SELECT version_num FROM alembic_version;") == [before]
-    assert len(list(home.backups.glob("*-upgrade.tar.gz"))) == 1
 
 
 def test_an_address_that_leads_nowhere_is_one_line_without_its_password(

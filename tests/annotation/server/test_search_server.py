@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from typing import Any
 
-import httpx
 import pytest
 
 from annotation.server import URL_VARIABLE, Home, running
@@ -74,22 +72,6 @@ def test_text_queries_of_every_form(site: Site) -> None:
     assert "nowhere" in site.owner("POST", search, {"query": query("a", field="nowhere")}, expect=422)["detail"]
 
 
-def test_scores_put_better_matches_first_and_no_filter_changes_them(site: Site) -> None:
-    campaign = create(site, "scores", texts("cat and dog and bird", "cat", "cat dog", "dog"))
-    items = site.owner.search(campaign, query=query("cat | dog"))["items"]
-    scores = {item["record"]["external_id"]: item["query_score"] for item in items}
-    order = [item["record"]["external_id"] for item in items]
-    assert order[0] == "r2" and list(scores.values()) == sorted(scores.values(), reverse=True)
-    assert min(scores.values()) > 0
-    status = [term(property_of_record("external_id"), "r0", "r3")]
-    filtered = site.owner.search(campaign, status, query=query("cat | dog"))["items"]
-    assert {item["record"]["external_id"]: item["query_score"] for item in filtered} == {
-        name: scores[name] for name in ("r0", "r3")
-    }
-    plain = site.raters[0].search(campaign, mine=True)["items"]
-    assert {item["query_score"] for item in plain} == {1.0}
-
-
 def test_every_write_is_seen_by_the_next_search(site: Site) -> None:
     campaign = create(site, "fresh", texts("first", "second"))
     path = f"datasets/{campaign.dataset}/records"
@@ -103,27 +85,6 @@ def test_every_write_is_seen_by_the_next_search(site: Site) -> None:
     assert site.owner.found(campaign, query=query("-upserted")) == ids(0, 2)
     site.owner("DELETE", path, ids=campaign.ids["r0"])
     assert site.owner.found(campaign, query=query("changed | third")) == ids(2)
-
-
-def test_no_query_makes_the_server_fail_or_wait(site: Site) -> None:
-    campaign = create(site, "hostile", texts("alpha beta", "gamma"))
-    url = f"{site.connection.url}/api/v1/datasets/{campaign.dataset}/records/search"
-    headers = {"X-Argilla-Api-Key": site.owner.user.api_key, "Content-Type": "application/json"}
-    hostile = ["(" * 100_000, "(" * 50_000 + "a" + ")" * 50_000, '"' * 9_999, "\\", "a~" * 9_999, "w~2 " * 3_000,
-               "-" * 9_999,               "* " * 5_000,
-               "(a | (b " * 5_000, "\x00",
-               "%s %(a)s ' \" ; --", "AND OR NOT", "a:b", "/x+/", "[a TO b]",
-               '"a b"~99999999999999999999', "~~~", "x" * 100_000]  # fmt: skip
-    for q in hostile:
-        begin = time.monotonic()
-        status = httpx.post(url, json={"query": query(q)}, headers=headers, timeout=30, trust_env=False).status_code
-        assert status in (200, 422) and time.monotonic() - begin < 10, q[:40]
-    for body in (b'{"query": {"text": {"q": "\\ud800"}}}', b'{"query": {"text": {"q": "a", "field": "\\ud800"}}}',
-                 b'{"query": {"vector": {"name": "v", "value": [NaN, 1]}}}', b'{"query": {"text": {"q": 7}}}',
-                 b'{"filters": {"and": [{"type": "terms", "scope": {"entity": "record", "property": "external_id"},'
-                 b' "values": ["\\ud800", "\\u0000"]}]}}'):  # fmt: skip
-        status = httpx.post(url, content=body, headers=headers, timeout=30, trust_env=False).status_code
-        assert status in (200, 422), body
 
 
 def test_responses_are_judged_one_by_one(site: Site) -> None:
@@ -234,28 +195,6 @@ def test_metadata_of_odd_names_and_several_values(site: Site) -> None:
     assert first["metadata"] == {key: value for key, value in values[0].items() if key not in ("hidden", "extra")}
 
 
-def test_own_columns_and_times(site: Site) -> None:
-    campaign = create(site, "columns", texts("a", "b", "c"))
-    owner = site.owner
-    assert owner.found(campaign, [term(property_of_record("external_id"), "r2", "x'", "r0")]) == ids(0, 2)
-    assert owner.found(campaign, [term(property_of_record("id"), campaign.ids["r1"], "no-id")]) == ids(1)
-    assert owner.found(campaign, [span(property_of_record("external_id"), ge="r1")]) == ids(1, 2)
-    items = owner("GET", f"datasets/{campaign.dataset}/records")["items"]
-    moment = {one["external_id"]: one["inserted_at"] for one in items}["r1"]
-    inserted = property_of_record("inserted_at")
-    assert owner.found(campaign, [span(inserted, ge=moment, le=moment)]) == ids(1)
-    assert owner.found(campaign, [span(inserted, ge=f"{moment}+00:00", le=f"{moment}Z")]) == ids(1)
-    assert owner.found(campaign, [term(inserted, moment)]) == ids(1)
-    assert len(owner.found(campaign, [span(inserted, ge=moment[:10], le=moment[:10])])) == 3
-    assert owner.found(campaign, [span(inserted, le="2001-01-01")]) == []
-    owner("PATCH", f"records/{campaign.ids['r0']}", {"metadata": {"size": 1}})
-    updated = [{"scope": property_of_record("updated_at"), "order": "desc"}]
-    assert owner.found(campaign, sort=updated) == ids(0, 2, 1)
-    assert owner.found(campaign, sort=[{"scope": property_of_record("external_id"), "order": "desc"}]) == ids(2, 1, 0)
-    bad = {"filters": {"and": [span(inserted, ge="yesterday")]}}
-    assert "date" in owner("POST", f"datasets/{campaign.dataset}/records/search", bad, expect=422)["detail"]
-
-
 def test_sorts_by_responses_are_ones_own_or_the_mean_of_all(site: Site) -> None:
     campaign = create(site, "means", texts("a", "b", "c"))
     ada, grace, _ = site.raters
@@ -269,23 +208,6 @@ def test_sorts_by_responses_are_ones_own_or_the_mean_of_all(site: Site) -> None:
         (ada, True, "desc", [0, 1, 2]), (grace, True, "desc", [1, 0, 2]), (grace, True, "asc", [0, 1, 2]),
     ):  # fmt: skip
         assert who.found(campaign, sort=[{**stars, "order": order}], mine=mine) == ids(*expected)
-
-
-def test_pages_of_every_order_cover_everything_once(site: Site) -> None:
-    records = [{"fields": {"text": "same words"}, "metadata": {"size": i % 3}} for i in range(23)]
-    campaign = create(site, "pages", records)
-    ada, grace, _ = site.raters
-    size = [{"scope": metadata("size"), "order": "asc"}]
-    for who, more in ((ada, {}), (ada, {"query": query("same")}), (ada, {"sort": size}),
-                      (site.owner, {"query": query("words")}), (site.owner, {"sort": size})):  # fmt: skip
-        mine = who is ada
-        found = [one for o in range(0, 25, 5) for one in who.found(campaign, mine=mine, offset=o, limit=5, **more)]
-        assert sorted(found) == sorted(campaign.ids) and len(found) == 23
-        assert who.search(campaign, mine=mine, offset=100, limit=5, **more)["total"] == 23
-    assert ada.found(campaign, mine=True) != grace.found(campaign, mine=True)
-    assert len(site.owner.found(campaign)) == 23
-    for limit in (0, 1001):
-        site.owner("POST", f"datasets/{campaign.dataset}/records/search", {}, expect=422, limit=limit)
 
 
 def test_similar_and_least_similar_with_texts_filters_and_pages(site: Site) -> None:
@@ -336,18 +258,3 @@ def test_progress_of_all_and_of_each(site: Site) -> None:
     third = site.raters[2]  # r0 is complete, and in nobody's queue
     assert third("GET", f"datasets/{campaign.dataset}/progress")["pending"] == 2
     assert third("GET", f"me/datasets/{campaign.dataset}/metrics")["responses"]["pending"] == 3
-
-
-def test_drafts_and_empty_datasets_have_nothing(site: Site) -> None:
-    draft, (ada, _, _) = create(site, "draft"), site.raters
-    empty = create(site, "empty", [{"fields": {"text": "gone"}}])
-    site.owner("DELETE", f"datasets/{empty.dataset}/records", ids=empty.ids["r0"])
-    for campaign in (draft, empty):
-        assert site.owner.search(campaign, query=query("a"))["total"] == 0
-        assert site.owner.search(campaign)["items"] == []
-        properties = site.owner("GET", f"me/datasets/{campaign.dataset}/metadata-properties")["items"]
-        for one in properties:
-            metrics = site.owner("GET", f"metadata-properties/{one['id']}/metrics")
-            assert metrics.get("total", 0) == 0 and metrics.get("min") is None
-        assert site.owner("GET", f"datasets/{campaign.dataset}/progress").get("total", 0) == 0
-        assert ada.search(campaign, mine=True, query={"vector": {"name": "v", "value": [1.0, 0.0]}})["total"] == 0

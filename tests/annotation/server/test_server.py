@@ -5,10 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
-import shutil
 import signal
-import socket
-import sqlite3
 import stat
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -19,11 +16,10 @@ import argilla as rg
 import httpx
 import pytest
 
-from annotation.server import Connection, Home, credentials, ensure_environment, ensure_user, running, serve
+from annotation.server import Connection, Home, credentials, ensure_user, running
 from argilla_embedded import workers
-from plumbline.errors import DataError, ServiceError
+from plumbline.errors import ServiceError
 from tests.annotation.argilla_site import Api, Site, enter, eventually, response_status
-from tests.shared import environment_with_pip
 
 
 def sign_in(connection: Connection, username: str, password: str) -> httpx.Response:
@@ -102,14 +98,6 @@ def test_accounts_are_made_once_and_forgotten_ones_get_a_new_password(site: Site
         ensure_user(site.connection, "linus", "Linus", role="admin")
     with pytest.raises(ServiceError, match="401"):
         ensure_user(Connection(site.connection.url, "argilla.apikey", site.home), "new", "New")
-
-
-def test_a_second_start_on_the_same_home_uses_the_first_or_says_so(site: Site) -> None:
-    with running(site.home) as connection:
-        assert connection == site.connection
-    assert site.owner("GET", "me")["username"] == "owner"  # leaving the context has not stopped another's server
-    with pytest.raises(ServiceError, match="already runs at http"):
-        serve(site.home)
 
 
 def test_simultaneous_raters_leave_every_status_right_and_no_error(site: Site) -> None:
@@ -193,63 +181,6 @@ def assert_no_secret_is_in_the_process_list(pid: int, site: Site) -> None:
     for name in ("cmdline", "environ"):
         seen = Path(f"/proc/{pid}/{name}").read_text(encoding="utf-8")
         assert seen and not [one for one in secrets if one in seen]
-
-
-def test_what_keeps_a_server_from_starting_is_said_in_one_line(tmp_path: Path) -> None:
-    home = Home(tmp_path / "home")
-    with pytest.raises(DataError, match="no credentials yet"):
-        credentials(home)
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        with pytest.raises(ServiceError, match=f"port {port} .*choose another port"), running(home, port=port):
-            pytest.fail("it started")
-    (tmp_path / "file").write_text("", encoding="utf-8")
-    with (
-        pytest.raises(ServiceError, match="not usable as the server's folder"),
-        running(Home(tmp_path / "file" / "in")),
-    ):
-        pytest.fail("it started")
-    home.database.parent.mkdir()  # a port that is taken is said before anything is made
-    home.database.write_bytes(b"this is no database " * 100)
-    with pytest.raises(ServiceError, match="argilla.db .*cannot be used"), running(home):
-        pytest.fail("it started")
-    home.database.unlink()
-    with sqlite3.connect(home.database) as database:
-        database.execute("CREATE TABLE alembic_version (version_num VARCHAR(32))")
-        database.execute("INSERT INTO alembic_version VALUES ('from_the_future')")
-    with pytest.raises(ServiceError, match="newer Argilla"), running(home):
-        pytest.fail("it started")
-    home.credentials_file.write_text("{", encoding="utf-8")
-    with pytest.raises(DataError, match="damaged"), running(home):
-        pytest.fail("it started")
-
-
-def copied(folder: Path) -> None:
-    """In the place of what makes an environment from nothing."""
-    shutil.copytree(environment_with_pip(), folder, symlinks=True, dirs_exist_ok=True)
-
-
-def test_an_environment_that_cannot_be_made_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PLUMBLINE_ARGILLA_ENV", str(tmp_path / "env"))
-    for name in ("PIP_NO_INDEX", "PIP_ISOLATED"):
-        monkeypatch.setenv(name, "1")
-    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
-    monkeypatch.setenv("PIP_CONSTRAINT", str(tmp_path / "missing.txt"))  # the platform's own, which must not leak in
-    monkeypatch.setattr("annotation.server.process.make_venv", copied)
-    said: list[str] = []
-    for _ in range(2):  # the half-made environment of the first attempt is not taken for a whole one
-        with pytest.raises(
-            ServiceError, match=r"pip could not install /.*/constraints/argilla-server.txt.*PIP_FIND_LINKS.*ERROR: "
-        ) as error:
-            ensure_environment(said.append)
-        assert "missing.txt" not in str(error.value) and "\n" not in str(error.value)
-    assert len(said) == 2
-    (tmp_path / "full").mkdir()
-    (tmp_path / "full" / "thesis.txt").write_text("mine", encoding="utf-8")
-    monkeypatch.setenv("PLUMBLINE_ARGILLA_ENV", str(tmp_path / "full"))
-    with pytest.raises(ServiceError, match="not a Python environment"):
-        ensure_environment(said.append)
-    assert (tmp_path / "full" / "thesis.txt").exists()
 
 
 def test_a_look_that_fails_ends_the_server_and_leaves_no_orphan(monkeypatch: pytest.MonkeyPatch) -> None:

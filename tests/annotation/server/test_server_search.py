@@ -10,9 +10,8 @@ from typing import Any
 from uuid import UUID
 
 import argilla as rg
-import pytest
 
-from tests.annotation.argilla_site import LANGUAGE, TEXTS, Site, eventually, response_status, term
+from tests.annotation.argilla_site import LANGUAGE, TEXTS, Site, eventually, response_status
 
 
 def span(scope: dict[str, Any], **bounds: Any) -> dict[str, Any]:
@@ -53,18 +52,6 @@ def test_a_record_is_completed_if_and_only_if_three_have_submitted(site: Site) -
     assert site.owner("GET", f"datasets/{campaign.dataset}/progress")["completed"] == 0
 
 
-def test_single_answers_are_made_changed_and_counted(site: Site) -> None:
-    campaign = site.publish("single", records=3, enough=1)
-    rater = site.raters[0]
-    values = {name: {"value": 5} for name in ("quality", "fluency")}
-    made = rater("POST", f"records/{campaign.ids['p1']}/responses", {"status": "submitted", "values": values})
-    assert site.statuses(campaign)["p1"] == "completed"
-    rater("PUT", f"responses/{made['id']}", {"status": "draft", "values": values})
-    assert site.statuses(campaign)["p1"] == "pending"
-    metrics = rater("GET", f"me/datasets/{campaign.dataset}/metrics")["responses"]
-    assert metrics == {"total": 3, "submitted": 0, "discarded": 0, "draft": 1, "pending": 2}
-
-
 def test_statuses_follow_when_fewer_answers_become_enough(site: Site) -> None:
     campaign = site.publish("recount", records=2, enough=2)
     for rater in site.raters[:2]:
@@ -99,88 +86,6 @@ def test_each_queue_covers_everything_once_in_an_order_of_its_own(site: Site) ->
     assert site.raters[1].found(campaign, response_status("pending"), mine=True, limit=1000) == orders[1]
     anyone = site.owner.found(campaign, response_status("pending"), limit=1000)
     assert set(anyone) == set(campaign.ids) - set(orders[0][:3])
-
-
-def test_texts_are_found_by_whole_words_phrases_and_prefixes(site: Site) -> None:
-    campaign = site.publish("text")
-
-    def found(q: str, **more: Any) -> list[str]:
-        return site.owner.found(campaign, query={"text": {"q": q, **more}}, limit=100)
-
-    everything = [f"p{i}" for i in range(12)]
-    cats = [f"p{i}" for i in range(1, 12, 2)]
-    assert found("CATS") == cats and found("cats number") == cats and found("sentence 7") == ["p7"]
-    assert found("cat") == [] and found("ca*") == cats and found("cats dogs") == []
-    assert found('"about cats"') == cats and found('"cats about"') == [] and found("cats missing") == []
-    assert found("don't 3.14") == everything and found("don") == [] and found("don't", field="original") == []
-    assert found("*") == everything and found("") == [] and found("!?") == []
-    assert found("a' OR 1=1; DROP TABLE records") == []
-    scores = site.owner.search(campaign, query={"text": {"q": "cats"}})["items"]
-    assert all(item["query_score"] > 0 for item in scores)
-    both = [term({"entity": "metadata", "metadata_property": "length"}, 1, 2)]
-    assert site.owner.found(campaign, both, query={"text": {"q": "cats"}}) == ["p1"]
-    body = {"query": {"text": {"q": "cats", "field": "nowhere"}}}
-    site.owner("POST", f"datasets/{campaign.dataset}/records/search", body, expect=422)
-
-
-def test_filters_and_sorts_by_metadata(site: Site) -> None:
-    campaign = site.publish("metadata", records=6)
-    language = {"entity": "metadata", "metadata_property": LANGUAGE}
-    length, drift = ({"entity": "metadata", "metadata_property": name} for name in ("length", "drift"))
-    search = site.owner.found
-    assert search(campaign, [term(language, "de")]) == ["p1", "p3", "p5"]
-    assert search(campaign, [term(language, "de"), span(length, ge=2, le=3)]) == ["p3"]
-    assert search(campaign, [span(drift, ge=0.2)]) == ["p2", "p4", "p5"]
-    assert search(campaign, [span(drift, ge="many")]) == []
-    assert search(campaign, sort=[{"scope": drift, "order": "asc"}]) == ["p1", "p2", "p4", "p5", "p0", "p3"]
-    assert search(campaign, sort=[{"scope": drift, "order": "desc"}]) == ["p5", "p4", "p2", "p1", "p0", "p3"]
-    keys = [{"scope": language, "order": "desc"}, {"scope": length, "order": "desc"}]
-    assert search(campaign, sort=keys) == ["p4", "p2", "p0", "p5", "p3", "p1"]
-    properties = {
-        one["name"]: one["id"]
-        for one in site.owner("GET", f"me/datasets/{campaign.dataset}/metadata-properties")["items"]
-    }
-    metrics = site.owner("GET", f"metadata-properties/{properties[LANGUAGE]}/metrics")
-    assert metrics == {"type": "terms", "total": 6, "values": [{"term": "de", "count": 3}, {"term": "en", "count": 3}]}
-    metrics = site.owner("GET", f"metadata-properties/{properties['drift']}/metrics")
-    assert (metrics["min"], metrics["max"]) == (0.1, 0.5)
-
-
-def test_filters_and_sorts_by_answers_statuses_and_times(site: Site) -> None:
-    campaign = site.publish("answers", records=4, enough=2)
-    ada, grace, _ = site.raters
-    for name, by_ada, by_grace in (("p0", 5, 1), ("p1", 2, 2), ("p2", 4, None)):
-        ada.rate(campaign, name, by_ada)
-        if by_grace is not None:
-            grace.rate(campaign, name, by_grace)
-    quality = {"entity": "response", "question": "quality"}
-    status = {"entity": "record", "property": "status"}
-    assert site.owner.found(campaign, [span(quality, ge=2, le=3)]) == ["p1"]
-    assert site.owner.found(campaign, [term(quality, 5)]) == ["p0"]
-    assert sorted(grace.found(campaign, [term(quality, 1, 5)], mine=True)) == ["p0"]
-    assert grace.found(campaign, [term(quality, 5)], mine=True) == []
-    assert site.owner.found(campaign, sort=[{"scope": quality, "order": "desc"}]) == ["p2", "p0", "p1", "p3"]
-    assert ada.found(campaign, sort=[{"scope": quality, "order": "desc"}], mine=True) == ["p0", "p2", "p1", "p3"]
-    assert site.owner.found(campaign, [term(status, "completed")]) == ["p0", "p1"]
-    inserted = {"entity": "record", "property": "inserted_at"}
-    listed = site.owner("GET", f"datasets/{campaign.dataset}/records")["items"]
-    (moment,) = [one["inserted_at"] for one in listed if one["external_id"] == "p2"]
-    assert site.owner.found(campaign, [span(inserted, ge=f"{moment}Z", le=f"{moment}Z")]) == ["p2"]
-    assert len(site.owner.found(campaign, [span(inserted, le=moment[:10])])) == 4
-    bad = {"filters": {"and": [span(inserted, ge="yesterday")]}}
-    assert "date" in site.owner("POST", f"datasets/{campaign.dataset}/records/search", bad, expect=422)["detail"]
-
-
-def test_similar_records_are_found_and_the_reference_is_left_out(site: Site) -> None:
-    campaign = site.publish("vectors", records=5)
-    by_record = {"vector": {"name": "v", "record_id": campaign.ids["p0"]}}
-    result = site.owner.search(campaign, query=by_record)
-    assert [item["record"]["external_id"] for item in result["items"]] == ["p1", "p2", "p3", "p4"]
-    assert result["items"][0]["query_score"] == pytest.approx((1 + 1 / 1.01**0.5) / 2)
-    least = {"vector": {"name": "v", "value": [1.0, 0.0], "order": "least_similar"}}
-    assert site.owner.found(campaign, query=least, limit=2) == ["p4", "p3"]
-    wrong = {"query": {"vector": {"name": "v", "value": [1.0, 0.0, 0.0]}}}
-    site.owner("POST", f"datasets/{campaign.dataset}/records/search", wrong, expect=422)
 
 
 def test_what_this_server_does_not_do_is_refused_and_not_accepted_silently(site: Site) -> None:

@@ -4,35 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from annotation.__main__ import main
 from annotation.campaign_records import CampaignRecords
-from annotation.ratings.ratings import decide, withdraw
+from annotation.ratings.ratings import withdraw
 from annotation.records import Member
-from annotation.sampling.queues import Queue, in_order
+from annotation.sampling.queues import in_order
 from annotation.sampling.sample import draw_sample
 from annotation.status.progress import Workload, by_pair, by_rater, by_transformation, stages_of
 from annotation.status.status import Status, read_status
-from annotation.status.text import ago, headline, next_step, status_text
+from annotation.status.text import headline, next_step, status_text
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import fix_rules
 from annotation.verdicts.tables import SIMULATED
 from generation.production import generate
-from plumbline import cli
 from plumbline.manifest import Manifest, stage
 from plumbline.records import Rating
-from plumbline.store import write_json
 from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec, ControlsSpec, SampleSpec
-from tests.annotation.ratings.test_review import rate
 from tests.annotation.ratings.test_signs import pair
 from tests.annotation.sampling.test_sample import flag
-from tests.conftest import DEMO
 
 ARGUMENTS = "--study s.yaml"
 NOW = datetime(2026, 3, 31, 12, tzinfo=UTC)
@@ -139,29 +134,6 @@ def test_behind_is_who_was_idle_for_a_week_before_the_answers_were_collected() -
     # c has not answered at all, but raters could begin three days ago only.
     assert raters([], "c")["behind"]["c"] == ""
     assert raters([], "c", at=NOW + timedelta(days=5))["behind"]["c"] == "no answer for 8 days"
-
-
-def test_who_has_nothing_left_or_is_excluded_is_not_behind_nor_a_measure_for_others() -> None:
-    """a and b did all ten pairs, so c has nothing left. In the other campaign one answer is few by a median of 3 (10, 3
-    and 1), and not by one of 2 (3 and 1), when a is excluded."""
-    assert raters([*several("a", 10), *several("b", 10), *several("c", 1)], "a b c")["behind"].eq("").all()
-    given = [*several("a", 10), *several("b", 3), *several("c", 1)]
-    assert raters(given, "a b c")["behind"].to_dict() == {"a": "", "b": "", "c": "few answers"}
-    assert raters(given, "a b c", excluded=["a"])["behind"].to_dict() == dict.fromkeys("abc", "")
-
-
-@pytest.mark.parametrize(
-    ("age", "said"),
-    [
-        (timedelta(seconds=-5), "just now"),
-        (timedelta(minutes=119), "119 min ago"),
-        (timedelta(hours=2), "2 h ago"),
-        (timedelta(hours=47, minutes=59), "47 h ago"),
-        (timedelta(days=30), "30 days ago"),
-    ],
-)
-def test_ago(age: timedelta, said: str) -> None:
-    assert ago(NOW - age, NOW) == said
 
 
 def at(study: Study) -> tuple[Status, str]:
@@ -357,117 +329,3 @@ def test_nobody_waits_for_what_cannot_decide(generated: Study) -> None:
     headlines = headline(read_status(Evidence.open(generated), NOW), CampaignRecords.open(generated).verdicts)
     assert "undecided: Paraphrasing" in headlines[0]
     assert "(acceptance.min_pairs): Paraphrasing (en) 19 of 20" in headlines[2] and "wait for" not in headlines[2]
-
-
-def test_from_ratings_to_scores(generated: Study) -> None:
-    """Raters a, b and c rated all 24 pairs of which each wants 4 answers; a clicks through, b and c are careful."""
-    rate(generated)
-    noted(generated, "collect", ["pairs.parquet", "controls.parquet"], ["ratings.parquet"])
-    status, following = at(generated)
-    assert states(status) == "+ + + + + - - -"
-    assert status.unreviewed == ("a",) and following.startswith(f"{MAIN} review {ARGUMENTS}")
-    assert status.raters["open"].isna().all()  # nobody collected from Argilla: who is asked what is not known
-    assert status.progress["verdict"].eq("waiting for 24 answers").all()
-
-    decide(generated, "a", exclude=False, reason="has explained it", signs=Evidence.open(generated).signs)
-    dataset = {Queue.of(one).dataset(generated.name) for one in CampaignRecords.open(generated).pairs}
-    members = [Member(rater_id=rater, dataset=name, simulated=False) for rater in "abc" for name in sorted(dataset)]
-    write_json(generated.folder / "members.json", members)
-    status, following = at(generated)
-    assert status.unreviewed == () and status.raters["open"].eq(0).all()
-    assert following.startswith("find more raters for 192 answers")  # 8 x 24: each has one of four to come
-    late = [*members, Member(rater_id="late", dataset=sorted(dataset)[0], simulated=False)]
-    write_json(generated.folder / "members.json", late)
-    status, following = at(generated)
-    assert following.startswith("wait for 192 answers")
-    assert status.raters.set_index("rater_id")["behind"].to_dict() == {"a": "", "b": "", "c": "", "late": "few answers"}
-
-    accept(generated)
-    status, following = at(generated)
-    assert following == f"{MAIN} ratings-report {ARGUMENTS}"
-    reached = CampaignRecords.open(generated).verdicts
-    open_ones = [reached[0].model_copy(update={"decision": "undecided"}), *reached[1:]]
-    write_json(generated.folder / "verdicts.json", open_ones)
-    following = at(generated)[1]
-    assert following.startswith("wait for 24 answers")  # which may decide it; the others are decided
-    assert following.endswith(f"(when no more answers will come: {MAIN} ratings-report {ARGUMENTS})")
-    write_json(generated.folder / "verdicts.json", reached)
-    (generated.folder / "report").mkdir()
-    (generated.folder / "report" / "index.html").write_text("")
-    noted(generated, "report", ["verdicts.json", "ratings.parquet"])
-    assert at(generated)[1] == f"plumbline evaluate {ARGUMENTS}"
-    assert status.progress["verdict"].str.endswith("; 24 answers open").all()
-    assert status.progress["verdict"].str.startswith("rejected").any()
-
-    (generated.folder / "scores.parquet").write_bytes(b"")
-    assert at(generated)[0].stages["scores"].state == "under way"  # a run that was cut off
-    noted(generated, "evaluation", ["verdicts.json", "ratings.parquet"])
-    assert states(at(generated)[0]) == "+ + + + + + + +"
-    assert at(generated)[1] == "nothing to do: all is decided, although 192 answers that the study asks for are missing"
-
-    decide(generated, "a", exclude=True, reason="more of it came up")
-    status, following = at(generated)
-    assert states(status) == "+ + + + + ! ! !" and following.startswith("wait for 192 answers")
-    assert status.stages["verdicts"].note == (
-        "ratings.parquet and the list of kept raters changed after the verdicts were reached"
-    )
-    assert status.raters.set_index("rater_id").loc["a", "excluded"]
-    assert status.progress["excluded"].eq(24).all() and status.progress["counting"].eq(48).all()
-
-
-def test_rules_and_prompts_that_changed_are_warned_of(generated: Study) -> None:
-    draw_sample(generated)
-    fix_rules(CampaignRecords.open(judged_by(generated)))
-    noted(generated, "publish", ["pairs.parquet"])
-    other = judged_by(generated, threshold=2.5, rule="lower_bound", stop="anytime")
-    assert at(other)[1] == f"{MAIN} publish {ARGUMENTS}"  # before the first rating they may change
-    give(generated, "abcd")
-    status, following = at(other)
-    assert any("acceptance.threshold 3.0, now 2.5" in line for line in status.warnings)
-    assert "WARNING: " in status_text(status, ARGUMENTS)
-    assert following.startswith(f'{MAIN} accept {ARGUMENTS} --amend "reason"')
-    assert set(status.progress["verdict"]) == {"ready: run accept"}  # nothing is judged by rules that do not hold
-    generator = generated.generator.model_copy(update={"model": "another"})
-    status, following = at(judged_by(generated).model_copy(update={"generator": generator}))
-    assert status.stages["sample"].state == "stale" and "another generator" in status.warnings[0]
-    assert following == "undo the change, or give the new study another name"
-
-
-def test_ratings_from_files_and_of_pairs_that_are_gone(generated: Study) -> None:
-    draw_sample(generated)
-    give(generated, "ab")
-    ratings = pd.read_parquet(generated.folder / "ratings.parquet").assign(source="form.csv")
-    ratings.loc[ratings["pair_id"] == ratings["pair_id"][0], "pair_id"] = "gone"
-    Manifest.of(generated).write_table("ratings.parquet", ratings, Rating)
-    status, following = at(generated)
-    assert status.stages["published"].note == "ratings came from files"
-    again = generated.command("annotation collect")
-    assert status.warnings == (f"1 rated pair is not in the sample; run `{again}` again",)
-    assert "collect --study s.yaml --csv FILE --columns MAPPING" in following
-    assert status.progress["counting"].sum() == 8 * 24 * 2 - 2
-
-
-def test_the_command_names_the_study_as_it_was_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    words = ["--study", str(DEMO), "--exports", str(tmp_path / "my records")]
-    monkeypatch.setattr("sys.argv", ["annotation", "status", *words])
-    with pytest.raises(SystemExit) as ended:
-        cli.run(main)
-    assert ended.value.code == 0
-    last = capsys.readouterr().out.splitlines()[-1]
-    assert last == f"Next: plumbline generate --study {DEMO} --exports '{tmp_path / 'my records'}'"
-
-
-def test_a_damaged_file_is_one_line(
-    demo: Study, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    demo.folder.mkdir(parents=True)
-    (demo.folder / "manifest.json").write_text("{", encoding="utf-8")
-    monkeypatch.setattr(
-        "sys.argv", ["annotation", "status", "--study", str(DEMO), "--exports", str(demo.folder.parent)]
-    )
-    with pytest.raises(SystemExit) as ended:
-        cli.run(main)
-    error = capsys.readouterr().err
-    assert ended.value.code == 2 and error.count("\n") == 1 and "manifest.json is damaged" in error

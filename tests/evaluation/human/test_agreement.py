@@ -17,23 +17,9 @@ from scipy.stats import kendalltau, spearmanr
 from sklearn.metrics import adjusted_rand_score, cohen_kappa_score
 
 from annotation.judges.people import alternative_test
-from evaluation.human.agreement import agreement, annotators, band, difficulty, flag, in_a_raters_place, with_people
+from evaluation.human.agreement import agreement, annotators, band, difficulty, flag, in_a_raters_place
 from evaluation.human.answers import ScorerAnswers, TaskItems
-from evaluation.human.exhibits import all_exhibits
-from evaluation.human.material import read_material
 from evaluation.human.metrics import metrics_of
-from evaluation.human.records import (
-    ANNOTATORS,
-    COMMAND,
-    DIFFICULTY,
-    SCORES,
-    HumanAnnotator,
-    HumanDifficulty,
-    HumanRecords,
-    HumanScore,
-)
-from plumbline.manifest import Manifest
-from plumbline.study import Study
 from tests.evaluation.human.made import people, task_of
 
 ITEMS = 24
@@ -162,25 +148,6 @@ def test_grades_and_orders_have_krippendorffs_ordinal_alpha_over_candidates() ->
     assert math.isnan(alone["value"]) and alone["reason"] and alone["n"] == 0
 
 
-def test_one_rater_and_answers_that_do_not_vary_have_no_number() -> None:
-    right, said = labels()
-    for asked, gold, one in (
-        ("label", right, said["r0"]),
-        ("cluster", right, said["r0"]),
-        ("score", [1.0, 2.0, 3.0], [1.0, 2.0, 3.0]),
-        ("binary", [[1, 0], [0, 1]], [[1, 0], [0, 1]]),
-    ):
-        table = found(asked, gold, {"a": one})
-        assert table["value"].isna().all() and (table["reason"] != "").all(), asked
-        assert (table["band"] == "").all() and (table["flag"] == "").all()
-    flat = found("score", [1.0, 2.0, 3.0, 4.0], {"a": [3.0] * 4, "b": [3.0] * 4})
-    assert (
-        math.isnan(flat.at["Spearman", "value"]) and flat.at["Spearman", "reason"] == "no two raters' answers both vary"
-    )
-    same = found("label", right, {"a": ["l1"] * ITEMS, "b": ["l1"] * ITEMS})
-    assert same.loc["Fleiss' kappa":"Cohen's kappa", "value"].isna().all()  # type: ignore[misc]
-
-
 def test_bands_and_flags_are_the_papers() -> None:
     """F.1's bands, and Table 8's kappas and rhos with what section 5.3 calls them."""
     words = {0.81: "excellent", 0.8: "substantial", 0.6: "moderate", 0.4: "fair", 0.2: "poor", -0.1: "poor"}
@@ -275,30 +242,6 @@ def test_candidates_are_ranked_alike_within_items() -> None:
     assert math.isnan(row["winning_rate"]) and not row["passes"] and "ranked" in row["reason"]
 
 
-def test_two_raters_are_too_few_for_the_test_and_none_for_anything() -> None:
-    *raters, model = raters_of(drawn(4, 3), "label")
-    rng = np.random.default_rng(0)
-    for number, measured in ((2, True), (0, False)):
-        table = annotators(plain_task("label", ["l1"] * N), [model], raters[:number], n_resamples=20, rng=rng)
-        assert math.isfinite(table["value"].iloc[0]) == measured
-        assert math.isnan(table["winning_rate"].iloc[0]) and "needs 3 raters" in table["reason"].iloc[0]
-
-
-def test_agreement_with_people_that_is_undefined_says_so_of_model_and_raters() -> None:
-    rng, grades = np.random.default_rng(0), (np.array([1.0, 2.0, 3.0]),) * N
-    flat, none = (np.full(3, 2.0),) * N, (None,) * N
-    for asked, given, answers, reason in (
-        ("score", tuple(map(float, range(N))), (2.0,) * N, "the model's answers and a rater's never both vary"),
-        ("score", tuple(map(float, range(N))), (1.0, *none[1:]), "no rater shares 3 items with the model"),
-        ("graded", grades, flat, "on no item do the model's answers and a rater's both vary"),
-        ("graded", grades, none, "no item was answered by both the model and a rater"),
-    ):
-        task = plain_task(asked, list(given), 3 if asked == "graded" else 0)
-        raters = [ScorerAnswers(f"r{k}", "rater", given) for k in range(2)]
-        _, estimate, _ = with_people(task, ScorerAnswers("m", "llm", answers), raters, rng=rng)
-        assert math.isnan(estimate.value) and reason in estimate.reason
-
-
 def test_what_is_hard_for_both_is_spearmans_rho_over_tasks() -> None:
     people, model = [0.9, 0.5, 0.7, 0.3, 0.8], [0.8, 0.6, 0.5, 0.4, 0.9]
     rows = [("x", f"t{k}", "", "en", "raters_mean", "raters_mean", one) for k, one in enumerate(people)]
@@ -310,19 +253,3 @@ def test_what_is_hard_for_both_is_spearmans_rho_over_tasks() -> None:
     # Ranks 5 2 3 1 4 and 4 3 2 1 5: squared differences 1 1 1 0 1, rho = 1 - 6 * 4 / (5 * 24).
     assert row["rho"] == pytest.approx(0.8) == pytest.approx(wanted.statistic)
     assert row["p"] == pytest.approx(wanted.pvalue) and row["n"] == 5
-
-
-def test_a_model_that_answered_stands_beside_people_in_all_tables(study: Study) -> None:
-    name = "rule (recorded)"
-    every = Manifest.of(study).frame(SCORES, HumanScore, study.command(COMMAND))
-    scores = every[every["main"] & (every["scorer_kind"] == "llm")]
-    assert set(scores["scorer"]) == {name} and len(scores) == 6 and scores["score"].notna().all()
-    table = Manifest.of(study).frame(ANNOTATORS, HumanAnnotator, study.command(COMMAND))
-    assert set(table["model"]) == {name} and len(table) == 6 and table["simulated"].all()
-    assert table.loc[table["task"] != "sample_intent_clusters", "winning_rate"].notna().all()
-    assert table["among_people"].notna().all()
-    (row,) = Manifest.of(study).frame(DIFFICULTY, HumanDifficulty, study.command(COMMAND)).to_dict("records")
-    assert row["model"] == name and row["n"] == 6 and -1 <= row["rho"] <= 1
-    tables = all_exhibits(read_material(HumanRecords.open(study)))
-    assert tables["annotators"].printed["Model"].unique().tolist() == [name] and len(tables["difficulty"].printed) == 1
-    assert tables["models"].printed["Kind"].tolist().count("answers as people do") == 6

@@ -14,9 +14,7 @@ import pytest
 from mteb.cache import ResultCache
 from sklearn.metrics import adjusted_mutual_info_score, adjusted_rand_score
 
-from annotation.campaign_records import CampaignRecords
-from annotation.human.records import ANSWERS, MODEL_ANSWERS, HumanAnswer
-from annotation.records import Verdict
+from annotation.human.records import ANSWERS, HumanAnswer
 from evaluation import human_benchmark
 from evaluation.human import records
 from evaluation.human.compare import TaskPart, compare, gold_of
@@ -27,8 +25,6 @@ from evaluation.human.run import evaluate_human, lines_of
 from evaluation.human.sampled import sampled
 from evaluation.models.encoder import Encoder
 from evaluation.models.server import CharacterNgrams
-from generation.datasets.local import TableDataset
-from generation.datasets.mteb_loading import passage_names
 from plumbline.errors import DataError, ServiceError
 from plumbline.manifest import Manifest
 from plumbline.store import read_frame
@@ -189,35 +185,6 @@ def test_subsets_and_languages_are_subsets_of_one_task_in_mteb() -> None:
     assert set(named) == {"baseline/Human", "baseline/Human-aggregate"}  # mteb would rank the other
 
 
-def test_what_mteb_refuses_is_one_line_with_model_and_task(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
-    shutil.rmtree(study.folder / records.MADE)
-
-    def refused(*_: object) -> None:
-        raise ValueError("Found array with 0 sample(s)\nand more")
-
-    monkeypatch.setattr("evaluation.human.models.score", refused)
-    line = "sample_intents (en) cannot be scored (ValueError: Found array with 0 sample(s)); correct its data,"
-    assert evaluate_human(study).outcome.failures == {NGRAMS: f"{line} or remove it"}
-
-
-def test_a_task_that_was_not_accepted_is_told(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
-    (study.folder / "verdicts.json").touch()
-    reached = {"sample_sts": ("undecided", "3 items, of at least 6"), "sample_intents": ("accepted", "enough")}
-    verdicts = [
-        Verdict.model_construct(transformation=task, language="en", decision=decision, reasons=(why,))
-        for task, (decision, why) in reached.items()
-    ]
-    monkeypatch.setattr(CampaignRecords, "verdicts", verdicts)
-    told = evaluate_human(study).compared.notes
-    assert told[0] == "sample_sts (en) is undecided but was scored nevertheless: 3 items, of at least 6"
-    assert not any("enough" in note for note in told)
-
-
-def test_a_language_model_that_was_not_asked_is_told(study: Study) -> None:
-    (study.folder / MODEL_ANSWERS).unlink()
-    assert "rule (recorded) has no answers: run `plumbline judge run" in "".join(evaluate_human(study).compared.notes)
-
-
 def test_a_model_that_fails_is_told_and_the_others_stand(study: Study) -> None:
     shutil.rmtree(study.folder / records.MADE)
 
@@ -229,14 +196,3 @@ def test_a_model_that_fails_is_told_and_the_others_stand(study: Study) -> None:
     assert set(done.compared.scores["scorer_kind"]) == {
         *("rater", "raters_mean", "aggregate", "leave_one_out", "llm", "trivial")
     }
-
-
-def test_a_task_of_which_no_item_gives_a_score_is_said() -> None:
-    frame = pd.DataFrame({"query": ["q"], "positive": [["right", "too"]], "negative": [["wrong"]]})
-    whole = TableDataset("own", "reranking", "en", "1", {"test": frame})
-    shown = passage_names("q0", ["right", "too", "wrong"])[:2]
-    (one,) = sampled(whole, task_of(whole, asked="graded"), items_of(["0"], candidates={"0": shown}))
-    with pytest.raises(
-        DataError, match=r"people saw no item that can be scored \(mine \(en\), left out: 1 query whose"
-    ):
-        compare([TaskPart(one, pd.DataFrame(), pd.DataFrame(), ())], seed=1)

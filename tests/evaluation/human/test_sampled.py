@@ -20,7 +20,6 @@ from generation.datasets.dataset import Dataset
 from generation.datasets.local import TableDataset
 from generation.datasets.mteb_loading import passage_names
 from generation.datasets.scored import scored_items
-from plumbline.errors import DataError
 from plumbline.study.datasets import TaskType
 from tests.evaluation.conftest import FakeModel, sentence, vectors
 from tests.evaluation.human.sampling import items_of, task_of
@@ -245,15 +244,6 @@ def test_bitext_is_matched_among_candidates() -> None:
     assert found.score == pytest.approx(float(np.mean(right)))
     assert one.left_out == {ABSENT: 1}
     assert list(gold_of(one)["label"]) == ["de-en/3", "de-en/0", "de-en/5"]
-
-
-def test_items_that_are_not_there_are_refused() -> None:
-    table = TableDataset("own", "sts", "en", "1", {"test": pd.DataFrame(PAIRS)})
-    with pytest.raises(DataError, match="lacks an item that people saw in 'mine'"):
-        _one(table, ["0", "12"])
-    asked = TableDataset("own", "reranking", "en", "1", {"test": _asked()})
-    with pytest.raises(DataError, match="candidate q0-none-9 of 0"):
-        _one(asked, ["0"], candidates={"0": ["q0-none-9"]})
 
 
 def test_a_data_set_has_a_sample_for_each_language() -> None:

@@ -11,9 +11,9 @@ import pytest
 from scipy.stats import spearmanr
 from sklearn.metrics import accuracy_score, v_measure_score
 
-from evaluation.human.answers import ScorerAnswers, TaskItems, aggregate, confusion, given_by, leaving_one_out
+from evaluation.human.answers import ScorerAnswers, TaskItems, aggregate, confusion, leaving_one_out
 from evaluation.human.scores import DIFFERENCES, enough_resamples, score, with_holm
-from tests.evaluation.human.made import answers_of, gold_of, people, task_of
+from tests.evaluation.human.made import gold_of, people, task_of
 
 
 def rng() -> np.random.Generator:
@@ -174,34 +174,6 @@ def test_that_no_candidate_is_the_translation_is_an_answer_and_a_wrong_one_where
     scores = by_scorer(score(task, given, rng=rng()).scores)
     assert (scores["a"], scores["c"], scores["aggregate"]) == (0.75, 1.0, 0.75)
     assert scores["raters_mean"] == pytest.approx(2.5 / 3)
-
-
-def test_raters_who_share_the_items_have_no_mean_of_correlations_and_that_is_said() -> None:
-    """Each has half of the items: rho on these is of other items than everybody's."""
-    gold = [float(place % 6) for place in range(12)]
-    halves = {who: [one if place % 2 == n else None for place, one in enumerate(gold)] for n, who in enumerate("ab")}
-    task = task_of(gold, "score", "cosine_spearman")
-    scores = score(task, people(task, halves), rng=rng()).scores.set_index("scorer_kind")
-    assert scores.at["aggregate", "score"] == pytest.approx(1) and scores.at["aggregate", "n_items"] == 12
-    assert math.isnan(scores.at["raters_mean", "score"])
-    assert scores.at["raters_mean", "reason"] == "no rater answered all of the 12 compared items"
-
-
-def test_answers_for_some_candidates_alone_are_no_answer() -> None:
-    task = task_of([[1, 0, 0], [0, 1, 0]], "graded", "ndcg_at_10")
-    answers = answers_of({"a": [[3, 0, 1], [1, 3, 0]]})
-    (given,) = given_by(task, answers[~((answers["item"] == "1") & (answers["candidate"] == "d2"))])
-    assert given.values[1] is None and given.missing == 1 and given.abstained == 0
-    with pytest.raises(ValueError, match="more than once"):
-        given_by(task, pd.concat([answers, answers.head(1)]))
-
-
-def test_without_gold_there_is_nothing_and_it_is_said() -> None:
-    task = task_of(RIGHT, "label", "accuracy")
-    bare = TaskItems(task.name, task.task_type, "", task.question, task.metrics, task.items, (None,) * 6)
-    made = score(bare, people(bare, SAID), rng=rng())
-    assert made.scores["score"].isna().all() and (made.scores["reason"] != "").all()
-    assert made.notes[0] == "made: 6 of 6 items cannot be scored, as they have no gold or no relevant candidate"
 
 
 def test_a_rater_of_a_known_confusion_is_recovered() -> None:

@@ -223,15 +223,6 @@ def test_f1_of_people_is_the_published() -> None:
         assert (own["f1"], own["f1_weighted"]) == (pytest.approx(macro, abs=1e-6), pytest.approx(weighted, abs=1e-6))
 
 
-def test_bad_tables_are_one_line(scores: pd.DataFrame, pairs: pd.DataFrame) -> None:
-    with pytest.raises(ValueError, match="more than once"):
-        pairs_by_scorer(pd.concat([scores, scores.head(1)]))
-    with pytest.raises(ValueError, match="no scorer is called 'people'"):
-        rank(pairs, "people")
-    with pytest.raises(ValueError, match="no model to compare"):
-        wins(pairs[["Human"]], "Human")
-
-
 @pytest.mark.data
 def test_printed_agreement_is_what_the_authors_published() -> None:
     if not SHARED.exists():

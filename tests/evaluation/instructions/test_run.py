@@ -15,7 +15,7 @@ import pytest
 from annotation.campaign_records import CampaignRecords
 from evaluation.instructions import run as forecasts
 from evaluation.instructions.run import _about_wordings, evaluate_instructions
-from evaluation.instructions.scores import ITEMS, SCORES, PromptItemScore, read_scores, study_scores
+from evaluation.instructions.scores import ITEMS, SCORES, PromptItemScore, read_scores
 from evaluation.instructions.units import PromptResults, decide, plan
 from evaluation.models.encoder import Encoder, ModelHost
 from evaluation.tasks import scoring
@@ -23,9 +23,8 @@ from generation.datasets.loading import iter_datasets
 from generation.datasets.local import TableDataset
 from generation.instructions.run import word_instructions
 from generation.instructions.wordings import read_wordings
-from plumbline.errors import DataError, ServiceError
+from plumbline.errors import DataError
 from plumbline.fields import fields_of
-from plumbline.manifest import StudyRecords
 from plumbline.store import read_frame
 from plumbline.study import Study
 from tests.instructions import label, made
@@ -119,18 +118,6 @@ def test_items_average_to_the_scores(scored: tuple[Study, Any, pd.DataFrame]) ->
     assert (means - there).abs().max() < 1e-5  # mteb rounds the metrics of searches to five decimals
 
 
-@pytest.mark.parametrize("name", [SCORES, ITEMS])
-def test_a_table_that_a_hand_changed_is_refused(scored: tuple[Study, Any, pd.DataFrame], name: str) -> None:
-    file = scored[0].folder / name
-    before = file.read_bytes()
-    frame = pd.read_parquet(file)
-    frame.assign(score=frame["score"] / 2).to_parquet(file)
-    with pytest.raises(DataError, match=r"differs from what was written .*run `plumbline sensitivity --study"):
-        study_scores(StudyRecords.open(scored[0]))
-    file.write_bytes(before)
-    assert not study_scores(StudyRecords.open(scored[0]))[1].empty
-
-
 def unloaded(*_: object) -> Encoder:
     """A loader of models that nobody should ask."""
     raise AssertionError("a model was loaded")
@@ -161,22 +148,6 @@ def test_the_gate_can_be_opened_to_show_its_effect_and_a_killed_run_goes_on(
     assert set(opened.loc[opened["text"].isin(WHY), "label"]) == {"irrelevant", ""}
     assert evaluate_instructions(study, load=unloaded).kept == 16
     pd.testing.assert_frame_equal(read_scores(study.folder / SCORES), rows)
-
-
-def test_a_model_that_fails_has_rows_that_say_so_and_the_other_goes_on(tmp_path: Path) -> None:
-    study = study_of(tmp_path, subject={"contexts": []}, models=NGRAMS)
-    label(study, {}, raters=3, simulated=False)
-
-    def load(host: ModelHost, spec: Any) -> Encoder:
-        if spec.name == "short":
-            raise ServiceError("no such server")
-        return host.load(spec)
-
-    outcome = evaluate_instructions(study, load=load)
-    assert outcome.failures == {"short": "no such server"} and outcome.made == 5 + 4
-    rows = read_scores(study.folder / SCORES)
-    assert set(rows.loc[rows["model"] == "short", "reason"]) == {"no such server"}
-    assert rows.loc[rows["model"] == "long", "score"].notna().all() and not rows["simulated"].any()
 
 
 def test_known_items_tell_about_raters_and_are_no_wordings(tmp_path: Path) -> None:

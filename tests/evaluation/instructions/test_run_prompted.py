@@ -6,7 +6,6 @@ import importlib.util
 from typing import Any
 
 import mteb
-import pandas as pd
 import pytest
 
 from evaluation.instructions.run import PromptedEncoder
@@ -84,19 +83,3 @@ def test_scores_are_those_of_mteb_told_the_same(name: str) -> None:
     again = PromptedEncoder(encoder, None)
     assert scoring.main_score(dataset, scoring.evaluate_task(dataset, again, "paper", 8)) == found[None][0]
     assert again.effective == DEFAULTS[name] and encoder.encoded == encoded[-1]  # the model's own came back
-
-
-@pytest.mark.usefixtures("registry")
-def test_a_template_of_the_study_goes_before_the_models_and_an_unknown_class_takes_none() -> None:
-    sts = TableDataset("compared", "sts", "en", "1", {"test": pd.DataFrame(
-        {"sentence1": ["a cat", "a dog", "a cow"], "sentence2": ["cats", "the dog", "a barn"], "score": [3.0, 5.0, 1.0]}
-    )})  # fmt: skip
-    encoder = Encoder(MtebModel(ModelSpec(name="made/instructed", kind="mteb"), "cpu"), "made/instructed", "1")
-    under = PromptedEncoder(encoder, "Compare", "<{instruction}> ")
-    scoring.evaluate_task(sts, under, "paper", 8)
-    assert under.effective == "<Compare> " and not encoder.refuses()
-    other = Encoder(MtebModel(ModelSpec(name="made/derived", kind="mteb"), "cpu"), "made/derived", "1")
-    assert other.refuses() == "mteb's class Derived of this model chooses its prompts itself"
-    under = PromptedEncoder(other, None)
-    scoring.evaluate_task(sts, under, "paper", 8)
-    assert under.effective == "(chosen by mteb's class Derived)"

@@ -225,16 +225,6 @@ def test_the_recommended_board_ranks_by_means_over_wordings() -> None:
     assert ranks == {"mteb": [1, 2], "present": [2, 1]}
 
 
-def test_nothing_is_said_of_the_default_beside_a_single_wording() -> None:
-    """Two tasks with 2 wordings, above both and below both; a third with one: the share is 1 of 2, not 2 of 3."""
-    own = grid([[[0.5, 0.6], [0.5, 0.6], [0.5, math.nan]]], [[0.7, 0.4, 0.9]])
-    row = analysis.inflation_table(own, seed=1).iloc[0]
-    assert (row["n_tasks"], row["share"], row["above_all"]) == (2, 0.5, 1)
-    assert row["points"] == pytest.approx((15 - 15) / 2)  # 0.7 and 0.4 less the median 0.55
-    table = analysis.published_table(replace(own, reported=own.default))
-    assert table["n_matched"].tolist() == [2] and table["above_published"].tolist() == [1]
-
-
 def test_the_gates_two_columns_rest_on_the_same_tasks() -> None:
     """The second task has no accepted wording: accepted (0.5 + 0.7) / 2, with the refused one (0.5 + 0.7 + 0.9) / 3."""
     scores = np.array([[[0.5, 0.7, 0.9], [0.1, 0.2, 0.3]]])
@@ -245,29 +235,3 @@ def test_the_gates_two_columns_rest_on_the_same_tasks() -> None:
     assert [row["mean"], row["all_mean"], row["best"], row["all_best"]] == pytest.approx([0.6, 0.7, 0.7, 0.9])
     label[0, 2] = "acceptable"
     assert analysis.gate_table(replace(whole, facts=whole.facts | {"label": label}, gated=True)).empty
-
-
-def test_a_verdict_goes_by_the_quartiles_and_needs_a_default() -> None:
-    """Wordings 0.1 to 0.5: quartiles 0.2 and 0.4, sd sqrt(0.02)."""
-    five = [0.1, 0.2, 0.3, 0.4, 0.5]
-    one = grid([[five] * 4], [[0.45, 0.3, 0.15, math.nan]])
-    found = analysis.distribution_table(one)
-    assert found["verdict"].tolist() == ["inflated", "typical", "deflated", ""]
-    assert found["difference"].tolist()[:3] == pytest.approx([15, 0, -15])
-    assert found["in_sds"][0] == pytest.approx(0.15 / math.sqrt(0.02))
-    assert found["reason"].tolist()[3] == "no default from the wordings' run and part"
-
-
-def test_an_interval_that_is_not_there_has_its_reason_whichever_of_the_two_it_is() -> None:
-    # Above both wordings of one task and of the other: the ECDF is 3/3 on both, and no resample differs.
-    (row,) = analysis.inflation_table(grid([[[0.1, 0.2], [0.3, 0.4]]], [[0.5, 0.5]]), seed=1).to_dict("records")
-    assert np.isnan([row["share_low"], row["figure5_low"]]).all()
-    assert row["reason"] == "the value is the same on every task"
-    # Above the median of both (0.15 and 0.35), but above all wordings of one alone: 3/3 and 2/3.
-    (row,) = analysis.inflation_table(grid([[[0.1, 0.2], [0.3, 0.4]]], [[0.5, 0.36]]), seed=1).to_dict("records")
-    assert np.isnan(row["share_low"]) and row["figure5_low"] < row["figure5_high"]
-    assert row["reason"] == "default above median has no interval, as the value is the same on every task"
-    # Below the median of one and above that of the other, each time above one of its two wordings: 2/3 and 2/3.
-    (row,) = analysis.inflation_table(grid([[[0.1, 0.2], [0.3, 0.4]]], [[0.11, 0.36]]), seed=1).to_dict("records")
-    assert row["share_low"] < row["share_high"] and np.isnan(row["figure5_low"])
-    assert row["reason"] == "default's median percentile has no interval, as the value is the same on every task"
