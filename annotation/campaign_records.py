@@ -33,7 +33,7 @@ from annotation.records import (
 from annotation.rubric import Rubric, load_rubric
 from plumbline.errors import DataError
 from plumbline.identity import identity
-from plumbline.manifest import Manifest, RecordFile, StudyRecords
+from plumbline.manifest import RecordFile, StudyRecords
 from plumbline.records import Pair, Rating, Record, arrow_schema, with_decimals_of, with_words
 from plumbline.store import as_record, joined
 from plumbline.study import Study
@@ -166,7 +166,7 @@ def withdrawals(decisions: Sequence[Decision], controls: Sequence[Pair]) -> dict
 
 def rule_id(acceptance: AcceptanceSpec, per_pair: int, blocks: Sequence[int] = ()) -> str:
     """Identity of the rule that ratings are judged by: the acceptance, how many ratings a pair count, and blocks."""
-    return identity("rule-v1", acceptance.model_dump(), per_pair, *([list(blocks)] if blocks else []))
+    return identity("rule-v1", acceptance.model_dump(), per_pair, list(blocks))
 
 
 class CampaignRecords(StudyRecords):
@@ -192,7 +192,7 @@ class CampaignRecords(StudyRecords):
     @functools.cached_property
     def pairs(self) -> list[Pair]:
         """The sample. Raises DataError where it was taken away, or is not what people's tasks were drawn as."""
-        Manifest.of(self.study).refuse_replaced(PAIRS.name, PAIRS.command(self.study))
+        self.noted.refuse_replaced(PAIRS.name, PAIRS.command(self.study))
         if "collected" in self.__dict__ and self.has(PAIRS):
             return self.collected.sample_pairs
         return [as_record(row, Pair) for row in self.table(PAIRS).to_pylist()]
@@ -278,13 +278,12 @@ class CampaignRecords(StudyRecords):
         rules = self.models(RULES)
         if not rules and self.path(RULES).exists():
             raise DataError(f"{self.path(RULES)} is damaged; {RULES.advice}")
-        if any("rubric" in rule_set.rules for rule_set in rules):  # versions before that noted nothing
-            Manifest.of(self.study).refuse_unnoted(RULES.name)
+        self.noted.refuse_unnoted(RULES.name)
         return rules
 
     @functools.cached_property
     def supply(self) -> list[Supply]:
-        """The outputs that the sample was drawn from; empty for samples by earlier versions."""
+        """The outputs that the sample was drawn from; empty before it is drawn."""
         return self.models(SUPPLY)
 
     @property

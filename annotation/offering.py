@@ -44,18 +44,10 @@ def alone(study: Study) -> contextlib.AbstractContextManager[None]:
 
 
 def offered(records: CampaignRecords) -> str:
-    """Return how people may have come to see the sample, in words; empty where they cannot have.
-
-    Studies of earlier versions have no `offered.json`: for these the manifest, the ledger and the ratings are checked.
-    """
+    """Return how people may have come to see the sample, in words; empty where they cannot have."""
     for offering in records.offerings:
         if not offering.to.startswith(_SANDBOX):
             return f"offered to raters ({offering.to}, {offering.at:%Y-%m-%d})"
-    if "publish" in records.manifest.get("stages", {}):
-        return "published"
-    live = [name for name, mode in ledgers(records.study.scratch / LEDGER) if mode == "live"]
-    if live:
-        return f"offered to raters on {live[0]}"
     return "rated" if records.has(RATINGS) and len(records.all_ratings) else ""
 
 

@@ -14,7 +14,6 @@ from urllib.parse import urlsplit
 
 from plumbline import cli
 from plumbline.addresses import refuse_no_address
-from plumbline.resources import ROOT, in_checkout_alone
 
 if TYPE_CHECKING:
     from annotation.server import Home
@@ -30,11 +29,7 @@ def home_of(options: argparse.Namespace) -> Home:
     """The home that the options name."""
     from annotation.server import Home  # noqa: PLC0415 (`--help` needs none)
 
-    if options.data:
-        return Home(Path(options.data))
-    if in_checkout_alone(".argilla"):
-        cli.note(f"{ROOT / '.argilla'} contains a server's data; to use it, add --data {ROOT / '.argilla'}")
-    return Home()
+    return Home(Path(options.data)) if options.data else Home()
 
 
 def add_data_option(parser: argparse.ArgumentParser) -> None:

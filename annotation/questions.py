@@ -11,7 +11,7 @@ import re
 import typing
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -160,9 +160,7 @@ def wordings(node: Any, path: str) -> Iterator[tuple[str, str]]:
 
 
 class Question(StudyPart):
-    """A question about a pair; the defaults make it a required rating, as before there were kinds."""
-
-    LATER: ClassVar[frozenset[str]] = frozenset({"kind", "scale", "start", "labels", "required", "pools"})
+    """A question about a pair; the defaults make it a required rating."""
 
     name: str = Field(description="name in records and tables, such as quality, fluency or similarity")
     title: Words = Field(description="the question to the rater")
@@ -242,8 +240,6 @@ class PoolText(StudyPart):
 class ShownField(StudyPart):
     """A field that raters read: a text of a pair, or a field of another subject's items."""
 
-    LATER: ClassVar[frozenset[str]] = frozenset({"pools"})
-
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")] = Field(
         description="the field's name in the subject"
     )
@@ -254,8 +250,6 @@ class ShownField(StudyPart):
 
 class FieldTitles(StudyPart):
     """Titles of the two texts of a pair and of the request to the program, or of another subject's fields."""
-
-    LATER: ClassVar[frozenset[str]] = frozenset({"original", "transformed", "asked", "shown"})
 
     original: Words = Field(default={}, description="title of a pair's original")
     transformed: Words = Field(default={}, description="title of a pair's transformed text")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from pydantic import AwareDatetime, Field
 
 from annotation.questions import Kind
 from plumbline.records import Number, Record
 from plumbline.statistics.estimates import Estimate
-from plumbline.study.base import SparseModel
 from plumbline.study.campaign import RuleSpec
 
 
@@ -42,10 +41,8 @@ Outcome = Literal["accepted", "rejected", "undecided"]
 Fixed = Literal["", "late", "unknown"]  # whether rules were fixed after the first rating; empty: before it
 
 
-class Share(SparseModel, Record):
+class Share(Record):
     """The share of answers to a question that have a label, or rank it first."""
-
-    LATER: ClassVar[frozenset[str]] = frozenset({"unbiased"})
 
     label: str = Field(description="the label")
     share: Estimate = Field(description="the label's share; interval over pairs (Wilson's, of the effective number)")
@@ -71,12 +68,8 @@ class Coefficient(Record):
     estimate: Estimate = Field(description="the coefficient, with its interval")
 
 
-class Summary(SparseModel, Record):
+class Summary(Record):
     """The ratings of one question within one group, as HTEB's Table 2 reports them. NaN is null in the file."""
-
-    LATER: ClassVar[frozenset[str]] = frozenset(
-        {"kind", "median", "shares", "ranks", "coefficients", "bounded", "unbiased"}
-    )
 
     question: str = Field(description="name of the question, such as quality or fluency")
     n_pairs: int = Field(description="pairs with at least one rating that counts")
@@ -94,7 +87,7 @@ class Summary(SparseModel, Record):
     bounded: bool = Field(
         default=False,
         description="true if most pairs have the same mean, so that the interval is that of a bounded mean (`bounded`"
-        " in `plumbline.statistics.intervals`); earlier versions computed no interval without variance",
+        " in `plumbline.statistics.intervals`)",
     )
     probability: Number = Field(
         description="P for the threshold, by the t distribution of the mean, for anytime rules too"
@@ -174,16 +167,8 @@ class TakenLook(Record):
     decision: Outcome = Field(description="the decision at the look")
 
 
-class Verdict(SparseModel, Record):
+class Verdict(Record):
     """The verdict on a transformation in a language, and its basis (`verdicts.json`)."""
-
-    LATER: ClassVar[frozenset[str]] = frozenset(
-        {
-            *("rules", "combine", "probabilities", "n_withdrawn", "decision_with_withdrawn", "withdrawn_hash"),
-            *("decision_people", "judged", "rules_fixed", "decision_unchecked", "to_look_at", "kept_hash", "checked"),
-            *("blocks", "looks"),
-        }
-    )
 
     transformation: str = Field(description="name of the transformation")
     axis: str = Field(description="axis of the transformation")
@@ -243,7 +228,7 @@ class Verdict(SparseModel, Record):
     rules_fixed: Fixed = Field(
         default="",
         description="late: the rules were fixed after the first rating; unknown: imported ratings have no times; empty:"
-        " the rules were fixed before the first rating, or this is not recorded",
+        " the rules were fixed before the first rating",
     )
     model: str = Field(description="the generator's model")
     generator_hash: str = Field(description="hash of model, revision and sampling")
@@ -321,10 +306,8 @@ class Sign(Record):
     n: int = Field(description="number of answers, pairs or comments that the rule checked")
 
 
-class Decision(SparseModel, Record):
+class Decision(Record):
     """A person's decision about a rater or a pair (`decisions.json`); later ones override earlier ones."""
-
-    LATER: ClassVar[frozenset[str]] = frozenset({"pair_id", "answers", "answers_hash"})
 
     rater_id: str = Field(description="pseudonym of the rater; empty for a decision about a pair")
     pair_id: str = Field(
@@ -335,13 +318,9 @@ class Decision(SparseModel, Record):
     decided_at: AwareDatetime = Field(description="time of the decision, UTC")
     signs: tuple[str, ...] = Field(description="the signs at that time: each rule, with its evidence")
     answers: int = Field(
-        default=0,
-        description=(
-            "number of pairs that the rater had answered, by the answers collected until then; 0 in records of earlier"
-            " versions"
-        ),
+        default=0, description="number of pairs that the rater had answered, by the answers collected until then"
     )
-    answers_hash: str = Field(default="", description="hash of these answers; empty in records of earlier versions")
+    answers_hash: str = Field(default="", description="hash of these answers; empty for a decision about a pair")
 
 
 class OfferedAgain(Record):
@@ -357,7 +336,7 @@ class RuleSet(Record):
 
     fixed_at: AwareDatetime = Field(description="time when the rules were fixed, UTC")
     rules: dict[str, Any] = Field(
-        description="the study's acceptance, quality, raters.per_pair and its whole rubric (not in earlier versions)"
+        description="the study's acceptance, quality, raters.per_pair and raters.blocks, and its whole rubric"
     )
     reason: str = Field(default="", description="the reason for a change after the first rating")
 

@@ -17,8 +17,6 @@ from generation.jobs import Maker
 from plumbline.identity import identity
 from plumbline.languages import language_name
 
-_LATER = ("sequence", "without", "kept_out_share", "waves")  # fields added later: older verdicts keep their hash
-
 
 class Makers(Protocol):
     """The present source of each transformation's texts (`generation.jobs.Plan`)."""
@@ -89,8 +87,7 @@ def withdrawn(decision: GateDecision, replaced: Mapping[str, str], *, include_re
 
 def verdict_hash(verdict: Verdict) -> str:
     """Return the identity of a verdict in `verdicts.json`: another decision, reason or rating changes it."""
-    later = {name for name in _LATER if getattr(verdict, name) == Verdict.model_fields[name].default}
-    return identity("verdict-v1", verdict.model_dump_json(exclude=later))
+    return identity("verdict-v1", verdict.model_dump_json())
 
 
 def _found(

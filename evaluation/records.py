@@ -148,7 +148,7 @@ class EvaluationRecords(Evidence):
 
     @functools.cached_property
     def scores(self) -> pd.DataFrame:
-        """The scores (`plumbline.records.Score`); columns that earlier versions lacked are empty."""
+        """The scores (`plumbline.records.Score`)."""
         return self._frame(SCORES)
 
     @functools.cached_property

@@ -67,7 +67,7 @@ def _write(folder: Path, row: Score, data: dict[str, Any]) -> None:
 def note(folder: Path, old: Score, row: Score) -> None:
     """Update the file of a score to its row, and move it if the model's name changed.
 
-    Scores of earlier versions have no file, and get none. Raises DataError for a damaged file.
+    A score whose file was deleted gets none. Raises DataError for a damaged file.
     """
     path = path_of(folder, old)
     if not path.exists():
@@ -115,7 +115,7 @@ class SetAsideScores:
         if path.name not in self._names:
             return None
         data = _read(path)
-        if data.pop(_SEAL, None) not in (None, _seal(data.get(_OURS))):  # earlier versions left none
+        if data.pop(_SEAL, None) != _seal(data.get(_OURS)):
             raise DataError(
                 f"{path} differs from what was written (edited by hand); delete it to compute the score again"
             )

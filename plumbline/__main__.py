@@ -8,7 +8,7 @@ from importlib import import_module
 from importlib.util import find_spec
 
 from plumbline import cli
-from plumbline.commands import COMMANDS, RENAMED, SECTIONS, Command
+from plumbline.commands import COMMANDS, SECTIONS, Command
 from plumbline.errors import StudyError, nearest
 from plumbline.interrupt import PACKAGES
 from plumbline.resources import missing
@@ -19,9 +19,6 @@ def main() -> None:
     """Run the command that the first word names; pass it the remaining words."""
     words = sys.argv[1:]
     name = words[0] if words else "--help"
-    if name in RENAMED:
-        name = RENAMED[name]
-        print(f"plumbline {words[0]} is called plumbline {name} now; use that name", file=sys.stderr)
     if name not in COMMANDS:
         cli.run(lambda: _without_command(name))
     command = COMMANDS[name]

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 from plumbline import interrupt
 from plumbline.errors import PlumblineError, StudyError, is_full
-from plumbline.resources import ROOT, in_checkout_alone
 from plumbline.words import printable, printable_line
 
 if TYPE_CHECKING:
@@ -142,13 +141,7 @@ def study_of(options: argparse.Namespace) -> Study:
     """Return the study that the options name."""
     from plumbline.study import load_study  # noqa: PLC0415 (`--help` needs no study)
 
-    study = load_study(options.study, options.exports)
-    if study.advice:
-        note(study.advice)
-    if options.exports is None and in_checkout_alone(f"exports/{study.name}"):
-        records = ROOT / "exports"
-        note(f"{records / study.name} has records of this study; to continue with them, add --exports {records}")
-    return study
+    return load_study(options.study, options.exports)
 
 
 def handler(reference: str) -> Callable[[argparse.Namespace], int]:

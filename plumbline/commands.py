@@ -40,7 +40,6 @@ SECTIONS = {
         ),
         Command("init", "make a study from your own file of texts", "generation.beginning", extra="generation"),
         Command("schema", "write the JSON Schema of study files, for editors", "plumbline.study_files", "schema"),
-        Command("upgrade", "rewrite a study file of an earlier version", "plumbline.study_files", "upgrade"),
     ),
     "texts -> transformations": (
         Command("generate", "transform the study's texts", "generation.run", extra="generation"),
@@ -148,8 +147,6 @@ SECTIONS = {
         Command("dashboard", "show the study in a browser, until Ctrl-C", "streamlit_app", "", "dashboard"),
     ),
 }
-#: Names of an earlier version: they work until the next release, with a line of advice.
-RENAMED = {"campaign-report": "ratings-report", "report": "scores-report"}
 COMMANDS = {command.name: command for section in SECTIONS.values() for command in section}
 _BY_SPELLING = {command.spelled: f"plumbline {command.name}" for command in COMMANDS.values()}
 _BY_SPELLING["python -m annotation"] = "plumbline"

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from plumbline.errors import DataError
 from plumbline.records import Record, cast_table, refuse_duplicate_keys
-from plumbline.store import BATCH, among, asked_of, open_parquet
+from plumbline.store import BATCH, asked_of, open_parquet
 
 Packed = NDArray[np.bytes_]
 _PIECE = 4096
@@ -206,7 +206,7 @@ class KeyedTable:
     def _groups(self, groups: Sequence[int], columns: Sequence[str]) -> pa.Table:
         schema = asked_of(self._file, self._path, self._record, self._made_by, columns)
         try:
-            table = self._file.read_row_groups(groups, columns=among(self._file, schema))
+            table = self._file.read_row_groups(groups, columns=schema.names)
         except (pa.ArrowInvalid, OSError) as error:
             raise DataError(f"{self._path} is damaged ({error}); delete it and run `{self._made_by}` again") from None
         return cast_table(table, schema, self._record, self._path, self._made_by)

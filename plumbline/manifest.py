@@ -71,7 +71,7 @@ class _ManifestContent(BaseModel):
 
 _REPLACED = "differs from what was written (edited by hand, or from another copy)"
 _SHOWS = "it alone proves which results rest on which records, and that nobody edited them"
-_OFFERED = "offered.json"  # every version writes these into the manifest first
+_OFFERED = "offered.json"
 _manifests: dict[Path, tuple[FileState | None, dict[str, Any]]] = {}  # as last read
 _PACKAGES = ("argilla", "mteb", "numpy", "openai", "pandas", "scipy", "sentence-transformers", "torch")
 
@@ -188,7 +188,7 @@ class Manifest:
         """Return the records that `write_models` wrote; none before the first writing.
 
         `made_by` and `advice` are as for `read_json`. Raises DataError if the file is damaged, missing, or not the one
-        last written. A manifest of an earlier version notes no hash; its files are not checked.
+        last written.
         """
         path = self.folder / name
 
@@ -225,7 +225,7 @@ class Manifest:
     def refuse_replaced(self, name: str, made_by: str) -> None:
         """Raise DataError if an existing table is not the one last written.
 
-        Tables of earlier versions are not checked. `made_by` is the command that makes the table again.
+        `made_by` is the command that makes the table again.
         """
         path = self.folder / name
         if path.exists() and not self._as_noted(name, lambda: (_table_content(path), None))[0]:
@@ -276,7 +276,10 @@ class Manifest:
         return True, data
 
     def _noted(self, name: str, manifest: Mapping[str, Any] | None = None) -> list[str] | None:
-        """Return the hash noted for a file, here or on disk; None if there is none."""
+        """Return the hashes noted for a file, here or on disk; None if there are none.
+
+        Raises DataError if the sample was offered and the manifest does not note it: it is from another copy.
+        """
         hashes = self._kept() if manifest is None else manifest.get("kept", {})
         self._refuse_unnoted(_OFFERED, hashes)
         return hashes.get(name)

@@ -38,7 +38,6 @@ class Record(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     KEY: ClassVar[tuple[str, ...]] = ()
-    UNSAID: ClassVar[frozenset[str]] = frozenset()  # columns that a table has only if they hold a value
 
 
 class Text(Record):
@@ -148,7 +147,6 @@ class Rating(Record):
     """One answer of one rater to one question on one pair (`ratings.parquet`)."""
 
     KEY = ("pair_id", "rater_id", "question")
-    UNSAID = frozenset({"withdrawn", "order", "turn", "again"})
     pair_id: str = Field(description="the rated pair")
     transformation: str = Field(description="the pair's transformation")
     language: str = Field(description="language of the pair's original")
@@ -238,7 +236,7 @@ class Score(Record):
     original_score: Number = Field(
         default=math.nan,
         description="the metric on the original texts of the same items, except items whose outputs failed; "
-        "NaN if left out, undefined, or written by an earlier version",
+        "NaN if left out or undefined",
     )
     status: Literal["evaluated", "included_rejected", "left_out", "failed"] = Field(
         description="included_rejected: scored but not accepted; left_out: not scored; failed: the model failed"
@@ -288,17 +286,8 @@ _TIMES = (0, 7_258_118_400_000_000)  # microseconds: 1970 to 2200
 
 
 def arrow_schema(record: type[Record], frame: pd.DataFrame | None = None) -> pa.Schema:
-    """Return the Parquet columns of a record; columns in `UNSAID` are left out if a frame has no value in them.
-
-    So a table without values in a newer column is the same file, with the same hash, as before; and so is a table of
-    whole numbers in a column that may hold others.
-    """
-    fields = record.model_fields
-    unsaid = set[str]()
-    if frame is not None:
-        unsaid = {name for name in record.UNSAID if name not in frame or (frame[name] == fields[name].default).all()}
-    columns = {name: field for name, field in fields.items() if name not in unsaid}
-    schema = pa.schema([pa.field(name, *_arrow_type(field.annotation)) for name, field in columns.items()])
+    """Return the Parquet columns of a record; columns of numbers that are whole in a frame are integers."""
+    schema = pa.schema([pa.field(name, *_arrow_type(field.annotation)) for name, field in record.model_fields.items()])
     broken = [name for name in numeric(record) if frame is not None and name in frame and not is_whole(frame[name])]
     return with_decimals(schema, broken)
 
@@ -352,12 +341,7 @@ def with_words(schema: pa.Schema, words: Collection[str]) -> pa.Schema:
 
 
 def cast_table(table: pa.Table, schema: pa.Schema, record: type[Record], path: Path, made_by: str) -> pa.Table:
-    """Return the columns in the schema's order and types; columns that the file lacks get their default."""
-    for field in schema:
-        if field.name not in table.schema.names:
-            default = record.model_fields[field.name].get_default(call_default_factory=True)
-            column = pa.array([default], field.type).take(pa.array(np.zeros(table.num_rows, np.int64)))
-            table = table.append_column(field, column)
+    """Return the columns in the schema's order and types."""
     try:
         table = table.select(schema.names)
         for field in schema:

@@ -36,14 +36,6 @@ def user_cache() -> Path:
     return Path(os.environ.get("PLUMBLINE_CACHE") or usual)
 
 
-def in_checkout_alone(name: str) -> bool:
-    """Tell whether a user's file is in the checkout's root and not in the current folder.
-
-    Earlier versions wrote all records and the server's data into the checkout, whatever the current folder.
-    """
-    return IN_CHECKOUT and (ROOT / name).exists() and not working(name).exists()
-
-
 def installing(extras: str) -> str:
     """Return the command that installs these extras, of the version that is installed."""
     if IN_CHECKOUT:

@@ -316,7 +316,7 @@ def read_table(
     with open_parquet(path, made_by, words, content) as file:
         schema = with_words(asked_of(file, path, record, made_by, columns), words)
         threads = file.metadata.num_rows > BATCH  # for a small table, starting threads takes longer than reading it
-        table = cast_table(file.read(columns=among(file, schema), use_threads=threads), schema, record, path, made_by)
+        table = cast_table(file.read(columns=schema.names, use_threads=threads), schema, record, path, made_by)
     if set(record.KEY) <= set(schema.names):
         refuse_duplicate_keys(table, record, path)
     return table
@@ -326,7 +326,7 @@ def read_batches(path: Path, record: type[Record], made_by: str, columns: Sequen
     """Read a table in pieces of `BATCH` rows, the most in memory at a time; keys are not checked."""
     with open_parquet(path, made_by) as file:
         schema = asked_of(file, path, record, made_by, columns)
-        for batch in file.iter_batches(batch_size=BATCH, columns=among(file, schema)):
+        for batch in file.iter_batches(batch_size=BATCH, columns=schema.names):
             yield cast_table(pa.Table.from_batches([batch]), schema, record, path, made_by)
 
 
@@ -366,21 +366,14 @@ def native_file(path: Path) -> pa.NativeFile:
 
 
 def asked_of(file: pq.ParquetFile, path: Path, record: type[Record], made_by: str, columns: Sequence[str]) -> pa.Schema:
-    """Return the requested part of a record's schema, in its order; columns without a default must exist."""
+    """Return the requested part of a record's schema, in its order. Raises DataError if the file lacks a column."""
     schema, present = arrow_schema(record), file.schema_arrow.names
     if len(set(present)) < len(present):
         raise DataError(f"{path} has two columns with the same name; delete it and run `{made_by}` again")
-    missing = [name for name, field in record.model_fields.items() if field.is_required() and name not in present]
-    if missing:
-        raise DataError(f"{path} is from another version: it lacks column {missing[0]!r}; run `{made_by}` again")
+    if missing := [name for name in record.model_fields if name not in present]:
+        raise DataError(f"{path} lacks column {missing[0]!r}; run `{made_by}` again")
     schema = with_decimals_of(schema, record, file.schema_arrow)
     return pa.schema([schema.field(name) for name in columns]) if columns else schema
-
-
-def among(file: pq.ParquetFile, schema: pa.Schema) -> list[str]:
-    """Return the columns of a schema that a file has; a file of an earlier version lacks later ones."""
-    columns = set(file.schema_arrow.names)
-    return [name for name in schema.names if name in columns]
 
 
 def read_frame(path: Path, record: type[Record], made_by: str) -> pd.DataFrame:

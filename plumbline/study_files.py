@@ -1,4 +1,4 @@
-"""Study files: copy samples to the current folder, write the JSON Schema for editors, and rewrite earlier files."""
+"""Study files: copy samples to the current folder, and write the JSON Schema for editors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from plumbline.words import count
 def main() -> int:
     """Run the command that the first word names."""
     words = sys.argv[1:]
-    run = {"studies": _studies, "upgrade": _upgrade}.get(words[0] if words else "", _schema)
+    run = {"studies": _studies}.get(words[0] if words else "", _schema)
     return run(words[1:])
 
 
@@ -45,34 +45,6 @@ def _schema(words: list[str]) -> int:
     with atomic(out, public=True) as file:
         file.write(schema().encode())
     print(f"-> {out}")
-    return 0
-
-
-def _upgrade(words: list[str]) -> int:
-    parser = cli.Parser(
-        prog="plumbline upgrade",
-        description="Rewrite a study file of an earlier version in today's form, with each engine defined once. The"
-        " study's settings do not change, so its records remain valid. The earlier file stays beside it (.old).",
-        epilog="example: plumbline upgrade studies/mine.yaml",
-    )
-    parser.add_argument("study", type=cli.local, metavar="FILE", help="the study file")
-    path: Path = parser.parse_args(words).study
-    from plumbline.reading import read_text  # noqa: PLC0415
-    from plumbline.store import atomic  # noqa: PLC0415
-    from plumbline.study import load_study  # noqa: PLC0415
-    from plumbline.study.upgrade import upgraded  # noqa: PLC0415
-
-    load_study(path)  # reports faults before anything is written
-    text = read_text(path)
-    new = upgraded(text)
-    if new == text:
-        print(f"{path} is up to date: nothing to do")
-        return 0
-    with atomic(path.with_name(f"{path.name}.old"), public=True) as file:
-        file.write(text.encode())
-    with atomic(path, public=True) as file:
-        file.write(new.encode())
-    print(f"-> {path} (earlier file: {path}.old)")
     return 0
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from plumbline.commands import COMMANDS, RENAMED
+from plumbline.commands import COMMANDS
 from plumbline.study import ROOT, load_study
 from tests.commands import main_of
 
@@ -184,15 +184,6 @@ def imported_for_help(module: str, *words: str) -> tuple[set[str], str]:
 def test_every_command_line_helps_with_an_example(module: str) -> None:
     imported, printed = imported_for_help(module)
     assert "plumbline " in printed.partition("example")[2] and "argparse" in imported
-
-
-def test_an_earlier_name_of_a_command_works_and_names_the_new_one() -> None:
-    for name, renamed in RENAMED.items():
-        assert name not in COMMANDS and renamed in COMMANDS
-        command = [sys.executable, "-m", "plumbline", name, "--help"]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-        assert f"usage: plumbline {renamed}" in done.stdout
-        assert done.stderr == f"plumbline {name} is called plumbline {renamed} now; use that name\n"
 
 
 @pytest.mark.parametrize("name", ["", *COMMANDS])

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
-import json
 import os
 import shutil
 import subprocess
@@ -48,13 +46,6 @@ pytestmark = pytest.mark.timeout(900)  # ten commands, on a busy machine
 def build(tree: Path, hook: str, target: Path) -> None:
     """One half of what `python -m build` does, without the network."""
     subprocess.run([sys.executable, "-c", BUILD, hook, str(target)], cwd=tree, check=True, capture_output=True)
-
-
-def release_before() -> str:
-    """The newest tag before this commit, or the commit that PLUMBLINE_UPGRADE_FROM names; empty where there is none."""
-    command = ["git", "describe", "--tags", "--abbrev=0", "--match", "v*", "HEAD^"]
-    tag = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
-    return os.environ.get("PLUMBLINE_UPGRADE_FROM", tag)
 
 
 def archives(tree: Path, target: Path) -> tuple[Path, Path]:
@@ -203,42 +194,6 @@ def rate(installed: Installed) -> None:
     columns = "pair=pair,rater=rater,quality=quality,fluency=fluency"
     installed.done("annotation", "collect", *STUDY, "--csv", "answers.csv", "--columns", columns)
     assert "paraphrasing" in installed.done("annotation", "accept", *STUDY).lower()
-
-
-@pytest.mark.skipif(not release_before(), reason="no release before this one; PLUMBLINE_UPGRADE_FROM names a commit")
-def test_a_study_of_the_release_before_goes_on_without_anything_made_anew(installed: Installed, tmp_path: Path) -> None:
-    tree, target = tmp_path / "tree", tmp_path / "old"
-    tree.mkdir()
-    target.mkdir()
-    packed = subprocess.run(["git", "archive", release_before()], cwd=ROOT, capture_output=True, check=True).stdout
-    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
-        archive.extractall(tree, filter="data")
-    old = Installed(target, archives(tree, target)[1])
-    old.done("", "studies")
-    old.done("generation", "generate", *STUDY)
-    old.done("annotation", "sample", *STUDY)
-    rate(old)
-    models = ",".join(("evaluation", *MODELS))
-    old.done(models, "evaluate", *STUDY)
-    records = old.work / "exports" / "demo"
-    names = [*records.glob("transformations/*/*.parquet"), records / "pairs.parquet", records / "ratings.parquet"]
-    assert len(names) > 3
-    before = {file: file.read_bytes() for file in names}
-    verdicts = json.loads((records / "verdicts.json").read_text(encoding="utf-8"))
-    scores = pd.read_parquet(records / "scores.parquet")
-
-    for extras, *words in (
-        ("generation", "generate", *STUDY),
-        ("annotation", "status", *STUDY),
-        ("annotation", "accept", *STUDY),
-        (models, "evaluate", *STUDY),
-        ("annotation,report", "ratings-report", *STUDY),
-    ):
-        ended = installed.run(extras, "plumbline", *words, cwd=old.work)
-        assert ended.returncode == 0, f"{words[0]}: {ended.stderr}"
-    assert {file: file.read_bytes() for file in names} == before
-    assert json.loads((records / "verdicts.json").read_text(encoding="utf-8")) == verdicts
-    pd.testing.assert_frame_equal(pd.read_parquet(records / "scores.parquet"), scores)
 
 
 def test_the_citation_names_this_version() -> None:

@@ -182,14 +182,13 @@ def read_judging(records: CampaignRecords) -> Judging:
     Raises DataError if judgements are missing or a table is damaged.
     """
     try:
-        from annotation.judges.pool import read_judged, undrawn  # noqa: PLC0415 (these take the extra `generation`)
+        from annotation.judges.pool import read_judged  # noqa: PLC0415 (these take the extra `generation`)
         from annotation.judges.run import read_judgements  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise DataError(f"reading judgements needs {error.name}: {installing('generation')}") from None
 
     study, collected = records.study, records.collected
-    pool = read_judged(study)
-    outputs = pd.DataFrame([pair.model_dump() for pair in pool])
+    outputs = pd.DataFrame([pair.model_dump() for pair in read_judged(study)])
     judgements = read_judgements(study)
     if judgements.empty:
         raise DataError(f"{study.file}: no judge has answered yet; run `{study.command('annotation judge run')}`")
@@ -198,11 +197,6 @@ def read_judging(records: CampaignRecords) -> Judging:
     half = study.raters.suggestions == "half"
     why = [f"{', '.join(shown)} saw people's ratings"] if shown else []
     why += [f"{', '.join(late)} rated after having seen judges' scores as adjudicators"] if late else []
-    if strange := undrawn(records, pool):
-        why.append(
-            f"{strange} of the judges' {len(pool)} outputs are near-duplicates, which samples leave out; run"
-            f" `{study.command('annotation judge run')}`: it draws the outputs again and asks nothing twice"
-        )
     why += ["raters see judges' scores on half of the pairs (raters.suggestions)"] if half else []
     return judging_of(outputs, judgements, collected, "; ".join(why))
 

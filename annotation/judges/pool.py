@@ -65,23 +65,6 @@ def read_judged(study: Study) -> list[JudgedPair]:
     return read_records(study.judgements / FILE, JudgedPair, study.command(COMMAND))
 
 
-def undrawn(records: CampaignRecords, judged: Sequence[JudgedPair]) -> int:
-    """Count judged outputs that no sample could have contained although their strata do not say so.
-
-    Earlier versions drew near-duplicates into a pool of `all` as if people could have rated them.
-    """
-    judging, number, seen = records.study.judging, 0, dict[str, DuplicateIndex]()
-    sample = {pair.pair_id for pair in records.known_pairs}
-    counting = [pair for pair in judged if pair.stratum != UNDRAWN and not judging.takes_all]
-    for pair in sorted(counting, key=lambda pair: pair.pair_id not in sample):
-        index, text = seen.setdefault(pair.pool, DuplicateIndex()), compared(judging.beside, pair)
-        near = pair.pair_id not in sample and index.near(*text)
-        number += near
-        if not near:
-            index.add(*text)
-    return number
-
-
 def _larger(study: Study, pairs: int) -> Study:
     """Return the study with a sample of this many pairs."""
     return study.model_copy(update={"sample": study.sample.model_copy(update={"pairs": pairs})})

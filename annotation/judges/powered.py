@@ -145,8 +145,7 @@ def _row(part: _Part) -> tuple[object, ...]:
     rule = part.design.rule
     over_raters = rule.stop == "fixed" and rule.interval == "pairs_and_raters"
     estimate = powered(*filled(rated, pool), whole.totals(whole.rater) if over_raters else None)
-    if part.design.bounded:
-        estimate = _bounded(estimate, rated, part.design.asked(part.question).scale, whole, over_raters)
+    estimate = _bounded(estimate, rated, part.design.asked(part.question).scale, whole, over_raters)
     people, mean = _anytime(part, estimate) if rule.stop == "anytime" else _ends(estimate)
     reason = "; ".join([*_refusals(part, rated_ids, len(beyond)), *_apart(unlike(*filled(rated, pool)))])
     with_judges = (math.nan,) * 6 if reason else (*mean, estimate.slope, estimate.rho, estimate.worth)

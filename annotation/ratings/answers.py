@@ -256,14 +256,6 @@ def _refuse_loss(before: pd.DataFrame, now: pd.DataFrame, source: str) -> None:
         )
 
 
-def _said(answer: Answer) -> dict[str, Any]:
-    """Return an answer's content for its hash.
-
-    Fields that later versions added are left out while they are empty, so that equal answers keep equal hashes.
-    """
-    return {name: value for name, value in vars(answer).items() if value or name not in ("order", "turn")}
-
-
 def _snapshots(folder: Path, source: str) -> list[Path]:
     """The snapshots of a source, the oldest first."""
     return sorted((folder / "snapshots").glob(f"*Z-{_plain(source)}-{'[0-9a-f]' * 12}.json.gz"))
@@ -275,7 +267,7 @@ def _plain(source: str) -> str:
 
 def _add_snapshot(folder: Path, source: str, parts: Mapping[str, SourcePart]) -> None:
     """Write a snapshot of the answers if they differ from the source's last one."""
-    answers = {name: [_said(answer) for answer in parts[name].answers] for name in sorted(parts)}
+    answers = {name: [vars(answer) for answer in parts[name].answers] for name in sorted(parts)}
     digest = sha256(json.dumps(answers, sort_keys=True).encode()).hexdigest()[:12]
     files = _snapshots(folder, source)
     if (files and files[-1].name.endswith(f"-{digest}.json.gz")) or not (files or any(answers.values())):

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from annotation.questions import Value
-from annotation.ratings.ratings import rows_of, untimed
+from annotation.ratings.ratings import rows_of
 from annotation.records import Sign
 from annotation.rubric import CHECKS
 from plumbline.fields import columns_read
@@ -77,13 +77,7 @@ def of_pairs(ratings: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
     mask = (rows >= 0) & (ratings["status"] == "submitted").to_numpy()
     columns = ["rater_id", "question", "value", "answer", "seconds", "comment"]
     answered = ratings if "answer" in ratings else ratings.assign(answer="")
-    never = untimed(ratings) & (answered["seconds"] == 0)  # kept as no seconds by earlier versions
-    submitted = (
-        answered.assign(seconds=answered["seconds"].mask(never))
-        .loc[mask, columns]
-        .reset_index(drop=True)
-        .rename(columns={"answer": "said"})
-    )
+    submitted = answered.loc[mask, columns].reset_index(drop=True).rename(columns={"answer": "said"})
     submitted = submitted.assign(pair=rows[mask], value=submitted["value"].astype(float))
     checked = pairs if "expected" in pairs else pairs.assign(expected="")
     facts = {

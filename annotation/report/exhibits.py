@@ -18,7 +18,6 @@ from annotation.statistics.summaries import Design
 from annotation.training import by_trained
 from annotation.verdicts.alternatives import by_usual_rules, printed_rules
 from annotation.verdicts.by_task import groups_by_task, verdicts_by_task
-from annotation.verdicts.evidence import design_under
 from annotation.verdicts.preregistration import amendments
 from annotation.verdicts.rules import in_own_words, in_words
 from annotation.verdicts.tables import (
@@ -408,7 +407,7 @@ def _worded(name: str, value: Any) -> str:
 
 def usual_rules_exhibit(material: CampaignMaterial) -> Exhibit:
     """Return a row for each verdict with the decisions of the usual rules; none without imported ratings."""
-    design = design_under(material.rules, material.first, Design.of(material.study, material.rubric))
+    design = Design.of(material.study, material.rubric)
     out = {pair.pair_id for pair in material.pairs} - {pair.pair_id for pair in material.staying}
     frame = by_usual_rules(material.pairs, material.ratings, design, material.verdicts, out)
     return Exhibit("usual_rules", "Decisions of the usual rules on the same ratings", frame, printed_rules(frame))

@@ -120,9 +120,9 @@ class CampaignMaterial:
 
     @property
     def asked(self) -> Rubric:
-        """The rubric as raters read it; the study's if an earlier version fixed none."""
+        """The rubric as raters read it."""
         held = seen(self.rules, self.first)
-        return (rubric_of(held) if held else None) or self.rubric
+        return rubric_of(held) if held else self.rubric
 
     @property
     def holds(self) -> RuleSet | None:

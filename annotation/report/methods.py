@@ -447,10 +447,9 @@ def _looks(material: CampaignMaterial) -> str:
 
 
 def _other_basis(before: Look, after: Look) -> bool:
-    """Return whether two looks differ in a hash that both have; earlier versions noted fewer."""
+    """Return whether two looks were at other ratings, pairs, rules or questions."""
     names = ("ratings_sha256", "rule_id", "pairs_sha256", "rubric_hash")
-    pairs = ((getattr(before, name), getattr(after, name)) for name in names)
-    return any(old and new and old != new for old, new in pairs)
+    return any(getattr(before, name) != getattr(after, name) for name in names)
 
 
 def _minimums(material: CampaignMaterial) -> str:

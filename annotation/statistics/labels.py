@@ -81,21 +81,20 @@ def shares(
     *,
     anytime: bool,
     level: float | None = None,
-    within_bounds: bool = True,
 ) -> tuple[Share, ...]:
     """Return each label's share, or share of first ranks, with the rule's interval; none of texts.
 
-    `level` is the one-sided level of a look after a block. `within_bounds`: shares over raters that do not vary get
-    the interval of a bounded mean (`intervals.bounded`).
+    `level` is the one-sided level of a look after a block. Shares over raters that do not vary get the interval of a
+    bounded mean (`intervals.bounded`).
     """
-    rule = (interval, anytime, level, within_bounds)
+    rule = (interval, anytime, level)
     return tuple(Share(label=label, share=_share(question, ratings, label, rule)) for label in question.labels)
 
 
 def _share(
-    question: QuestionScale, ratings: pd.DataFrame, label: str, rule: tuple[str, bool, float | None, bool]
+    question: QuestionScale, ratings: pd.DataFrame, label: str, rule: tuple[str, bool, float | None]
 ) -> Estimate:
-    interval, anytime, level, within_bounds = rule
+    interval, anytime, level = rule
     if ratings.empty:
         return Estimate.undefined("no ratings")
     has = with_label(question, ratings, label)
@@ -118,14 +117,14 @@ def _share(
     raters = has.totals(has.rater)
     mean = over_pairs_and_raters(*pairs, *raters)
     if math.isnan(mean.error):
-        alike = bounded(mean, *pairs, (0.0, 1.0), effective_raters(raters[1])) if within_bounds else mean
-        spread = "" if within_bounds else ", or too little spread,"
-        reason = f"too few raters{spread} to generalise to other raters" if math.isnan(alike.low) else ""
+        alike = bounded(mean, *pairs, (0.0, 1.0), effective_raters(raters[1]))
+        reason = TOO_FEW_RATERS if math.isnan(alike.low) else ""
         return Estimate(value=value, low=float(alike.low), high=float(alike.high), reason=reason)
     low, high = map(float, wilson(mean, has.pairs))
     return Estimate(value=value, low=low, high=high)
 
 
+TOO_FEW_RATERS = "too few raters to generalise to other raters"
 SAME = "all pairs have the same value, so their spread is unknown"
 
 

@@ -56,7 +56,6 @@ class Design:
     pools: Mapping[str, str] = field(default_factory=dict)  #: of transformations beside HTEB's eight
     blocks: tuple[int, ...] = ()  #: numbers of pairs after which a rule by blocks looks
     taken: Sequence[TakenLook] = ()  #: looks after blocks that were taken before
-    bounded: bool = True  #: means that hardly vary have a bounded interval; not in earlier versions' rules
 
     def __post_init__(self) -> None:
         """Check the design. Raises ValueError for an impossible one."""
@@ -217,9 +216,7 @@ def _of_labels(
             "interval": _interval(design, anytime=anytime, level=level),
             "interval_reason": what,
             **dict.fromkeys(("ac2", "alpha", "kappa", "raw"), none),
-            "shares": labels.shares(
-                question, ratings, interval, anytime=anytime, level=level, within_bounds=design.bounded
-            ),
+            "shares": labels.shares(question, ratings, interval, anytime=anytime, level=level),
             "ranks": labels.mean_ranks(question, ratings, interval, anytime=anytime) if ranking else (),
             "coefficients": (
                 labels.ranking_coefficients(question, ratings)
@@ -249,7 +246,7 @@ def _mean(
 
     `turns` are the ratings' columns `turn` and `value`, where the interval heeds the pairs' order.
     """
-    found_mean, reason = mean_of(answers, design.rule.interval, within_bounds=design.bounded)
+    found_mean, reason = mean_of(answers, design.rule.interval)
     mean, probability = float(found_mean.value), float(found_mean.at_least(limit))
     if turns is not None:
         in_turn = turns.groupby("turn")["value"].mean().to_numpy(np.float64)
@@ -262,26 +259,22 @@ def _mean(
     return (mean, float(found_mean.low), float(found_mean.high), probability), reason, bool(found_mean.is_bounded)
 
 
-def mean_of(answers: Answers, interval: str, *, within_bounds: bool = True) -> tuple[Mean, str]:
+def mean_of(answers: Answers, interval: str) -> tuple[Mean, str]:
     """Return the mean of at least one rating with the rule's `interval`, and why this is missing (empty if it is not).
 
-    `within_bounds`: means that hardly vary have the interval of a bounded mean (`intervals.bounded`).
+    Means that hardly vary have the interval of a bounded mean (`intervals.bounded`).
     """
     pairs, scale = answers.totals(answers.pair), (float(answers.scale[0]), float(answers.scale[-1]))
     raters = answers.totals(answers.rater)
     mean, most = over_pairs(*pairs), math.inf
     if interval != "pairs":
         mean, most = over_pairs_and_raters(*pairs, *raters), float(effective_raters(raters[1]))
-    if within_bounds:
-        mean = bounded(mean, *pairs, scale, most)
+    mean = bounded(mean, *pairs, scale, most)
     if not math.isnan(mean.low):
         return mean, ""
     if answers.pairs < 2:
         return mean, "only one pair, so no interval"
-    if interval == "pairs":
-        return mean, "all pairs have the same mean, so their spread is unknown"
-    spread = "" if within_bounds else ", or too little spread,"
-    return mean, f"too few raters{spread} to generalise to other raters"
+    return mean, labels.TOO_FEW_RATERS
 
 
 def table_two(

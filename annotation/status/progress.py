@@ -31,7 +31,6 @@ from plumbline.errors import DataError, PlumblineError
 from plumbline.manifest import Manifest
 from plumbline.records import ARGILLA
 from plumbline.study import Study, file_hash
-from plumbline.study.human import HUMAN
 from plumbline.study.transformations import EIGHT
 
 IDLE = timedelta(days=7)  # without an answer, after which a rater with open pairs is behind
@@ -349,20 +348,12 @@ def _sampled(noted: _StageHistory, records: CampaignRecords, mismatched: str) ->
     if mismatched:
         return Stage("sample", "stale", stage.at, "made by another generator or other prompts than the study's")
     others = changes(
-        _drawn_by(noted.entries.get("sample", {}).get("settings", {})),
+        noted.entries.get("sample", {}).get("settings", {}),
         sample_settings(noted.study.sample, noted.study.judging, noted.study.raters.blocks),
     )
     if stage.state == "done" and others:
         return Stage("sample", "stale", stage.at, f"drawn with other settings: {'; '.join(others)}")
     return stage
-
-
-def _drawn_by(settings: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings that a sample was drawn by, without people's models, which earlier versions recorded too."""
-    subject = settings.get("subject", {})
-    if subject.get("kind") != HUMAN:
-        return settings
-    return {**settings, "subject": {name: value for name, value in subject.items() if name != "models"}}
 
 
 def _published(noted: _StageHistory, ratings: pd.DataFrame) -> Stage:

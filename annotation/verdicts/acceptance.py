@@ -150,11 +150,8 @@ def _look(
     """Return the looks with this one, unless its results are the last one's."""
     counts = dict(Counter(verdict.decision for verdict in verdicts))
     look = Look.model_validate({"at": datetime.now(UTC), "n_ratings": n_ratings, "decisions": counts, **rests_on})
-    if looks:  # fields that an earlier version did not note count as equal
-        last = {name: value for name, value in looks[-1].model_dump(exclude={"at"}).items() if value != ""}
-        if last == look.model_dump(include=set(last)):
-            return list(looks)
-    return [*looks, look]
+    same = bool(looks) and looks[-1].model_copy(update={"at": look.at}) == look
+    return list(looks) if same else [*looks, look]
 
 
 FLAGGED = 0.4  # HUME's bound of Fleiss' kappa, below which it calls a task problematic (section 5.3)

@@ -12,14 +12,12 @@ from annotation.campaign_records import BLOCK_LOOKS, PAIRS, RATINGS, SUPPLY, Cam
 from annotation.offering import offered_to_raters
 from annotation.ratings.ratings import counting_ratings, dealt_with, stays
 from annotation.ratings.signs import find_signs, not_looked_at
-from annotation.records import Fixed, RuleSet, Sign, TakenLook
+from annotation.records import Fixed, Sign, TakenLook
 from annotation.sampling.queues import SCOPES, block_numbers
 from annotation.statistics.summaries import Design
 from annotation.verdicts.counted import Place, basis
 from annotation.verdicts.looks import BlockProgress
 from annotation.verdicts.preregistration import (
-    binding,
-    checks_known,
     first_rating,
     imported,
     refuse_other_rules,
@@ -70,8 +68,8 @@ class Evidence(CampaignRecords):
 
     @property
     def design(self) -> Design:
-        """The study's questions and rule, in the form of the version that fixed the rules."""
-        design = design_under(self.rules, self.first, Design.of(self.study, self.rubric))
+        """The study's questions and rule, with the looks that were taken."""
+        design = Design.of(self.study, self.rubric)
         return replace(design, taken=tuple(self.block_looks)) if design.blocks else design
 
     @property
@@ -168,12 +166,3 @@ def write_looks(evidence: Evidence) -> None:
     if due := evidence.looks_due:
         evidence.noted.write_models(BLOCK_LOOKS.name, [*evidence.models(BLOCK_LOOKS), *due])
         evidence.block_looks = [*evidence.block_looks, *due]
-
-
-def design_under(rules: Sequence[RuleSet], first: datetime | None, design: Design) -> Design:
-    """Return a study's design under rules that an earlier version fixed, with that version's intervals.
-
-    `rules` are the sets that were fixed, `first` is when the first rating was given.
-    """
-    holds = binding(rules, first)
-    return replace(design, bounded=holds is None or checks_known(holds))

@@ -21,7 +21,6 @@ from annotation.statistics.reliability import LEVEL, misses_too_many, telling_ap
 from annotation.statistics.summaries import Design
 from annotation.verdicts.counted import basis
 from annotation.verdicts.evidence import Evidence
-from annotation.verdicts.preregistration import binding, checks_known
 from annotation.verdicts.tables import scoped, stored_count
 from plumbline.records import Pair
 from plumbline.statistics.agreement import Answers
@@ -54,25 +53,19 @@ class Checks:
 
 
 def checks_raters(evidence: Evidence) -> bool:
-    """Return whether verdicts wait for a look at raters; rules fixed by an earlier version do not."""
-    holds = binding(evidence.rules, evidence.first)
-    chosen = evidence.study.acceptance.protocol == "checked" and not evidence.study.judging.does_tasks
-    return chosen and (holds is None or checks_known(holds))
+    """Return whether verdicts wait for a look at raters."""
+    return evidence.study.acceptance.protocol == "checked" and not evidence.study.judging.does_tasks
 
 
 def kept_raters(decisions: Sequence[Decision], ratings: pd.DataFrame) -> frozenset[str]:
-    """Return the raters whom people keep and who have not answered more since; `ratings` are all ratings.
-
-    Decisions of an earlier version record only the number of answers.
-    """
+    """Return the raters whom people keep and who have not answered more since; `ratings` are all ratings."""
     last, answers = {decision.rater_id: decision for decision in decisions}, answered(ratings)
-    looked_at = {
-        name: decision
-        for name, decision in last.items()
-        if not decision.exclude and 0 < answers.get(name, 0) <= decision.answers
-    }
     return frozenset(
-        name for name, decision in looked_at.items() if decision.answers_hash in ("", answers_hash(ratings, name))
+        name
+        for name, decision in last.items()
+        if not decision.exclude
+        and 0 < answers.get(name, 0) <= decision.answers
+        and decision.answers_hash == answers_hash(ratings, name)
     )
 
 

@@ -28,31 +28,16 @@ from plumbline.prompts import prompt_folders
 from plumbline.records import SANDBOX, SOURCES, Record
 from plumbline.store import read_batches
 from plumbline.study import Study
-from plumbline.study.base import StudyPart
-from plumbline.study.campaign import AcceptanceSpec, QualitySpec
 from plumbline.study.engines import JudgeSpec
 from plumbline.words import count
 
 _LONGEST = 80  # characters of a wording that are quoted
 _BEFORE = 20  # of these, the characters before the first that differs
-_SPECS: dict[str, type[StudyPart]] = {"acceptance": AcceptanceSpec, "quality": QualitySpec}
 
 
 def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """Return the differences between rules: `acceptance.threshold 3.0, now 2.5`, `rubric.questions.quality is gone`.
-
-    Parts that the earlier set lacks are no change: the rubric, which earlier versions did not fix, and a rule that they
-    did not have, if it has its default.
-    """
-    lines: list[str] = []
-    for part in before:
-        old = {**_defaults(part), **before[part]} if isinstance(before[part], dict) else before[part]
-        lines += _differences(part, _named(old), _named(after.get(part, {})))
-    return lines
-
-
-def _defaults(part: str) -> dict[str, Any]:
-    return _SPECS[part]().model_dump(mode="json") if part in _SPECS else {}
+    """Return the differences between rules: `acceptance.threshold 3.0, now 2.5`, `rubric.questions.quality is gone`."""
+    return [line for part in before for line in _differences(part, _named(before[part]), _named(after.get(part, {})))]
 
 
 def _named(value: Any) -> Any:
@@ -174,9 +159,6 @@ def _hash(path: Path) -> str:
     return cached_file_hash(path) if path.exists() else ""
 
 
-CHECKED = ("attentive", "failing")  # limits in `quality` by which a verdict waits for a review of its raters
-
-
 def rules_of(study: Study, rubric: Rubric, judges: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Return the study's rules on judging ratings and raters, with the rubric.
 
@@ -189,7 +171,7 @@ def rules_of(study: Study, rubric: Rubric, judges: Mapping[str, Any] | None = No
         "raters": {
             "per_pair": study.raters.per_pair,
             **({"suggestions": shown} if shown != "none" else {}),
-            **({"blocks": list(study.raters.blocks)} if study.raters.blocks else {}),
+            "blocks": list(study.raters.blocks),
         },
         "sample": {"seed": study.sample.seed},
         "rubric": rubric.model_dump(mode="json"),
@@ -219,11 +201,6 @@ def binding(fixed: Sequence[RuleSet], first: datetime | None) -> RuleSet | None:
     return held[-1] if held else next(iter(fixed), None)
 
 
-def checks_known(rules: RuleSet) -> bool:
-    """Return whether rules define when raters fail; those fixed by an earlier version do not."""
-    return set(CHECKED) <= set(rules.rules.get("quality", {}))
-
-
 def seen(fixed: Sequence[RuleSet], first: datetime | None) -> RuleSet | None:
     """Return the rules as raters began, without later amendments."""
     return binding([rule_set for rule_set in fixed if not rule_set.reason], first)
@@ -236,7 +213,7 @@ def asked_rubric(records: CampaignRecords) -> Rubric:
     """
     first = first_rating(records.all_ratings) if len(records.rules) > 1 else None
     held = seen(records.rules, first)
-    return records.rubric if held is None else rubric_of(held) or records.rubric
+    return records.rubric if held is None else rubric_of(held)
 
 
 def rubric_to_ask(records: CampaignRecords) -> tuple[Rubric, bool]:
@@ -245,28 +222,15 @@ def rubric_to_ask(records: CampaignRecords) -> tuple[Rubric, bool]:
     return (asked_rubric(records) if begun else records.rubric), begun
 
 
-def rubric_of(rules: RuleSet) -> Rubric | None:
-    """Return the rubric in a set of rules; None if an earlier version did not fix it."""
-    return Rubric.model_validate(rules.rules["rubric"]) if "rubric" in rules.rules else None
+def rubric_of(rules: RuleSet) -> Rubric:
+    """Return the rubric in a set of rules."""
+    return Rubric.model_validate(rules.rules["rubric"])
 
 
 def other_rules(now: Mapping[str, Any], fixed: Sequence[RuleSet], ratings: pd.DataFrame) -> list[str]:
-    """Return how a study's rules differ `now` from the `fixed` ones that hold.
-
-    `ratings` are all that were collected. If an earlier version fixed the rules without the rubric, the answers show
-    which questions were asked.
-    """
+    """Return how a study's rules differ `now` from the `fixed` ones that hold; `ratings` are all collected ones."""
     holds = binding(fixed, first_rating(ratings))
-    if holds is None:
-        return []
-    what = changes(holds.rules, now)
-    answered, questions = (
-        set(ratings["question"].unique()),
-        [question["name"] for question in now["rubric"]["questions"]],
-    )
-    if "rubric" not in holds.rules and answered and answered != set(questions):
-        what.append(f"rubric.questions {', '.join(sorted(answered))}, now {', '.join(questions)}")
-    return what
+    return changes(holds.rules, now) if holds else []
 
 
 def refuse_other_rules(records: CampaignRecords, now: Mapping[str, Any], ratings: pd.DataFrame) -> None:
@@ -294,7 +258,7 @@ def _lasting(what: Sequence[str], now: Mapping[str, Any]) -> str:
     """Return why one of these changes of rules cannot be amended; empty if all can."""
     if any(change.startswith("raters.per_pair ") for change in what):
         return "raters were asked for the earlier number of ratings"
-    by_blocks = "blocks" in now["raters"] or any(change.startswith("raters.blocks ") for change in what)
+    by_blocks = now["raters"]["blocks"] or any(change.startswith("raters.blocks ") for change in what)
     if by_blocks and any(change.startswith(_OF_BLOCKS) for change in what):
         return "the blocks determine which pairs raters got and what each look may decide"
     return ""
@@ -322,19 +286,15 @@ def rules_due(
     """
     fixed = records.rules
     reason, first = " ".join((amend or "").split()), first_rating(ratings)
-    what, holds = other_rules(now, fixed, ratings), binding(fixed, first)
+    what = other_rules(now, fixed, ratings)
     if amend is not None and not (what and reason):
         why = "say why the rules changed" if what else "leave it out: the rules have not changed"
         raise StudyError(f"{records.study.file}: --amend: {why}")
     if not reason or _lasting(what, now):
         refuse_other_rules(records, now, ratings)
-    unworded = first is None and not any("rubric" in rule_set.rules for rule_set in fixed[-1:])
-    if not (what or unworded or not fixed):
+    if fixed and not what:
         return list(fixed)
-    rules = dict(now)
-    if holds is not None and not checks_known(holds) and first is not None:
-        rules["quality"] = {name: limit for name, limit in now["quality"].items() if name not in CHECKED}
-    return [*fixed, RuleSet(fixed_at=datetime.now(UTC), rules=rules, reason=reason if first is not None else "")]
+    return [*fixed, RuleSet(fixed_at=datetime.now(UTC), rules=dict(now), reason="" if first is None else reason)]
 
 
 def amendments(fixed: Sequence[RuleSet], first: datetime | None) -> list[tuple[RuleSet, list[str]]]:
@@ -361,12 +321,11 @@ def fixed_text(fixed: Sequence[RuleSet], first: datetime | None) -> str:
     if not fixed:
         return "The rules are not fixed yet; publishing fixes them."
     held = seen(fixed, first) or fixed[0]
-    worded = "" if "rubric" in held.rules else " The questions and their wording were not fixed with them."
     at = f"The rules were fixed on {held.fixed_at:%Y-%m-%d at %H:%M} UTC"
     if first is None:
-        return f"{at}; no rating was collected yet.{worded}"
+        return f"{at}; no rating was collected yet."
     order = "before" if held.fixed_at < first else "AFTER"
-    return f"{at}, {order} the first rating ({first:%Y-%m-%d, %H:%M} UTC).{worded}"
+    return f"{at}, {order} the first rating ({first:%Y-%m-%d, %H:%M} UTC)."
 
 
 def imported(ratings: pd.DataFrame) -> pd.Series:

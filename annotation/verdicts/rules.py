@@ -22,7 +22,7 @@ _ROUNDING = 1e-9
 _SURE = 0.975  # P of a mean whose ordinary 95% interval ends at the limit
 _UNCHECKED = (
     "Not checked: whether raters pass the controls and agree beyond chance (because acceptance.protocol is paper,"
-    " people do tasks, or an earlier version fixed the rules)."
+    " or people do tasks)."
 )
 
 

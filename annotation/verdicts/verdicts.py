@@ -71,7 +71,7 @@ def _chance(ratings: pd.DataFrame, rule: RuleSpec, design: Design) -> Chance:
         return Chance(probability=math.nan, reason="no ratings")
     scale = design.asked(rule.question)
     answers = with_label(scale, ratings, rule.label) if rule.label else Answers.of(ratings, scale.scale)
-    mean, reason = mean_of(answers, design.rule.interval, within_bounds=design.bounded)
+    mean, reason = mean_of(answers, design.rule.interval)
     if rule.label and not 0 < rule.limit < 1:
         return Chance(probability=math.nan, reason="no share lies beyond 0 or 1, so a limit there has no P")
     reached = score_at_least(mean, answers.pairs, rule.limit) if rule.label else mean.at_least(rule.limit)
@@ -164,9 +164,8 @@ def conclude(
 def refuse_stale(records: CampaignRecords, verdicts: Sequence[Verdict]) -> None:
     """Raise DataError if the verdicts no longer follow from the files: other ratings, sample, rule or questions.
 
-    It also raises if a file is missing, or if the ratings do not carry people's decisions yet. The questions are not
-    compared for verdicts by earlier versions, which did not note them. `annotation.verdicts.verification` tells whether
-    the verdicts follow from the ratings.
+    It also raises if a file is missing, or if the ratings do not carry people's decisions yet.
+    `annotation.verdicts.verification` tells whether the verdicts follow from the ratings.
     """
     if not verdicts:
         return
@@ -181,8 +180,7 @@ def refuse_stale(records: CampaignRecords, verdicts: Sequence[Verdict]) -> None:
         )
         for verdict in verdicts
     }
-    worded = any(verdict.rubric_hash for verdict in verdicts)
-    needed: list[RecordFile[Any]] = [PAIRS, RATINGS, *([RULES] if worded else [])]
+    needed: list[RecordFile[Any]] = [PAIRS, RATINGS, RULES]
     for file in needed:
         if not records.path(file).exists():
             raise DataError(f"{records.path(file)} is gone, and the verdicts rest on it; restore it from a copy")
@@ -190,7 +188,7 @@ def refuse_stale(records: CampaignRecords, verdicts: Sequence[Verdict]) -> None:
     now = {
         "pairs.parquet": records.sha256(PAIRS), "ratings.parquet": records.sha256(RATINGS),
         "the study's rule (acceptance, raters.per_pair)": records.rule_id,
-        f"the rubric {study.rubric!r}": records.rubric.identity() if worded else "",
+        f"the rubric {study.rubric!r}": records.rubric.identity(),
         "the list of withdrawn pairs": withdrawn_hash(records.withdrawn),
         "the list of kept raters": kept_hash(records.decided),
     }  # fmt: skip

@@ -26,12 +26,6 @@ from plumbline.languages import language_name
 
 _NEAR = 1e-5  # relative difference between versions of numpy and scipy, and by rounding in irrCAC
 _RESAMPLED = ("alpha", "kappa", "raw")  # their values or intervals take long and decide nothing
-_UNSAID = (
-    "n_withdrawn",
-    "decision_with_withdrawn",
-    "decision_people",
-    "rules_fixed",
-)  # written only if not empty
 _REST = (
     "pairs_sha256",
     "ratings_sha256",
@@ -142,7 +136,6 @@ def _said(record: Verdict | Group) -> dict[str, Any]:
     if isinstance(record, Verdict):
         sure = zip(map(in_words, record.rules), record.probabilities, strict=False)
         whole |= {f"probabilities.{rule}": chance.probability for rule, chance in sure}
-        whole |= {name: getattr(record, name) for name in _UNSAID}
     for summary in record.questions:
         values = summary.model_dump(exclude={"question", "shares", "ranks", "coefficients", *_RESAMPLED})
         values |= {f"share of {share.label}": share.share.model_dump() for share in summary.shares}

@@ -40,7 +40,6 @@ from plumbline.store import as_models, joined
 from plumbline.study import Study
 from plumbline.study.base import first_complaint
 from plumbline.study.transformations import EIGHT, Transformation, refuse_mixed_up
-from plumbline.study.upgrade import modern
 
 _OF_GENERATOR = ("model", "revision", "sampling")
 M = TypeVar("M", bound=BaseModel)
@@ -197,12 +196,12 @@ class Bundle:
         made_by = {name: value for name, value in self.settings.get("generator", {}).items() if name in _OF_GENERATOR}
         settings["generator"] = {**made_by, "kind": "recorded", "path": path}
         if "judges" in settings:  # their judgements are in the bundle
-            settings["judges"] = [{**judge, "kind": "recorded", "path": path} for judge in settings["judges"]]
+            settings["judges"] = [_recorded_judge(judge, path) for judge in settings["judges"]]
             settings["judge_pool"] = "all"
         try:
             defined = {name: transformation for name, transformation in self._kinds().items() if name not in EIGHT}
             refuse_mixed_up(defined)
-            study = Study.model_validate(modern(settings), context=defined)
+            study = Study.model_validate(settings, context=defined)
         except ValidationError as error:
             raise DataError(f"{self._where(records.STUDY)}: {first_complaint(error)}; {AGAIN}") from None
         except StudyError as error:
@@ -442,3 +441,14 @@ def check_signature(path: Path, key: str) -> str:
         why = (done.stderr.strip() or done.stdout.strip() or "no reason given").splitlines()[0]
         raise DataError(f"{path}: its signature is not valid for this key ({why}); do not use the file")
     return done.stdout.strip().replace("\n", "; ")
+
+
+def _recorded_judge(judge: dict[str, Any], path: str) -> dict[str, Any]:
+    """Return a judge as a study file has it, with its answers in a file."""
+    settings = {name: value for name, value in judge.items() if name not in ("kind", *_OF_ENGINE, *_OF_RETRY)}
+    engine = {"kind": "recorded", "path": path, **{name: judge[name] for name in _OF_ENGINE if name in judge}}
+    return {**settings, "engine": engine, "retry": {name: judge[name] for name in _OF_RETRY if name in judge}}
+
+
+_OF_ENGINE = ("model", "revision")
+_OF_RETRY = ("attempts", "temperature")

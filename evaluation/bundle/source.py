@@ -38,7 +38,6 @@ from plumbline.store import atomic, write_table
 from plumbline.study import Study, load_study
 from plumbline.study.datasets import DatasetSpec
 from plumbline.study.transformations import EIGHT
-from plumbline.study.upgrade import modern
 from plumbline.words import trim
 
 _COLUMNS = ("key", "text_id", "datasets", "source_language", "language", "output", "status", "flags", records.COPY)
@@ -290,8 +289,9 @@ def _settings(bundle: Bundle, out: Path) -> dict[str, Any]:
     """Return the study's settings: the raters' questions and the rules, as in the bundle."""
     settings = bundle.settings
     rules = settings.get("acceptance", {})  # judges that decided are only reported: the new campaign has none yet
-    decided = rules.get("judges", {}).get("use") == "decide"
+    decided = rules.get("judges") == "decide"
     generator = {name: value for name, value in settings["generator"].items() if name != FOLDER}
+    generator["settings"] = {name: generator.pop(name) for name in records.OF_GENERATORS if name in generator}
     if generator["kind"] in ("recorded", "openai"):  # an equal identity, without a server's address
         generator = {**generator, "kind": "recorded", "path": "outputs"}
     datasets = [
@@ -305,7 +305,7 @@ def _settings(bundle: Bundle, out: Path) -> dict[str, Any]:
         **({"acceptance": {**rules, "judges": "report"}} if decided else {}),
         "datasets": datasets,
         "transformations": list(_transformations(bundle)),
-        "generator": modern({"generator": generator})["generator"],
+        "generator": generator,
     }
 
 

@@ -8,8 +8,7 @@ Rows made by another engine than torch's own (oneDNN) have keys of that engine. 
 torch's.
 
 `keys.sqlite` also has a checksum of each row, over its numbers, its key, its model and its length, which is verified
-whenever the row is read. A row that is damaged, or belongs to another text or model, is encoded again, and so is a
-store from before there were checksums, which cannot be verified.
+whenever the row is read. A row that is damaged, or belongs to another text or model, is encoded again.
 """
 
 from __future__ import annotations
@@ -255,14 +254,11 @@ class EmbeddingStore:
     def _doubt(self) -> str:
         """Return why the rows cannot be verified; empty if they can, or if there are none."""
         (rows,) = self._keys.execute("SELECT count(*) FROM keys").fetchone()
-        whose = f"its content ({count(rows, 'embedding')})"
-        if "digest" not in {column for _, column, *_ in self._keys.execute("PRAGMA table_info(keys)")}:
-            return f"{whose} is from a version without checksums, and cannot be verified"
         width = self._fact("dimensions")
         if not rows and width is None:
             return ""
         if not 0 < (width or 0) <= _WIDEST or self._fact("checksum") != fingerprint(self._model, width or 0):
-            return f"{whose} belongs to another model, or its index is damaged"
+            return f"its content ({count(rows, 'embedding')}) belongs to another model, or its index is damaged"
         return ""
 
     def _drop_cut_off(self) -> int:

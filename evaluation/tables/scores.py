@@ -24,7 +24,7 @@ from plumbline.transformations import AXES, HTEB_TOTAL, ORIGINAL, TRANSFORMATION
 from plumbline.transformations import in_order as names_in_order
 from plumbline.words import count
 
-EARLIER = "an earlier version did not score the original on the same items (run `plumbline evaluate` again)"
+NO_SAME_ITEMS = "the original has no score on the same items (run `plumbline evaluate` again)"
 NO_ORIGINAL = "the original has no score"
 NO_SCORE = "there is no score"
 _UNIT = ["model", "dataset", "transformation"]
@@ -60,7 +60,7 @@ def with_originals(counted: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
     same = rows["original_score"] if "original_score" in rows else pd.Series(np.nan, index=rows.index)
     rows["original"] = np.where(dropped, same.to_numpy(float), rows["original_all"].to_numpy(float))
     undefined = rows[["score", "original"]].isna().any(axis=1).to_numpy(bool)
-    unsaid = np.where(rows["score"].isna(), NO_SCORE, np.where(dropped, EARLIER, NO_ORIGINAL))
+    unsaid = np.where(rows["score"].isna(), NO_SCORE, np.where(dropped, NO_SAME_ITEMS, NO_ORIGINAL))
     why = np.where(rows["reason"].str.contains("undefined"), rows["reason"], unsaid)
     return rows.assign(why=np.where(undefined, why, ""))
 
@@ -115,8 +115,8 @@ def averaged(rows: pd.DataFrame) -> pd.DataFrame:
     return paired.assign(difference=100 * (paired["score"] - paired["original"]))
 
 
-_UNSAID: dict[str, Any] = {"task_type": "", "seed": 0, "status": "evaluated", "reason": ""}
-_UNSAID |= {"n_failed": 0, "failed_policy": ""}
+_DEFAULTS: dict[str, Any] = {"task_type": "", "seed": 0, "status": "evaluated", "reason": ""}
+_DEFAULTS |= {"n_failed": 0, "failed_policy": ""}
 _ROUNDING = 1e-9  # a score may be off the scale by this
 Floats = NDArray[np.float64]
 _STATUSES = get_args(Score.model_fields["status"].annotation)
@@ -146,7 +146,7 @@ def checked_scores(scores: pd.DataFrame) -> pd.DataFrame:
 
 def _said(scores: pd.DataFrame) -> dict[str, Any]:
     """Return optional columns with their defaults, in columns or single rows: CSV has nothing for empty strings."""
-    columns = {name: scores.get(name, value) for name, value in _UNSAID.items()}
+    columns = {name: scores.get(name, value) for name, value in _DEFAULTS.items()}
     for name in ("task_type", "reason", "failed_policy"):
         if name in scores:
             columns[name] = scores[name].astype(object).where(scores[name].notna(), "").astype(str)

@@ -197,8 +197,7 @@ def _ends(ratings: pd.DataFrame, design: Design) -> _Resampled:
     def over_drawn_pairs(_: NDArray[np.int64], where: Floats) -> _Ends:
         order = _places(where, len(names))
         sums, counts = (numbers[order] for numbers in of_pairs)
-        mean = over_pairs(sums, counts)
-        mean = bounded(mean, sums, counts, scale) if design.bounded else mean
+        mean = bounded(over_pairs(sums, counts), sums, counts, scale)
         return mean.value, mean.low, mean.high
 
     def over_drawn_raters_too(raters: NDArray[np.int64], where: Floats) -> _Ends:
@@ -209,8 +208,7 @@ def _ends(ratings: pd.DataFrame, design: Design) -> _Resampled:
         by_rater = [np.take_along_axis(np.asarray(taken @ table.T), raters, axis=1) for table in tables]
         with np.errstate(invalid="ignore", divide="ignore"):  # if no drawn rater rated any of these pairs
             mean = over_pairs_and_raters(*by_pair, *by_rater)
-            if design.bounded:
-                mean = bounded(mean, by_pair[0], by_pair[1], scale, effective_raters(by_rater[1]))
+            mean = bounded(mean, by_pair[0], by_pair[1], scale, effective_raters(by_rater[1]))
             return mean.value, mean.low, mean.high
 
     return over_drawn_pairs if design.rule.interval == "pairs" else over_drawn_raters_too

@@ -57,7 +57,6 @@ from plumbline.study.transformations import (
     own_transformations,
     within_languages,
 )
-from plumbline.study.upgrade import advice, modern
 
 
 class Study(StudyPart):
@@ -147,7 +146,6 @@ class Study(StudyPart):
     )
 
     _file: Path = PrivateAttr(default=Path("study.yaml"))
-    _advice: str = PrivateAttr(default="")
     _exports: Path = PrivateAttr(default_factory=lambda: working("exports"))
     _options: tuple[str, ...] = PrivateAttr(default=("--study", "FILE"))
     _outputs: str = PrivateAttr(default="transformations")
@@ -217,11 +215,6 @@ class Study(StudyPart):
     def file(self) -> Path:
         """The YAML file that this study was read from."""
         return self._file
-
-    @property
-    def advice(self) -> str:
-        """Advice to upgrade a file of an earlier version; else empty."""
-        return self._advice
 
     @property
     def kinds(self) -> Mapping[str, VerdictUnit]:
@@ -340,7 +333,6 @@ def load_study(file: str | Path, exports: str | Path | None = None) -> Study:
         raise StudyError(f"{path}: a study is a mapping of keys to values; see {resource('studies/demo.yaml')}")
     custom: dict[str, Transformation] = {}
     try:
-        written, data = data, modern(data)
         for part in ("crowd", "bundle"):
             data = _with_part_of_file(data, part, path.parent)
         data = with_engines(data)
@@ -356,7 +348,7 @@ def load_study(file: str | Path, exports: str | Path | None = None) -> Study:
     except (ValidationError, StudyError) as error:
         what = first_complaint(error) if isinstance(error, ValidationError) else error
         raise StudyError(f"{path}: {what}") from None
-    study._file, study._advice = path.resolve(), advice(file, written, modern(written))
+    study._file = path.resolve()
     study._options = ("--study", str(file), *(("--exports", str(exports)) if exports is not None else ()))
     if exports is not None:
         study._exports = exports_folder(exports)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
@@ -11,10 +11,7 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
-    SerializationInfo,
-    SerializerFunctionWrapHandler,
     ValidationError,
-    model_serializer,
     model_validator,
 )
 from pydantic_core import ErrorDetails
@@ -74,60 +71,22 @@ Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,199}$")]  # o
 Seed = Annotated[int, Field(ge=0, le=LARGEST)]
 
 
-class SparseModel(BaseModel):
-    """A model whose fields `LATER` are left out while they have their defaults."""
-
-    LATER: ClassVar[frozenset[str]] = frozenset()
-
-    @model_serializer(mode="wrap")
-    def _without_unsaid(self, written: SerializerFunctionWrapHandler, info: SerializationInfo) -> dict[str, Any]:
-        return self._dumped(written(self), info)
-
-    def _dumped(self, written: dict[str, Any], info: SerializationInfo) -> dict[str, Any]:
-        """Return the dump without later keys that have their defaults, so that identities of before stay."""
-        del info
-        fields = type(self).model_fields
-        unsaid = {
-            name for name in self.LATER if getattr(self, name) == fields[name].get_default(call_default_factory=True)
-        }
-        return {name: value for name, value in written.items() if name not in unsaid}
-
-
-class StudyPart(SparseModel):
+class StudyPart(BaseModel):
     """Base of all parts of a study: frozen, strict about names, and about what is a number."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
     OPEN: ClassVar[bool] = False  #: whether it takes keys that it does not know
-    #: Keys of earlier versions, now class variables: each has one value in every study. Hashes hold them.
-    FIXED: ClassVar[tuple[str, ...]] = ()
 
     @model_validator(mode="before")
     @classmethod
     def _known_keys(cls, data: Any) -> Any:
         if isinstance(data, dict):
-            data = without_fixed(cls, data)
             for key in data:
                 if key not in cls.model_fields and not cls.OPEN:
                     raise ValueError(f"unknown key {str(key)[:60]!r}; {nearest(str(key), list(cls.model_fields))}")
                 if key in cls.model_fields:
                     _refuse_no_number(key, data[key], _scalars(cls.model_fields[key].annotation))
         return data
-
-    def _dumped(self, written: dict[str, Any], info: SerializationInfo) -> dict[str, Any]:
-        fields = super()._dumped(written, info)
-        chosen = info.include is not None or info.exclude_unset or info.exclude_defaults
-        return fields if chosen else {**fields, **{name: getattr(self, name) for name in self.FIXED}}
-
-
-def without_fixed(model: type[StudyPart], data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a part of a study as in a file, without keys that have one value in every study.
-
-    Raises ValueError for another value.
-    """
-    for name in model.FIXED:
-        if name in data and data[name] != getattr(model, name):
-            raise ValueError(f"{name} is no longer a key: it is {getattr(model, name)} in every study; take it out")
-    return {name: value for name, value in data.items() if name not in model.FIXED}
 
 
 def _refuse_no_number(name: str, value: Any, kinds: frozenset[type]) -> None:

@@ -6,7 +6,7 @@ import itertools
 import re
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, field_serializer, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from plumbline.error_types import Flag, known_flags
 from plumbline.scales import Point
@@ -20,8 +20,6 @@ _FEWEST = 8  # pairs of the smallest block; a test keeps it equal to `plumbline.
 
 class ControlsSpec(StudyPart):
     """Control pairs, whose right answers are known, per batch of each queue (PTEB, appendix B: one of each)."""
-
-    LATER: ClassVar[frozenset[str]] = frozenset({"known"})
 
     positive: int = Field(default=1, ge=0, le=1000, description="controls with nearly identical texts, per batch")
     negative: int = Field(default=1, ge=0, le=1000, description="controls with unrelated texts, per batch")
@@ -51,8 +49,6 @@ class SampleSpec(StudyPart):
 class SimulatedRater(StudyPart):
     """A simulated rater: the author's own rating, plus this bias, plus normal noise, rounded to the scale."""
 
-    LATER: ClassVar[frozenset[str]] = frozenset({"right", "cannot_tell"})
-
     name: Name = Field(description="its name in records, after `simulated-`")
     bias: float = Field(default=0.0, ge=-1000, le=1000, description="points added to the right answer")
     noise: float = Field(default=0.5, ge=0, le=1000, description="standard deviation of the random error, in points")
@@ -69,10 +65,6 @@ class SimulatedRater(StudyPart):
 
 class RatersSpec(StudyPart):
     """The raters, and their number for each pair (HTEB, section 2.4: three)."""
-
-    LATER: ClassVar[frozenset[str]] = frozenset(
-        {"suggestions", "replace_excluded", "blocks", "difference", "page", "contact"}
-    )
 
     per_pair: int = Field(
         default=3, ge=1, le=1000, description="raters per pair; if more raters answer, the earliest answers count"
@@ -211,8 +203,6 @@ class AcceptanceSpec(StudyPart):
     `threshold` and `rule` are the short form: one rule of that mean for each question that is rated on the scale.
     """
 
-    LATER: ClassVar[frozenset[str]] = frozenset({"protocol", "rules", "combine", "judges", "spending"})
-    FIXED = ("min_ratings",)
     min_ratings: ClassVar[int] = 1  #: on each question; with fewer there is no verdict
 
     protocol: Literal["checked", "paper"] = Field(
@@ -273,16 +263,6 @@ class AcceptanceSpec(StudyPart):
             " together, with judges fixed before raters begin; none: judges are not shown"
         ),
     )
-
-    @field_validator("judges", mode="before")
-    @classmethod
-    def _as_recorded(cls, value: Any) -> Any:
-        return value["use"] if isinstance(value, dict) and set(value) == {"use"} else value
-
-    @field_serializer("judges")
-    def _recorded(self, value: str) -> dict[str, str]:
-        """The form in which rules are hashed."""
-        return {"use": value}
 
     @model_validator(mode="after")
     def _rules_fit_together(self) -> AcceptanceSpec:
@@ -351,7 +331,6 @@ class QualitySpec(StudyPart):
         description="sign: ratings that are on average at least this many points above or below the other raters' mean",
     )
     low: float = Field(default=2.0, description="pairs with this mean or a lower one are listed for review")
-    FIXED = ("least_answers", "same_answer", "words_a_second", "too_fast", "least_rho", "attentive", "failing")
     least_answers: ClassVar[int] = 20  #: pairs that a rater must have rated before signs are looked for
     same_answer: ClassVar[float] = 0.95  #: sign: this share of the pairs has one and the same answer
     words_a_second: ClassVar[float] = 10.0  #: reading speed that nobody exceeds: 600 words a minute

@@ -163,8 +163,6 @@ class LinkSpec(StudyPart):
 class CrowdSpec(StudyPart):
     """A campaign with crowd workers; each batch is `sample.batch` pairs of a queue."""
 
-    FIXED = ("review_days",)
-    LATER: ClassVar[frozenset[str]] = frozenset({"platform", "link"})
     review_days: ClassVar[float] = 7.0  #: until MTurk approves a submission by itself
 
     platform: PlatformName | None = Field(default=None, description="the platform, unless --platform names one")

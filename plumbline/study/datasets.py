@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
     Field,
-    SerializationInfo,
     field_validator,
     model_validator,
 )
@@ -59,8 +58,6 @@ class DatasetSpec(StudyPart):
     A file needs `name`, `task`, `path` and `language`; a task of mteb needs `mteb` alone.
     """
 
-    LATER: ClassVar[frozenset[str]] = frozenset({"gold_scale"})
-
     mteb: str = Field(default="", description="the name of a task of mteb, such as STS17; leave out for a file")
     name: DatasetName = Field(description="its name in every record and table; default: mteb's")
     task: TaskType | None = Field(
@@ -108,13 +105,7 @@ class DatasetSpec(StudyPart):
     @model_validator(mode="before")
     @classmethod
     def _named(cls, data: Any) -> Any:
-        """A file's `rows` is what records call its `split`."""
-        if not isinstance(data, dict):
-            return data
-        if data.get("mteb"):
-            return {"name": data["mteb"], **data}
-        data = {"split" if key == "rows" else key: value for key, value in data.items()}
-        return {key: value for key, value in data.items() if (key, value) != ("split", "test")}
+        return {"name": data["mteb"], **data} if isinstance(data, dict) and data.get("mteb") else data
 
     @field_validator("language")
     @classmethod
@@ -151,20 +142,10 @@ class DatasetSpec(StudyPart):
         for name in _OF_MTEB:
             if getattr(self, name):
                 raise ValueError(f"{name}: applies to a task of mteb (`mteb: NAME`), not to a file; remove it")
-        if self.split not in ("", "all"):
+        if self.split not in ("", "test", "all"):
             raise ValueError(f"split: must be `test` or `all` for a file, not {self.split[:40]!r}")
         refuse_pair(self.task_type, self.language)
         return self
-
-    def _dumped(self, written: dict[str, Any], info: SerializationInfo) -> dict[str, Any]:
-        """Return the dump in its earlier form (the keys of its kind, a file's `rows`), so that hashes stay."""
-        fields = super()._dumped(written, info)
-        if self.mteb:
-            return fields
-        fields = {name: value for name, value in fields.items() if name not in ("mteb", *_OF_MTEB)}
-        if "split" in fields:
-            fields["rows"] = fields.pop("split") or "test"
-        return fields
 
     @property
     def rows(self) -> Literal["test", "all"]:

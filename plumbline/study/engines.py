@@ -246,7 +246,6 @@ class RetrySpec(StudyPart):
     texts have no paraphrase. A flag that the original text has as well never counts here.
     """
 
-    FIXED = ("more_tokens",)
     more_tokens: ClassVar[float] = 2.0  #: factor by which max_tokens grows after an answer that was cut off
 
     flags: tuple[Flag, ...] = Field(

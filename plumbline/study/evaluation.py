@@ -92,17 +92,6 @@ MODEL_SETTINGS: dict[str, type[StudyPart]] = {
 }
 
 
-def with_settings(entry: Any) -> Any:
-    """A model of a study file with the keys of its kind under `settings`; earlier versions had them beside it."""
-    kind = entry.get("kind", "sentence_transformers") if isinstance(entry, dict) else None
-    if not isinstance(kind, str) or kind not in MODEL_SETTINGS or not isinstance(entry.get("settings", {}), dict):
-        return entry
-    names = MODEL_SETTINGS[kind].model_fields
-    settings = {key: value for key, value in entry.items() if key in names}
-    rest = {key: value for key, value in entry.items() if key not in names}
-    return {**rest, "settings": {**rest.get("settings", {}), **settings}} if settings else entry
-
-
 class ModelSpec(StudyPart):
     """One embedding model; `kind` determines the software that runs it, and the keys that it may have (`_FIELDS`)."""
 
@@ -138,11 +127,6 @@ class ModelSpec(StudyPart):
             " concurrency, timeout_seconds, retries"
         ),
     )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _settled(cls, data: Any) -> Any:
-        return with_settings(data)
 
     @field_validator("base_url")
     @classmethod

@@ -92,7 +92,6 @@ class InstructionsSubject(StudyPart):
     text: ClassVar[str] = TEXT
     group: ClassVar[str] = "group"
     context: ClassVar[dict[str, str]] = {"task": "task_words"}
-    FIXED = ("near",)
     near: ClassVar[float] = 0.1  #: wordings of one task that differ by no more of their characters are one
 
     kind: Literal["instructions"]

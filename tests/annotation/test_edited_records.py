@@ -21,7 +21,7 @@ from annotation.rubric import load_rubric
 from annotation.sampling.sample import draw_sample
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.evidence import Evidence
-from annotation.verdicts.preregistration import first_rating, fix_rules, fixed_text, other_rules, rules_now
+from annotation.verdicts.preregistration import fix_rules
 from annotation.verdicts.verdicts import refuse_stale
 from annotation.verdicts.verification import refuse_edited
 from evaluation.sources import Folder
@@ -288,26 +288,6 @@ def test_a_rubric_that_changed_after_the_first_rating_needs_its_reason_and_every
     page = write_report(study).read_text(encoding="utf-8")
     assert "The rules were changed after the first rating" in page and says.partition(":")[0] in page
     assert "Transformation quality: does the new text do what was asked" in page  # what raters read
-
-
-def test_rules_of_an_earlier_version_are_read_and_say_that_the_wording_was_not_fixed(
-    study: Study, reworded: Any
-) -> None:
-    for name in ("manifest.json", "offered.json"):  # nothing was noted of these, and there was no such file
-        (study.folder / name).unlink()
-
-    def change(entries: list[dict[str, Any]]) -> None:
-        for entry in entries:
-            del entry["rules"]["rubric"], entry["rules"]["sample"]
-
-    edit(study.folder / "rules.json", change)
-    ratings = CampaignRecords.open(study).all_ratings
-    assert other_rules(rules_now(CampaignRecords.open(study)), CampaignRecords.open(study).rules, ratings) == []
-    assert "wording were not fixed with them" in fixed_text(CampaignRecords.open(study).rules, first_rating(ratings))
-    reworded(without_quality)
-    assert other_rules(rules_now(CampaignRecords.open(study)), CampaignRecords.open(study).rules, ratings) == [
-        "rubric.questions fluency, quality, now fluency"
-    ]
 
 
 @pytest.mark.parametrize("sample", [{"pairs": 24, "seed": 7}, {"pairs": 23}, {"pairs": 24, "repeats": 3}])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 import time
 from collections import Counter
@@ -15,9 +14,8 @@ import pytest
 
 from annotation.__main__ import main
 from plumbline import store
-from plumbline.study import ROOT
+from tests.finished import finished_study
 
-RECORDED = ROOT / "tests" / "recorded"
 FILES = (
     *("manifest.json", "pairs.parquet", "controls.parquet", "ratings.parquet", "control_ratings.parquet"),
     *("rules.json", "looks.json", "waves.json", "sample.json", "offered.json", "decisions.json", "members.json"),
@@ -60,10 +58,10 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 def test_a_command_reads_a_file_as_often_as_it_must(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, opened: list[str]
 ) -> None:
-    shutil.copytree(RECORDED / "exports", tmp_path / "exports")
+    file = finished_study(tmp_path).file
     time.sleep(0.05)  # a file that changed this very moment is read again
     opened.clear()
-    words = [command, "--study", str(RECORDED / "study" / "recorded.yaml"), "--exports", str(tmp_path / "exports")]
+    words = [command, "--study", str(file), "--exports", str(tmp_path / "exports")]
     monkeypatch.setattr(sys, "argv", ["annotation", *words])
     assert not main()
     times = Counter(Path(path).name for path in opened if path.startswith(str(tmp_path)) or path.endswith(".yaml"))

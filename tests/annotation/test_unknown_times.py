@@ -34,7 +34,7 @@ def study_of(folder: Path, texts: pd.DataFrame) -> Study:
     content = {
         "name": "elsewhere",
         "datasets": [
-            {"name": "texts", "task": "bitext_mining", "path": "texts.csv", "language": "en", "rows": "all",
+            {"name": "texts", "task": "bitext_mining", "path": "texts.csv", "language": "en", "split": "all",
              "columns": {"sentence1": "text", "sentence2": "text"}}
         ],
         "transformations": [{"name": "rewritten", "axis": "own", "outputs": outputs, "raters": asked}],

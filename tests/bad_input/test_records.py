@@ -73,7 +73,7 @@ COLUMN: tuple[tuple[str, str, str, Any, str], ...] = (
 
 
 def _unnoted(place: Place, name: str) -> Path:
-    """The file, which the manifest no longer knows, as in studies of before: what is in it is looked at."""
+    """The file, which the manifest does not note, so that its content is checked."""
     manifest = place.records / "manifest.json"
     if manifest.exists() and name != manifest.name:
         content = json.loads(manifest.read_text(encoding="utf-8"))

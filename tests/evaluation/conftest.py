@@ -316,7 +316,7 @@ def json_of(path: Path) -> Any:
 
 
 def without_notes(study: Study) -> None:
-    """Take from the manifest what earlier versions did not note: what tables say."""
+    """Take the hashes of tables from the manifest, so that a test can edit one."""
     path = study.folder / "manifest.json"
     content = json_of(path)
     content["kept"] = {name: one for name, one in content["kept"].items() if not name.endswith(".parquet")}

@@ -17,7 +17,7 @@ from plumbline.errors import DataError
 from plumbline.study import Study
 from tests.evaluation import test_measures
 
-from .conftest import Loader, json_of, without_notes, write_study
+from .conftest import Loader, json_of, write_study
 
 rated = test_measures.rated
 
@@ -76,12 +76,3 @@ def test_a_score_that_was_edited_while_it_was_set_aside_is_refused(
     back = write_study(tmp_path)
     with pytest.raises(DataError, match=r"\.json differs from what was written \(edited by hand\); delete it"):
         evaluate(back, models=["one"], load=Loader())
-
-
-def test_tables_of_earlier_versions_are_kept_and_noted(study: Study, loader: Loader) -> None:
-    evaluate(study, models=["one"], load=loader)
-    without_notes(study)
-    assert evaluate(study, models=["one"], load=Loader()).made == 0
-    edit(study, "scores.parquet", "score")
-    with pytest.raises(DataError, match="differs from what was written"):
-        shown(study, "scores.parquet")

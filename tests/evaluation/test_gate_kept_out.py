@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from annotation.campaign_records import CampaignRecords
-from evaluation.gate import verdict_hash
 from evaluation.sources import Folder
 from evaluation.units import ScoreUnit, plan_units
 from generation.production import read_transformed
-from plumbline.identity import identity
 from plumbline.records import TransformedText
 from plumbline.store import write_table
 from plumbline.study import Study
@@ -61,11 +59,3 @@ def test_a_verdict_in_another_language_keeps_nothing_out(study: Study) -> None:
     assert not any(
         unit.n_kept_out for unit in plan_units(Folder(study), [*own, other], CampaignRecords.open(study).pairs)
     )
-
-
-def test_the_hash_of_a_verdict_that_covers_everything_is_what_it_was(study: Study) -> None:
-    """Scores name the verdicts that let them through: those of earlier versions must still be found."""
-    one = verdict(study, "paraphrasing")
-    old = one.model_dump_json(exclude={"sequence", "without", "kept_out_share", "waves"})
-    assert verdict_hash(one) == identity("verdict-v1", old)
-    assert verdict_hash(one.model_copy(update={"without": ("empty",)})) != verdict_hash(one)

@@ -1,4 +1,4 @@
-"""What a score says of itself, mteb's files beside it, and records of earlier versions and other protocols."""
+"""What a score says of itself, mteb's files beside it, and records of other protocols."""
 
 from __future__ import annotations
 
@@ -38,21 +38,9 @@ from .conftest import (
 )
 from .scored import rows
 
-ADDED = ["model_revision", "dataset_revision", "protocol", "precision", "generator_hash", "prompt_hash"]
-ADDED += ["verdict_hash", "versions"]
-
 
 def result_file(study: Study, copy: str, dataset: str = "sts", model: str = "one") -> Path:
     return study.folder / "mteb" / copy / "results" / model / "1" / f"{dataset}.json"
-
-
-def as_before(study: Study) -> None:
-    """The table of scores as it was before there were these columns, and no files of mteb's."""
-    path = study.folder / "scores.parquet"
-    pq.write_table(pq.read_table(path).drop_columns(ADDED), path)
-    without_notes(study)
-    for file in (study.folder / "mteb").rglob("*.json"):
-        file.unlink()
 
 
 def test_a_score_says_what_it_rests_on(study: Study, loader: Loader) -> None:
@@ -84,28 +72,12 @@ def test_a_verdict_that_is_reached_anew_is_noted_without_encoding(study: Study, 
     assert noted["verdict_hash"] == verdict_hash(changed)
 
 
-def test_a_table_of_before_is_read_and_completed_without_encoding(study: Study, loader: Loader) -> None:
-    evaluate(study, models=["one"], load=loader)
-    full = EvaluationRecords.open(study).scores
-    as_before(study)
-    before = EvaluationRecords.open(study).scores
-    assert list(before.columns) == list(full.columns)
-    assert (before[ADDED] == "").all(axis=None)
-    pd.testing.assert_frame_equal(before.drop(columns=ADDED), full.drop(columns=ADDED))
-
-    again = Loader()
-    assert evaluate(study, models=["one"], load=again).kept == 6
-    assert again.loaded == []
-    # What made the scores is not known, and stays so; all else follows from what they are of.
-    pd.testing.assert_frame_equal(EvaluationRecords.open(study).scores, full.assign(versions=""))
-
-
-def test_a_table_without_a_column_that_was_always_there_is_one_line(study: Study, loader: Loader) -> None:
+def test_a_table_without_a_column_is_one_line(study: Study, loader: Loader) -> None:
     evaluate(study, models=["one"], load=loader)
     path = study.folder / "scores.parquet"
     without_notes(study)  # else the file differs from what was written
     pq.write_table(pq.read_table(path).drop_columns(["metric"]), path)
-    with pytest.raises(DataError, match="it lacks column 'metric'"):
+    with pytest.raises(DataError, match="lacks column 'metric'"):
         _ = EvaluationRecords.open(study).scores
 
 

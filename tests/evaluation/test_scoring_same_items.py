@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow.parquet as pq
 import pytest
 from scipy.stats import spearmanr
 from sklearn.linear_model import LogisticRegression
@@ -17,18 +16,16 @@ from evaluation import tables
 from evaluation.records import EvaluationRecords
 from evaluation.report.material import SAME_ITEMS, notes_of
 from evaluation.scoring import evaluate
-from evaluation.tables.scores import EARLIER, whole_data_sets
+from evaluation.tables.scores import whole_data_sets
 from evaluation.tasks import scoring
 from evaluation.texts import Outputs, same_items, transformed
 from evaluation.units import UNDEFINED_ORIGINAL
 from generation.datasets.local import TableDataset
-from plumbline.records import Score
-from plumbline.store import write_table
 from plumbline.study import Study
 from plumbline.study.datasets import TaskType
 from plumbline.transformations import AXES
 
-from .conftest import Loader, vectors, without_notes, write_study
+from .conftest import Loader, vectors, write_study
 from .made_scores import score_row
 from .scored import failing, rows
 
@@ -99,27 +96,6 @@ def test_items_that_are_scored_with_their_originals_are_all_there(study: Study, 
     found = rows(kept, "sts")
     assert found.loc["translation", "n_failed"] == 2
     assert found.loc["translation", "original_score"] == found.loc["original", "score"]
-
-
-def test_what_an_earlier_version_left_is_not_compared_and_is_scored_again(
-    study: Study, tmp_path: Path, loader: Loader
-) -> None:
-    failing(study, *list(pd.read_csv(tmp_path / "sts.csv")["sentence1"])[:3])
-    evaluate(study, models=["one"], load=loader)
-    full = EvaluationRecords.open(study).scores
-    path = study.folder / "scores.parquet"
-    before = pq.read_table(path)
-    # It had no such column, and other identities.
-    old = before.drop_columns(["original_score"]).to_pandas().assign(unit_id="of-before")
-    write_table(path, old.assign(original_score=math.nan), Score)
-    without_notes(study)
-    table = tables.transformation_table(EvaluationRecords.open(study).scores).set_index("transformation")
-    assert math.isnan(table.loc["translation", "difference"]) and table.loc["translation", "reason"] == EARLIER
-    assert not math.isnan(table.loc["paraphrasing", "difference"])
-    axes = tables.axis_table(EvaluationRecords.open(study).scores).iloc[0]
-    assert math.isnan(axes["language_difference"]) and EARLIER in axes["language_reason"]
-    evaluate(study, models=["one"], load=Loader())
-    pd.testing.assert_frame_equal(EvaluationRecords.open(study).scores, full)
 
 
 def test_an_original_that_is_undefined_on_the_same_items_says_so(

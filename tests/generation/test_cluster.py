@@ -100,7 +100,7 @@ def test_an_interrupted_run_goes_on_to_the_same_content_as_without_ray(
     assert (status, len(stub.asked)) == (0, before)
     assert "0 texts transformed, 0 failed, 0 unanswered, 120 already stored" in out
 
-    plain = write_study(tmp_path / "plain", TEXTS, **UNITS, generator={**generator, "concurrency": 100})
+    plain = write_study(tmp_path / "plain", TEXTS, **UNITS, generator=server(stub.url, concurrency=100))
     generate_at(plain)
     assert tables(study) == tables(plain)
     assert len(tables(study)) == 4  # the texts, and three units

@@ -81,10 +81,7 @@ def test_what_changes_the_output_changes_the_key(tmp_path: Path, change: dict[st
     "change",
     [
         {"base_url": "http://elsewhere/v1"},
-        {"concurrency": 1},
-        {"retries": 9},
-        {"timeout_seconds": 1.0},
-        {"api_key_env": "OTHER"},
+        {"settings": {"concurrency": 1, "retries": 9, "timeout_seconds": 1.0, "api_key_env": "OTHER"}},
         {"dataset": "other"},
         {"sampling": {"temperature": 0}},
     ],
@@ -142,7 +139,9 @@ def test_a_study_may_take_the_languages_of_its_recordings(tmp_path: Path) -> Non
 
 def test_recorded_languages_are_of_one_text_and_not_its_own(tmp_path: Path) -> None:
     recorded = small_study(tmp_path, transformations=["cross_translation"], generator=RECORDED)
-    drawn = small_study(tmp_path, transformations=["cross_translation"], generator=RECORDED | {"languages": "drawn"})
+    drawn = small_study(
+        tmp_path, transformations=["cross_translation"], generator=RECORDED | {"settings": {"languages": "drawn"}}
+    )
     record(tmp_path, "de")
     for one in (text("bread"), text("apple", language="de")):
         jobs = [Plan(study).job(one, "cross_translation", 1) for study in (recorded, drawn)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import subprocess
 import sys
@@ -11,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from annotation import options as annotation_options
 from annotation.server import process
 from annotation.server.home import Home
-from plumbline import cli, prompts, resources, study_files
+from plumbline import prompts, resources, study_files
 from plumbline.errors import StudyError
 from plumbline.resources import ROOT, installing, working
 from plumbline.study import load_study
@@ -46,31 +44,6 @@ def test_a_checkouts_commands_too_write_where_one_stands_and_never_into_the_chec
         assert Home().path == folder / ".argilla"
         assert prompts.prompt_folders() == tuple(dict.fromkeys((ROOT / "prompts", folder / "prompts")))
         assert process.location() == ROOT / ".venv-argilla"  # no user's file: made again where it is missing
-
-
-def test_what_an_earlier_version_left_in_the_checkout_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    checkout, folder = tmp_path / "checkout", tmp_path / "work"
-    for made in (checkout / "exports" / "demo", checkout / ".argilla", folder):
-        made.mkdir(parents=True)
-    for module in (resources, cli, annotation_options):
-        monkeypatch.setattr(module, "ROOT", checkout)
-    asked = argparse.Namespace(study=str(DEMO), exports=None, data="")
-    monkeypatch.chdir(folder)
-    assert cli.study_of(asked).folder == folder / "exports" / "demo"
-    assert annotation_options.home_of(asked).path == folder / ".argilla"
-    assert capsys.readouterr().err == (
-        f"note: {checkout}/exports/demo has records of this study; to continue with them, add"
-        f" --exports {checkout}/exports\n"
-        f"note: {checkout}/.argilla contains a server's data; to use it, add --data {checkout}/.argilla\n"
-    )
-    (folder / "exports" / "demo").mkdir(parents=True)
-    (folder / ".argilla").mkdir()
-    cli.study_of(asked), annotation_options.home_of(asked)
-    monkeypatch.chdir(checkout)
-    cli.study_of(asked), annotation_options.home_of(asked)
-    assert capsys.readouterr().err == ""
 
 
 def test_a_hint_installs_this_plumbline_and_never_another_project(

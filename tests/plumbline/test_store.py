@@ -193,24 +193,6 @@ def test_a_damaged_middle_of_a_table_is_refused(tmp_path: Path) -> None:
         read_table(path, Row, "make it")
 
 
-class LaterRow(Row):
-    """The same record, some versions later."""
-
-    batch: str = ""
-    seconds: Number = math.nan
-
-
-def test_columns_that_came_later_hold_their_default_in_older_files(tmp_path: Path) -> None:
-    path = tmp_path / "t.parquet"
-    write_table(path, [row(note="x"), row("b")], Row)
-    read = read_table(path, LaterRow, "make it")
-    assert read["batch"].to_pylist() == ["", ""]
-    assert all(math.isnan(value) for value in read["seconds"].to_pylist())
-    assert [table.num_rows for table in read_batches(path, LaterRow, "make it", ["key", "batch"])] == [2]
-    write_table(path, read_records(path, LaterRow, "make it"), LaterRow)
-    assert read_frame(path, LaterRow, "make it")["note"].to_list()[0] == "x"
-
-
 def test_a_table_of_another_version_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     write_table(path, [row(note="x")], Row)

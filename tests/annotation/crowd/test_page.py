@@ -46,13 +46,6 @@ def test_pages_are_in_the_rooms_language_and_direction(code: str) -> None:
         assert name == "done_link" or said.replace("'", "&#x27;") in whole, name
 
 
-def test_a_room_of_an_earlier_version_is_english() -> None:
-    made = every(ROOM)
-    assert all('<html lang="en" dir="ltr">' in page for page in made)
-    assert "<p>1 pair is still to be rated.</p>" in made[1]
-    assert "<p>2 pairs are still to be rated.</p>" in made[2]
-
-
 def test_words_are_text() -> None:
     made = every(ROOM | {"words": {"title": "<b>", "go_on": "<i>"}, "direction": '"><script>'})
     assert not any("<b>" in page or "<i>" in page or '"><script>' in page for page in made)

@@ -47,7 +47,7 @@ def test_a_study_without_gold_scores_says_so(variant: Callable[..., Study]) -> N
     study = variant()
     with pytest.raises(StudyError, match="names no judges; add them under `judges`"):
         judge_gold(study)
-    words = {"name": "w", "task": "clustering", "path": "demo/requests.csv", "language": "en", "rows": "all"}
+    words = {"name": "w", "task": "clustering", "path": "demo/requests.csv", "language": "en", "split": "all"}
     with pytest.raises(StudyError, match="no data set has gold scores; add one whose task is sts or str"):
         pairs_of(variant(datasets=[{**words, "columns": {"label": "intent"}}]))
 

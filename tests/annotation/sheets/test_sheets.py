@@ -37,8 +37,8 @@ from plumbline.study.ethics import QUESTIONS
 from tests.annotation.ratings.test_review import rate
 from tests.annotation.report.test_methods import small
 from tests.conftest import DEMO
+from tests.finished import finished_study
 
-RECORDED = ROOT / "tests" / "recorded"
 SCRIPT = "<script>alert(1)</script> 50% of $x_1$ & more"
 PEOPLE = {
     "committee": "The board of the department, number 12.",
@@ -67,11 +67,8 @@ def stored(study: Study) -> dict[str, Any]:
 
 @pytest.fixture
 def recorded(tmp_path: Path) -> Study:
-    """A copy of the recorded study, whose raters are simulated."""
-    shutil.copytree(RECORDED / "exports", tmp_path / "exports")
-    study = load_study(RECORDED / "study" / "recorded.yaml", tmp_path / "exports")
-    accept(study)
-    return study
+    """A study whose raters are simulated."""
+    return finished_study(tmp_path)
 
 
 @pytest.fixture(scope="module")
@@ -232,7 +229,7 @@ def test_without_repeats_intra_annotator_agreement_was_not_assessed(demo: Study)
 
 
 def test_power_is_what_a_normal_mean_has(recorded: Study) -> None:
-    """The recorded study's rule compares means: P(mean >= 3) at a true 3.5, here by the normal distribution."""
+    """The study's rule compares means: P(mean >= 3) at a true 3.5, here by the normal distribution."""
     write_sheets(recorded)
     said = stored(recorded)["heds-sample_evaluators_design-sample-statistical_power-value"]["data"][""]
     lines = re.findall(
@@ -392,7 +389,7 @@ def test_the_command_says_how_much_is_answered_and_what_would_answer_more(
     monkeypatch.setattr(sys, "argv", ["annotation", "sheet", *options])
     assert not main()
     said = capsys.readouterr().out
-    assert f"recorded: sheets -> {recorded.folder / 'sheet'}" in said and "more questions: conditions" in said
+    assert f"finished: sheets -> {recorded.folder / 'sheet'}" in said and "more questions: conditions" in said
     assert {file.name for file in (recorded.folder / "sheet").iterdir()} == {
         *("heds.json", "heds.md", "arr_checklist.md", "datasheet.md", "methods.tex", "methods.bib", "preview.html"),
         "files.json",

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from annotation.campaign_records import RULES, CampaignRecords
+from annotation.campaign_records import CampaignRecords
 from annotation.ratings.ratings import decide, write_ratings
-from annotation.records import RuleSet, Verdict
 from annotation.statistics.reliability import misses_too_many, telling_apart, vary
 from annotation.status.status import read_status
 from annotation.status.text import next_step
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.evidence import Evidence
-from annotation.verdicts.preregistration import rules_now
 from annotation.verdicts.verdicts import refuse_stale
 from annotation.verdicts.verification import refuse_edited
 from evaluation.tables.sensitivity import decision_at
 from plumbline.errors import DataError
-from plumbline.manifest import Manifest
 from plumbline.statistics.agreement import Answers
 from plumbline.study import Study
 from tests.annotation.ratings.test_review import rate
@@ -103,11 +99,6 @@ def test_a_rater_who_is_kept_and_answers_otherwise_is_looked_at_again(generated:
     write_ratings(CampaignRecords.open(generated), ratings.assign(value=changed))
     assert {one.decision for one in accept(generated).verdicts} == {"undecided"}
 
-    # What an earlier version noted says how many answers there were, and no more.
-    earlier = [one.model_copy(update={"answers_hash": ""}) for one in CampaignRecords.open(generated).decided]
-    Manifest.of(generated).write_models("decisions.json", earlier)
-    assert {one.decision for one in accept(generated).verdicts} == {"accepted"}
-
 
 def _shorten(study: Study, late: pd.Series) -> None:
     """The study as it was before some answers came in."""
@@ -138,26 +129,6 @@ def _all(study: Study, rater: str, value: int) -> None:
 def test_papers_go_by_the_ratings_alone(clicked: Study) -> None:
     found = accept(paper(clicked)).verdicts
     assert {one.decision for one in found} == {"accepted"} and not any(one.checked for one in found)
-
-
-def test_rules_of_before_stay_as_they_were(clicked: Study) -> None:
-    rules = rules_now(CampaignRecords.open(clicked))
-    rules["quality"] = {name: one for name, one in rules["quality"].items() if name not in ("attentive", "failing")}
-    Manifest.of(clicked).write_models(
-        RULES.name, [RuleSet(fixed_at=NOW - timedelta(days=9), rules=rules)]
-    )  # as an earlier version did
-    found = accept(clicked).verdicts
-    assert {one.decision for one in found} == {"accepted"} and not any(one.checked for one in found)
-    refuse_edited(Evidence.read(clicked), CampaignRecords.open(clicked).verdicts)
-    amended = clicked.model_copy(update={"acceptance": clicked.acceptance.model_copy(update={"threshold": 2.5})})
-    assert {one.decision for one in accept(amended, "3 is too strict").verdicts} == {"accepted"}
-    assert not any(one.checked for one in CampaignRecords.open(amended).verdicts)
-
-
-def test_what_verdicts_of_before_say_is_what_they_said() -> None:
-    fields = {"decision_unchecked", "to_look_at", "kept_hash", "checked"}
-    assert fields <= Verdict.LATER
-    assert Verdict.model_fields["checked"].default is False
 
 
 @pytest.mark.parametrize(

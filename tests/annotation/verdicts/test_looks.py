@@ -242,5 +242,5 @@ def test_blocks_may_not_change_once_ratings_came(generated: Study) -> None:
             "raters": generated.raters.model_copy(update={"blocks": (8, 16, 24)}),
         }
     )
-    with pytest.raises(StudyError, match="raters.blocks is new.* give the new study another name: the blocks"):
+    with pytest.raises(StudyError, match="raters.blocks none, now 8, 16, 24.* another name: the blocks"):
         fix_rules(CampaignRecords.open(by_blocks))

@@ -19,7 +19,7 @@ def made() -> Path:
 
 @pytest.fixture
 def study(made: Path) -> Study:
-    return load_study(made / "recorded.yaml", made / "exports")
+    return load_study(made / "studies" / "finished.yaml", made / "exports")
 
 
 @pytest.fixture

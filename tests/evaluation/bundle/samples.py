@@ -1,8 +1,7 @@
-"""The recorded study with licences, and its bundle."""
+"""The finished study with licences, and its bundle."""
 
 from __future__ import annotations
 
-import shutil
 import stat
 import zipfile
 from collections.abc import Callable, Mapping
@@ -15,25 +14,23 @@ from evaluation.bundle.export import export
 from evaluation.bundle.records import REPORTS
 from evaluation.scoring import evaluate
 from plumbline.study import ROOT, Study, load_study
+from tests.finished import finished_study
 from tests.shared import made_once
 
 Changes = Mapping[str, Callable[[bytes], bytes] | None]  # of members, by name
 
-RECORDED = ROOT / "tests" / "recorded"
+DATA = ROOT / "studies" / "demo"
 RIGHTS = {"licence": "apache-2.0", "domains": ["Written"], "reference": "https://example.org/sample"}
 REFERENCE = RIGHTS | {"texts": "reference"}
 
 
 def recorded_study(folder: Path, **changes: Any) -> Study:
-    """The recorded study with licences, in a folder of its own."""
-    shutil.copytree(RECORDED / "exports", folder / "exports")
-    said = yaml.safe_load((RECORDED / "study" / "recorded.yaml").read_text(encoding="utf-8"))
-    for part in (*said["datasets"], said["generator"]):
-        part["path"] = str(RECORDED / "study" / part["path"])
+    """The finished study with licences, in a folder of its own."""
+    file = finished_study(folder).file
+    said = yaml.safe_load(file.read_text(encoding="utf-8"))
     said["evaluation"]["models"].append({"name": "character-n-grams", "kind": "lexical"})
     rights = {one["name"]: RIGHTS for one in said["datasets"]}
     said["bundle"] = {"licence": "cc-by-4.0", "contact": "maker@example.org", "datasets": rights} | changes
-    file = folder / "recorded.yaml"
     file.write_text(yaml.safe_dump(said), encoding="utf-8")
     return load_study(file, folder / "exports")
 

@@ -26,11 +26,13 @@ from evaluation.bundle.export import export
 from evaluation.bundle.records import REPORTS
 from evaluation.bundle.report import difference
 from evaluation.bundle.source import BundleSource
-from plumbline.errors import DataError, StudyError
+from plumbline.errors import DataError
+from plumbline.manifest import Manifest
+from plumbline.records import StudyError, TransformedText
 from plumbline.store import hashed_bytes
 from plumbline.study import Study
 from tests.commands import here
-from tests.evaluation.bundle.samples import RECORDED, REFERENCE, RIGHTS, made_bundle, recorded_study
+from tests.evaluation.bundle.samples import DATA, REFERENCE, RIGHTS, made_bundle, recorded_study
 
 Edit = Callable[..., Path]
 
@@ -120,7 +122,7 @@ def test_texts_that_may_not_be_handed_on_stay_out(tmp_path: Path) -> None:
     frame = pd.read_parquet(path)
     failed = frame["status"] == "failed"
     frame["reason"] = frame["reason"].mask(failed, "the server refused the text: " + frame["text"])
-    frame.to_parquet(path)
+    Manifest.of(study).write_table(str(path.relative_to(study.folder)), frame, TransformedText)
     export(study, tmp_path / "a.plumb", comments=True, check=open_checked)
     bundle = open_checked(tmp_path / "a.plumb")
     assert len(own) == 84 and {*bundle.texts("sample_sts")["text"].to_pylist()} == {""}
@@ -149,7 +151,7 @@ def test_a_copy_of_a_text_is_left_out_of_pairs_and_put_back(tmp_path: Path, monk
     bundle = Bundle.open(tmp_path / "a.plumb")
     (kept,) = (pair for pair in bundle.evidence.collected.sample_pairs if pair.key == one["key"])
     assert (kept.original, kept.transformed) == ("", "")
-    source = BundleSource(bundle, bundle.study(), {"sample_sts": RECORDED / "study" / "demo" / "pairs.csv"})
+    source = BundleSource(bundle, bundle.study(), {"sample_sts": DATA / "pairs.csv"})
     (whole,) = (pair for pair in source.pairs() if pair.key == one["key"])
     assert (whole.original, whole.transformed) == (one["original"], other)
     hashed = bundle.outputs("paraphrasing", 1337).to_pandas().query("copy_of != ''")

@@ -21,7 +21,7 @@ from plumbline.errors import DataError, ServiceError, StudyError
 from plumbline.study import Study
 from tests.commands import here
 from tests.conftest import DEMO
-from tests.evaluation.bundle.samples import RECORDED, REFERENCE, recorded_study
+from tests.evaluation.bundle.samples import DATA, REFERENCE, recorded_study
 from tests.evaluation.conftest import Loader, json_of, write_study
 
 NGRAMS = "character-n-grams"
@@ -104,8 +104,8 @@ def test_referenced_texts_are_joined_from_a_copy_and_refused_from_another(
     study = recorded_study(tmp_path, datasets=dict.fromkeys(("sample_sts", "sample_intents"), REFERENCE))
     export(study, tmp_path / "a.plumb")
     found, copy = open_checked(tmp_path / "a.plumb"), tmp_path / "copy.csv"
-    shutil.copy(RECORDED / "study" / "demo" / "pairs.csv", copy)
-    files = {"sample_sts": copy, "sample_intents": RECORDED / "study" / "demo" / "requests.csv"}
+    shutil.copy(DATA / "pairs.csv", copy)
+    files = {"sample_sts": copy, "sample_intents": DATA / "requests.csv"}
     wanted = EvaluationRequest(files=files, simulated=True)
     made = evaluate_bundle(found, [{"name": "mine"}], tmp_path / "out", wanted, loader)
     whole = evaluate_bundle(open_checked(bundle), [{"name": "mine"}], tmp_path / "whole", REHEARSAL, loader)

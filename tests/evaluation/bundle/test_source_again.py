@@ -28,7 +28,7 @@ from plumbline.errors import DataError, StudyError
 from plumbline.records import Pair, Rating
 from plumbline.study import Study, load_study
 from tests.commands import here
-from tests.evaluation.bundle.samples import RECORDED, RIGHTS, recorded_study
+from tests.evaluation.bundle.samples import DATA, RIGHTS, recorded_study
 from tests.evaluation.bundle.test_bundle import renewed, with_json, words_in
 
 
@@ -85,7 +85,7 @@ def test_texts_that_may_not_be_handed_on_are_joined_before_people_read_them(tmp_
     with pytest.raises(StudyError, match="may not be shared .* --data sample_sts=FILE"):
         study_again(found, out, tmp_path / "exports2")
     assert not out.exists()
-    files = {"sample_sts": RECORDED / "study" / "demo" / "pairs.csv"}
+    files = {"sample_sts": DATA / "pairs.csv"}
     joined = study_again(found, out, tmp_path / "exports2", files)
     assert shown(CampaignRecords.open(joined.study).pairs) == shown(CampaignRecords.open(made).pairs)
     whole = {one.pair_id: one for one in CampaignRecords.open(made).controls}

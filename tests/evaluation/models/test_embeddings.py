@@ -160,19 +160,6 @@ def vectors_of_another_model(folder: Path) -> None:
     (-np.fromfile(folder / "vectors.f32", np.float32)).tofile(folder / "vectors.f32")
 
 
-def without_checksums(folder: Path) -> None:
-    """As stores were written before."""
-    statements = (
-        "CREATE TABLE earlier (key BLOB PRIMARY KEY, place INTEGER NOT NULL) WITHOUT ROWID",
-        "INSERT INTO earlier SELECT key, place FROM keys",
-        "DROP TABLE keys",
-        "ALTER TABLE earlier RENAME TO keys",
-        "DELETE FROM facts WHERE name = 'checksum'",
-    )
-    for statement in statements:
-        keys_changed(folder, statement)
-
-
 def facts_are_words(folder: Path) -> None:
     keys_changed(folder, "UPDATE facts SET value = 'abc'")
 
@@ -195,11 +182,6 @@ DAMAGE = [
     (endless_rows, 30, "(30 embeddings) belongs to another model, or its index is damaged; the folder is deleted"),
     (files_of_another_model, 30, "(30 embeddings) belongs to another model"),
     (vectors_of_another_model, 30, "checksums do not match for 30 embeddings"),
-    (
-        without_checksums,
-        30,
-        "(30 embeddings) is from a version without checksums, and cannot be verified; the folder is",
-    ),
 ]
 
 

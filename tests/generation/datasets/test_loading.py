@@ -99,9 +99,9 @@ def test_a_mapped_column_that_the_task_does_not_have_is_refused(tmp_path: Path) 
         load(tmp_path / "t.csv", "clustering", columns={"lable": "label"})
 
 
-def test_rows_all_takes_every_split_as_one(tmp_path: Path) -> None:
+def test_split_all_takes_every_split_as_one(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("text,label,split\na,x,train\nb,y,test\nc,y,dev\n")
-    assert list(load(tmp_path / "t.csv", "clustering", rows="all").splits["test"]["text"]) == ["a", "b", "c"]
+    assert list(load(tmp_path / "t.csv", "clustering", split="all").splits["test"]["text"]) == ["a", "b", "c"]
 
 
 def test_cells_are_texts_as_they_stand_and_texts_are_composed(tmp_path: Path) -> None:

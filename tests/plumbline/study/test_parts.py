@@ -1,0 +1,118 @@
+"""Faults of engines, data sets and parts in files of their own; the schema of study files."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from generation.jobs import generator_hash
+from plumbline import study_files
+from plumbline.errors import StudyError
+from plumbline.study import ROOT, Study, load_study
+from plumbline.study.engines import EngineSpec
+
+
+@pytest.fixture(scope="module")
+def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the sample studies' folder, for files that name what is in it."""
+    folder = tmp_path_factory.mktemp("samples") / "studies"
+    shutil.copytree(ROOT / "studies", folder)
+    return folder
+
+
+def test_the_schema_has_every_key_and_takes_names_of_engines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "study.schema.json"
+    monkeypatch.setattr(sys, "argv", ["plumbline.study_files", "schema", "--out", str(out)])
+    assert not study_files.main() and str(out) in capsys.readouterr().out
+    schema = json.loads(out.read_text(encoding="utf-8"))
+    assert list(schema["properties"]) == list(Study.model_fields)
+    assert {"type": "string"} in schema["properties"]["generator"]["anyOf"]
+    assert {"type": "string"} in schema["properties"]["crowd"]["anyOf"]
+    models = (schema, *schema["$defs"].values())
+    assert sum(len(model.get("properties", {})) for model in models) <= 223
+
+
+def test_an_argument_that_only_vllm_knows_is_part_of_what_made_an_output() -> None:
+    engine = {"kind": "vllm", "model": "org/Model-A"}
+    plain, faster, other = (
+        EngineSpec.model_validate({**engine, "settings": settings})
+        for settings in ({}, {"max_num_seqs": 8}, {"hf_overrides": {"rope_theta": 1}})
+    )
+    assert generator_hash(plain) == generator_hash(faster) != generator_hash(other)
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"task": None}, "task is missing; add it"),
+        ({"path": None}, "path is missing; add it"),
+        ({"revision": "0" * 40}, "revision: applies to a task of mteb"),
+        ({"subsets": ["en-de"]}, "subsets: applies to a task of mteb"),
+        ({"split": "validation"}, "split: must be `test` or `all` for a file, not 'validation'"),
+        ({"language": "en-de", "task": "classification"}, "language 'en-de' is a pair"),
+        ({"splits": "all"}, "unknown key 'splits'; did you mean 'split'"),
+    ],
+)
+def test_what_a_file_lacks_or_cannot_have_is_said(samples: Path, changes: dict[str, Any], says: str) -> None:
+    dataset = {"name": "a", "task": "sts", "path": "a.csv", "language": "en", **changes}
+    dataset = {key: value for key, value in dataset.items() if value is not None}
+    file = samples / "wrong.yaml"
+    file.write_text(json.dumps({"name": "a", "datasets": [dataset], "transformations": []}), encoding="utf-8")
+    with pytest.raises(StudyError) as error:
+        load_study(file)
+    assert f"datasets.0: {says}" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"generator": "gemma"}, "generator: no engine 'gemma'; define it under `engines`"),
+        ({"engines": {"a": {"kind": "openai", "model": "m"}}}, "engines.a.base_url: Field required"),
+        (
+            {"engines": {"gemma": {"kind": "vllm", "model": "m"}}, "generator": "gema"},
+            "generator: no engine 'gema'; did you mean 'gemma'",
+        ),
+        (
+            {"engines": {"a": {"kind": "vllm", "model": "m", "settings": {"max_num_seqs": 0}}}},
+            "engines.a.settings.max_num_seqs: ",
+        ),
+        (
+            {"engines": {"a": {"kind": "openai", "model": "m", "base_url": "http://a/v1", "settings": {"retry": 1}}}},
+            "engines.a.settings: unknown key 'retry'; did you mean 'retries'",
+        ),
+        (
+            {"judges": [{"name": "j", "engine": {"kind": "vllm", "model": "m"}, "retry": {"flags": ["empty"]}}]},
+            "judges.0.retry: flags: applies to a generator's outputs alone; take it out",
+        ),
+        ({"crowd": "crowd.yaml"}, "crowd: no file "),
+    ],
+)
+def test_what_is_wrong_with_engines_and_parts_in_files_is_said(
+    samples: Path, changes: dict[str, Any], says: str
+) -> None:
+    content = {"name": "a", "datasets": [{"mteb": "STS17"}], **changes}
+    file = samples / "wrong.yaml"
+    file.write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(StudyError) as error:
+        load_study(file)
+    assert says in str(error.value)
+
+
+def test_crowd_and_bundle_may_stand_in_files_of_their_own(samples: Path) -> None:
+    (samples / "crowd.yaml").write_text("pay: {hourly: 30}\n", encoding="utf-8")
+    (samples / "bundle.yaml").write_text("licence: cc-by-4.0\n", encoding="utf-8")
+    text = (ROOT / "studies" / "demo.yaml").read_text(encoding="utf-8").partition("bundle:")[0]
+    file = samples / "parts.yaml"
+    file.write_text(f"{text}\ncrowd: crowd.yaml\nbundle: bundle.yaml\n", encoding="utf-8")
+    study = load_study(file)
+    assert study.crowd is not None and (study.crowd.pay.hourly, study.bundle.licence) == (30, "cc-by-4.0")
+    (samples / "crowd.yaml").write_text("pay: {hourly: 3}\n", encoding="utf-8")
+    with pytest.raises(StudyError, match=r"crowd\.pay: hourly 3 is below 24"):
+        load_study(file)
