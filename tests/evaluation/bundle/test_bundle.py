@@ -26,9 +26,9 @@ from evaluation.bundle.export import export
 from evaluation.bundle.records import REPORTS
 from evaluation.bundle.report import difference
 from evaluation.bundle.source import BundleSource
-from plumbline.errors import DataError
+from plumbline.errors import DataError, StudyError
 from plumbline.manifest import Manifest
-from plumbline.records import StudyError, TransformedText
+from plumbline.records import TransformedText
 from plumbline.store import hashed_bytes
 from plumbline.study import Study
 from tests.commands import here
