@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 import pandas as pd
 
@@ -75,20 +75,20 @@ def best_model(row: Row) -> str:
     return hundred(row["best"]) + ("*" if row["star"] and not math.isnan(row["best"]) else "")
 
 
-def win_columns(digits: int = 0) -> dict[str, Cell]:
-    """Return the printed columns of wins; shares have this many digits."""
+def _win_columns() -> dict[str, Cell]:
+    """Return the printed columns of wins."""
     return {
         "Tasks": lambda row: row["group"].replace("_", " ") or "all", "Against": lambda row: f"{row['against']} model",
         "Wins": lambda row: f"{row['wins']} of {row['n']}", "Ties": "ties",
-        "Share": lambda row: f"{100 * row['share']:.{digits}f}%",
+        "Share": lambda row: f"{100 * row['share']:.0f}%",
     }  # fmt: skip
 
 
-def groups_of(wide: pd.DataFrame, kind_of: Callable[[str], str]) -> tuple[pd.DataFrame, dict[str, Cell]]:
+def _groups_of(wide: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, Cell]]:
     """Return (each scorer's means by group of tasks, the best first; the printed columns), as HUME's Table 1."""
     means = by_group(wide)
     counts: dict[tuple[str, str], int] = means.attrs["pairs"]
-    names = [f"{kind_of(kind)}, {language}" if language else "all" for kind, language in counts]
+    names = [f"{kind.replace('_', ' ')}, {language}" if language else "all" for kind, language in counts]
     frame = means.set_axis(names, axis=1).rename_axis("scorer").reset_index()
     frame = frame.sort_values("all", ascending=False, kind="stable", ignore_index=True)
     columns = {f"{name} ({number})": hundredfold(name) for name, number in zip(names, counts.values(), strict=True)}
@@ -272,7 +272,7 @@ def standing(material: HumanMaterial) -> Exhibit:
         _left_out(wide, "as not all models have a score there"),
     ]
     caption = "Number of tasks on which the raters' mean is above the models"
-    return _exhibit(material, "standing", caption, frame, win_columns(), notes)
+    return _exhibit(material, "standing", caption, frame, _win_columns(), notes)
 
 
 def gap_table(material: HumanMaterial) -> Exhibit:
@@ -490,7 +490,7 @@ def by_types(material: HumanMaterial) -> list[Exhibit]:
 
 def by_groups(material: HumanMaterial) -> Exhibit:
     """Return the raters' mean and each embedding model in each group of tasks, the best first."""
-    frame, columns = groups_of(material.wide, lambda kind: kind.replace("_", " "))
+    frame, columns = _groups_of(material.wide)
     columns["Scorer"] = lambda row: "raters' mean" if row["scorer"] == PEOPLE else str(row["scorer"])
     notes = (
         "Like HUME's Table 1, but with the raters' mean for people: means over the tasks of a type in a language (their"

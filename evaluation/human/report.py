@@ -145,8 +145,6 @@ _ABOUT = (
 
 def report_study(options: argparse.Namespace) -> int:
     """Run the command: write the report of an evaluated human study, and print the headline."""
-    if options.agreement or options.models or options.out:
-        raise StudyError("--agreement, --models and --out belong to --scores; leave them out with --study")
     study = cli.study_of(options)
     if not study.judging.does_tasks:
         raise StudyError(f"{study.file}: people do no tasks in this study; run `{study.command('evaluation.report')}`")
