@@ -88,7 +88,7 @@ _COMMANDS = (
         options.compare, data=False,
     ),
     _Command(
-        "export", "write the ratings as CSV (or in Argilla's own files) with a codebook, to export/",
+        "export", "write the ratings as CSV with a codebook, to export/",
         "campaign_commands:export_ratings", options.export, data=False,
     ),
     _Command(

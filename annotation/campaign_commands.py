@@ -21,7 +21,6 @@ from annotation.argilla.client import connect
 from annotation.argilla.publish import Publication
 from annotation.argilla.simulate import simulate
 from annotation.argilla.training import training_lines
-from annotation.argilla_files import collect_files, export_argilla
 from annotation.campaign_records import OFFERED, PAIRS, RATINGS, SUPPLY, VERDICTS, CampaignRecords
 from annotation.comparison import comparison_text
 from annotation.csv_answers import collect_csv, columns_of, export
@@ -232,16 +231,11 @@ def collect_answers(options: argparse.Namespace) -> int:
     study, home = cli.study_of(options), home_of(options)
     if bool(options.csv) != bool(options.columns):
         raise StudyError("--csv and --columns go together: the file, and the meaning of its columns")
-    if options.csv and options.argilla:
-        raise StudyError("--csv and --argilla read two kinds of files; collect them one after the other")
     adjudicated = list[Adjudication]()
-    if options.csv or options.argilla:
+    if options.csv:
         with stage(study, "collect", shown_files(study.folder), collected_files(study.folder)):
-            if options.csv:
-                columns = columns_of(asked_rubric(CampaignRecords.open(study)).asked(), options.columns)
-                ratings = collect_csv(study, home, options.csv, columns, replace=options.replace)
-            else:
-                ratings = collect_files(study, home, options.argilla, replace=options.replace)
+            columns = columns_of(asked_rubric(CampaignRecords.open(study)).asked(), options.columns)
+            ratings = collect_csv(study, home, options.csv, columns, replace=options.replace)
     else:
         CampaignRecords.open(study).need(PAIRS)  # no server is started to say that there are none
         with connect(home, existing=True) as argilla:
@@ -417,8 +411,7 @@ def compare(options: argparse.Namespace) -> int:
 def export_ratings(options: argparse.Namespace) -> int:
     """Write the ratings as files."""
     study = cli.study_of(options)
-    write = export_argilla if options.argilla else export
-    folder = write(study, licence=options.licence, words=options.words)
+    folder = export(study, licence=options.licence, words=options.words)
     print(f"{study.name}: ratings -> {folder}; codebook.md describes the files")
     return 0
 

@@ -58,10 +58,12 @@ def collect_csv(
     source = source_of_file(path)
     with alone(study):
         records = CampaignRecords.open(study)
-        rubric = rubric_to_rate(records)
+        rubric = asked_rubric(records)
+        refuse_other_sample(records)
+        refuse_other_prompts(records, records.shown)
         form = _Form(study, rubric, records.shown_by_id, path, columns, pseudonym_key(home))
         rows = ((path, f"line {line}", form.answer(row, f"{path}, line {line}")) for line, row in form.rows())
-        answers = answers_in(rows, records, rubric)
+        answers = _checked(rows, records, rubric)
         if not answers:
             raise DataError(f"{path}: has a header but no answers; correct --csv")
         remember_names(home, study.name, form.names)
@@ -69,20 +71,7 @@ def collect_csv(
         return keep(records, source, {source: part}, replace=replace)
 
 
-def rubric_to_rate(records: CampaignRecords) -> Rubric:
-    """Return the rubric of a campaign into which a file's answers are taken.
-
-    Raises StudyError or DataError for a sample that is no longer the study's, or the one that was offered.
-    """
-    rubric = asked_rubric(records)
-    refuse_other_sample(records)
-    refuse_other_prompts(records, records.shown)
-    return rubric
-
-
-def answers_in(
-    rows: Iterable[tuple[Path, str, Answer]], records: CampaignRecords, rubric: Rubric
-) -> tuple[Answer, ...]:
+def _checked(rows: Iterable[tuple[Path, str, Answer]], records: CampaignRecords, rubric: Rubric) -> tuple[Answer, ...]:
     """The answers of files (file, row in it, answer), in order. Raises DataError for what is no rating."""
     answers, rows_before = dict[tuple[str, str], Answer](), dict[tuple[str, str], str]()
     advice = of_file(records.study.command)
@@ -265,8 +254,8 @@ def _time(text: str, where: str) -> datetime:
 
 
 FOLDER = "export"
-NO_LICENCE = "No licence is named: ask those who ran the study before you share this."
-SAME_SAMPLE = (
+_NO_LICENCE = "No licence is named: ask those who ran the study before you share this."
+_SAME_SAMPLE = (
     "Another study reads these answers with the command below, with its own file for YOUR_STUDY.yaml. Its sample must"
     " have every pair, control and repeat that was answered here, or the command refuses all of them. It has them if it"
     " was drawn from the same outputs with the same rubric and `sample` settings, and extended in the same way."
@@ -292,8 +281,10 @@ def export(study: Study, *, licence: str = "", words: bool = False) -> Path:
     """
     records = CampaignRecords.open(study)
     collected, rubric = records.collected, asked_rubric(records)
-    refuse_unrated(records, collected.ratings)
-    ratings = _ratings(collected, study.raters.per_pair, [] if words else text_questions(rubric), words=words)
+    if collected.ratings.empty:
+        raise DataError(f"{study.folder}: there are no ratings yet; run `{RATINGS.command(study)}` first")
+    in_words = [question.name for question in rubric.asked() if question.kind == "text"]  # may contain names
+    ratings = _ratings(collected, study.raters.per_pair, [] if words else in_words, words=words)
     pairs = collected.pairs.astype(dict.fromkeys(collected.pairs.select_dtypes("category"), str))
     pairs = pairs.drop(columns=[name for name in _OF_SUBJECTS if (pairs[name] == "").all()])
     pairs["withdrawn"] = [collected.withdrawn.get(pair_id, "") for pair_id in pairs["pair_id"]]
@@ -307,19 +298,6 @@ def export(study: Study, *, licence: str = "", words: bool = False) -> Path:
     files["codebook.md"] = _codebook(title, rubric, tables, files, licence).encode()
     write_files(study.folder / FOLDER, files)
     return study.folder / FOLDER
-
-
-def refuse_unrated(records: CampaignRecords, ratings: pd.DataFrame) -> None:
-    """Raise DataError if there is no rating to export."""
-    if ratings.empty:
-        raise DataError(
-            f"{records.study.folder}: there are no ratings yet; run `{RATINGS.command(records.study)}` first"
-        )
-
-
-def text_questions(rubric: Rubric) -> list[str]:
-    """The questions that are answered in words, which may hold names."""
-    return [question.name for question in rubric.asked() if question.kind == "text"]
 
 
 def _ratings(collected: CampaignData, per_pair: int, left_out: Sequence[str], *, words: bool) -> pd.DataFrame:
@@ -366,44 +344,29 @@ def _codebook(
         *(["comment"] if "comment" in answers else []),
     ]
     columns = ",".join(f"{name}={name}" for name in names)
-    command = f"{taken_in()} --csv answers.csv --columns {shlex.quote(columns)}"
+    command = f"plumbline collect --study YOUR_STUDY.yaml --csv answers.csv --columns {shlex.quote(columns)}"
     parts = [
         *title,
-        licence_line(licence),
+        f"Licence: {_line(licence) or _NO_LICENCE}",
         *([f"**{SIMULATED}**"] if ratings["simulated"].any() else []),
         f"{int(sample.sum())} pairs of the sample{withdrawn} and {int((~sample).sum())} controls and repeats;"
         f" {ratings['rater_id'].nunique()} raters, under pseudonyms; {len(answers)} submitted answers, {len(ratings)}"
         f" ratings, of which {int(ratings['counts'].sum())} count; {dates[0]} to {dates[1]}, UTC.",
         "A text that a spreadsheet would take for a formula has an apostrophe before it.",
-        questions_text(rubric, [question.name for question in questions]),
+        _questions_text(rubric, [question.name for question in questions]),
         "## answers.csv",
         "A row for each submitted answer of a rater to a pair, a column for each question.",
-        f"{SAME_SAMPLE}\n\n    {command}",
+        f"{_SAME_SAMPLE}\n\n    {command}",
         "## ratings.csv",
         _columns(ratings, Rating),
         "## pairs.csv",
         _columns(tables["pairs.csv"], Pair),
     ]
-    return codebook(parts, files)
-
-
-def codebook(parts: Sequence[str], files: Mapping[str, bytes]) -> str:
-    """Return a codebook in Markdown from its non-empty parts, with the hashes of its files."""
     hashes = [f"- {name}: SHA-256 {sha256(content).hexdigest()}" for name, content in files.items()]
     return "\n\n".join([*filter(None, parts), "## Files", "\n".join(hashes)]) + "\n"
 
 
-def taken_in() -> str:
-    """The command by which another study reads an export, up to the export's name."""
-    return "plumbline collect --study YOUR_STUDY.yaml"
-
-
-def licence_line(licence: str) -> str:
-    """The codebook's line on the licence."""
-    return f"Licence: {_line(licence) or NO_LICENCE}"
-
-
-def questions_text(rubric: Rubric, names: Sequence[str]) -> str:
+def _questions_text(rubric: Rubric, names: Sequence[str]) -> str:
     """Return the questions in English, with the meaning of each answer."""
     parts = [f"## Questions (rubric {rubric.name})"]
     for question in rubric.questions:

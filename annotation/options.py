@@ -152,12 +152,6 @@ def collect(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--replace", action="store_true", help="also drop answers collected earlier that the server no longer has")
     add("--csv", metavar="FILE", type=cli.local, help="read the answers from a file instead of Argilla")
-    add(
-        "--argilla",
-        metavar="FOLDER",
-        type=cli.local,
-        help="read the answers from a folder that `export --argilla` wrote",
-    )
     example = "pair=NAME,rater=NAME,quality=NAME,fluency=NAME[,time=NAME][,comment=NAME]"
     add("--columns", metavar="MAPPING", help=f"the file's columns: {example}; instead of pair, give the"
         " texts: original=NAME,output=NAME")  # fmt: skip
@@ -229,8 +223,6 @@ def export(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="also write answers and comments in raters' own words, which may contain names",
     )
-    add("--argilla", action="store_true", help="write Argilla's own files instead, to export-argilla/: a folder for"
-        " each queue, for rg.Dataset.from_disk")  # fmt: skip
 
 
 def serve(parser: argparse.ArgumentParser) -> None:

@@ -11,7 +11,8 @@ import pytest
 
 from annotation import server
 from annotation.campaign_records import CampaignRecords
-from annotation.csv_answers import _Form, collect_csv, column_mapping, rubric_to_rate
+from annotation.csv_answers import _Form, collect_csv, column_mapping
+from annotation.verdicts.preregistration import asked_rubric
 from plumbline.errors import DataError
 from plumbline.study import Study
 from tests.annotation.campaigns import Make, small
@@ -113,6 +114,6 @@ def test_texts_of_a_repeat_are_its_pairs_and_of_two_pairs_refused(variant: Make,
     assert sorted(found) == sorted([repeat.repeats, repeat.repeats, repeat.pair_id])  # Ada's second row is the repeat's
     first = records.shown_by_id[repeat.repeats]
     pairs = {first.pair_id: first, "b" * 16: first.model_copy(update={"pair_id": "b" * 16})}
-    form = _Form(study, rubric_to_rate(records), pairs, file, mapping, b"key")
+    form = _Form(study, asked_rubric(records), pairs, file, mapping, b"key")
     with pytest.raises(DataError, match=rf"line 2: its texts match {first.pair_id} .* and {'b' * 16}"):
         [form.answer(row, f"{file}, line {line}") for line, row in form.rows()]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 import shlex
 from collections.abc import Callable
@@ -11,7 +10,6 @@ from pathlib import Path
 import pandas as pd
 
 from annotation import server
-from annotation.argilla_files import collect_files, export_argilla
 from annotation.campaign_records import CampaignRecords
 from annotation.csv_answers import collect_csv, columns_of, export
 from annotation.names import named_pseudonym
@@ -82,25 +80,6 @@ def test_simulated_ratings_stay_simulated(variant: Make) -> None:
     ratings = CampaignRecords.open(study).ratings.assign(simulated=True)
     write_table(study.folder / "ratings.parquet", ratings, Rating)
     assert "SIMULATED RATINGS" in (export(study) / "codebook.md").read_text(encoding="utf-8")
-
-
-def test_argillas_files_leave_names_and_words_out(variant: Make, tmp_path: Path) -> None:
-    study = made(variant, "first")
-    careless(study)
-    ratings = CampaignRecords.open(study).ratings.assign(comment="says Ada", source="Ada.csv")
-    write_table(study.folder / "ratings.parquet", ratings, Rating)
-    folder = export_argilla(study, licence="CC BY 4.0")
-    files = {path: path.read_text(encoding="utf-8") for path in folder.rglob("*") if path.is_file()}
-    assert not any("Ada" in text for text in files.values())
-    codebook = (folder / "codebook.md").read_text(encoding="utf-8")
-    assert "Licence: CC BY 4.0\n" in codebook and "rg.Dataset.from_disk" in codebook
-    written = {path for path in files if path.name not in ("codebook.md", "files.json")}
-    assert all(hashlib.sha256(path.read_bytes()).hexdigest() in codebook for path in written)
-    (part,) = (path for path in folder.iterdir() if path.is_dir())
-    again = made(variant, "again")
-    draw_sample(again)
-    collect_files(again, server.Home(tmp_path / "home"), part)  # a queue alone, without what stands beside it
-    assert len(CampaignRecords.open(again).all_ratings) == len(CampaignRecords.open(study).all_ratings)
 
 
 def test_every_character_of_a_comment_comes_back(variant: Make, tmp_path: Path) -> None:

@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-import json
-import secrets
 from html import unescape
 from pathlib import Path
 from typing import Any
 
-import argilla as rg
 import pandas as pd
 import pytest
 
-from annotation import server
 from annotation.argilla.accounts import published
 from annotation.argilla.client import Argilla
 from annotation.argilla.collect import collect
 from annotation.argilla.publish import publish
 from annotation.argilla.simulate import simulate
-from annotation.argilla_files import collect_files, export_argilla
 from annotation.campaign_records import CampaignRecords
 from annotation.preview import preview_html
 from annotation.report.exhibits import labels_exhibit
 from annotation.report.page import write_report
-from annotation.rubric import load_rubric
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.verification import refuse_edited
-from plumbline.study import Study
 from streamlit_app.readers.campaign import CampaignReader
 from tests.annotation.campaigns import PARAPHRASING, Make, answer, dataset, rater, small
 from tests.annotation.kinds import BETTER, EFFORT, FAULTS, NATURAL, ORDER, RULES, ask, rubric
@@ -52,45 +45,8 @@ def made(variant: Make, name: str, **changes: Any) -> Any:
     return small(variant, name, **(parts | changes))
 
 
-def take_in_from_files(study: Study, argilla: Argilla, other: Study, tmp_path: Path) -> None:
-    """Answers in Argilla's own files: by Argilla into a server, by another study into equal ratings."""
-    folder = export_argilla(study, words=True)
-    assert "kinds-ada" not in "".join(path.read_text(encoding="utf-8") for path in folder.rglob("*.json"))
-    accounts = json.loads((folder / "raters.json").read_text())["raters"]
-    assert set(accounts).isdisjoint(user.id for user in argilla.users())
-    rg.Argilla._set_default(argilla.sdk)  # what from_disk makes questions with
-    for account, name in accounts.items():
-        rg.User(username=name, id=account, password=secrets.token_hex(8), client=argilla.sdk).create()
-    rg.Workspace(name="taken-in", client=argilla.sdk).create()
-    ratings = CampaignRecords.open(study).all_ratings
-    given = 0
-    for part in (path for path in folder.iterdir() if path.is_dir()):
-        imported = rg.Dataset.from_disk(str(part), workspace="taken-in", client=argilla.sdk)
-        for record in argilla.records(imported.id):
-            for response in record["responses"]:
-                own = ratings[
-                    (ratings["pair_id"] == record["external_id"])
-                    & (ratings["rater_id"] == accounts[response["user_id"]])
-                ]
-                kept = {
-                    one.name: one.kept(response["values"][one.name]["value"])
-                    for one in load_rubric(study).asked()
-                    if one.name in response["values"]
-                }
-                whole = zip(own["question"], own["value"], own["answer"], strict=True)
-                assert response["status"] == "submitted"
-                assert kept == {name: answer if pd.isna(value) else value for name, value, answer in whole}
-                given += 1
-    assert given == len(ratings[ratings["status"] == "submitted"].drop_duplicates(["pair_id", "rater_id"]))
-    collect_files(other, server.Home(tmp_path / "home"), folder)
-    again = CampaignRecords.open(other).all_ratings
-    said = ["pair_id", "question", "value", "answer", "status", "submitted_at", "surplus", "simulated"]
-    both = [frame[said].sort_values(said, ignore_index=True) for frame in (ratings, again)]
-    pd.testing.assert_frame_equal(both[0], both[1])
-
-
 @pytest.mark.usefixtures("asked")
-def test_all_kinds_from_publishing_to_pages(argilla: Argilla, variant: Make, tmp_path: Path) -> None:
+def test_all_kinds_from_publishing_to_pages(argilla: Argilla, variant: Make) -> None:
     study = made(variant, "kinds")
     publish(study, argilla)
     foreign = next(
@@ -126,7 +82,6 @@ def test_all_kinds_from_publishing_to_pages(argilla: Argilla, variant: Make, tmp
     assert "effort" not in set(ratings["question"])  # it need not be answered, and no recording has one to simulate
     pd.testing.assert_frame_equal(collect(study, argilla), ratings)  # again, from the snapshot and the server
 
-    take_in_from_files(study, argilla, made(variant, "kinds-again"), tmp_path)
     accept(study)
     for verdict in CampaignRecords.open(study).verdicts:
         summaries = {one.question: one for one in verdict.questions}

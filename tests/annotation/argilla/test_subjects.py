@@ -16,7 +16,6 @@ from annotation.argilla.client import Argilla
 from annotation.argilla.collect import collect
 from annotation.argilla.publish import publish
 from annotation.argilla.simulate import simulate
-from annotation.argilla_files import export_argilla
 from annotation.campaign_records import CampaignRecords
 from annotation.crowd.batches import make_batches
 from annotation.crowd.platform import Offer
@@ -95,10 +94,6 @@ def test_texts_of_a_file_from_the_draw_to_verdicts(
     assert "The texts of human come from the file subject-texts.jsonl." in html
     assert len(CampaignReader(study).table(labels_exhibit).frame)
     pd.testing.assert_frame_equal(collect(study, argilla), ratings)
-    own_files = export_argilla(study) / "subject-texts-texts-EN"
-    exported = json.loads((own_files / ".argilla" / "settings.json").read_text(encoding="utf-8"))
-    assert [one["settings"]["type"] for one in exported["fields"]] == ["text", "text", "chat", "text"]
-    assert json.loads((own_files / "records.json").read_text(encoding="utf-8"))[0]["fields"]["talk"] == CHAT
     texts_shown = dashboard(study, pairs[0].pair_id, monkeypatch)
     assert "talk (en)" in texts_shown or "talk (de)" in texts_shown  # the open pair, with its fields
 
