@@ -25,7 +25,7 @@ from annotation.campaign_records import OFFERED, PAIRS, RATINGS, SUPPLY, VERDICT
 from annotation.comparison import comparison_text
 from annotation.csv_answers import collect_csv, columns_of, export
 from annotation.human.records import ANSWERS
-from annotation.human.tasks import read_tasks, reworded_lines, task_lines
+from annotation.human.tasks import read_tasks, task_lines
 from annotation.judges.check import beside_text
 from annotation.judges.decisions import FILE as WITH_JUDGES
 from annotation.judges.decisions import different, judged_means, read_beside, write_beside
@@ -189,7 +189,7 @@ def publish_pairs(options: argparse.Namespace) -> int:
             print(f"  next: invite annotators with `{study.command('annotation users invite')} NAME ...`")
         say_unread(records, reads)
     texts = {(pair.language, pair.output_language) for pair in records.shown}
-    for line in [*addressed_lines(study, rubric, texts), *reworded_lines(study)]:
+    for line in addressed_lines(study, rubric, texts):
         print(f"  {line}")
     say_verdicts(study, pairs, published=True)
     if records.has(SUPPLY):

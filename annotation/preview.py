@@ -18,7 +18,6 @@ from annotation.crowd.batches import make_batches
 from annotation.crowd.page import examples_html
 from annotation.crowd.prolific.workspaces import shown_first
 from annotation.human.order import OrderDrawing, drawing_of
-from annotation.human.tasks import reworded_lines
 from annotation.page import hosted_html, items_of, known_items, script_policy, task_of
 from annotation.rubric import Rubric
 from annotation.sampling.queues import Queue, frames_by_queue
@@ -65,7 +64,7 @@ def preview_html(records: CampaignRecords, most: int = SHOWN, *, headed: bool = 
         item=study.called.item,
         made_from=[str(study.folder / name) for name in MADE_FROM],
         worded_by=str(study.folder / "rules.json" if fixed else rubric_file(study)),
-        notes=[*addressed_lines(study, rubric, texts), *reworded_lines(study)],
+        notes=addressed_lines(study, rubric, texts),
         queues=[
             *_training(study, rubric, by_queue(items), {queue.languages for queue in queues}),
             *(_shown(study, rubric, queue, queued, items, before.get(queue, "")) for queue, queued in queues.items()),

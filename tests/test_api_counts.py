@@ -19,7 +19,7 @@ from annotation.anchoring import anchoring
 from annotation.campaign_records import CampaignRecords
 from annotation.comparison import compare_campaigns, compare_parts
 from annotation.human.asking import answered
-from annotation.human.records import HumanItem, HumanTask
+from annotation.human.records import HumanItem, HumanTask, TaskInstructions
 from annotation.judges.check import length_effects
 from annotation.judges.people import (
     against_people,
@@ -175,7 +175,7 @@ def people(ratings: pd.DataFrame) -> list[Any]:
     task = HumanTask(
         task="t", task_type="sts", dataset="d", source="s", revision="r", split="test", metric="m", asked="score",
         scale=SCALE, raters=3, n_items=len(ids), languages=("en",), content_hash="h",
-        instructions_hash="i", settings={},
+        words=TaskInstructions(general={}, own={}, wordings=()), settings={},
     )  # fmt: skip
     items = [HumanItem(pair_id=one, task="t", subset="", item=one, language="en", n_chars=1) for one in ids]
     return answered([task], items, {"t": ratings.assign(answer=ratings["value"].astype(str))}).answers

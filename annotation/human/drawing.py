@@ -47,8 +47,6 @@ class TaskDrawing:
 
     items: list[DrawnItem] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
-    n_cut: int = 0
-    longest: int = 0
 
 
 def draw(spec: HumanTaskSpec, task_type: str, items: Sequence[ScoredItem], seed: int) -> TaskDrawing:

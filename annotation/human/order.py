@@ -86,7 +86,7 @@ def groups_of(items: Iterable[HumanItem], task: HumanTask) -> dict[str, str]:
 _COMMAND = "annotation sample"
 #: The fields of a task that give its answers their meaning, beside its items.
 _ASKED = ("asked", "scale", "labels", "label_words", "clusters_told", "candidates", "relevant_in", "cut",
-          "instructions_hash")  # fmt: skip
+          "words")  # fmt: skip
 
 
 def drop_answers(study: Study, tasks: Sequence[HumanTask], items: Sequence[HumanItem]) -> None:

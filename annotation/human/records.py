@@ -18,12 +18,10 @@ RaterKind = Literal["person", "model"]
 class TaskInstructions(Record):
     """The instructions to a task's raters, from their files when the task was drawn."""
 
-    general: dict[str, Any] = Field(default={}, description="the instructions for all tasks")
-    own: dict[str, Any] = Field(
-        default={}, description="the task's own instructions; empty in records of early versions"
-    )
+    general: dict[str, Any] = Field(description="the instructions for all tasks")
+    own: dict[str, Any] = Field(description="the task's own instructions")
     wordings: tuple[str, ...] = Field(
-        default=(), description="the study's further languages, in which both kinds of instructions are written"
+        description="the study's further languages, in which both kinds of instructions are written"
     )
 
 
@@ -61,13 +59,8 @@ class HumanTask(Record):
     content_hash: str = Field(description="hash of the sampled items: texts, candidates, gold")
     cut: int = Field(default=0, description="the most characters of a text that raters were shown; 0 = whole texts")
     n_cut: int = Field(default=0, description="number of texts that were cut")
-    longest: int = Field(default=0, description="characters of the longest text, before any cut")
     left_out: dict[str, int] = Field(default={}, description="items that could not be drawn, by reason")
-    instructions_hash: str = Field(description="hash of the files of instructions to raters")
-    words: TaskInstructions = Field(
-        default=TaskInstructions(),
-        description="the instructions for people and models when the task was drawn",
-    )
+    words: TaskInstructions = Field(description="the instructions for people and models when the task was drawn")
     settings: dict[str, Any] = Field(description="the task's settings in the study when its items were drawn")
 
 

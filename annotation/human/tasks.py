@@ -116,41 +116,14 @@ def is_number(label: str) -> bool:
     return bool(_NUMBER.fullmatch(label.strip()))
 
 
-def reworded(files: InstructionFiles, spec: HumanTaskSpec, drawn: HumanTask) -> bool:
+def _reworded(files: InstructionFiles, spec: HumanTaskSpec, drawn: HumanTask) -> bool:
     """Return whether a study's own instructions, or its languages, changed since a task was drawn.
 
-    Plumbline's own instructions change with its version, and a task keeps those that it was drawn with. Records of
-    early versions have only a hash, which does not tell whose instructions changed.
+    Plumbline's own instructions change with its version, and a task keeps those that it was drawn with.
     """
-    if not drawn.words.own:
-        return drawn.instructions_hash != files.hash_of(spec, drawn.task_type)
     if set(drawn.words.wordings) != set(files.languages):
         return True
     return bool(spec.instructions) and drawn.words.own != as_recorded(files.of_task(spec, drawn.task_type))
-
-
-def reworded_lines(study: Study) -> list[str]:
-    """Return a line if Plumbline's instructions have changed since the study's tasks were drawn."""
-    if not study.judging.does_tasks:
-        return []
-    specs, files = {spec.name: spec for spec in subject_of(study).tasks}, InstructionFiles.of(study)
-    drawn = [task for task in Manifest.of(study).models(TASKS, HumanTask, "") if task.task in specs and task.words.own]
-    reworded_tasks = [task.task for task in drawn if not _as_now(files, specs[task.task], task)]
-    if not reworded_tasks:
-        return []
-    offered = (study.folder / "offered.json").exists()  # then no other sample is ever drawn
-    take = "" if offered else f"; to use the new ones, run `{study.command('annotation sample')}` again"
-    return [
-        f"the instructions in prompts/human/ have changed for {', '.join(reworded_tasks)}; people and models get those"
-        f" that the tasks were drawn with{take}"
-    ]
-
-
-def _as_now(files: InstructionFiles, spec: HumanTaskSpec, drawn: HumanTask) -> bool:
-    try:
-        return drawn.words == files.words(spec, drawn.task_type)
-    except StudyError:  # a file or a language is gone
-        return False
 
 
 COMMAND = "annotation sample"
@@ -174,7 +147,6 @@ _ASKED = {
     "clustering": "cluster",
     "bitext_mining": "choice",
 }
-LONG, MANY = 20_000, 20  # characters of a text, and labels, that are much for people
 #: Keys of a task that have an effect only on some types.
 _OF = {
     "candidates": CHOSEN_AMONG,
@@ -231,7 +203,6 @@ def prepare(
     form = _ASKED.get(kind) or (spec.relevance if kind in SEARCHES else "score")
     scored = [item.scored for item in drawn.items]
     languages = dict.fromkeys(code for item in scored for code in (item.language, item.output_language))
-    _measure(spec, drawn)
     return PreparedTask(
         HumanTask(
             task=spec.name,
@@ -254,10 +225,8 @@ def prepare(
             languages=tuple(languages),
             content_hash=identity("human-content-v1", [item.content() for item in drawn.items]),
             cut=spec.cut,
-            n_cut=drawn.n_cut,
-            longest=drawn.longest,
+            n_cut=_cut(spec, drawn),
             left_out=dict(drawn.left_out),
-            instructions_hash=files.hash_of(spec, kind),
             words=files.words(spec, kind),
             settings=settings_of(spec, seed),
         ),
@@ -311,13 +280,14 @@ def _scale(spec: HumanTaskSpec, gold_scale: tuple[float, float]) -> tuple[int, .
     return tuple(range(int(low), int(high) + 1))
 
 
-def _measure(spec: HumanTaskSpec, drawn: TaskDrawing) -> None:
-    """Count texts that are cut, and find the longest."""
+def _cut(spec: HumanTaskSpec, drawn: TaskDrawing) -> int:
+    """Return the number of texts that are cut."""
+    n_cut = 0
     for item in drawn.items:
         values = [*item.scored.fields.values(), *(item.scored.candidates[name] for name in item.candidates)]
         texts = [text for value in values for text in ([value] if isinstance(value, str) else value)]
-        drawn.longest = max([drawn.longest, *map(len, texts)])
-        drawn.n_cut += sum(len(text) > spec.cut for text in texts) if spec.cut else 0
+        n_cut += sum(len(text) > spec.cut for text in texts) if spec.cut else 0
+    return n_cut
 
 
 def settings_of(spec: HumanTaskSpec, seed: int) -> dict[str, Any]:
@@ -350,14 +320,11 @@ def read_tasks(study: Study) -> list[HumanTask]:
         if task is None or task.settings != settings_of(spec, study.sample.seed):
             what = "has not been drawn" if task is None else "was drawn with other settings"
             raise StudyError(f"{study.file}: task {spec.name!r} {what}; {advice}")
-        if reworded(files, spec, task):
+        if _reworded(files, spec, task):
             raise StudyError(
-                f"{study.file}: the instructions of task {spec.name!r} have changed since it was drawn (in their file,"
-                " by `wordings`, or with Plumbline's version if an early one drew the task);"
-                f" {advice}"
+                f"{study.file}: the instructions of task {spec.name!r} have changed since it was drawn (in their file"
+                f" or by `wordings`); {advice}"
             )
-        if not task.words.own:
-            drawn[spec.name] = task.model_copy(update={"words": files.words(spec, task.task_type)})
     return [drawn[spec.name] for spec in subject.tasks]
 
 
@@ -368,7 +335,7 @@ def refuse_other_tasks(study: Study, now: Sequence[HumanTask]) -> None:
     for task in now:
         before = was.get(task.task)
         same = before and (before.settings, before.content_hash) == (task.settings, task.content_hash)
-        if not before or not same or reworded(files, subject_of(study).task(task.task), before):
+        if not before or not same or _reworded(files, subject_of(study).task(task.task), before):
             raise StudyError(
                 f"{study.file}: task {task.task!r} was offered to people, but its settings, instructions or gold have"
                 " changed; undo the change, or give the new study another name"
@@ -398,7 +365,3 @@ def task_lines(tasks: Iterable[HumanTask]) -> Iterator[str]:
             line += f"; {count(task.n_cut, 'text')} cut to {task.cut} characters for people; models read whole texts"
         out = ", ".join(f"{number} {reason}" for reason, number in task.left_out.items())
         yield line + (f"; left out: {out}" if out else "")
-        if task.longest > LONG and not task.cut:
-            yield f"  {task.task}: a text has {task.longest} characters; set `cut` to show people only the beginning"
-        if len(task.labels) > MANY:
-            yield f"  {task.task}: {len(task.labels)} labels; Argilla shows all of them, with a search field"

@@ -13,7 +13,6 @@ from annotation.human.records import HumanTask, TaskInstructions
 from annotation.questions import ENGLISH
 from annotation.wordings import HUMAN_GENERAL, human_file, with_wordings
 from plumbline.errors import DataError, StudyError, nearest
-from plumbline.identity import identity
 from plumbline.reading import read_yaml
 from plumbline.study import Study
 from plumbline.study.human import CANNOT_TELL, HUMAN, HumanTaskSpec
@@ -53,10 +52,6 @@ class InstructionFiles:
     def of_task(self, spec: HumanTaskSpec, task_type: str) -> dict[str, Any]:
         """Return the instructions in a task's file, with their translations."""
         return self._read(self.resolve(spec.instructions) if spec.instructions else human_file(f"{task_type}.yaml"))
-
-    def hash_of(self, spec: HumanTaskSpec, task_type: str) -> str:
-        """Return a hash of all instructions to a task's raters."""
-        return identity("instructions-v1", self.general, self.of_task(spec, task_type))
 
     def words(self, spec: HumanTaskSpec, task_type: str) -> TaskInstructions:
         """Return the instructions that a task would have if it were drawn now."""

@@ -20,7 +20,6 @@ from annotation.argilla.accounts import ServerAnswers, answered_now
 from annotation.campaign_records import VERDICTS, CampaignData, CampaignRecords
 from annotation.crowd import platform as pay
 from annotation.crowd.batches import make_batches
-from annotation.human.tasks import reworded_lines
 from annotation.offering import LEDGER, ledgers
 from annotation.ratings.ratings import asked_again, counting_ratings, dealt_with
 from annotation.records import Decision, Fixed, Member, Sign, Verdict
@@ -201,7 +200,6 @@ def _wording_notes(evidence: Evidence, pairs: pd.DataFrame) -> list[str]:
     """Return which wordings nobody has checked or somebody has changed, and which signs could not be checked."""
     return [
         *addressed_lines(evidence.study, evidence.rubric, _languages(pairs)),
-        *reworded_lines(evidence.study),
         *(f"Sign that could not be checked: {line}." for line in evidence.unlooked),
     ]
 

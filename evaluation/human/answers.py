@@ -223,24 +223,3 @@ def right_numbers(task: TaskItems, metric: Metric) -> Floats:
     if task.question in OF_LABELS:
         return codes_of(task, task.right)
     return np.array([math.nan if answer is None else float(answer) for answer in task.right])
-
-
-def confusion(task: TaskItems, scorer: ScorerAnswers) -> pd.DataFrame:
-    """Return how often a scorer gave each label (columns) to items of each right label (rows).
-
-    Tied labels of a majority share the item. Items without gold or answer do not count. For `label`, `choice` and
-    `labels` tasks; raises ValueError for others.
-    """
-    if task.question not in OF_LABELS:
-        raise ValueError(f"{task.name}: confusion needs labels as answers")
-    rows = [
-        (right, label, 1 / len(labels_given))
-        for right, labels_given in zip(task.right, scorer.values, strict=True)
-        if right is not None and labels_given is not None
-        for label in labels_given
-    ]
-    table = pd.DataFrame(rows, columns=["right", "given", "n"]).pivot_table(
-        "n", "right", "given", "sum", fill_value=0.0
-    )
-    labels = sorted({*table.index, *table.columns})
-    return table.reindex(index=labels, columns=labels, fill_value=0.0)

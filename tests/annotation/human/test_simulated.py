@@ -35,7 +35,7 @@ def task_of(asked: str, **more: Any) -> HumanTask:
         "n_items": 3,
         "languages": ("en",),
         "content_hash": "",
-        "instructions_hash": "",
+        "words": {"general": {}, "own": {}, "wordings": ()},
         "settings": {},
     }
     return HumanTask.model_validate(content | more)

@@ -14,7 +14,8 @@ def task_of(dataset: Dataset, **changes: Any) -> HumanTask:
     own: dict[str, Any] = {
         "task": "mine", "task_type": dataset.task, "dataset": dataset.name, "source": dataset.name, "split": "test",
         "revision": dataset.revision, "metric": "any", "asked": "label", "raters": 2, "n_items": 3,
-        "languages": ("en",), "content_hash": "1", "instructions_hash": "2",
+        "languages": ("en",), "content_hash": "1",
+        "words": {"general": {}, "own": {}, "wordings": ()},
         "settings": {},
     }  # fmt: skip
     return HumanTask.model_validate(own | changes)
