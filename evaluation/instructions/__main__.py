@@ -74,8 +74,8 @@ def report(arguments: Sequence[str]) -> int:
         help="source of the wordings to analyse (default: machine if it wrote any, else all)")  # fmt: skip
     add("--defaults", choices=("matched", "published"), default="matched",
         help="scores of the models' own prompts: from the same run, or as published")  # fmt: skip
-    add("--holes", choices=("mteb", "present", "complete"), default="mteb",
-        help="missing defaults on boards: no points (mteb), mean over present tasks, or only complete tasks"
+    add("--holes", choices=("mteb", "present"), default="mteb",
+        help="missing defaults on boards: no points (mteb), or the mean over present tasks"
         )  # fmt: skip
     add(
         "--seed", type=cli.seed, metavar="N", help="random seed for resamples and draws (default: the study's, or 1337)"

@@ -22,17 +22,15 @@ from evaluation.instructions.boards import (
 from evaluation.instructions.grid import (
     Choice,
     Grid,
-    empty_prompts,
     grid_of,
     marked,
     parts_of,
     reasons,
-    sharing_folders,
 )
 from evaluation.instructions.scores import DEFAULT
 from evaluation.instructions.spread import choice_table, source_tests
 from plumbline.errors import DataError, StudyError
-from plumbline.statistics.estimates import Floats, percentiles, stream
+from plumbline.statistics.estimates import Floats, stream
 from plumbline.words import count
 
 SIMULATED = "SIMULATED LABELS: a program, not people, decided which wordings are acceptable, to demonstrate the flow."
@@ -162,8 +160,6 @@ def analyse(
         grid = replace(grid, default=grid.reported)
     if (~np.isnan(grid.scores)).sum(axis=-1).max(initial=0) < 2:
         raise StudyError(f"{where}: no task has 2 accepted wordings, so nothing can be compared")
-    if settings.holes == "complete" and np.isnan(grid.default).any(axis=0).all() and len(grid.models) > 1:
-        raise StudyError(f"{where}: no task has default scores of all models; use --holes present or mteb")
     return Analysis(
         marked_scores,
         whole,
@@ -209,13 +205,6 @@ def _said(scores: pd.DataFrame, whole: Grid, grid: Grid, source: str, settings: 
         )
     if few := int(((~np.isnan(grid.scores)).sum(axis=-1) < 2).sum()):
         notes.append(f"not analysed: {few} of {grid.default.size} cases (model and task) with fewer than 2 wordings")
-    if empty := empty_prompts(scores):
-        notes.append(f"{count(empty, 'wording')} without a text may be the empty prompt under another name")
-    for first, second in sharing_folders(scores)[:_MOST_NAMED]:
-        notes.append(
-            f"{first!r} and {second!r} share a folder in mteb's cache and have equal scores, so one prompt may have"
-            " received the other prompt's scores"
-        )
     for row in reasons(scores).head(3).to_dict(orient="records"):
         verb = "does" if row["n"] == 1 else "do"
         notes.append(f"{count(row['n'], 'score')} {verb} not count: {row['reason']} (first: {row['example']})")
@@ -392,33 +381,6 @@ def gate_table(grid: Grid) -> pd.DataFrame:
     table = pd.concat(parts, axis=1)
     table.insert(0, "model", list(grid.models))
     return table.astype({"wordings": int, "all_wordings": int})
-
-
-def context_table(grid: Grid) -> pd.DataFrame:
-    """Return scores of each kind of wording minus the mean of all wordings of their model and task, in points.
-
-    A row for each value of source, context, generator and label, if there are several values. Columns: kind, value,
-    wordings (distinct, over tasks), mean (points from the mean), low, high (2.5 and 97.5% of wordings' own means).
-    """
-    _, mean, _ = spread.moments(grid.scores)
-    off = 100 * (grid.scores - mean[..., None])
-    counted = (~np.isnan(off)).sum(axis=0)
-    by_wording = np.full(counted.shape, np.nan)
-    np.divide(np.nansum(off, axis=0), counted, out=by_wording, where=counted > 0)
-    defined, rows = counted > 0, []
-    for kind in ("source", "context", "generator", "label"):
-        values = sorted({str(value) for value in grid.facts[kind][defined]})
-        for value in values if len(values) > 1 else []:
-            of_value = by_wording[defined & (grid.facts[kind] == value)]
-            low, high = percentiles(of_value)
-            row = {
-                "kind": kind,
-                "value": value or "unknown",
-                "wordings": len(of_value),
-                "mean": float(of_value.mean()),
-            }
-            rows.append(row | {"low": low, "high": high})
-    return pd.DataFrame(rows, columns=["kind", "value", "wordings", "mean", "low", "high"])
 
 
 def published_table(grid: Grid) -> pd.DataFrame:

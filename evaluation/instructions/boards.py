@@ -21,7 +21,6 @@ from plumbline.statistics.rankings import kendall, kendall_rows, points_of, rank
 HOLES: Mapping[str, str] = {
     "mteb": "a model without a score on a task gets no point there, and every other model gets one (mteb's rule)",
     "present": "points are averaged over the tasks on which a model has scores (as in the paper's Figure 4)",
-    "complete": "tasks on which some model has no score are left out",
 }
 DEFAULTS, AGAINST_DEFAULTS, AGAINST_WORST = "defaults", "best against defaults", "best against worst"
 N_DRAWS = 500
@@ -31,11 +30,9 @@ _DIGITS = 9
 def ranked(scores: Floats, holes: str) -> tuple[Floats, NDArray[np.int64]]:
     """Return points and ranks of models (rows) over tasks (columns) by a rule of `HOLES`; ties share the best rank.
 
-    mteb's rule and `complete` sum points, `present` averages them. A model without any score has NaN and comes last.
+    mteb's rule sums points, `present` averages them. A model without any score has NaN and comes last.
     """
     missing = np.isnan(scores)
-    if holes == "complete":
-        scores, missing = scores[:, ~missing.any(axis=0)], missing[:, ~missing.any(axis=0)]
     all_points = points_of(scores)
     if holes != "present":
         points = all_points.sum(axis=1)
@@ -78,10 +75,7 @@ def chosen_boards(grid: Grid, holes: str = "mteb") -> pd.DataFrame:
 def _board(grid: Grid, scores: Floats, scenario: str, chosen: str, holes: str) -> pd.DataFrame:
     points, ranks = ranked(scores, holes)
     columns = {"scenario": scenario, "chosen": chosen, "model": list(grid.models), "points": points, "rank": ranks}
-    scored = ~np.isnan(scores)
-    return pd.DataFrame(
-        columns | {"n_tasks": (scored & scored.all(axis=0) if holes == "complete" else scored).sum(axis=1)}
-    )
+    return pd.DataFrame(columns | {"n_tasks": (~np.isnan(scores)).sum(axis=1)})
 
 
 def drawn_boards(grid: Grid, holes: str = "mteb", *, n_draws: int = N_DRAWS, rng: np.random.Generator) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""Charts of a report on wordings: distributions, variation, inflation, ranks, sources, coverage."""
+"""Charts of a report on wordings: distributions, variation, inflation, ranks, sources."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from evaluation.instructions.analysis import Analysis, coverage_table
+from evaluation.instructions.analysis import Analysis
 from evaluation.instructions.boards import AGAINST_DEFAULTS, AGAINST_WORST
 from evaluation.report.paper_tables import SIGNIFICANT
 from plumbline.exhibits.charts import (
@@ -20,14 +20,12 @@ from plumbline.exhibits.charts import (
     Kinds,
     dots,
     figure,
-    heads,
-    heat_map,
     rows,
     tips,
     upright,
 )
 from plumbline.exhibits.page import Figure
-from plumbline.exhibits.palette import COLOURS, GAIN, LOSS, NEUTRAL
+from plumbline.exhibits.palette import COLOURS, NEUTRAL
 
 MOST_MODELS, MOST_TASKS = 12, 12  # in figures by model and task
 _BLUE, _ORANGE, _GREEN = COLOURS.values()
@@ -61,9 +59,6 @@ def all_figures(analysis: Analysis) -> dict[str, Figure]:
     if len(analysis.origins):
         rows = analysis.origins[analysis.origins["model"].isin(models)]
         figures["sources"] = figure(origins(rows), f"People's wordings minus machines' wordings, medians{few}")
-    figures["coverage"] = figure(
-        coverage(analysis, models, tasks), f"Number of wordings with a score that counts; red: no default{few}"
-    )
     return figures
 
 
@@ -260,17 +255,3 @@ def origins(table: pd.DataFrame) -> alt.LayerChart:
         )
     )
     return alt.LayerChart(layer=[upright(0.0), points], width=WIDTH * 3 // 4, height=ROW * table["task"].nunique())
-
-
-def coverage(analysis: Analysis, models: list[str], tasks: list[str]) -> alt.LayerChart:
-    """Return a chart with a cell for each model and task: its number of wordings, red without a default."""
-    frame = coverage_table(analysis.grid)
-    frame = frame[frame["model"].isin(models) & frame["task"].isin(tasks)]
-    grid = alt.Chart(frame).encode(
-        x=heads("task", tasks),
-        y=rows("model", models),
-        tooltip=tips("model:N", "task:N", "wordings:Q", "of:Q", "default:N", "none:N", "reported:N"),
-    )
-    colour = alt.Color("default:N", legend=None).scale(domain=[True, False], range=[GAIN, LOSS])
-    cells = heat_map(grid, colour, "wordings:Q")
-    return cells.properties(width=46 * len(tasks), height=ROW * 2 // 3 * len(models))

@@ -5,7 +5,6 @@ A default can be compared with wordings only if it was measured on the same item
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -14,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evaluation.instructions.scores import ACCEPTABLE, DEFAULT, NONE, REPORTED, folder_name, is_wording
+from evaluation.instructions.scores import ACCEPTABLE, DEFAULT, NONE, REPORTED, is_wording
 from plumbline.errors import DataError, StudyError, nearest
 from plumbline.statistics.estimates import Floats
 
@@ -159,14 +158,6 @@ def _mark_same_texts(scores: pd.DataFrame) -> None:
     _mark(scores, why != "", why)
 
 
-def empty_prompts(scores: pd.DataFrame) -> int:
-    """Count wordings without a text in a table with texts: they may be `none` under another name."""
-    worded = scores[is_wording(scores["prompt_id"])]
-    if not (worded["text"] != "").any():
-        return 0
-    return int(worded.loc[worded["text"] == "", ["task", "prompt_id"]].drop_duplicates().shape[0])
-
-
 def reasons(scores: pd.DataFrame) -> pd.DataFrame:
     """Return the reasons of rows that do not count (without values), n, and an example (model, task, prompt)."""
     aside = scores[scores[WHY] != ""]
@@ -175,23 +166,6 @@ def reasons(scores: pd.DataFrame) -> pd.DataFrame:
     rows = pd.DataFrame({"reason": why, "example": example})
     counts = rows.groupby("reason", sort=False).agg(n=("example", "size"), example=("example", "first")).reset_index()
     return counts.sort_values("n", ascending=False, kind="stable", ignore_index=True)
-
-
-def sharing_folders(scores: pd.DataFrame) -> list[tuple[str, str]]:
-    """Return pairs of texts with one name of mteb's experiments whose scores are all equal.
-
-    mteb would have returned the first one's scores for the second.
-    """
-    rows = scores[(scores[WHY] == "") & is_wording(scores["prompt_id"]) & (scores["text"] != "")]
-    texts = pd.Series(rows["text"].unique())
-    groups = []
-    for _, of_folder in texts.groupby(texts.map(folder_name)):
-        for first, second in itertools.combinations(of_folder, 2):
-            sides = [rows[rows["text"] == text].set_index(["model", "task"])["score"] for text in (first, second)]
-            both = sides[0].to_frame("one").join(sides[1].rename("other"), how="inner")
-            if len(both) and (both["one"] == both["other"]).all():
-                groups.append((str(first), str(second)))
-    return groups
 
 
 Words = NDArray[Any]

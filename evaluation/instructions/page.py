@@ -23,7 +23,6 @@ from evaluation.instructions.analysis import (
     analyse,
     best_worst_table,
     compared_default,
-    context_table,
     coverage_table,
 )
 from evaluation.instructions.boards import AGAINST_DEFAULTS, AGAINST_WORST, DEFAULTS, HOLES, N_DRAWS
@@ -65,7 +64,7 @@ def all_exhibits(analysis: Analysis) -> dict[str, Exhibit]:
     """Return the tables by name, in the page's order, without empty ones."""
     tables = (
         recommended, inflation, published, distribution, variation, boards, drawn,
-        best_worst, halves, origins, contexts, gate, coverage, aside,
+        best_worst, halves, origins, gate, coverage, aside,
     )  # fmt: skip
     exhibits = (table(analysis) for table in tables)
     return {exhibit.name: exhibit for exhibit in exhibits if len(exhibit.frame)}
@@ -236,17 +235,6 @@ def origins(analysis: Analysis) -> Exhibit:
         "Wordings by people and machines: medians times 100, difference in points (arXiv 2605.22544, Figures 7 and 8)"
     )
     return _exhibit(analysis, "sources", caption, frame, columns, notes)
-
-
-def contexts(analysis: Analysis) -> Exhibit:
-    """Return scores by kind of wording."""
-    columns: dict[str, Cell] = {
-        "Kind": "kind", "Value": "value", "Wordings": "wordings", "Mean": cell("mean", points),
-        "95% of wordings": lambda row: f"{points(row['low'])} to {points(row['high'])}",
-    }  # fmt: skip
-    notes = ["This table includes wordings that people did not accept"]
-    caption = "Kinds of wordings: difference from the mean of all wordings of the same model and task, in points"
-    return _exhibit(analysis, "contexts", caption, context_table(analysis.whole), columns, notes)
 
 
 def gate(analysis: Analysis) -> Exhibit:
@@ -425,10 +413,7 @@ def doubts(analysis: Analysis) -> list[str]:
             f" intervals with fewer than {_FEW_TASKS} tasks"
         )
     if not analysis.gate.empty:
-        lines.append(
-            "unaccepted wordings count only in two tables: results with accepted and with all wordings, and kinds of"
-            " wordings"
-        )
+        lines.append("unaccepted wordings count only in the table of results with accepted and with all wordings")
     return lines + fallen(analysis.published)
 
 
@@ -470,7 +455,7 @@ OUTLINE = {
     "Boards": ("boards", "random_wordings"),
     "Best and worst wordings": ("best_worst", "split_halves"),
     "People against machines": ("sources",),
-    "Kinds of wordings": ("contexts", "gate"),
+    "Accepted and all wordings": ("gate",),
     "Coverage": ("coverage", "aside"),
 }
 _ABOUT = (

@@ -262,11 +262,6 @@ _SETTERS = ("model_prompts", "prompts_dict", "prompts")
 _LOST = re.compile(r'[<>:"|?*\\/]')
 
 
-def folder_name(text: str) -> str:
-    """Return a prompt as in mteb's names of experiments: prompts of one such name share a folder and its scores."""
-    return _LOST.sub("_", text)
-
-
 def of_folder(folder: Path, progress: Callable[[], object] = lambda: None) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """Return the long table (`PromptScore`) of a folder of mteb's result files, and notes.
 

@@ -100,7 +100,7 @@ def test_the_command_writes_one_page_and_all_files(tmp_path: Path, capsys: pytes
     files = {path.name for path in (tmp_path / "out").rglob("*") if path.is_file()}
     for name in ("recommended", "inflation", "distribution", "variation", "boards", "random_wordings", "best_worst"):
         assert {f"{name}.csv", f"{name}.md", f"{name}.tex"} <= files
-    assert {"ranks.svg", "inflation.svg", "distribution.svg", "variation.svg", "coverage.svg"} <= files
+    assert {"ranks.svg", "inflation.svg", "distribution.svg", "variation.svg"} <= files
     again = all_exhibits(made(frame, seed=3))  # the same seed gives the same numbers
     for name in ("inflation", "random_wordings", "recommended"):
         assert csv_bytes(again[name].frame) == (tmp_path / "out" / "tables" / f"{name}.csv").read_bytes()

@@ -123,7 +123,6 @@ def test_a_hole_counts_by_the_rule_that_is_named() -> None:
     scores = np.array([[0.9, 0.9, math.nan], [0.8, 0.8, 0.8], [0.7, 0.7, 0.9]])
     assert ranked(scores, "mteb")[0].tolist() == [4, 3, 2]  # a: 2 + 2 + 0, b: 1 + 1 + 1, c: 0 + 0 + 2
     assert ranked(scores, "present")[0].tolist() == [2, 2 / 3, 1 / 3]  # a: 4/2, b: (1 + 1 + 0)/3, c: (0 + 0 + 1)/3
-    assert ranked(scores, "complete")[0].tolist() == [4, 2, 0]
     assert ranked(np.full((2, 2), math.nan), "present")[1].tolist() == [1, 1]
 
 
