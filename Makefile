@@ -14,7 +14,7 @@ help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "%-14s%s\n", $$1, $$2 }'
 
 setup: $(VENV)/.complete ## make the two environments: Plumbline's and the Argilla server's
-	@$(PY) -m annotation.server
+	@$(PY) -m plumbline serve --prepare
 
 # TORCH names another build than the installed one: make the environment anew.
 ifneq ($(TORCH),auto)
@@ -52,10 +52,10 @@ format: setup ## format the code
 	@$(PY) -m ruff check --fix .
 
 serve: setup ## run Argilla on this machine, until Ctrl-C
-	@$(PY) -m annotation serve --study $(STUDY) || [ $$? = 130 ]
+	@$(PY) -m plumbline serve --study $(STUDY) || [ $$? = 130 ]
 
 dashboard: setup ## run the dashboard on this machine, until Ctrl-C
-	@$(PY) -m streamlit_app --study $(STUDY) || [ $$? = 130 ]
+	@$(PY) -m plumbline dashboard --study $(STUDY) || [ $$? = 130 ]
 
 screenshots: setup browser ## make the documentation's screenshots, after `make demo` -> docs/images/
 	@$(PY) -m benchmarks.screenshots --study $(STUDY)

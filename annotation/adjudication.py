@@ -323,7 +323,7 @@ def reviewed(records: CampaignRecords, argilla: Argilla) -> dict[Queue, DatasetL
     return {queue: listed[name] for queue, name in names.items() if name in listed}
 
 
-ADJUDICATIONS = RecordFile("adjudications.json", Adjudication, "annotation collect", noted=True)
+ADJUDICATIONS = RecordFile("adjudications.json", Adjudication, "collect", noted=True)
 _RATED = ("pair_id", "rater_id")
 
 

@@ -27,7 +27,7 @@ from plumbline.statistics.estimates import Estimate, Floats
 from plumbline.statistics.intervals import quantile
 from plumbline.study import Study
 
-SHOWN = RecordFile("suggestions.json", ShownScore, "annotation publish", noted=True)  #: of both halves
+SHOWN = RecordFile("suggestions.json", ShownScore, "publish", noted=True)  #: of both halves
 
 
 def suggestions_to_show(study: Study) -> Suggested:
@@ -60,7 +60,7 @@ def _note(records: CampaignRecords) -> list[ShownScore]:
     if waiting or set(drawn["judge"]) != {judge.name for judge in study.judges}:
         raise DataError(
             f"{study.name}: judges have not rated all pairs of the experiment yet; run"
-            f" `{study.command('annotation judge run')}` first"
+            f" `{study.command('judge run')}` first"
         )
     scales = {name: design.asked(name).scale for name in rubric.rating_names()}
     noted = [

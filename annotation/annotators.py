@@ -363,7 +363,7 @@ def remind_users(options: argparse.Namespace) -> int:
     annotators = answered_since(standings(status, evidence.signs, names), by_name(status, names))
     rows = [_row(annotator, now) for annotator in annotators]
     header = ["name", "rater", "answers", "open", "last answer", "remarks"]
-    print(cli.columns(header, rows, empty=f"no names are known yet; `{study.command('annotation collect')}` records"
+    print(cli.columns(header, rows, empty=f"no names are known yet; `{study.command('collect')}` records"
                                           " them with the answers in Argilla or in files"), end="\n\n")  # fmt: skip
     if line := server_line(status):
         print(line, end="\n\n")

@@ -186,7 +186,7 @@ def publish_pairs(options: argparse.Namespace) -> int:
     if not study.raters.simulated:
         warn_of_readers(study.raters, done)
         if done.admission.readers and not any(done.admission.readers.values()):
-            print(f"  next: invite annotators with `{study.command('annotation users invite')} NAME ...`")
+            print(f"  next: invite annotators with `{study.command('users invite')} NAME ...`")
         say_unread(records, reads)
     texts = {(pair.language, pair.output_language) for pair in records.shown}
     for line in addressed_lines(study, rubric, texts):
@@ -271,7 +271,7 @@ def review(options: argparse.Namespace) -> int:
         waiting = [verdict for verdict in evidence.known_verdicts if verdict.to_look_at]
         print(f"{waiting_text(waiting, names)}{text}")
         if {sign.rater_id for sign in evidence.signs} - {decision.rater_id for decision in evidence.decided}:
-            print(f"\nTo decide: {study.command('annotation review')} --exclude RATER --reason '...' (or --keep RATER)")
+            print(f"\nTo decide: {study.command('review')} --exclude RATER --reason '...' (or --keep RATER)")
         return 0
     with alone(study):
         decision = decide(
@@ -285,11 +285,11 @@ def review(options: argparse.Namespace) -> int:
     done = "excluded" if decision.exclude else "kept"
     print(
         f"{study.name}: {', '.join(named(rater, names) for rater in raters)} {'is' if len(raters) == 1 else 'are'}"
-        f" {done}: {decision.reason}; run `{study.command('annotation accept')}` again"
+        f" {done}: {decision.reason}; run `{study.command('accept')}` again"
     )
     if study.raters.replace_excluded and decision.exclude:
         print(f"  to offer the {study.called.item}s of excluded raters to others again, run"
-              f" `{study.command('annotation publish')}`, or for a crowd `{study.command('annotation crowd launch')}`,"
+              f" `{study.command('publish')}`, or for a crowd `{study.command('crowd launch')}`,"
               " which uses the remaining money (raters.replace_excluded: false prevents it)")  # fmt: skip
     return 0
 
@@ -317,8 +317,8 @@ def _judged(study: Study, options: argparse.Namespace) -> int:
     for name in people:
         if strange := sorted(done.languages - set(reads.get(name, done.languages))):
             print(f"  some of these texts are in {', '.join(strange)}, which {name} does not read")
-    shown = f"{study.command('annotation review')} --judged"
-    print(f"  when they are done, run `{study.command('annotation collect')}`, then `{shown}`")
+    shown = f"{study.command('review')} --judged"
+    print(f"  when they are done, run `{study.command('collect')}`, then `{shown}`")
     return 0
 
 
@@ -393,11 +393,9 @@ def withdraw_pairs(options: argparse.Namespace) -> int:
     again = "counting again" if options.take_back else "kept, and not counted"
     print(f"{study.name}: {pairs} {done} ({decisions[0].reason}); {of_them} {again}")
     if evidence.has(OFFERED):
-        print(
-            f"  to update Argilla, run `{study.command('annotation publish')}`; pairs with answers or drafts stay there"
-        )
+        print(f"  to update Argilla, run `{study.command('publish')}`; pairs with answers or drafts stay there")
     if evidence.has(VERDICTS):
-        print(f"  run `{study.command('annotation accept')}` again")
+        print(f"  run `{study.command('accept')}` again")
     return 0
 
 

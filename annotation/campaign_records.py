@@ -39,29 +39,29 @@ from plumbline.store import as_record, joined
 from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec
 
-PAIRS = RecordFile("pairs.parquet", Pair, "annotation sample")
-CONTROLS = RecordFile("controls.parquet", Pair, "annotation sample")
-RATINGS = RecordFile("ratings.parquet", Rating, "annotation collect", noted=True)
-CONTROL_RATINGS = RecordFile("control_ratings.parquet", Rating, "annotation collect", noted=True)
+PAIRS = RecordFile("pairs.parquet", Pair, "sample")
+CONTROLS = RecordFile("controls.parquet", Pair, "sample")
+RATINGS = RecordFile("ratings.parquet", Rating, "collect", noted=True)
+CONTROL_RATINGS = RecordFile("control_ratings.parquet", Rating, "collect", noted=True)
 _ONCE = "restore it from a copy, and do not delete it: no command can make it again"
-DECISIONS = RecordFile("decisions.json", Decision, "annotation review", noted=True, advice=_ONCE)
+DECISIONS = RecordFile("decisions.json", Decision, "review", noted=True, advice=_ONCE)
 RULES = RecordFile(
     "rules.json",
     RuleSet,
-    "annotation publish",
+    "publish",
     noted=True,
     advice="restore it from a copy: without it nothing shows when the rules were fixed",
 )
-SUPPLY = RecordFile("sample.json", Supply, "annotation sample", noted=True)
-WAVES = RecordFile("waves.json", Wave, "annotation sample", "--extend REASON", noted=True)
-OFFERED = RecordFile("offered.json", Offering, "annotation publish", noted=True, advice=_ONCE)
-AGAIN = RecordFile("offered_again.json", OfferedAgain, "annotation publish", noted=True, advice=_ONCE)
-BLOCK_LOOKS = RecordFile("block_looks.json", TakenLook, "annotation publish", noted=True, advice=_ONCE)
-LOOKS = RecordFile("looks.json", Look, "annotation accept", noted=True, advice=_ONCE)
-REVIEWS = RecordFile("reviews.json", Review, "annotation review", "--adjudicate N --by NAMES", noted=True)
-VERDICTS = RecordFile("verdicts.json", Verdict, "annotation accept")
-AGREEMENT = RecordFile("agreement.json", Group, "annotation accept")
-PAIR_MEANS = RecordFile("pair_means.parquet", PairMean, "annotation accept")
+SUPPLY = RecordFile("sample.json", Supply, "sample", noted=True)
+WAVES = RecordFile("waves.json", Wave, "sample", "--extend REASON", noted=True)
+OFFERED = RecordFile("offered.json", Offering, "publish", noted=True, advice=_ONCE)
+AGAIN = RecordFile("offered_again.json", OfferedAgain, "publish", noted=True, advice=_ONCE)
+BLOCK_LOOKS = RecordFile("block_looks.json", TakenLook, "publish", noted=True, advice=_ONCE)
+LOOKS = RecordFile("looks.json", Look, "accept", noted=True, advice=_ONCE)
+REVIEWS = RecordFile("reviews.json", Review, "review", "--adjudicate N --by NAMES", noted=True)
+VERDICTS = RecordFile("verdicts.json", Verdict, "accept")
+AGREEMENT = RecordFile("agreement.json", Group, "accept")
+PAIR_MEANS = RecordFile("pair_means.parquet", PairMean, "accept")
 TRUTH = "truth.csv"  # right answers by pair and question that an import brought; no verdict rests on them
 NOT_IMPORTED = "not_imported.csv"  # rows of imported files that are not in the study; every import writes it
 

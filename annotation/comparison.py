@@ -143,7 +143,7 @@ def comparison_text(study: Study, second: Study | None = None) -> str:
     if not waves:
         raise StudyError(
             f"{study.file}: its sample has one wave; name another study with --other, or extend the sample"
-            f" (`{study.command('annotation sample')} --extend REASON`)"
+            f" (`{study.command('sample')} --extend REASON`)"
         )
     parts = []
     first = mine[mine["wave"] == 1]
@@ -177,12 +177,12 @@ class CampaignRatings:
             raise StudyError(
                 f"{study.file}: rubric {study.rubric!r} has no question on the rubric's scale, so there are no means to"
                 " compare; compare the two reports instead, which have shares of labels, orders and agreement"
-                f" (`{study.command('annotation report')}`)"
+                f" (`{study.command('ratings-report')}`)"
             )
         counting = counting_ratings(collected.of_sample, study.raters.per_pair)
         counting = counting[counting["question"].isin(on_scale)]
         if counting.empty:
-            raise DataError(f"{study.folder}: no ratings that count; run `{study.command('annotation collect')}` first")
+            raise DataError(f"{study.folder}: no ratings that count; run `{study.command('collect')}` first")
         facts = collected.sample.astype({"pair_id": str}).set_index("pair_id")[["pool", "wave"]]
         plain = counting.assign(pair_id=counting["pair_id"].astype(str))
         return cls(study, rubric, plain.join(facts, on="pair_id"))

@@ -35,7 +35,7 @@ LEDGER = "crowd.sqlite"  # what a crowd campaign did (`annotation.crowd.ledger`)
 Mode = Literal["sandbox", "live"]  # of a crowd campaign: a rehearsal, or with people and money
 ARGILLA = "argilla"
 _SANDBOX = "sandbox "  # how a rehearsal on a crowd platform begins
-COMMAND = "annotation publish"
+COMMAND = "publish"
 
 
 def alone(study: Study) -> contextlib.AbstractContextManager[None]:
@@ -62,7 +62,7 @@ def refuse_other_offering(records: CampaignRecords, to: str, rubric: Rubric) -> 
     `to` is `argilla`, or mode and platform of a crowd.
     """
     if to != f"{_SANDBOX}rehearsal" and (records.all_ratings["source"] == REHEARSAL).any():
-        close = records.study.command("annotation crowd close")
+        close = records.study.command("crowd close")
         raise StudyError(
             f"{records.study.name} has a rehearsal's ratings, which cannot be mixed with others; first remove them:"
             f" `{close} --platform rehearsal --forget`"

@@ -32,6 +32,12 @@ def home_of(options: argparse.Namespace) -> Home:
     return Home(Path(options.data)) if options.data else Home()
 
 
+def add_campaign_options(parser: argparse.ArgumentParser) -> None:
+    """Add `--study`, `--exports` and `--data`."""
+    cli.add_study_options(parser)
+    add_data_option(parser)
+
+
 def add_data_option(parser: argparse.ArgumentParser) -> None:
     """Add `--data`, the local server's folder."""
     default = os.environ.get(HOME_VARIABLE, "")
@@ -89,6 +95,7 @@ def _deviation(value: str) -> float:
 
 def plan(parser: argparse.ArgumentParser) -> None:
     """Add sizes, true means and assumptions; the deviations are those of `annotation.planning.RatingVariation`."""
+    add_campaign_options(parser)
     add = parser.add_argument
     add("--pairs", type=cli.count, nargs="+", metavar="N", help="pairs of each transformation (default: 30,"
         " 50, 100 and 200; without --raters also the study's number)")  # fmt: skip
@@ -128,6 +135,7 @@ def plan(parser: argparse.ArgumentParser) -> None:
 
 def sample(parser: argparse.ArgumentParser) -> None:
     """Add the options of `sample`."""
+    add_campaign_options(parser)
     parser.add_argument(
         "--extend",
         metavar="REASON",
@@ -138,6 +146,7 @@ def sample(parser: argparse.ArgumentParser) -> None:
 
 def preview(parser: argparse.ArgumentParser) -> None:
     """Add the options of `preview`."""
+    cli.add_study_options(parser)
     parser.add_argument(
         "--pairs",
         type=cli.count,
@@ -149,6 +158,7 @@ def preview(parser: argparse.ArgumentParser) -> None:
 
 def collect(parser: argparse.ArgumentParser) -> None:
     """Add the options of `collect`."""
+    add_campaign_options(parser)
     add = parser.add_argument
     add("--replace", action="store_true", help="also drop answers collected earlier that the server no longer has")
     add("--csv", metavar="FILE", type=cli.local, help="read the answers from a file instead of Argilla")
@@ -159,6 +169,7 @@ def collect(parser: argparse.ArgumentParser) -> None:
 
 def review(parser: argparse.ArgumentParser) -> None:
     """Decisions about raters, and pairs to adjudicate."""
+    add_campaign_options(parser)
     deciding = parser.add_mutually_exclusive_group()
     deciding.add_argument(
         "--exclude",
@@ -188,6 +199,7 @@ def review(parser: argparse.ArgumentParser) -> None:
 
 def accept(parser: argparse.ArgumentParser) -> None:
     """Add the options of `accept`."""
+    cli.add_study_options(parser)
     parser.add_argument(
         "--amend", metavar="REASON", help="why the rules changed after the first rating; every report shows it"
     )
@@ -195,6 +207,7 @@ def accept(parser: argparse.ArgumentParser) -> None:
 
 def withdraw(parser: argparse.ArgumentParser) -> None:
     """Add the options of `withdraw`."""
+    cli.add_study_options(parser)
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument(
         "--pair", metavar="ID", nargs="+", help="ids of pairs, or at least their first 8 characters, as `review` prints"
@@ -206,8 +219,9 @@ def withdraw(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def compare(parser: argparse.ArgumentParser) -> None:
+def compare_campaigns(parser: argparse.ArgumentParser) -> None:
     """Add the options of `compare`."""
+    cli.add_study_options(parser)
     parser.add_argument("--other", metavar="FILE", help="another study that rated the same pairs")
     parser.add_argument(
         "--other-exports", metavar="DIR", help="the place of that study's records, if it is not --exports"
@@ -216,6 +230,7 @@ def compare(parser: argparse.ArgumentParser) -> None:
 
 def export(parser: argparse.ArgumentParser) -> None:
     """Add the options of `export`."""
+    cli.add_study_options(parser)
     add = parser.add_argument
     add("--licence", metavar="TEXT", default="", help="the licence that the codebook names")
     add(
@@ -230,8 +245,10 @@ def serve(parser: argparse.ArgumentParser) -> None:
 
     Times and numbers are those of `annotation.server.backup`.
     """
+    add_data_option(parser)
     add = parser.add_argument
     add("--study", metavar="FILE", help="create missing accounts for this study's raters")
+    add("--prepare", action="store_true", help="only make the server's Python environment, if it is missing")
     add("--exports", help=argparse.SUPPRESS)
     add("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1, this machine only)")
     add("--port", type=int, help=f"port to listen on (default: {PORT}; with --during, any free port)")
@@ -251,6 +268,8 @@ def serve(parser: argparse.ArgumentParser) -> None:
 
 def backup(parser: argparse.ArgumentParser) -> None:
     """Add the options of `backup`."""
+    parser.epilog = "example: plumbline backup --to /mnt/elsewhere"
+    add_data_option(parser)
     parser.add_argument(
         "--to", metavar="DIR", type=cli.local, help="folder for the backup (default: backups/ beside the database)"
     )
@@ -258,6 +277,8 @@ def backup(parser: argparse.ArgumentParser) -> None:
 
 def restore(parser: argparse.ArgumentParser) -> None:
     """Add the options of `restore`."""
+    parser.epilog = "example: plumbline restore argilla-....tar.gz"
+    add_data_option(parser)
     parser.add_argument("file", metavar="FILE", type=cli.local, help="a file that `backup` wrote")
 
 
@@ -323,10 +344,11 @@ PLATFORMS = (
 )  # those of `plumbline.study.crowd`, which takes long to import; a test compares them
 
 
-def add_crowd_actions(crowd: argparse.ArgumentParser) -> None:
+def crowd(parser: argparse.ArgumentParser) -> None:
     """The commands of `crowd`."""
-    crowd.description, crowd.epilog = f"{crowd.description}. Nothing is spent without --live.", _example("plan")
-    subcommands = crowd.add_subparsers(title="commands, in the order of a campaign", metavar="COMMAND", required=True)
+    parser.description = f"{parser.description} Nothing is spent without --live."
+    parser.epilog = _example("plan")
+    subcommands = parser.add_subparsers(title="commands, in the order of a campaign", metavar="COMMAND", required=True)
 
     def add(name: str, run: str, text: str, *, spends: bool = False) -> argparse.ArgumentParser:
         added = subcommands.add_parser(name, help=text, description=text, epilog=_example(name))
@@ -374,8 +396,7 @@ def add_crowd_actions(crowd: argparse.ArgumentParser) -> None:
 
 
 def _add_shared_options(parser: argparse.ArgumentParser, *, spends: bool) -> None:
-    cli.add_study_options(parser)
-    add_data_option(parser)
+    add_campaign_options(parser)
     platform = (
         "the platform (default: a rehearsal in progress, else the study's, else that of its only campaign);"
         " `rehearsal` simulates a crowd; `mturk` has closed"

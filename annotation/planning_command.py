@@ -71,7 +71,7 @@ def plan_text(study: Study, options: argparse.Namespace) -> str:
         raise StudyError(
             f"{study.file}: plan is for verdicts, but a task for people sets its own items and raters: an accuracy of"
             " 0.8 on n items has a 95% interval of about 0.8 / sqrt(n) to each side;"
-            f" `{study.command('annotation sample')}` draws items, then `{study.command('annotation crowd plan')}`"
+            f" `{study.command('sample')}` draws items, then `{study.command('crowd plan')}`"
             " shows hours and dollars"
         )
     rubric = load_rubric(study)

@@ -43,6 +43,9 @@ def _words_of(line: str) -> list[str]:
 
 def serve(options: argparse.Namespace) -> int:
     """Run the server until Ctrl-C, or while a command runs; its exit status."""
+    if options.prepare:
+        server.ensure_environment()
+        return 0
     words = _words_of(options.during) if options.during else []
     study = cli.study_of(options) if options.study else None
     crowd = study.crowd if study is not None else None

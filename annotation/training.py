@@ -262,7 +262,7 @@ def plain(text: str) -> str:
     return "<br>".join("".join(map(safe, row)) for row in text.splitlines())
 
 
-TRAINED = RecordFile("training.json", TrainingResult, "annotation collect")
+TRAINED = RecordFile("training.json", TrainingResult, "collect")
 
 
 def read_trained(records: CampaignRecords) -> list[TrainingResult]:

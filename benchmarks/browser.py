@@ -42,7 +42,7 @@ def browser() -> Iterator[Browser]:
 @contextlib.contextmanager
 def dashboard(study: Study, log: Path) -> Iterator[tuple[str, int]]:
     """The address and the process of a study's dashboard, started from another folder; what it says goes to `log`."""
-    command = ["streamlit_app", "--study", str(study.file), "--exports", str(study.folder.parent), "--port"]
+    command = ["plumbline", "dashboard", "--study", str(study.file), "--exports", str(study.folder.parent), "--port"]
     with _serving(command, log) as served:
         yield served
 

@@ -56,7 +56,7 @@ def large() -> Iterator[Measurement]:
 
 @benchmark
 def overhead() -> Iterator[Measurement]:
-    """3,000 texts x 3 seeds by MiniLM: the bundle, opened, checked and scored, against `evaluation.run`."""
+    """3,000 texts x 3 seeds by MiniLM: the bundle, opened, checked and scored, against `evaluate`."""
     with tempfile.TemporaryDirectory() as folder:
         _, _, study, bundle = (_run(kind, Path(folder), SCORED) for kind in ("make", "export", "study", "bundle"))
     yield Measurement("bundle.evaluate_overhead", bundle["seconds"] / study["seconds"], "ratio", at_most=1.05)

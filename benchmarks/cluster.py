@@ -60,7 +60,16 @@ def embedded_a_second(workers: int) -> float:
         running(sys.executable, LINKED, nodes=workers) as nodes,
     ):
         write_pairs(Path(folder), url, requests * BATCH // 2)
-        command = [sys.executable, "-m", "evaluation.run", "--study", str(Path(folder, "study.yaml")), "--ray", "auto"]
+        command = [
+            sys.executable,
+            "-m",
+            "plumbline",
+            "evaluate",
+            "--study",
+            str(Path(folder, "study.yaml")),
+            "--ray",
+            "auto",
+        ]
         command += ["--exports", str(Path(folder) / "exports"), "--include-rejected"]
         nothing = subprocess.DEVNULL
         subprocess.run(command, cwd=ROOT, env=nodes.environment, check=True, stdout=nothing, stderr=nothing)
@@ -91,7 +100,7 @@ def texts_a_second(workers: int) -> float:
     jobs = workers * IN_FLIGHT * ROUNDS
     with tempfile.TemporaryDirectory() as folder, chat_server(LATENCY) as url, running(PYTHON, nodes=workers) as nodes:
         study = write_study(Path(folder), url, IN_FLIGHT, jobs)
-        command = [str(PYTHON), "-m", "generation.run", "--study", str(study), "--ray", "auto"]
+        command = [str(PYTHON), "-m", "plumbline", "generate", "--study", str(study), "--ray", "auto"]
         command += ["--exports", str(Path(folder) / "exports")]
         nothing = subprocess.DEVNULL
         subprocess.run(command, cwd=ROOT, env=nodes.environment, check=True, stdout=nothing, stderr=nothing)

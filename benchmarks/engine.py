@@ -65,7 +65,7 @@ class _Sides:
     attempt: Any
 
     async def generator_alone(self) -> None:
-        """As `generation.run` does it: so many workers, each taking the next job as soon as it is free."""
+        """As `generate` does it: so many workers, each taking the next job as soon as it is free."""
         left = iter(self.jobs)
 
         async def work() -> None:

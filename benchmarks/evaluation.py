@@ -53,7 +53,7 @@ def retrieval() -> Iterator[Measurement]:
     with tempfile.TemporaryDirectory() as folder:
         told = _run("retrieval", Path(folder))
         start = time.perf_counter()
-        command = [sys.executable, "-m", "evaluation.run", "--study", str(Path(folder) / "study.yaml")]
+        command = [sys.executable, "-m", "plumbline", "evaluate", "--study", str(Path(folder) / "study.yaml")]
         command += ["--exports", str(Path(folder) / "exports"), "--include-rejected"]
         done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
         seconds = time.perf_counter() - start

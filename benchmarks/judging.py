@@ -62,7 +62,7 @@ def _share(url: str) -> float:
     with tempfile.TemporaryDirectory() as folder:
         study = judged_study(Path(folder), pairs, judge)
         server_stats(url)  # forgets what was before
-        command = [sys.executable, "-m", "annotation.judges", "run", *study.arguments.split()]
+        command = [sys.executable, "-m", "plumbline", "judge", "run", *study.arguments.split()]
         subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     stats = server_stats(url)
     expected = 2 * pairs + 1  # the first asks what the server takes

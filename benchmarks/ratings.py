@@ -47,12 +47,12 @@ def looked_at() -> Iterator[Measurement]:
         assert Evidence.open(study).changed(collected=found).signs is not None
         yield Measurement("annotation.signs_seconds", time.perf_counter() - start, "s", at_most=5)
         start = time.perf_counter()
-        command = [sys.executable, "-m", "annotation", "status", "--study", str(study.file)]
+        command = [sys.executable, "-m", "plumbline", "status", "--study", str(study.file)]
         done = subprocess.run(
             [*command, "--exports", str(study.folder.parent)], check=True, capture_output=True, text=True
         )
         yield Measurement("annotation.status_seconds_100k", time.perf_counter() - start, "s", at_most=8)
-        if "Next: python -m " not in done.stdout:
+        if "Next: plumbline " not in done.stdout:
             raise RuntimeError(f"nothing was measured: {done.stdout[-500:]}")
 
 

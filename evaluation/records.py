@@ -21,7 +21,7 @@ from plumbline.manifest import RecordFile, StudyRecords
 from plumbline.records import DriftRecord, Number, Record, Score
 from plumbline.store import as_record
 
-COMMAND = "evaluation.run"
+COMMAND = "evaluate"
 Status = Literal["evaluated", "included_rejected", "left_out"]
 Curve = tuple[float, ...]
 R = TypeVar("R", bound=Record)

@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from generation.beginning import FOLDER, NAMES
 from generation.datasets.loading import iter_datasets, languages_in
 from generation.datasets.tables import read_frame
 from generation.flags import identify
+from generation.options import FOLDER, NAMES
 from plumbline.errors import DataError, StudyError
 from plumbline.languages import language_name, language_pair
 from plumbline.store import atomic
@@ -281,7 +281,7 @@ def run(options: argparse.Namespace) -> int:
         print(f"the first line of {options.file} is read as column names, not as a text")
     print(f"task: {guessed.task} ({guessed.why}); language: {language}")
     print(f"-> {study.file}: read it and change what you like")
-    print(f"next: {study.command('generation.run')}{'' if 'output' in guessed.columns else ' --dry-run'}")
+    print(f"next: {study.command('generate')}{'' if 'output' in guessed.columns else ' --dry-run'}")
     return 0
 
 

@@ -27,7 +27,7 @@ from plumbline.records import Text, TransformedText
 from plumbline.store import as_record, is_remote, read_batches, write_table
 from plumbline.study import Study
 
-COMMAND = "generation.run"
+COMMAND = "generate"
 WORTH = 20_000  # outputs of a unit worth caching; counting fewer takes half a second
 MOST = 9999  # shards
 

@@ -10,7 +10,6 @@ from plumbline import importing  # noqa: E402 (handle Ctrl-C from the first line
 from plumbline.importing import lazily  # noqa: E402
 
 importing.refuse_strangers()
-importing.name_missing_packages()
 
 TYPE_CHECKING = False  # true for type checkers; importing `typing` first would delay the handling of Ctrl-C
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from plumbline import cli
 from plumbline.errors import StudyError
 from plumbline.resources import installing
 from plumbline.study_files import FOLDER, put_samples
@@ -34,17 +33,17 @@ TAKES = "less than two minutes on two idle cores"
 Command = list[str]
 
 
-def main() -> int:
-    """Run every step; stop at the first that fails and return its exit status."""
-    parser = cli.Parser(
-        prog="plumbline demo",
-        description="Run the whole flow on the sample study: a real Argilla on this machine, simulated raters.",
-        epilog="example: plumbline demo",
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `demo`."""
+    parser.description = "Run the whole flow on the sample study: a real Argilla on this machine, simulated raters."
+    parser.epilog = "example: plumbline demo"
     parser.add_argument("--study", metavar="FILE", default=STUDY, help="another study (default: %(default)s)")
     parser.add_argument("--exports", metavar="DIR", help="the folder for its records (default: exports/)")
     parser.add_argument("--rehearse", action="store_true", help=argparse.SUPPRESS)  # runs while Argilla runs
-    options = parser.parse_args()
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run every step; stop at the first that fails and return its exit status."""
     study = ["--study", options.study, *(["--exports", options.exports] if options.exports else [])]
     if options.rehearse:
         return next((status for name in REHEARSAL if (status := subprocess.call(_call(name, *study)))), 0)

@@ -1,6 +1,4 @@
-"""Load names on demand, and explain in one line why a command cannot start.
-
-Two causes: another package has one of our names, or a package that the command needs is not installed.
+"""Load names on demand, and explain in one line why a command cannot start if another package has one of our names.
 
 `generation`, `annotation` and `evaluation` are common words. Which of two packages Python takes depends on the current
 folder and on what else is installed; some import then fails, and its traceback does not show the cause.
@@ -14,7 +12,6 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from types import TracebackType
 
 from plumbline.interrupt import PACKAGES, SCRIPTS, started_module
 
@@ -28,26 +25,6 @@ def refuse_strangers() -> None:
             if stranger := _stranger(name):
                 print(f"error: {stranger}", file=sys.stderr)
                 sys.exit(2)
-
-
-def name_missing_packages() -> None:
-    """Make a command end with one line and status 2 if it needs a package that is not installed."""
-    if _is_command():
-        sys.excepthook = _name_missing
-
-
-def _name_missing(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    if not isinstance(error, ModuleNotFoundError) or (error.name or "").partition(".")[0] in ("", *PACKAGES):
-        sys.__excepthook__(kind, error, trace)
-        return
-    from plumbline.commands import COMMANDS  # noqa: PLC0415 (only where something fails)
-    from plumbline.resources import missing  # noqa: PLC0415
-
-    module = started_module(sys.orig_argv)
-    extras = [command.extra for command in COMMANDS.values() if command.module == module.removesuffix(".__main__")]
-    print(f"error: {missing(f'python -m {module}', error, (extras or [module.partition('.')[0]])[0])}", file=sys.stderr)
-    sys.stderr.flush()
-    os._exit(2)  # Python's own status would be 1
 
 
 def _is_command() -> bool:
@@ -97,8 +74,7 @@ def lazily(package: str, names: Mapping[str, Sequence[str]]) -> tuple[Callable[[
 
 
 def _of_others(error: ModuleNotFoundError, name: str, module: str) -> Exception:
-    from plumbline.interrupt import PACKAGES  # noqa: PLC0415 (only where something fails)
-    from plumbline.resources import missing  # noqa: PLC0415
+    from plumbline.resources import missing  # noqa: PLC0415 (only where something fails)
 
     of = module.partition(".")[0]
     ours = (error.name or "").partition(".")[0] in ("", *PACKAGES)

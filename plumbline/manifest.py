@@ -343,7 +343,7 @@ class RecordFile(Generic[M]):
 
     name: str
     record: type[M]
-    made_by: str  #: the command that makes it, such as `annotation accept`
+    made_by: str  #: the command that makes it, such as `plumbline accept`
     options: str = ""  #: options of that command
     noted: bool = False
     advice: str = ""  #: advice if it is damaged; empty: run the command again

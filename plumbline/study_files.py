@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import shutil
-import sys
 from pathlib import Path
 
 from plumbline import cli
 from plumbline.errors import StudyError
 from plumbline.resources import resource, working
 from plumbline.words import count
-
-
-def main() -> int:
-    """Run the command that the first word names."""
-    words = sys.argv[1:]
-    run = {"studies": _studies}.get(words[0] if words else "", _schema)
-    return run(words[1:])
 
 
 def schema() -> str:
@@ -28,15 +21,19 @@ def schema() -> str:
     return json.dumps({"$schema": "https://json-schema.org/draft/2020-12/schema", **whole}, indent=1) + "\n"
 
 
-def _schema(words: list[str]) -> int:
-    parser = cli.Parser(
-        prog="plumbline schema",
-        description="Write the JSON Schema of study files. With it, editors with a YAML language server complete and"
-        " explain keys in a file whose first line is `# yaml-language-server: $schema=study.schema.json`.",
-        epilog="example: plumbline schema --out studies/study.schema.json",
+def schema_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `schema`."""
+    parser.description = (
+        "Write the JSON Schema of study files. With it, editors with a YAML language server complete and"
+        " explain keys in a file whose first line is `# yaml-language-server: $schema=study.schema.json`."
     )
+    parser.epilog = "example: plumbline schema --out studies/study.schema.json"
     parser.add_argument("--out", type=cli.local, metavar="FILE", help="the file to write (default: the terminal)")
-    out = parser.parse_args(words).out
+
+
+def write_schema(options: argparse.Namespace) -> int:
+    """Print the JSON Schema of study files, or write it to a file."""
+    out: Path | None = options.out
     if out is None:
         print(schema(), end="")
         return 0
@@ -51,13 +48,14 @@ def _schema(words: list[str]) -> int:
 FOLDER = Path("studies")
 
 
-def _studies(words: list[str]) -> int:
+def studies(parser: argparse.ArgumentParser) -> None:
+    """Describe `studies`, which has no options."""
+    parser.description = "Copy the sample studies to ./studies, to run and to adapt. Existing files stay unchanged."
+    parser.epilog = "example: plumbline studies"
+
+
+def copy_studies(options: argparse.Namespace) -> int:
     """Copy the samples, and print the places of prompts and rubrics."""
-    cli.Parser(
-        prog="plumbline studies",
-        description="Copy the sample studies to ./studies, to run and to adapt. Existing files stay unchanged.",
-        epilog="example: plumbline studies",
-    ).parse_args(words)
     new = put_samples()
     print(f"{count(new, 'file')} copied to {FOLDER}/" if new else f"the sample studies are in {FOLDER}/ already")
     print(f"prompts and rubrics to adapt: {resource('prompts')}; put yours, with other names, in {working('prompts')}")
@@ -80,7 +78,3 @@ def put_samples() -> int:
             part.replace(target)
             new += 1
     return new
-
-
-if __name__ == "__main__":
-    cli.run(main)

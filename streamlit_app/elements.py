@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pandas.io.formats.style import Styler
 
 FEW = 30  # a figure with fewer observations says so
-_COMMAND = re.compile(r"`((?:plumbline|python|streamlit) [^`]+)`")
+_COMMAND = re.compile(r"`((?:plumbline|streamlit) [^`]+)`")
 _ICON = ":material/download:"
 _FIT = {"type": "fit-x", "contains": "padding"}
 _MARGINS = {"left": 45, "right": 30, "top": 5, "bottom": 5}

@@ -24,7 +24,7 @@ from streamlit_app.elements import complain, download_csv
 from streamlit_app.readers.campaign import CampaignReader
 
 LONGEST = 3000  # mean tokens of the two texts; longer ones are not compared, as the time grows with the square
-# In scripts without spaces each character counts as a word, as in `generation.compare`.
+# In scripts without spaces each character counts as a word, as in `plumbline compare`.
 _TOKEN = re.compile(rf"\s+|[{HAN_AND_KANA}{THAI_LAO_KHMER_MYANMAR}]|[^\s{HAN_AND_KANA}{THAI_LAO_KHMER_MYANMAR}]+")
 _BOX = "white-space: pre-wrap; overflow-wrap: anywhere; margin: 0"
 # Tints with readable text on light and dark pages; lines distinguish them without colour.

@@ -1,4 +1,4 @@
-"""Read the dashboard's options: `streamlit run streamlit_app/app.py -- --study studies/demo.yaml`."""
+"""The dashboard's options; pages read them: `streamlit run streamlit_app/app.py -- --study studies/demo.yaml`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, NoReturn
 
+from plumbline import interrupt
 from plumbline.cli import add_study_options, study_of
 from plumbline.errors import StudyError
 
@@ -24,6 +25,28 @@ class _AppParser(argparse.ArgumentParser):
         raise StudyError(f"{message}; start the dashboard with `{START}`")
 
 
+def dashboard(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `plumbline dashboard`."""
+    parser.description = "Show a study in a browser: its stages, ratings, verdicts and scores. Runs until Ctrl-C."
+    add_study_options(parser)
+    parser.add_argument("--port", type=_port, metavar="N", help="the port on this machine (default: 8501)")
+    _add_names_options(parser)
+
+
+def start(options: argparse.Namespace) -> int:
+    """Run the server; an interrupt ends the process at once until Streamlit's server runs, which then ends in order."""
+    interrupt.leave_at_once()
+    from streamlit_app.server import serve  # noqa: PLC0415 (most of the time at the start is imports)
+
+    return serve(options)
+
+
+def _port(value: str) -> int:
+    if not (value.isascii() and value.isdecimal() and 0 < int(value) < 65536):
+        raise argparse.ArgumentTypeError(f"{value!r} is not a port (1 to 65535)")
+    return int(value)
+
+
 def opened() -> Study:
     """Return the dashboard's study. Raises StudyError if it cannot be read."""
     return study_of(_options())
@@ -37,7 +60,7 @@ def names_home() -> Home | None:
     options = _options()
     if not options.names:
         return None
-    import streamlit as st  # noqa: PLC0415 (most of the time at the start is imports)
+    import streamlit as st  # noqa: PLC0415 (likewise)
 
     from annotation.options import HOME_VARIABLE, home_of  # noqa: PLC0415
     from annotation.server import is_loopback  # noqa: PLC0415
@@ -52,7 +75,7 @@ def names_home() -> Home | None:
     return home_of(options)
 
 
-def add_names_options(parser: argparse.ArgumentParser) -> None:
+def _add_names_options(parser: argparse.ArgumentParser) -> None:
     """Add `--names` and `--data`."""
     parser.add_argument(
         "--names", action="store_true", help="also show a page with raters' names (only on this machine)"
@@ -63,5 +86,5 @@ def add_names_options(parser: argparse.ArgumentParser) -> None:
 def _options() -> argparse.Namespace:
     parser = _AppParser(prog="app.py", add_help=False)
     add_study_options(parser)
-    add_names_options(parser)
+    _add_names_options(parser)
     return parser.parse_args(sys.argv[1:])

@@ -16,7 +16,7 @@ import pytest
 from annotation import server
 from plumbline.study import ROOT
 from plumbline.transformations import TRANSFORMATIONS
-from tests.commands import here, module_words
+from tests.commands import here, words_of
 from tests.scale import scaled
 from tests.test_layout import commands
 
@@ -25,7 +25,7 @@ STUDY = "studies/demo.yaml"
 #: Of each transformation: Argilla takes most of the time, for answers to them.
 PAIRS = scaled(8, 24)
 #: Commands with a process of their own here; in test_package.py all have one but those that need Argilla.
-APART = ("generation.run", "annotation publish", "annotation collect")
+APART = ("generate", "publish", "collect")
 
 pytestmark = pytest.mark.timeout(900)  # twenty commands, on a busy machine
 
@@ -45,16 +45,16 @@ class Flow:
         In this process, unless it is to be `apart`: importing torch once more would take most of the time.
         """
         line = line.replace(STUDY, str(self.study))
-        module, *words = [*module_words(line), "--exports", str(self.exports)]
+        words = [*words_of(line), "--exports", str(self.exports)]
         with pytest.MonkeyPatch.context() as patch:
             for name in [name for name in os.environ if name.startswith("ARGILLA_")]:
                 patch.delenv(name)
             patch.setenv("PLUMBLINE_ARGILLA_HOME", str(self.home.path))
             if apart:
-                command = [sys.executable, "-m", module, *words]
+                command = [sys.executable, "-m", "plumbline", *words]
                 done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
             else:
-                done = here(module, *words)
+                done = here(*words)
         assert done.returncode == expect, f"{line}: exit {done.returncode}\n{done.stderr}"
         return done
 
@@ -86,24 +86,24 @@ def flow(tmp_path_factory: pytest.TempPathFactory) -> Flow:
     made = Flow(tmp_path_factory.mktemp("flow"))
     lines = [line for line in commands(SHOWN) if line.startswith("plumbline ") and " serve" not in line]
     lines = [line for line in lines if STUDY in line and "--include-rejected" not in line]
-    stages = [" ".join(module_words(line.split(" --")[0])) for line in lines]
+    stages = [" ".join(words_of(line.split(" --")[0])) for line in lines]
     assert stages == [
-        "generation.run",
-        "annotation sample",
-        "annotation preview",
-        "annotation publish",
-        "annotation simulate",
-        "annotation collect",
-        "annotation status",
-        "annotation.judges run",
-        "annotation review",
-        "annotation accept",
-        "annotation report",
-        "evaluation.run",
-        "evaluation.report",
-        "generation.run",
-        "generation.errors",
-        "generation.compare",
+        "generate",
+        "sample",
+        "preview",
+        "publish",
+        "simulate",
+        "collect",
+        "status",
+        "judge run",
+        "review",
+        "accept",
+        "ratings-report",
+        "evaluate",
+        "scores-report",
+        "generate",
+        "errors",
+        "compare",
     ]
     with server.running(made.home):
         for line, stage in zip(lines, stages, strict=True):
@@ -172,19 +172,19 @@ def test_what_people_answered_is_their_studys_users_alone(flow: Flow) -> None:
 
 
 def test_rejected_transformations_can_be_included_and_say_so(flow: Flow) -> None:
-    printed = flow.run(f"python -m evaluation.run --study {STUDY} --include-rejected").stdout
+    printed = flow.run(f"plumbline evaluate --study {STUDY} --include-rejected").stdout
     scores = flow.frame("scores.parquet")
     marked = scores[scores["transformation"] == "summarised_expansion"]
     assert set(marked["status"]) == {"included_rejected"}
     assert marked["score"].notna().all()
     assert "included" in printed
-    flow.run(f"python -m evaluation.run --study {STUDY}")
+    flow.run(f"plumbline evaluate --study {STUDY}")
     assert "included_rejected" not in set(flow.frame("scores.parquet")["status"])
 
 
 def test_the_sample_study_is_a_bundle_that_says_that_it_is_simulated(flow: Flow) -> None:
     out = flow.folder.parent / "demo.plumb"
-    printed = flow.run(f"python -m evaluation.bundle export --study {STUDY} --out {out}").stdout
+    printed = flow.run(f"plumbline bundle export --study {STUDY} --out {out}").stdout
     assert "its ratings are SIMULATED" in printed and out.stat().st_size < 600_000
-    refused = flow.run(f"python -m evaluation.bundle evaluate {out} --model character-n-grams", expect=2).stderr
+    refused = flow.run(f"plumbline bundle evaluate {out} --model character-n-grams", expect=2).stderr
     assert "nobody accepted these texts" in refused

@@ -16,15 +16,11 @@ from tests.ports import free_port
 from tests.scale import scaled
 
 COMMANDS = [
-    ["generation.run", "--help"],
-    ["generation.errors", "--help"],
-    ["generation.compare", "--help"],
-    ["annotation", "--help"],
-    ["annotation.server"],
-    ["evaluation.run", "--help"],
-    ["evaluation.report", "--help"],
-    ["streamlit_app", "--help"],
+    ["plumbline", "--help"],
     ["plumbline", "generate", "--help"],
+    ["plumbline", "serve", "--prepare"],
+    ["plumbline", "dashboard", "--help"],
+    ["evaluation.run", "--help"],
     ["benchmarks", "--help"],
     ["benchmarks.screenshots", "--help"],
 ]
@@ -64,21 +60,22 @@ def run(folder: Path, arguments: list[str], at: str, script: str = "") -> tuple[
     return done.returncode, done.stderr
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_ctrl_c_while_libraries_are_imported_is_130_and_one_line(tmp_path: Path, command: list[str]) -> None:
     assert run(tmp_path, command, "1") == (130, f"{LINE}\n")
     status, said = run(tmp_path, command, "never")
     assert status == 0
     number = int(said.splitlines()[-1])
     assert number > 10  # it is libraries that take the time
-    for at in random.Random(command[0]).sample(range(2, number + 1), scaled(1, 5)):
+    for at in random.Random(" ".join(command)).sample(range(2, number + 1), scaled(1, 5)):
         assert run(tmp_path, command, str(at)) == (130, f"{LINE}\n"), at
 
 
 @pytest.mark.parametrize("module", ["streamlit_app.views.overview", "uvicorn.lifespan.on"])
 def test_ctrl_c_while_the_dashboard_starts_is_130_and_one_line(tmp_path: Path, module: str) -> None:
     """The second is imported by the server while it starts, which has handlers of its own for Ctrl-C."""
-    command = ["streamlit_app", "--study", "studies/demo.yaml", "--exports", str(tmp_path), "--port", str(free_port())]
+    place = ["--study", "studies/demo.yaml", "--exports", str(tmp_path), "--port", str(free_port())]
+    command = ["plumbline", "dashboard", *place]
     assert run(tmp_path, command, module) == (130, f"{LINE}\n")
 
 

@@ -31,9 +31,9 @@ def test_a_study_that_rates_nothing_goes_to_the_end(tmp_path: Path, monkeypatch:
     recorded = {"kind": "recorded", "model": "plumbline-sample", "revision": "1", "path": str(DEMO / "outputs")}
     file = own_study(tmp_path, "paraphrasing", generator=recorded, rubric="kinds", acceptance={"rules": [SHARE]})
     study = load_study(file, tmp_path / "exports")
-    for command in ("generation.run", "annotation sample", "annotation preview"):
+    for command in ("generate", "sample", "preview"):
         run(file, *command.split())
-    planned = run(file, "annotation", "plan", "--campaigns", "2", "--pairs", "30")
+    planned = run(file, "plan", "--campaigns", "2", "--pairs", "30")
     assert "share of odd in naturalness at most 0.5, decided by its value" in planned
     pairs = dict.fromkeys(
         one.pair_id for one in (*CampaignRecords.open(study).pairs, *CampaignRecords.open(study).controls)
@@ -45,20 +45,20 @@ def test_a_study_that_rates_nothing_goes_to_the_end(tmp_path: Path, monkeypatch:
         for place, pair in enumerate(pairs)
     ]
     pd.DataFrame(answers).to_csv(tmp_path / "answers.csv", index=False)
-    run(file, "annotation", "collect", "--csv", str(tmp_path / "answers.csv"), "--columns", COLUMNS)
+    run(file, "collect", "--csv", str(tmp_path / "answers.csv"), "--columns", COLUMNS)
     for command in ("status", "review"):
         run(file, "annotation", command)
-    told = run(file, "annotation", "accept")
+    told = run(file, "accept")
     assert "mean rank" in told and "Agreement with 95%" not in told
-    run(file, "annotation", "report")
+    run(file, "ratings-report")
     page = (study.folder / "report" / "index.html").read_text(encoding="utf-8")
     assert "Raters were asked about each pair by the rubric kinds." in page
-    assert " answered (" in run(file, "annotation", "sheet")
+    assert " answered (" in run(file, "sheet")
     sheet = json.loads((study.folder / "sheet" / "heds.json").read_text(encoding="utf-8"))
     element = "heds-criteria-criterion-response_elicitation-form_of_response"
     kinds = {name: number for number in (3, 5, 7) for name in sheet.get(f"{element}-{number}", {"data": {}})["data"]}
     assert kinds == {"naturalness": 7, "order": 3, "better": 5}
-    assert "Drift (1 - cos) cannot be compared with ratings" in run(file, "evaluation.run")
+    assert "Drift (1 - cos) cannot be compared with ratings" in run(file, "evaluate")
     (verdict,) = CampaignRecords.open(study).verdicts
     assert verdict.decision == "accepted" and verdict.probability == verdict.probabilities[0].probability == 0.5
     sound, order, _ = verdict.questions

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from plumbline.__main__ import run
 from plumbline.commands import COMMANDS
 from plumbline.study import ROOT, load_study
-from tests.commands import main_of
 
 FLOW = (
     "plumbline",
@@ -145,85 +145,21 @@ def test_every_make_target_that_documents_name_exists() -> None:
     assert {"demo", "test", "test-all", "serve", "dashboard"} <= named <= targets
 
 
-MODULES = [
-    "generation.run",
-    "generation.errors",
-    "generation.compare",
-    "generation.instructions",
-    "annotation",
-    "evaluation.run",
-    "evaluation.report",
-    "evaluation.benchmarks",
-    "evaluation.bundle",
-    "evaluation.instructions",
-    "evaluation.human",
-    "streamlit_app",
-]
-#: Theirs have options of their own.
-WITH_COMMANDS = (
-    "annotation",
-    "annotation.judges",
-    "evaluation.benchmarks",
-    "evaluation.bundle",
-    "evaluation.instructions",
-)
 #: What takes a tenth of a second to two seconds to import, and is no part of knowing what a command is asked.
 SLOW = {"altair", "argilla", "boto3", "datasets", "httpx", "mteb", "numpy", "pandas", "pyarrow", "pydantic", "ray",
         "scipy", "sklearn", "statsmodels", "torch"}  # fmt: skip
-HELP_IS_SLOW = {"crowd"}  # whose options stand beside what it does
-
-
-def imported_for_help(module: str, *words: str) -> tuple[set[str], str]:
-    """The modules that `python -m MODULE WORDS --help` imports, and what it prints."""
-    command = [sys.executable, "-X", "importtime", "-m", module, *words, "--help"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    return {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}, done.stdout
-
-
-@pytest.mark.parametrize("module", MODULES)
-def test_every_command_line_helps_with_an_example(module: str) -> None:
-    imported, printed = imported_for_help(module)
-    assert "plumbline " in printed.partition("example")[2] and "argparse" in imported
 
 
 @pytest.mark.parametrize("name", ["", *COMMANDS])
-def test_help_is_there_at_once(name: str) -> None:
-    imported, _ = imported_for_help("plumbline", *([name] if name else []))
+def test_help_is_there_at_once_and_has_an_example(name: str) -> None:
+    command = [sys.executable, "-X", "importtime", "-m", "plumbline", *([name] if name else []), "--help"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     assert "argparse" in imported and not imported & SLOW
+    assert not name or f"plumbline {name}" in done.stdout.partition("example")[2]
 
 
-def test_every_command_that_documents_name_exists(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each `python -m ...` of a document names a module, a sub-command and options that its --help knows."""
-    named = {
-        line
-        for document in DOCUMENTS
-        for line in re.findall(r"python -m ([^`\n]+)", document.read_text(encoding="utf-8"))
-    }
-    assert named
-    helps: dict[tuple[str, ...], str] = {}
-    for line in named:
-        words = line.split("  #")[0].split()
-        several = words[0] in WITH_COMMANDS and len(words) > 1
-        sub = (words[1],) if several and words[1].isalpha() else ()
-        if sub in (("crowd",), ("users",), ("judge",)) and len(words) > 2 and words[2].isalpha():
-            sub = (*sub, words[2])  # their commands have options of their own
-        call = (words[0], *sub)
-        if call not in helps:
-            monkeypatch.setattr(sys, "argv", [*call, "--help"])
-            with pytest.raises(SystemExit) as ended:
-                main_of(call[0])()
-            said = capsys.readouterr()
-            assert not ended.value.code, f"python -m {line}: {said.err}"
-            helps[call] = said.out
-        for option in re.findall(r"(--[a-z-]+)", line):
-            assert option in helps[call], f"python -m {line}: {option} is not known"
-
-
-def test_every_command_of_plumbline_that_documents_name_exists(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_command_that_documents_name_exists(capsys: pytest.CaptureFixture[str]) -> None:
     """Each `plumbline ...` of a document names a command of the table, which knows the options."""
     named = {
         line.split("  #")[0].strip()
@@ -236,31 +172,15 @@ def test_every_command_of_plumbline_that_documents_name_exists(
     helps: dict[tuple[str, ...], str] = {}
     for line in sorted(named):
         name, *rest = line.split()
-        command = COMMANDS[name]
-        several = name in ("crowd", "users") or (command.module in WITH_COMMANDS and not command.word)
-        sub = rest[:1] if several and rest and rest[0].isalpha() else []
-        call = (name, *command.word.split(), *sub)
+        several = name in ("bundle", "crowd", "judge", "users")
+        call = (name, *(rest[:1] if several and rest and rest[0].isalpha() else []))
         if call not in helps:
-            monkeypatch.setattr(sys, "argv", [*call, "--help"])
             with pytest.raises(SystemExit) as ended:
-                main_of(command.module)()
+                run([*call, "--help"])
             helps[call] = capsys.readouterr().out
             assert not ended.value.code, f"plumbline {line}"
         for option in re.findall(r"(?<![\w-])(--[a-z-]+)", line):
             assert option in helps[call], f"plumbline {line}: {option} is not known"
-
-
-def test_every_command_line_has_its_name_in_plumbline(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "argv", ["annotation", "--help"])
-    with pytest.raises(SystemExit):
-        main_of("annotation")()
-    listed = re.findall(r"^    ([a-z]+) ", capsys.readouterr().out, flags=re.MULTILINE)
-    of_package = [command for command in COMMANDS.values() if command.module.split(".")[0] == "annotation"]
-    words = [command.word or command.name for command in of_package]
-    assert sorted(words) == sorted(listed)
-    assert {command.module for command in COMMANDS.values()} >= set(MODULES)
 
 
 def test_studies_are_valid() -> None:

@@ -68,18 +68,18 @@ def rate(file: Path, study: Study, value: int) -> None:
     ]
     csv = file.parent / "answers.csv"
     pd.DataFrame(answers).to_csv(csv, index=False)
-    run(file, "annotation", "collect", "--csv", str(csv), "--columns", COLUMNS)
+    run(file, "collect", "--csv", str(csv), "--columns", COLUMNS)
 
 
 def to_the_end(file: Path) -> Study:
     """Every command of the flow but those that want a server."""
     study = load_study(file, file.parent / "exports")
-    run(file, "generation.run", "--allow-code")
-    run(file, "annotation", "sample")
+    run(file, "generate", "--allow-code")
+    run(file, "sample")
     rate(file, study, 4)
-    run(file, "annotation", "accept")
-    run(file, "annotation", "report")
-    run(file, "evaluation.run")
+    run(file, "accept")
+    run(file, "ratings-report")
+    run(file, "evaluate")
     return study
 
 
@@ -107,15 +107,15 @@ def test_a_ninth_transformation_stands_beside_htebs_and_enters_no_number_of_thei
     assert {"original", "lexical_stylistic", "length"} <= set(same)
     pd.testing.assert_series_equal(table[same].drop("n_failed"), without[same].drop("n_failed"), check_names=False)
 
-    printed = run(tmp_path / "study.yaml", "evaluation.run")
+    printed = run(tmp_path / "study.yaml", "evaluate")
     assert "total: the mean over lexical_stylistic, length, noise" in printed
     page = (study.folder / "report" / "index.html").read_text(encoding="utf-8")
     assert "This study adds typing errors (axis noise) to HTEB&#x27;s transformations." in page.replace(
         "&#39;", "&#x27;"
     )
     assert "were made by the function generation.examples:typos" in page
-    run(tmp_path / "study.yaml", "evaluation.report")
+    run(tmp_path / "study.yaml", "scores-report")
     page = (study.folder / "report_evaluation" / "index.html").read_text(encoding="utf-8")
     assert "the total the mean of Lexical/Stylistic, Length, Noise" in page
-    errors = run(tmp_path / "study.yaml", "generation.errors")
+    errors = run(tmp_path / "study.yaml", "errors")
     assert "Not counted, as no generator made them: typing_errors." in errors

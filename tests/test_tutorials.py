@@ -11,7 +11,7 @@ import pytest
 
 from annotation import server
 from plumbline.study import ROOT
-from tests.commands import here, module_words
+from tests.commands import here, words_of
 from tests.scale import scaled
 
 TUTORIALS = ROOT / "docs" / "tutorials"
@@ -52,8 +52,7 @@ def test_a_tutorial_shows_what_its_commands_print(name: str, place: Path) -> Non
             printed = "" if before == "text" else printed
             for line in lines:
                 line = line.replace(" exports/", f" {place}/")  # noqa: PLW2901
-                module, *rest = module_words(line)
-                done = here(module, *rest, "--exports", str(place))
+                done = here(*words_of(line), "--exports", str(place))
                 assert not done.returncode, f"{line}: {done.stderr}"
                 printed += "\n".join(map(words, (done.stdout + done.stderr).splitlines())) + "\n"
             said = printed

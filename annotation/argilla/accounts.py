@@ -210,7 +210,7 @@ def published(records: CampaignRecords, argilla: Argilla) -> dict[Queue, Dataset
         if dataset is None:
             raise ServiceError(
                 f"Argilla at {argilla.url} has no dataset {queue.dataset(study.name)!r};"
-                f" run `{study.command('annotation publish')}` first"
+                f" run `{study.command('publish')}` first"
             )
         datasets[queue] = dataset
     return datasets
@@ -258,7 +258,7 @@ def refuse_unknown(study: Study, argilla: Argilla) -> None:
         more = f" (and {len(missing) - 1} more)" if missing[1:] else ""
         raise StudyError(
             f"{study.file}: raters.people: {missing[0]!r} has no annotator's account at {argilla.url}{more};"
-            f" `{study.command('annotation users invite')}` creates missing accounts"
+            f" `{study.command('users invite')}` creates missing accounts"
         )
 
 

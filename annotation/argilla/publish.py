@@ -133,19 +133,19 @@ def _publish(
     if not suggestions and study.raters.suggestions == "half":
         raise StudyError(
             f"{study.file}: raters.suggestions: half shows judges' scores, but there are none; run"
-            f" `{study.command('annotation judge run')}`, then `{study.command('annotation publish')}`"
+            f" `{study.command('judge run')}`, then `{study.command('publish')}`"
         )
     refuse_other_prompts(records, pairs)
     refuse_other_sample(records)
     if wrong := _other_fields(rubric, pairs):
-        raise StudyError(f"{study.file}: {wrong}; run `{study.command('annotation sample')}` again")
+        raise StudyError(f"{study.file}: {wrong}; run `{study.command('sample')}` again")
     training = read_items(study, rubric)
     targets = [
         _Target.of(study, rubric, queue, queue_pairs, training, ours=has_rating_page(study, argilla.connection))
         for queue, queue_pairs in queues_of(pairs).items()
     ]
     _refuse_too_much(targets, f"{study.file}: Argilla cannot show rubric {rubric.name!r}")
-    _refuse_answered(argilla, rubric.name, targets, study.command("annotation accept"))
+    _refuse_answered(argilla, rubric.name, targets, study.command("accept"))
     refuse_unknown(study, argilla)
     fix_rules(records)
     begin_offering(records, ARGILLA, rubric)

@@ -81,7 +81,7 @@ class PaymentAccount:
         Raises DataError for a damaged file.
         """
         advice = "restore the file from a backup: it records who was paid"
-        content: dict[str, Any] = read_json(path, "annotation crowd launch", advice) if path.exists() else {}
+        content: dict[str, Any] = read_json(path, "crowd launch", advice) if path.exists() else {}
         try:
             tables: dict[str, Any] = {
                 name: {row[record.KEY[0]]: record(**row) for row in content.get(name, [])}

@@ -257,7 +257,7 @@ def show_campaign(options: argparse.Namespace) -> int:
     summaries = summary.read_summaries(study)
     if not summaries:
         refuse_lost_campaign(CampaignRecords.open(study), "live")
-        print(f"{study.name}: no crowd campaign yet; see `{study.command('annotation crowd plan')}`")
+        print(f"{study.name}: no crowd campaign yet; see `{study.command('crowd plan')}`")
     print("\n\n".join(summary.summary_text(campaign_summary) for campaign_summary in summaries))
     return 0
 

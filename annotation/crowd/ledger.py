@@ -413,7 +413,7 @@ def refuse_lost_batches(records: CampaignRecords, ledger: Ledger) -> None:
     if (ratings["source"] == REHEARSAL).any():
         raise StudyError(
             f"{records.study.folder}: its ratings are a rehearsal's; remove the rehearsal first:"
-            f" `{records.study.command('annotation crowd close')} --platform rehearsal --forget`"
+            f" `{records.study.command('crowd close')} --platform rehearsal --forget`"
         )
     for platform in PLATFORMS:
         rated = set(ratings.loc[ratings["source"] == source_of(platform, "live"), "batch"])

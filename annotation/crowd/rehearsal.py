@@ -101,9 +101,7 @@ class MadeUpCrowd(AccountPlatform):
 
     def preview(self, posted_id: str) -> str:
         """Return a line that explains that there is no page: workers are made up."""
-        return (
-            f"no page: workers are made up; `{self._study.command('annotation preview')}` shows what people would see"
-        )
+        return f"no page: workers are made up; `{self._study.command('preview')}` shows what people would see"
 
     # Who works
 

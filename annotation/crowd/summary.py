@@ -232,7 +232,7 @@ def plan_text(records: Evidence, platform: PlatformName, mode: Mode, pilot: int 
 
 def _later(study: Study) -> str:
     """Return a note that the plan covers only the open blocks."""
-    collect, launch = study.command("annotation crowd collect"), study.command("annotation crowd launch")
+    collect, launch = study.command("crowd collect"), study.command("crowd launch")
     return (
         f"By blocks: these are the {study.called.item}s of the open blocks. When they are rated, run `{collect}`, then"
         f" `{launch}`, which offers the next block only for undecided verdicts, within --max-cost."

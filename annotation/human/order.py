@@ -83,7 +83,7 @@ def groups_of(items: Iterable[HumanItem], task: HumanTask) -> dict[str, str]:
     return {record: identity("query-v1", item.task, item.item)[:32] for item in of_task for record in item.records}
 
 
-_COMMAND = "annotation sample"
+_COMMAND = "sample"
 #: The fields of a task that give its answers their meaning, beside its items.
 _ASKED = ("asked", "scale", "labels", "label_words", "clusters_told", "candidates", "relevant_in", "cut",
           "words")  # fmt: skip
@@ -92,8 +92,8 @@ _ASKED = ("asked", "scale", "labels", "label_words", "clusters_told", "candidate
 def drop_answers(study: Study, tasks: Sequence[HumanTask], items: Sequence[HumanItem]) -> None:
     """Remove answers that would be mistaken for answers to these tasks' items.
 
-    People's answers are made again from the collected ones (`annotation accept`). Models' answers stay if their items
-    and questions are the same; their other answers are kept in `human/models/`, and `annotation judge run` asks for
+    People's answers are made again from the collected ones (`plumbline accept`). Models' answers stay if their items
+    and questions are the same; their other answers are kept in `human/models/`, and `plumbline judge run` asks for
     missing ones.
     """
     try:

@@ -126,7 +126,7 @@ def _reworded(files: InstructionFiles, spec: HumanTaskSpec, drawn: HumanTask) ->
     return bool(spec.instructions) and drawn.words.own != as_recorded(files.of_task(spec, drawn.task_type))
 
 
-COMMAND = "annotation sample"
+COMMAND = "sample"
 #: The metrics of people and models, by mteb's names: its own for each type, except for bitext (a test checks it).
 METRICS = {
     "sts": "cosine_spearman",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from dataclasses import dataclass
 
+from annotation.options import add_data_option
 from plumbline import cli
 from plumbline.errors import StudyError
 
@@ -33,6 +34,8 @@ ROLES = {
 
 def add_import_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of files, of their columns' roles, and of the study's place."""
+    parser.epilog = "example: plumbline import ratings.csv --out studies/mine.yaml"
+    add_data_option(parser)
     add = parser.add_argument
     add("files", metavar="FILE", type=cli.local, nargs="+", help="exported files: ratings, and texts or right"
         " answers with the same ids")  # fmt: skip

@@ -13,33 +13,10 @@ from plumbline import cli
 if TYPE_CHECKING:
     import pandas as pd
 
-TEXT = "have language models rate outputs, and check them against people's ratings"
-
 
 def add_judge_actions(judging: argparse.ArgumentParser) -> None:
     """Add the actions of `judge`, with examples."""
     judging.epilog, judging.formatter_class = _examples(), argparse.RawDescriptionHelpFormatter
-    _add_actions(judging)
-
-
-def parser() -> argparse.ArgumentParser:
-    """Return the judges' commands as a parser of their own, for GPU hosts without Argilla."""
-    alone = cli.Parser(prog="plumbline judge", description=TEXT, epilog=_examples(),
-                                    formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
-    _add_actions(alone)
-    return alone
-
-
-def _examples() -> str:
-    return (
-        "examples:\n  plumbline judge run --study studies/demo.yaml\n"
-        "  plumbline judge gold --study studies/pteb_judges.yaml\n"
-        "  plumbline judge check --study studies/demo.yaml\n"
-        "  plumbline judge select --study studies/hteb_generators.yaml"
-    )
-
-
-def _add_actions(judging: argparse.ArgumentParser) -> None:
     actions = judging.add_subparsers(metavar="ACTION", required=True)
 
     def action(name: str, run: Callable[[argparse.Namespace], int], text: str) -> argparse.ArgumentParser:
@@ -88,6 +65,15 @@ def _add_actions(judging: argparse.ArgumentParser) -> None:
         choices=("both", "any"),
         default="both",
         help="list ratings more than 2 points away from every judge (both), or from at least one (any)",
+    )
+
+
+def _examples() -> str:
+    return (
+        "examples:\n  plumbline judge run --study studies/demo.yaml\n"
+        "  plumbline judge gold --study studies/pteb_judges.yaml\n"
+        "  plumbline judge check --study studies/demo.yaml\n"
+        "  plumbline judge select --study studies/hteb_generators.yaml"
     )
 
 

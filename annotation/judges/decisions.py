@@ -191,7 +191,7 @@ def read_judging(records: CampaignRecords) -> Judging:
     outputs = pd.DataFrame([pair.model_dump() for pair in read_judged(study)])
     judgements = read_judgements(study)
     if judgements.empty:
-        raise DataError(f"{study.file}: no judge has answered yet; run `{study.command('annotation judge run')}`")
+        raise DataError(f"{study.file}: no judge has answered yet; run `{study.command('judge run')}`")
     shown = [spec.name for spec in study.judges if spec.engine.saw_ratings]
     late = saw_scores(records.reviews, collected.sample_ratings)
     half = study.raters.suggestions == "half"
@@ -296,7 +296,7 @@ def refuse_other_judgements(evidence: Evidence, verdicts: Sequence[Verdict]) -> 
         study = evidence.study
         raise DataError(
             f"{study.folder / 'verdicts.json'}: the judges' means for {verdict.transformation} ({verdict.language})"
-            f" differ from their records; run `{study.command('annotation accept')}` again"
+            f" differ from their records; run `{study.command('accept')}` again"
         )
 
 

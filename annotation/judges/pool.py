@@ -26,7 +26,7 @@ from plumbline.store import read_records, write_table
 from plumbline.study import Study
 
 FILE = "judged.parquet"
-COMMAND = "annotation judge run"
+COMMAND = "judge run"
 _ALL = 10**7  # more outputs than any study has
 _LONGEST = 60  # characters of a stratum's part
 

@@ -45,7 +45,7 @@ from plumbline.study import Study
 from plumbline.study.engines import EngineSpec, JudgeSpec
 from plumbline.words import count, count_words
 
-JUDGE = "annotation judge run"
+JUDGE = "judge run"
 PAUSE = 60.0  # seconds; a run without output for so long was stopped, or waited for its server
 
 

@@ -100,7 +100,7 @@ def of_file(command: Callable[[str], str]) -> str:
     """
     return (
         "; correct the id, or extend this study's sample if the file's is larger (raise sample.pairs and run"
-        f" `{command('annotation sample')} --extend REASON`), or export from a study with the same sample"
+        f" `{command('sample')} --extend REASON`), or export from a study with the same sample"
     )
 
 
@@ -224,7 +224,7 @@ def _refuse_mixing(records: CampaignRecords, source: str, before: pd.DataFrame) 
     if not others:
         return
     first = (
-        f"first remove the rehearsal: `{records.study.command('annotation crowd close')} --platform rehearsal"
+        f"first remove the rehearsal: `{records.study.command('crowd close')} --platform rehearsal"
         " --forget`" if source != REHEARSAL else "rehearse under another study name"
     )  # fmt: skip
     raise DataError(

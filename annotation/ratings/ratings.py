@@ -206,7 +206,7 @@ def refuse_unmarked(records: CampaignRecords) -> None:
     if records.decided and not is_marked(records, records.collected.sample_ratings):
         raise DataError(
             f"{records.path(DECISIONS)} has decisions that the ratings do not show yet; run"
-            f" `{records.study.command('annotation accept')}` again"
+            f" `{records.study.command('accept')}` again"
         )
 
 

@@ -63,11 +63,11 @@ def refuse_other_half(study: Study, pairs: Iterable[Pair]) -> None:
     how = "was drawn with a half that shows judges' scores" if has_half else "was drawn without judges' scores"
     raise StudyError(
         f"{study.file}: raters.suggestions is {study.raters.suggestions!r}, but the sample {how}; undo the change, run"
-        f" `{study.command('annotation sample')}` again if no rater was asked yet, or give the new study another name"
+        f" `{study.command('sample')}` again if no rater was asked yet, or give the new study another name"
     )
 
 
-COMMAND = "annotation sample"
+COMMAND = "sample"
 
 
 def draw_sample(study: Study) -> list[Pair]:

@@ -110,7 +110,7 @@ def read_status(
     flagged = flagged_supply(evidence.supply) if sampled or not study.judging.transforms else flagged_outputs(study)
     warnings = [mismatched, broken, *(str(flags) for flags in flagged if flags.doubtful)]
     if strange and len(read.pairs):
-        again = study.command("annotation collect")
+        again = study.command("collect")
         warnings.append(f"{count(strange, 'rated pair is', 'rated pairs are')} not in the sample; run `{again}` again")
     fresh = stages["verdicts"].state == "done"
     reached_now = held if fresh else _found_so_far(evidence, may_judge=not broken)
@@ -217,7 +217,7 @@ def _languages(pairs: pd.DataFrame) -> list[tuple[str, str]]:
     return list(pairs[["language", "output_language"]].drop_duplicates().itertuples(index=False, name=None))
 
 
-MEMBERS = RecordFile("members.json", Member, "annotation collect")
+MEMBERS = RecordFile("members.json", Member, "collect")
 
 
 def read_members(records: CampaignRecords) -> list[Member]:

@@ -24,7 +24,6 @@ from annotation.verdicts.rules import LATE, marks_of
 from annotation.verdicts.tables import SIMULATED, display, looks_text
 from plumbline import cli
 from plumbline.cli import columns
-from plumbline.commands import as_named
 from plumbline.records import ARGILLA
 from plumbline.words import count
 
@@ -81,8 +80,8 @@ def _make(status: Status, arguments: str) -> str:
     if state["transformations"] != "done" or (state["texts"] == "stale" and status.study.judging.transforms):
         return f"plumbline generate {arguments}"
     judging = status.study.judging
-    if state["texts"] == "not yet" and not judging.transforms and judging.first_command.startswith("generation."):
-        return as_named(f"python -m {judging.first_command} {arguments}")
+    if state["texts"] == "not yet" and not judging.transforms and judging.first_command != "sample":
+        return f"plumbline {judging.first_command} {arguments}"
     if step := _draw(status, arguments, begun=begun):
         return step
     if step := "" if begun else _never(status):
@@ -238,15 +237,15 @@ def _undecided(status: Status) -> str:
 
 def _after(status: Status, arguments: str) -> str:
     """Return the first command after collecting that has not run on the present ratings; empty if all have."""
-    modules = {
-        "verdicts": "annotation accept",
-        "report": "annotation report",
+    commands = {
+        "verdicts": "accept",
+        "report": "ratings-report",
         "scores": status.study.judging.scored_by,
-        PEOPLE_REPORT: "evaluation.human",
+        PEOPLE_REPORT: "human-report",
     }
-    for stage, module in modules.items():
+    for stage, command in commands.items():
         if stage in status.stages and status.stages[stage].state != "done":
-            return as_named(f"python -m {module} {arguments}")
+            return f"plumbline {command} {arguments}"
     return ""
 
 

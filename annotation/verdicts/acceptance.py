@@ -123,7 +123,7 @@ def _check(evidence: Evidence) -> None:
     if strange:
         raise DataError(
             f"{count(len(strange), 'rated pair is', 'rated pairs are')} not in the sample (first {min(strange)});"
-            f" run `{study.command('annotation collect')}` again"
+            f" run `{study.command('collect')}` again"
         )
     submitted = ratings[ratings["status"] == "submitted"]
     for question in evidence.rubric.asked():
@@ -140,7 +140,7 @@ def _check(evidence: Evidence) -> None:
     if submitted.empty:
         raise DataError(
             f"{evidence.path(RATINGS)} has no submitted rating, so there is nothing to judge; run"
-            f" `{study.command('annotation collect')}` when raters have answered"
+            f" `{study.command('collect')}` when raters have answered"
         )
 
 

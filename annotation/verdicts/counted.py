@@ -228,10 +228,10 @@ def never_lines(study: Study, groups: Sequence[Ahead], *, offered: bool) -> list
         return []
     named = [f"{' and '.join(group.names)} {lacks}" for group, lacks in short]
     more = f"; and {len(named) - _NAMED} more" if len(named) > _NAMED + 1 else ""
-    again = f" (`{study.command('generation.run')} --again` asks for failed outputs again)"
+    again = f" (`{study.command('generate')} --again` asks for failed outputs again)"
     again = again if study.judging.transforms else ""
     draw = study.command(COMMAND) + ' --extend "reason"' * offered
-    lower = study.command("annotation accept") + ' --amend "reason"' if offered else study.command(COMMAND)
+    lower = study.command("accept") + ' --amend "reason"' if offered else study.command(COMMAND)
     return [
         f"too few {item}s can ever count for a verdict (acceptance.min_pairs):"
         f" {'; '.join(named[:_NAMED] if more else named)}{more}. Add texts, data sets or seeds{again} and draw more"

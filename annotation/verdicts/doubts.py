@@ -88,9 +88,7 @@ def _signs(evidence: Evidence, signs: Sequence[Sign]) -> Iterator[str]:
     decided = {decision.rater_id for decision in evidence.decisions} & set(raters)
     undecided = len(raters) - len(decided)
     unsettled = (
-        f"; nobody has decided about {undecided} of them (`{evidence.study.command('annotation review')}`)"
-        if undecided
-        else ""
+        f"; nobody has decided about {undecided} of them (`{evidence.study.command('review')}`)" if undecided else ""
     )
     show = "shows" if len(raters) == 1 else "show"
     yield (

@@ -1,7 +1,7 @@
 """Verdicts that wait for a review of their raters, who miss controls or tell pairs apart no better than chance.
 
 By `acceptance.protocol: checked` (the default) such a verdict is undecided until a person has excluded or kept these
-raters (`annotation review`). By `paper` nobody reviews them, as in HTEB and PTEB, whose rules are about means alone.
+raters (`plumbline review`). By `paper` nobody reviews them, as in HTEB and PTEB, whose rules are about means alone.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ def look_lines(command: Callable[[str], str], verdicts: Sequence[Verdict]) -> It
     raters = " ".join(raters_named([rater for verdict in waiting for rater in verdict.to_look_at]))
     yield (
         f"review raters before {count(len(waiting), 'verdict')} can be decided ({', '.join(names)}):"
-        f" {next(iter(why))}{more}; read `{command('annotation review')}`, then run it with `--exclude` or"
+        f" {next(iter(why))}{more}; read `{command('review')}`, then run it with `--exclude` or"
         f" `--keep {raters} --reason WHY`"
     )
 

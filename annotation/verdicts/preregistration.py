@@ -88,7 +88,7 @@ def _part(text: str, start: int) -> str:
     return f"{'...' if start else ''}{text[start:end]}{'...' if len(text) > end else ''}"
 
 
-JUDGE_COMMAND = "annotation judge run"
+JUDGE_COMMAND = "judge run"
 
 
 class _OutputIdentity(Record):
@@ -247,7 +247,7 @@ def refuse_other_rules(records: CampaignRecords, now: Mapping[str, Any], ratings
     )
     if why := _lasting(what, now):
         raise StudyError(f"{line} give the new study another name: {why}")
-    how = f'{study.command("annotation accept")} --amend "reason"'
+    how = f'{study.command("accept")} --amend "reason"'
     raise StudyError(f"{line} run `{how}` (every report shows the reason)")
 
 

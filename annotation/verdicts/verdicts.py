@@ -133,7 +133,7 @@ def accepted_pairs(means: pd.DataFrame, questions: Collection[str]) -> frozenset
     )
 
 
-COMMAND = "annotation accept"
+COMMAND = "accept"
 _RESTS_ON = dict.fromkeys(("pairs_sha256", "ratings_sha256", "rule_id"), "")  # for verdicts that are only compared
 _MAKER = ("model", "generator_hash", "prompt_hash", "generator_kind")  # of a text
 

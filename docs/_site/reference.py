@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import inspect
-import io
 import pkgutil
 import re
-import sys
 import types
 import typing
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
-from unittest import mock
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -141,38 +137,21 @@ def _cell(text: str) -> str:
 
 
 def command_pages() -> str:
-    """Every command, what it does and how it is called as a module."""
+    """Every command and what it does."""
     lines = [
         "# Commands",
-        "`plumbline COMMAND --help` explains options and shows an example. Each command is also a module:"
-        " `plumbline evaluate` is `python -m evaluation.run`.",
+        "`plumbline COMMAND --help` explains options and shows an example."
+        " `plumbline evaluate` is also `python -m evaluation.run`.",
     ]
     for section, listed in commands.SECTIONS.items():
         lines.append(f"## {section[0].upper()}{section[1:]}")
-        rows = ["| command | does | as a module |", "|---|---|---|"]
+        rows = ["| command | does |", "|---|---|"]
         for one in listed:
-            rows.append(f"| `plumbline {one.name}` | {_cell(one.text)} | `{one.spelled}` |")
-            told = _help(one.module, *one.word.split())
-            if told.partition("\n")[0].endswith(("COMMAND ...", "ACTION ...")):
-                rows += [
-                    f"| `plumbline {one.name} {sub}` | {_cell(text)} | |" for sub, text in _OWN_COMMAND.findall(told)
-                ]
+            rows.append(f"| `plumbline {one.name}` | {_cell(one.text)} |")
+            told = one.parser().format_help()
+            rows += [f"| `plumbline {one.name} {sub}` | {_cell(text)} |" for sub, text in _OWN_COMMAND.findall(told)]
         lines.append("\n".join(rows))
     return "\n\n".join(lines) + "\n"
-
-
-def _help(module: str, *words: str) -> str:
-    found = importlib.import_module(module)
-    main = importlib.import_module(f"{module}.__main__" if hasattr(found, "__path__") else module).main
-    out = io.StringIO()
-    with (
-        mock.patch.object(sys, "argv", [module, *words, "--help"]),
-        mock.patch.dict("os.environ", {"COLUMNS": "200"}),
-        contextlib.redirect_stdout(out),
-        contextlib.suppress(SystemExit),
-    ):
-        main()
-    return out.getvalue().strip()
 
 
 def records() -> str:

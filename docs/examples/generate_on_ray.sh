@@ -12,4 +12,4 @@ study=${2:?the study, for example studies/mine.yaml}
 exports=${3:?the folder of records, or an address such as s3://bucket/studies}
 stop='{"env_vars": {"RAY_JOB_STOP_SIGNAL": "SIGINT", "RAY_JOB_STOP_WAIT_TIME_S": "30"}}'
 exec ray job submit --address "$address" --runtime-env-json "$stop" -- \
-    python -m generation.run --study "$study" --exports "$exports" --ray auto
+    plumbline generate --study "$study" --exports "$exports" --ray auto

@@ -226,7 +226,7 @@ def _of_study(study: Study, options: argparse.Namespace) -> tuple[list[TaskCheck
         compared = [host.label(spec) for spec in host.chosen(options.models)] if options.models else []
         records = EvaluationRecords.open(study)
         scores = records.scores if records.has(SCORES) else pd.DataFrame()
-        checks = ScoreChecks(host, scores, compared, options.seed, study.command("evaluation.run"))
+        checks = ScoreChecks(host, scores, compared, options.seed, study.command("evaluate"))
         scored = stack.enter_context(contextlib.closing(checks))
         readers = list(readers_of(study.evaluation.models, study.file.parent))
         return check(tasks, readers, scored, bar.update), notes

@@ -108,7 +108,7 @@ def write_study(options: argparse.Namespace) -> int:
     where = ["--exports", options.exports] if options.exports else []
     diff = shlex.join(["plumbline", "bundle", "diff", str(options.bundle), str(options.out), *where])
     print(
-        f"check raters and rules in {options.out}, then run {again.study.command('annotation publish')};"
+        f"check raters and rules in {options.out}, then run {again.study.command('publish')};"
         f" when people have answered, run {diff}"
     )
     return 0

@@ -84,7 +84,7 @@ def export(
         raise DataError(
             f"{study.folder / 'ratings.parquet'}: {count(len(named_raters), 'rater')}"
             f" {'has' if len(named_raters) == 1 else 'have'} no pseudonym such as rater-1a2b3c4d;"
-            f" run `{study.command('annotation collect')}` again"
+            f" run `{study.command('collect')}` again"
         )
     content = _Content(study, evidence, verdicts, comments)
 

@@ -25,7 +25,7 @@ ITEM_SCORES = "human/item_scores.parquet"
 ANNOTATORS, DIFFICULTY = "human/annotators.parquet", "human/difficulty.parquet"  # of language models
 MADE, MTEB = "human/made", "human/mteb"  # a file for each model and sampled task; mteb's results
 NOTES = "human/notes.json"  # omissions, a line each
-COMMAND, ACCEPT, JUDGE = "evaluation.run", "annotation accept", "annotation judge run"
+COMMAND, ACCEPT, JUDGE = "evaluate", "accept", "judge run"
 ScorerKind = Literal["rater", "raters_mean", "aggregate", "leave_one_out", "llm", "model", "trivial"]
 ItemScorer = Literal["gold", "rater", "llm", "model"]
 

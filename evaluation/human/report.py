@@ -147,7 +147,7 @@ def report_study(options: argparse.Namespace) -> int:
     """Run the command: write the report of an evaluated human study, and print the headline."""
     study = cli.study_of(options)
     if not study.judging.does_tasks:
-        raise StudyError(f"{study.file}: people do no tasks in this study; run `{study.command('evaluation.report')}`")
+        raise StudyError(f"{study.file}: people do no tasks in this study; run `{study.command('scores-report')}`")
     inputs = [study.folder / name for name in (*FILES, ITEMS)]
     with stage(study, "evaluation human report", inputs, [study.folder / FOLDER]):
         page, material = write_report(study)

@@ -23,7 +23,7 @@ from plumbline.store import only_one
 from plumbline.study import Study
 from plumbline.words import count
 
-REPORT = "evaluation.human"
+REPORT = "human-report"
 INPUTS = (TASKS, ITEMS, ANSWERS, MODEL_ANSWERS)
 
 

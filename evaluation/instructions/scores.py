@@ -91,7 +91,7 @@ def read_scores(path: Path) -> pd.DataFrame:
 
 def study_scores(records: StudyRecords) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return a study's scores by prompt, and those by item if there are any. Raises DataError before its run."""
-    made_by, folder = records.study.command("evaluation.instructions"), records.study.folder
+    made_by, folder = records.study.command("sensitivity"), records.study.folder
     scores = checked_scores(records.noted.frame(SCORES, PromptScore, made_by), folder / SCORES)
     return scores, records.noted.frame(ITEMS, PromptItemScore, made_by) if (folder / ITEMS).exists() else no_items()
 

@@ -234,7 +234,7 @@ def _versions() -> str:
     return ", ".join(part for part in versions().split(", ") if not part.startswith("plumbline "))
 
 
-COMMAND = "evaluation.instructions"
+COMMAND = "sensitivity"
 WRITE_SECONDS = 10.0
 
 

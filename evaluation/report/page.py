@@ -230,11 +230,11 @@ def _known(choices: Choices, scores: pd.DataFrame, short: Mapping[str, str]) -> 
 
 
 def report_study(options: argparse.Namespace) -> int:
-    """Run `evaluation.report` with its options."""
+    """Run `plumbline scores-report` with its options."""
     study = cli.study_of(options)
     if study.judging.does_tasks:
         raise StudyError(
-            f"{study.file}: people do tasks in this study; for its report run `{study.command('evaluation.human')}`"
+            f"{study.file}: people do tasks in this study; for its report run `{study.command('human-report')}`"
         )
     compared = load_study(options.compare, options.exports) if options.compare else None
     prompts = [load_study(file, options.exports) for file in options.prompts]

@@ -54,7 +54,7 @@ from plumbline.study import Study
 from plumbline.study.engines import EngineSpec, RetrySpec, Sampling
 from plumbline.study.subject import INSTRUCTIONS, InstructionsSubject
 
-COMMAND = "generation.instructions"
+COMMAND = "instructions"
 
 
 class Replies(AnswerTable[Call, Reply]):

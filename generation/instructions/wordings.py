@@ -144,7 +144,7 @@ def stand_ins(texts: Sequence[str], near: float, stays: int = 0) -> list[int]:
     return stand
 
 
-COMMAND = "generation.instructions"
+COMMAND = "instructions"
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,6 @@ from pydantic import (
     model_validator,
 )
 
-from plumbline.commands import as_named
 from plumbline.errors import DataError, StudyError, nearest
 from plumbline.identity import identity
 from plumbline.reading import read_yaml
@@ -246,10 +245,10 @@ class Study(StudyPart):
         """The options that name this study on a command line, for commands in messages."""
         return shlex.join(self._options)
 
-    def command(self, module: str) -> str:
-        """Return a command on this study to paste, such as `annotation accept` with the options that name the study."""
-        by = ["--generator", self.generator.model] if self._by_candidate and module in TAKE_GENERATOR else []
-        return as_named(shlex.join(["python", "-m", *module.split(), *self._options, *by]))
+    def command(self, name: str) -> str:
+        """Return a command to paste: `accept` gives `plumbline accept` with the options that name this study."""
+        by = ["--generator", self.generator.model] if self._by_candidate and name in TAKE_GENERATOR else []
+        return shlex.join(["plumbline", *name.split(), *self._options, *by])
 
     @property
     def folder(self) -> Path:

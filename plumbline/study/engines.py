@@ -19,7 +19,7 @@ Reading = Literal["expected", "text"]
 Relevance = Literal["graded", "binary", "ranked"]
 
 #: The commands with the option --generator, which names a candidate.
-TAKE_GENERATOR = ("generation.run", "annotation judge run")
+TAKE_GENERATOR = ("generate", "judge run")
 
 
 class Sampling(StudyPart):

@@ -42,7 +42,7 @@ class Subject:
     transforms: ClassVar[bool] = False  #: whether outputs of transformations are judged
     does_tasks: ClassVar[bool] = False  #: whether people do tasks, as models do
     takes_all: ClassVar[bool] = False  #: whether all items are drawn, near-duplicates too
-    first_command: ClassVar[str] = "annotation sample"  #: the first that makes something
+    first_command: ClassVar[str] = "sample"  #: the first that makes something
     scored_by: ClassVar[str] = ""  #: the command that scores models; empty where its verdicts are the result
     scores: ClassVar[tuple[str, str]] = ("", "")  #: the table of these scores, and the stage that makes it
 
@@ -119,8 +119,8 @@ class PairSubject(Subject):
     sources = "outputs"
     failed = "outputs that failed"
     transforms = True
-    first_command = "generation.run"
-    scored_by = "evaluation.run"
+    first_command = "generate"
+    scored_by = "evaluate"
     scores = ("scores.parquet", "evaluation")
 
     def texts(self, units: Collection[str], datasets: Sequence[DatasetSpec]) -> Texts:
@@ -184,8 +184,8 @@ class WordingSubject(_RowSubject):
     takes = ("generator", "retry")
     takes_all = True
     spec: InstructionsSubject
-    first_command = "generation.instructions"
-    scored_by = "evaluation.instructions"
+    first_command = "instructions"
+    scored_by = "sensitivity"
     scores = ("instructions/scores.parquet", "instruction_scores")
 
     def _units(self, datasets: Sequence[DatasetSpec], keys: Collection[str]) -> Mapping[str, VerdictUnit]:
@@ -230,7 +230,7 @@ class TaskSubject(Subject):
     groups = "data sets"
     does_tasks = True
     spec: HumanSubject
-    scored_by = "evaluation.run"
+    scored_by = "evaluate"
     scores = ("human/scores.parquet", "evaluation")
 
     def _units(self, datasets: Sequence[DatasetSpec], keys: Collection[str]) -> Mapping[str, VerdictUnit]:

@@ -288,7 +288,7 @@ class OverviewReader(PageReader):
     def coverage(self) -> pd.DataFrame:
         """Count the scores by transformation and status, in column n, over all models, data sets and seeds."""
         # Importing `evaluation.results`, which reads the same table, would take longer than the page.
-        scores = Manifest.of(self.study).frame("scores.parquet", Score, self.study.command("evaluation.run"))
+        scores = Manifest.of(self.study).frame("scores.parquet", Score, self.study.command("evaluate"))
         counts = scores.groupby(["transformation", "status"], sort=False).size()
         table: pd.DataFrame = counts.rename("n").reset_index()
         return table

@@ -89,7 +89,7 @@ class CampaignReader(OverviewReader):
 
     @cached("pairs.parquet", watches=("decisions.json", "rules.json", "ratings.parquet", *CONTROLS))
     def preview(self) -> str:
-        """The page of `annotation preview`, for a page that has a heading."""
+        """The page of `plumbline preview`, for a page that has a heading."""
         return preview_html(CampaignRecords.open(self.study), headed=False)
 
     @shared(*JUDGED, watches=(*RULES, "judgements/"))
@@ -198,7 +198,7 @@ class CampaignReader(OverviewReader):
 
     @cached("texts.parquet", watches=_OUTPUTS)
     def counted(self) -> bool:
-        """Return whether `generation.run` has counted the errors, so that the page need not read the outputs."""
+        """Return whether `plumbline generate` has counted the errors, so that the page need not read the outputs."""
         sources = by_generator([self.study])
         errors_of = [errors_measure(self.study.transforming, after_retries=after) for after in (False, True)]
         return all(is_counted(sources, measure) for measure in (*errors_of, lengths_measure()))

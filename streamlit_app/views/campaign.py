@@ -200,7 +200,7 @@ _HEIGHT = 1200  # pixels; the page scrolls in it
 
 
 def draw_preview(reader: CampaignReader) -> None:
-    """Draw the page that `annotation preview` writes, isolated from this one."""
+    """Draw the page that `plumbline preview` writes, isolated from this one."""
     html = escape(reader.preview())
     frame = f'<iframe sandbox="allow-scripts allow-forms" title="The preview" srcdoc="{html}"'
     inner = f'{frame} style="border: 0; width: 100%; height: {_HEIGHT - 20}px"></iframe>'
@@ -216,11 +216,11 @@ def draw_people(reader: CampaignReader) -> None:
     st.caption("Names appear on this page and on your terminal, but in no record, report or export.")
     if not people:
         raise StudyError(
-            f"no rater's name is stored on this machine; `{reader.study.command('annotation collect')}` fetches the"
+            f"no rater's name is stored on this machine; `{reader.study.command('collect')}` fetches the"
             " names with the answers"
         )
     st.dataframe(_people_frame(people), hide_index=True, alt="People")
-    st.code(reader.study.command("annotation users remind"), language=None)
+    st.code(reader.study.command("users remind"), language=None)
 
 
 def _people_frame(people: list[AnnotatorProgress]) -> pd.DataFrame:

@@ -23,7 +23,7 @@ from streamlit_app.readers import OverviewReader
 READER = OverviewReader
 
 
-_COMMAND = re.compile(r"(?:python -m|plumbline) [^,;(]+")
+_COMMAND = re.compile(r"plumbline [^,;(]+")
 _BESIDE = 4  # tiles
 WORDS = {
     "Transformation": "a way to change a text, usually without changing its meaning; HTEB has eight, on three axes.",

@@ -1,4 +1,4 @@
-"""`python -m annotation serve` as a person meets it, and the lines that bad input gets."""
+"""`plumbline serve` as a person meets it, and the lines that bad input gets."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from pathlib import Path
 import pytest
 
 from annotation import server
-from annotation.__main__ import main
-from plumbline import cli
+from plumbline import __main__, cli
 from plumbline.study import ROOT
 from tests import forks
 from tests.conftest import DEMO
@@ -31,7 +30,7 @@ def environment() -> dict[str, str]:
 
 
 def annotation(*words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-u", "-m", "annotation", *words]
+    command = [sys.executable, "-u", "-m", "plumbline", *words]
     return forks.run(command, cwd=ROOT, env=environment(), timeout=120)
 
 
@@ -48,16 +47,15 @@ Command = Callable[..., Ended]
 
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    """`python -m annotation WORDS` in this process, which has loaded what it needs."""
+    """`plumbline WORDS` in this process, which has loaded what it needs."""
 
     def run(*words: str, **changes: str) -> Ended:
         for name in ("ARGILLA_API_URL", "ARGILLA_API_KEY"):
             monkeypatch.delenv(name, raising=False)
         for name, value in changes.items():
             monkeypatch.setenv(name, value)
-        monkeypatch.setattr("sys.argv", ["annotation", *words])
         with pytest.raises(SystemExit) as ended:
-            cli.run(main)
+            cli.run(lambda: __main__.run(words))
         assert isinstance(ended.value.code, int)
         return Ended(ended.value.code, capsys.readouterr().err)
 
@@ -94,7 +92,7 @@ def served(here: Command, home: Path, number: signal.Signals) -> str:
 def test_serve_prints_passwords_once_and_ends_cleanly(here: Command, tmp_path: Path) -> None:
     """The first time it is started as a person does."""
     home = server.Home(tmp_path / "home")
-    command = [sys.executable, "-u", "-m", "annotation", *serving(home.path)]
+    command = [sys.executable, "-u", "-m", "plumbline", *serving(home.path)]
     with forks.Popen(command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None

@@ -351,7 +351,7 @@ def test_candidates_stand_in_an_order_of_each_rater_and_answers_name_them(
     assert len(orders) == 4  # two items, two raters
     collect(searched, argilla)
     answers_lines(accept(searched))
-    answers = Manifest.of(searched).frame(ANSWERS, HumanAnswer, "annotation accept")
+    answers = Manifest.of(searched).frame(ANSWERS, HumanAnswer, "accept")
     names = {account_pseudonym(searched.name, user.id, simulated=False): user.username for user in argilla.users()}
     texts = {
         pair.pair_id: {one.name: one.value for one in fields_of(pair)} for pair in CampaignRecords.open(searched).shown

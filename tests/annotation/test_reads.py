@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from annotation.__main__ import main
 from plumbline import store
+from plumbline.__main__ import run
 from tests.finished import finished_study
 
 FILES = (
@@ -62,8 +62,7 @@ def test_a_command_reads_a_file_as_often_as_it_must(
     time.sleep(0.05)  # a file that changed this very moment is read again
     opened.clear()
     words = [command, "--study", str(file), "--exports", str(tmp_path / "exports")]
-    monkeypatch.setattr(sys, "argv", ["annotation", *words])
-    assert not main()
+    assert not run(words)
     times = Counter(Path(path).name for path in opened if path.startswith(str(tmp_path)) or path.endswith(".yaml"))
     twice = TWICE.get(command, set())
     assert times["manifest.json"] and times["pairs.parquet"] and times["ratings.parquet"]

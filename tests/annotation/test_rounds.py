@@ -178,7 +178,7 @@ def test_a_serving_process_that_is_killed_offers_each_block_once(variant: Make, 
 
     @contextlib.contextmanager
     def serving() -> Iterator[Callable[[], None]]:
-        command = [sys.executable, "-u", "-m", "annotation", *words, "--port", str(free_port())]
+        command = [sys.executable, "-u", "-m", "plumbline", *words, "--port", str(free_port())]
         with subprocess.Popen(
             command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, text=True, start_new_session=True
         ) as process:

@@ -78,7 +78,7 @@ def test_a_known_text_is_never_in_the_sample(make: Callable[..., Any]) -> None:
     assert [(one.transformation, one.language, one.known) for one in CampaignRecords.open(study).drawn_from] == [
         ("human", "de", 0), ("human", "en", 1), ("machine", "en", 1)
     ]  # fmt: skip
-    said = here("annotation", "sample", "--study", str(study.file), "--exports", str(study.folder.parent)).stdout
+    said = here("sample", "--study", str(study.file), "--exports", str(study.folder.parent)).stdout
     assert "human, en: 1 text is also a known item, and is not in the sample" in said
     machines = [{**one, "right": "acceptable"} for one in rows() if one["from"] == "machine"]
     with pytest.raises(DataError, match="every text of machine is also a known item; add others, or remove machine"):

@@ -6,7 +6,6 @@ import contextlib
 import io
 import os
 import shutil
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -16,27 +15,13 @@ from typing import Any
 import pytest
 import yaml
 
-from annotation.__main__ import main as annotation
 from annotation.campaign_records import CampaignRecords
 from evaluation.models.encoder import Encoder, ModelHost
-from evaluation.report.__main__ import main as evaluation_report
-from evaluation.run import main as evaluation_run
-from generation.compare import main as compare
-from generation.errors import main as errors
-from generation.run import main as generation_run
-from plumbline import cli
+from plumbline import __main__, cli
 from plumbline.study import ROOT, load_study
 from plumbline.study.evaluation import ModelSpec
 from tests.evaluation.conftest import Loader
 
-MAINS: Mapping[str, Callable[[], int]] = {
-    "generation.run": generation_run,
-    "generation.errors": errors,
-    "generation.compare": compare,
-    "annotation": annotation,
-    "evaluation.run": evaluation_run,
-    "evaluation.report": evaluation_report,
-}
 COLUMNS = "pair=Pair,rater=Who,quality=Q,fluency=F,time=When"
 SECRET = "hunter2"
 LOOSE = (".lock", ".key")  # files that a refused command may leave
@@ -99,18 +84,16 @@ class Done:
 
 
 def run(words: str, place: Place, environment: Mapping[str, str]) -> Done:
-    """Run a command in this process, as its module's main does: {p} is the place, {s} its study."""
+    """Run a command in this process: {p} is the place, {s} its study."""
     ours = {"ARGILLA_API_URL": None, "ARGILLA_API_KEY": None, "PLUMBLINE_ARGILLA_HOME": str(place.root / "home")}
-    module, *rest = words.split()
-    rest = [word.format(p=place.root, s=f"{place.file}", e=f"{place.root / 'exports'}") for word in rest]
+    rest = [word.format(p=place.root, s=f"{place.file}", e=f"{place.root / 'exports'}") for word in words.split()]
     out, err = io.StringIO(), io.StringIO()
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         for name, value in {**ours, **environment}.items():
             patch.delenv(name, raising=False) if value is None else patch.setenv(name, value)
-        patch.setattr(sys, "argv", [module, *rest])
         patch.setattr(ModelHost, "load", _load)
         with pytest.raises(SystemExit) as ended:
-            cli.run(MAINS[module])
+            cli.run(lambda: __main__.run(rest))
     return Done(int(ended.value.code or 0), out.getvalue(), err.getvalue())
 
 
@@ -149,8 +132,8 @@ def build(root: Path) -> Place:
         "evaluation": {"models": [{"name": "fake", "revision": "1"}]},
     }  # fmt: skip
     place.file.write_text(yaml.safe_dump(content), encoding="utf-8")
-    _must(run("generation.run --study {s} --exports {e}", place, {}))
-    _must(run("annotation sample --study {s} --exports {e}", place, {}))
+    _must(run("generate --study {s} --exports {e}", place, {}))
+    _must(run("sample --study {s} --exports {e}", place, {}))
     study = load_study(place.file, root / "exports")
     rows = ["Pair,Who,Q,F,When"]
     for number, pair in enumerate(CampaignRecords.open(study).pairs):
@@ -159,11 +142,9 @@ def build(root: Path) -> Place:
             for turn, who in enumerate(("ada", "bob", "cleo"))
         ]
     place.csv.write_text("\n".join(rows) + "\n", encoding="utf-8")
-    _must(
-        run(f"annotation collect --study {{s}} --exports {{e}} --csv {{p}}/answers.csv --columns {COLUMNS}", place, {})
-    )
-    _must(run("annotation accept --study {s} --exports {e}", place, {}))
-    _must(run("evaluation.run --study {s} --exports {e}", place, {}))
+    _must(run(f"collect --study {{s}} --exports {{e}} --csv {{p}}/answers.csv --columns {COLUMNS}", place, {}))
+    _must(run("accept --study {s} --exports {e}", place, {}))
+    _must(run("evaluate --study {s} --exports {e}", place, {}))
     return place
 
 

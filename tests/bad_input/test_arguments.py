@@ -18,56 +18,56 @@ from .ground import SECRET, Bad, Place, copy
 
 E = "--study {s} --exports {e}"
 WORDS: tuple[tuple[str, str], ...] = (
-    ("generation.run", "the following arguments are required: --study"),
-    (f"generation.run {E} --rate 0", "'0' is not a number above 0"),
-    (f"generation.run {E} --rate -1", "is not a number above 0"),
-    (f"generation.run {E} --generator other", "no generator 'other'; known: m"),
-    (f"generation.run {E} --unknown", "unrecognized arguments: --unknown"),
-    ("generation.run --study none.yaml", "no study file none.yaml"),
-    ("generation.run --study {p}", "is a folder, not a file"),
-    ("generation.run --study {s}/x", "no study file"),
-    ("generation.run --study /dev/null", "is not an ordinary file"),
-    (f"generation.run --study {'x' * 5000}", "File name too long"),
-    (f"generation.run --study {{s}} --exports s3://u:{SECRET}@bucket",
+    ("generate", "the following arguments are required: --study"),
+    (f"generate {E} --rate 0", "'0' is not a number above 0"),
+    (f"generate {E} --rate -1", "is not a number above 0"),
+    (f"generate {E} --generator other", "no generator 'other'; known: m"),
+    (f"generate {E} --unknown", "unrecognized arguments: --unknown"),
+    ("generate --study none.yaml", "no study file none.yaml"),
+    ("generate --study {p}", "is a folder, not a file"),
+    ("generate --study {s}/x", "no study file"),
+    ("generate --study /dev/null", "is not an ordinary file"),
+    (f"generate --study {'x' * 5000}", "File name too long"),
+    (f"generate --study {{s}} --exports s3://u:{SECRET}@bucket",
      "without keys, passwords or options"),
-    (f"generation.run --study {{s}} --exports s3://bucket/x?key={SECRET}", "without keys, passwords or options"),
-    ("generation.run --study {s} --exports nope://x/y", "--exports nope://x/y"),
-    ("generation.run --study s3://bucket/x.yaml", "no study file s3://bucket/x.yaml on this machine"),
-    (f"annotation crowd collect {E} --archive s3://b/x.csv", "'s3://b/x.csv' is an address; name a file or folder of"),
-    (f"generation.errors {E} --by colour", "invalid choice: 'colour'"),
-    (f"evaluation.run {E} --models other", "no model 'other'"),
-    (f"evaluation.report {E} --compare {{s}}", "is the study itself"),
-    (f"evaluation.report {E} --compare none.yaml", "no study file none.yaml"),
-    (f"evaluation.report {E} --baseline other", "other"),
-    (f"annotation review {E} --exclude nobody --reason x", "has no rater 'nobody'"),
-    (f"annotation review {E} --exclude a --keep b", "not allowed with argument"),
-    (f"annotation accept {E} --amend because", "leave it out: the rules have not changed"),
-    (f"annotation plan {E} --pairs 0", "0"),
-    (f"annotation plan {E} --pairs x", "x"),
-    (f"annotation plan {E} --seed -1", "'-1' is not a whole number of at least 0"),
-    (f"annotation plan {E} --means nan", "'nan' is not a number"),
-    (f"annotation review {E} --reason x", "--reason goes with --exclude or --keep"),
-    (f"evaluation.report {E} --multilingual fake", "--multilingual needs --translation"),
-    (f"evaluation.report {E} --translation search search", "'search' is named twice"),
-    (f"evaluation.report {E} --translation a b", "no data set 'a' has scores; known: sentences, requests, search"),
-    (f"annotation crowd collect {E} --archive {{p}}", "is a folder, not a file"),
-    (f"annotation crowd plan {E} --platform other", "invalid choice: 'other'"),
-    (f"annotation crowd plan {E} --platform prolific --pilot -3", "is not a whole number from 1 to 10000"),
-    (f"annotation crowd launch {E} --platform mturk --live --max-cost nan", "'nan' is not a number above 0"),
-    ("annotation serve --port x", "invalid int value: 'x'"),
-    ("annotation serve --backup-every 0h", "'0h' is not a duration; write for example 6h"),
-    ("annotation serve --during no-such-command", "--during: no command 'no-such-command' was found"),
-    ("annotation serve --during 'A=1", "close the quotes"),
-    ("annotation users remove", "the following arguments are required: NAME"),
-    ("annotation backup --data {p}/none", "there is no database to back up"),
-    ("annotation restore {p}/none.tar.gz --data {p}/home", "none.tar.gz"),
-    ("annotation restore {s} --data {p}/home", "this backup cannot be restored"),
-    ("annotation users invite --study {s} --to=", "argument --to: is empty; name one, or leave the option out"),
-    ("annotation users remind --study {s} --to=", "argument --to: is empty"),
+    (f"generate --study {{s}} --exports s3://bucket/x?key={SECRET}", "without keys, passwords or options"),
+    ("generate --study {s} --exports nope://x/y", "--exports nope://x/y"),
+    ("generate --study s3://bucket/x.yaml", "no study file s3://bucket/x.yaml on this machine"),
+    (f"crowd collect {E} --archive s3://b/x.csv", "'s3://b/x.csv' is an address; name a file or folder of"),
+    (f"errors {E} --by colour", "invalid choice: 'colour'"),
+    (f"evaluate {E} --models other", "no model 'other'"),
+    (f"scores-report {E} --compare {{s}}", "is the study itself"),
+    (f"scores-report {E} --compare none.yaml", "no study file none.yaml"),
+    (f"scores-report {E} --baseline other", "other"),
+    (f"review {E} --exclude nobody --reason x", "has no rater 'nobody'"),
+    (f"review {E} --exclude a --keep b", "not allowed with argument"),
+    (f"accept {E} --amend because", "leave it out: the rules have not changed"),
+    (f"plan {E} --pairs 0", "0"),
+    (f"plan {E} --pairs x", "x"),
+    (f"plan {E} --seed -1", "'-1' is not a whole number of at least 0"),
+    (f"plan {E} --means nan", "'nan' is not a number"),
+    (f"review {E} --reason x", "--reason goes with --exclude or --keep"),
+    (f"scores-report {E} --multilingual fake", "--multilingual needs --translation"),
+    (f"scores-report {E} --translation search search", "'search' is named twice"),
+    (f"scores-report {E} --translation a b", "no data set 'a' has scores; known: sentences, requests, search"),
+    (f"crowd collect {E} --archive {{p}}", "is a folder, not a file"),
+    (f"crowd plan {E} --platform other", "invalid choice: 'other'"),
+    (f"crowd plan {E} --platform prolific --pilot -3", "is not a whole number from 1 to 10000"),
+    (f"crowd launch {E} --platform mturk --live --max-cost nan", "'nan' is not a number above 0"),
+    ("serve --port x", "invalid int value: 'x'"),
+    ("serve --backup-every 0h", "'0h' is not a duration; write for example 6h"),
+    ("serve --during no-such-command", "--during: no command 'no-such-command' was found"),
+    ("serve --during 'A=1", "close the quotes"),
+    ("users remove", "the following arguments are required: NAME"),
+    ("backup --data {p}/none", "there is no database to back up"),
+    ("restore {p}/none.tar.gz --data {p}/home", "none.tar.gz"),
+    ("restore {s} --data {p}/home", "this backup cannot be restored"),
+    ("users invite --study {s} --to=", "argument --to: is empty; name one, or leave the option out"),
+    ("users remind --study {s} --to=", "argument --to: is empty"),
 )  # fmt: skip
 URL, KEY = "ARGILLA_API_URL", "ARGILLA_API_KEY"
-PUBLISH = f"annotation publish {E}"
-PROLIFIC = f"annotation crowd launch {E} --platform prolific"
+PUBLISH = f"publish {E}"
+PROLIFIC = f"crowd launch {E} --platform prolific"
 ENVIRONMENTS: tuple[tuple[str, str, Mapping[str, str], str], ...] = (
     ("a user in the address", PUBLISH, {URL: f"http://u:{SECRET}@127.0.0.1:1", KEY: "k"},
      "contains a user"),
@@ -88,7 +88,7 @@ ENVIRONMENTS: tuple[tuple[str, str, Mapping[str, str], str], ...] = (
      "the environment's http_proxy is not http://HOST:PORT"),
     ("a proxy in brackets", PUBLISH, {URL: "http://h.invalid", KEY: "k", "http_proxy": f"http://u:{SECRET}@[h"},
      "the environment's http_proxy is not http://HOST:PORT"),
-    ("a backup of another's", "annotation backup", {URL: f"http://u:{SECRET}@h"}, "names another Argilla"),
+    ("a backup of another's", "backup", {URL: f"http://u:{SECRET}@h"}, "names another Argilla"),
 )  # fmt: skip
 
 
@@ -127,7 +127,7 @@ def test_a_name_that_the_locale_cannot_write_is_one_line(ground: Place, tmp_path
     study = place.file.read_text(encoding="utf-8").replace("data/pairs.csv", "data/pärchen.csv")
     file = place.root / "umlaut.yaml"
     file.write_text(study, encoding="utf-8")
-    words = [sys.executable, "-m", "generation.run", "--study", str(file), "--exports", str(place.root / "c")]
+    words = [sys.executable, "-m", "plumbline", "generate", "--study", str(file), "--exports", str(place.root / "c")]
     done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, check=False)
     assert (done.returncode, done.stderr.count(b"\n")) == (2, 1), done.stderr
     assert b"set LC_ALL=C.UTF-8" in done.stderr

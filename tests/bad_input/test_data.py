@@ -19,7 +19,7 @@ from plumbline.prompts import PROMPTS
 from .ground import Bad, Place
 
 E = "--study {s} --exports {e}"
-GENERATE = f"generation.run {E}"
+GENERATE = f"generate {E}"
 NAN, INF = float("nan"), float("inf")
 WHEN = datetime.datetime(2024, 3, 1, tzinfo=datetime.UTC)
 PAIR = {"sentence1": "a b", "sentence2": "c d"}
@@ -190,7 +190,7 @@ def rows() -> Iterator[Bad]:
             spoil = _table("sts", "t.jsonl", _jsonl(STS, {**STS, field: blank}))
             yield Bad(f"{field}: {name}", GENERATE, spoil, (f"t.jsonl: row 2, field {field!r} is empty",))
         spoil = _table("classification", "t.jsonl", _jsonl({**CLASS, "text": blank}, {**CLASS, "split": "test"}))
-        yield Bad(f"text: {name}", f"evaluation.run {E}", spoil, ("t.jsonl: row 1, field 'text' is empty",))
+        yield Bad(f"text: {name}", f"evaluate {E}", spoil, ("t.jsonl: row 1, field 'text' is empty",))
     for name, file, content, says in SEARCHES:
         yield Bad(f"search: {name}", GENERATE, _retrieval(file, content), (says,))
     for name, content, says in RECORDINGS:

@@ -11,7 +11,7 @@ import pytest
 from .ground import COLUMNS, Bad, Place
 
 E = "--study {s} --exports {e}"
-COLLECT = f"annotation collect {E} --csv {{p}}/answers.csv --columns {COLUMNS}"
+COLLECT = f"collect {E} --csv {{p}}/answers.csv --columns {COLUMNS}"
 HEAD = "Pair,Who,Q,F,When\n"
 #: The second line of the file, {0} being a pair's id.
 LINES: tuple[tuple[str, str, str], ...] = (
@@ -104,12 +104,12 @@ def rows() -> Iterator[Bad]:
     for name, make, says in PLACES:
         yield Bad(f"place: {name}", COLLECT, _instead(make), ("answers.csv", says))
     for mapping, says in MAPPINGS:
-        words = f"annotation collect {E} --csv {{p}}/answers.csv --columns {mapping}"
+        words = f"collect {E} --csv {{p}}/answers.csv --columns {mapping}"
         yield Bad(f"mapping: {mapping}", words, lambda place: None, ("--columns: ", says))
     for name, text, says in ARCHIVES:
-        words = f"annotation crowd collect {E} --archive {{p}}/answers.csv"
+        words = f"crowd collect {E} --archive {{p}}/answers.csv"
         yield Bad(f"archive: {name}", words, lambda place, t=text: place.csv.write_text(t) and None, (says,))  # type: ignore[misc]
-    yield Bad("--csv alone", f"annotation collect {E} --csv {{p}}/answers.csv", lambda place: None, ("go together",))
+    yield Bad("--csv alone", f"collect {E} --csv {{p}}/answers.csv", lambda place: None, ("go together",))
     yield Bad("fewer", COLLECT, _fewer, ("2 ratings that were collected before", "add --replace to drop them"))
 
 

@@ -16,10 +16,10 @@ import pytest
 from .ground import COLUMNS, Bad, Place
 
 E = "--study {s} --exports {e}"
-STATUS, ACCEPT, SAMPLE = f"annotation status {E}", f"annotation accept {E}", f"annotation sample {E}"
-EVALUATE, REVIEW, REPORT = f"evaluation.run {E}", f"annotation review {E}", f"annotation report {E}"
-GENERATE, ERRORS = f"generation.run {E}", f"generation.errors {E}"
-COLLECT = f"annotation collect {E} --csv {{p}}/answers.csv --columns {COLUMNS}"
+STATUS, ACCEPT, SAMPLE = f"status {E}", f"accept {E}", f"sample {E}"
+EVALUATE, REVIEW, REPORT = f"evaluate {E}", f"review {E}", f"ratings-report {E}"
+GENERATE, ERRORS = f"generate {E}", f"errors {E}"
+COLLECT = f"collect {E} --csv {{p}}/answers.csv --columns {COLUMNS}"
 JSON: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("manifest.json", (STATUS, GENERATE, ACCEPT, REPORT)),
     ("rules.json", (STATUS, ACCEPT, REVIEW)),

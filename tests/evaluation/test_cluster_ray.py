@@ -55,8 +55,8 @@ def cluster() -> Iterator[Cluster]:
         yield found
 
 
-def start(study: Study, cluster: Cluster, module: str = "evaluation.run") -> subprocess.Popen[str]:
-    arguments = [sys.executable, "-m", module, "--study", str(study.file), "--ray", "auto"]
+def start(study: Study, cluster: Cluster, command: str = "evaluate") -> subprocess.Popen[str]:
+    arguments = [sys.executable, "-m", "plumbline", command, "--study", str(study.file), "--ray", "auto"]
     arguments += ["--exports", str(study.folder.parent)]
     pipe = subprocess.PIPE
     return subprocess.Popen(arguments, cwd=ROOT, env=cluster.environment, stdout=pipe, stderr=pipe, text=True)
@@ -172,7 +172,7 @@ def test_the_numbers_are_those_of_a_run_without_ray_whatever_dies(cluster: Clust
     assert files[0] == files[1] and len(files[0]) == 2 * (6 + 3)  # results, and model_meta.json in three folders
 
     where = ["--study", str(there.file), "--exports", str(there.folder.parent)]
-    after = here("evaluation.run", *where, "--ray", "auto", "--models", "served", "one")
+    after = here("evaluate", *where, "--ray", "auto", "--models", "served", "one")
     assert "0 scores computed, 12 already stored" in after.stdout
     rates = {rate.what: rate for rate in read_rates(there.folder)}  # what the command was told by those that ended well
     assert {name: rate.work for name, rate in rates.items()} == {"served": "encoding", "one": "encoding"}
@@ -183,7 +183,7 @@ def test_wordings_are_scored_as_without_ray(cluster: Cluster, tmp_path: Path) ->
     study = wordings.study_of(tmp_path / "there")
     label(study, wordings.ANSWERS)
     shutil.copytree(study.folder.parent, tmp_path / "here")
-    status, out, err = finish(start(study, cluster, "evaluation.instructions"))
+    status, out, err = finish(start(study, cluster, "sensitivity"))
     assert (status, "16 scores computed, 0 already stored" in out) == (0, True), err
     plain = load_study(study.file, tmp_path / "here")
     outcome = evaluate_instructions(plain)

@@ -166,7 +166,7 @@ def test_what_was_not_rated_has_a_row_with_the_reason(rated: Study) -> None:
     (rated.folder / "pair_means.parquet").unlink()
     run(rated, "one")
     assert set(EvaluationRecords.open(rated).accepted_scores["reason"]) == {
-        f"no pair is accepted yet: run `{rated.command('annotation accept')}`"
+        f"no pair is accepted yet: run `{rated.command('accept')}`"
     }
 
 

@@ -391,7 +391,7 @@ def test_an_unknown_model_is_refused_with_the_nearest(study: Study, loader: Load
 
 def test_without_verdicts_nothing_runs(study: Study, loader: Loader) -> None:
     (study.folder / "verdicts.json").unlink()
-    with pytest.raises(DataError, match=f"run `{study.command('annotation accept')}` first"):
+    with pytest.raises(DataError, match=f"run `{study.command('accept')}` first"):
         evaluate(study, load=loader)
     assert loader.loaded == []
 

@@ -1,4 +1,4 @@
-"""The command line of `evaluation.run`: what it prints, and how it ends."""
+"""The command line of `evaluate`: what it prints, and how it ends."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .scored import failing
 
 
 def _command(study: Study, *options: str) -> subprocess.CompletedProcess[str]:
-    return here("evaluation.run", "--study", str(study.file), "--exports", str(study.folder.parent), *options)
+    return here("evaluate", "--study", str(study.file), "--exports", str(study.folder.parent), *options)
 
 
 def test_the_command_says_what_failed(study: Study, loader: Loader) -> None:

@@ -1,6 +1,6 @@
 """Processes that are forked where they would spend most of their time on importing libraries.
 
-    with forks.Popen([sys.executable, "-m", "generation.run", ...], cwd=ROOT, stdout=PIPE, text=True) as process:
+    with forks.Popen([sys.executable, "-m", "plumbline", "generate", ...], cwd=ROOT, stdout=PIPE, text=True) as process:
         process.send_signal(signal.SIGKILL)
 
 What comes back is as `subprocess.Popen` makes it: a child of this process, with an id, signals, streams, an exit

@@ -69,10 +69,10 @@ def text(value: str, dataset: str = "words", language: str = "en") -> Text:
 
 
 def start(study: Path, exports: Path | None = None, options: Sequence[str] = ()) -> subprocess.Popen[str]:
-    """`python -m generation.run` as a process of its own (forked), with no key and no proxy in its environment."""
+    """`plumbline generate` as a process of its own (forked), with no key and no proxy in its environment."""
     environment = {name: value for name, value in os.environ.items() if "proxy" not in name.lower()}
     environment.pop("OPENAI_API_KEY", None)
-    command = [sys.executable, "-m", "generation.run", "--study", str(study)]
+    command = [sys.executable, "-m", "plumbline", "generate", "--study", str(study)]
     command += ["--exports", str(exports or study.parent / "exports"), *options]
     return forks.Popen(command, cwd=ROOT, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 

@@ -1,4 +1,4 @@
-"""Outputs put on disk by hand, as `generation.run` would leave them."""
+"""Outputs put on disk by hand, as `generate` would leave them."""
 
 from __future__ import annotations
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from generation import beginning
 from generation.datasets.loading import texts_in
 from generation.study_of_file import guess, language_of
+from plumbline import __main__
 from plumbline.errors import DataError, PlumblineError, StudyError
 from plumbline.study import load_study
 from plumbline.study.reach import verdict_sizes
@@ -42,9 +41,8 @@ def init(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def run(monkeypatch: pytest.MonkeyPatch, *words: str) -> None:
-    monkeypatch.setattr(sys, "argv", ["init", *words])
-    assert beginning.main() == 0
+def run(*words: str) -> None:
+    assert __main__.run(["init", *words]) == 0
 
 
 def test_the_study_is_run_and_sampled_as_it_stands(
@@ -52,7 +50,7 @@ def test_the_study_is_run_and_sampled_as_it_stands(
 ) -> None:
     frame = pd.DataFrame({"it's: #1": TEXTS, "Output": [f"{text} Indeed." for text in TEXTS]})
     frame.to_csv(init / "My texts.csv", index=False)
-    run(monkeypatch, "My texts.csv", "--column", "text=it's: #1")
+    run("My texts.csv", "--column", "text=it's: #1")
     said = capsys.readouterr().out
     assert "text: column \"it's: #1\", output: column 'Output'" in said
     assert "language: en (English)" in said
@@ -60,15 +58,15 @@ def test_the_study_is_run_and_sampled_as_it_stands(
     study = load_study("studies/my-texts.yaml")
     assert (study.sample.pairs, study.acceptance.min_pairs) == (12, 12)
     place = ["--study", str(study.file), "--exports", str(init / "exports")]
-    dry = here("generation.run", *place, "--dry-run")
+    dry = here("generate", *place, "--dry-run")
     assert dry.returncode == 0 and "no requests" in dry.stdout, dry.stderr
-    assert here("generation.run", *place).returncode == 0
-    sampled = here("annotation", "sample", *place)
+    assert here("generate", *place).returncode == 0
+    sampled = here("sample", *place)
     assert sampled.returncode == 0, sampled.stderr
     assert "12 pairs drawn, and 0 positive and 1 negative controls" in sampled.stdout
-    stood = here("annotation", "status", *place)  # no embedding model is asked for
+    stood = here("status", *place)  # no embedding model is asked for
     assert "verdicts" in stood.stdout and "scores" not in stood.stdout, stood.stderr
-    scored = here("evaluation.run", *place)
+    scored = here("evaluate", *place)
     assert scored.returncode == 2 and "no models to score; add `evaluation`" in scored.stderr
 
 
@@ -93,10 +91,10 @@ def test_columns_are_guessed_and_the_texts_are_asked_for(
         file.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     else:
         frame.to_csv(file, index=False, sep="," if kind == ".csv" else "\t")
-    run(monkeypatch, file.name)
+    run(file.name)
     study = load_study("studies/texts.yaml")
     assert study.datasets[0].task == task
-    dry = here("generation.run", "--study", str(study.file), "--exports", str(init / "exports"), "--dry-run")
+    dry = here("generate", "--study", str(study.file), "--exports", str(init / "exports"), "--dry-run")
     assert dry.returncode == 0, dry.stderr
     assert "12" in next(line for line in dry.stdout.splitlines() if line.startswith("total")).split()
 
@@ -105,14 +103,14 @@ def test_nothing_is_overwritten_and_nothing_is_left_of_what_cannot_be_read(
     init: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (init / "texts.csv").write_text("text\n" + "\n".join(TEXTS), encoding="utf-8")
-    run(monkeypatch, "texts.csv")
+    run("texts.csv")
     before = (init / "studies" / "texts.yaml").read_bytes()
     with pytest.raises(StudyError, match=r"texts\.yaml exists already"):
-        run(monkeypatch, "texts.csv", "--language", "de")
+        run("texts.csv", "--language", "de")
     assert (init / "studies" / "texts.yaml").read_bytes() == before
     (init / "bad.csv").write_text("sentence1,sentence2,score\n" + "a house,a home,much\n" * 12, encoding="utf-8")
     with pytest.raises(DataError, match="field 'score' is not a number"):
-        run(monkeypatch, "bad.csv", "--language", "en")
+        run("bad.csv", "--language", "en")
     assert sorted(path.name for path in (init / "studies").iterdir()) == ["texts.yaml"]
 
 
@@ -140,7 +138,7 @@ def test_what_cannot_be_told_is_said_with_the_option(init: Path, monkeypatch: py
         (["missing.csv"], "no file missing.csv"),
     ):
         with pytest.raises(PlumblineError, match=said):
-            run(monkeypatch, *([] if words[0] == "missing.csv" else ["texts.csv"]), *words)
+            run(*([] if words[0] == "missing.csv" else ["texts.csv"]), *words)
     assert not (init / "studies").exists()
 
 
@@ -166,7 +164,7 @@ def test_a_file_without_names_of_columns_loses_no_row(
     with pytest.raises(
         DataError, match=f"the first line looks like a row.*{said}.*; put a line of column names above it"
     ):
-        run(monkeypatch, "bare.csv", "--language", "en", *column)
+        run("bare.csv", "--language", "en", *column)
     assert not (init / "studies").exists()
 
 
@@ -175,11 +173,11 @@ def test_a_first_line_of_unknown_names_is_asked_about_and_its_use_printed(
 ) -> None:
     (init / "saetze.csv").write_text("Satz,Nr\n" + "\n".join(f"{text},{n}" for n, text in enumerate(TEXTS)))
     with pytest.raises(DataError, match=r"the first line is 'Satz', 'Nr'\. If these are names, .* put a line"):
-        run(monkeypatch, "saetze.csv")
-    run(monkeypatch, "saetze.csv", "--column", "text=Satz")
+        run("saetze.csv")
+    run("saetze.csv", "--column", "text=Satz")
     assert "the first line of saetze.csv is read as column names" in capsys.readouterr().out
     (init / "plain.csv").write_text("text\n" + "\n".join(TEXTS))
-    run(monkeypatch, "plain.csv")
+    run("plain.csv")
     assert "first line" not in capsys.readouterr().out
     assert load_study("studies/plain.yaml").sample.pairs == len(TEXTS)
 
@@ -193,7 +191,7 @@ def test_a_study_in_two_languages_asks_of_each_verdict_what_it_can_have(
     if not by_column:
         columns = {"sentence1": TEXTS, "sentence2": [f"{text} Ja." for text in TEXTS], "score": ["1", "4"] * 6}
     pd.DataFrame(columns).to_csv(init / "two.csv", index=False)
-    run(monkeypatch, "two.csv", "--language", "en" if by_column else "en-de")
+    run("two.csv", "--language", "en" if by_column else "en-de")
     study = load_study("studies/two.yaml")
     assert (study.sample.pairs, study.acceptance.min_pairs) == (12, 6)
     texts = {text for one in study.datasets for text in texts_in(one, study.file.parent)}
@@ -206,7 +204,7 @@ def test_a_study_asks_of_no_language_more_pairs_than_it_has_texts(
 ) -> None:
     """Nine English texts and three German: of the twelve pairs German has three, and not half."""
     pd.DataFrame({"text": TEXTS, "language": ["en"] * 9 + ["de"] * 3}).to_csv(init / "uneven.csv", index=False)
-    run(monkeypatch, "uneven.csv")
+    run("uneven.csv")
     said = capsys.readouterr().out
     assert "language: en (English, 9), de (German, 3)" in said and said.endswith(" --dry-run\n")
     assert "language: en  # where the column `language` is empty\n" in Path("studies/uneven.yaml").read_text("utf-8")

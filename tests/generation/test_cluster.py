@@ -41,7 +41,7 @@ class Running(Cluster):
     """A running cluster, and the command on it."""
 
     def start(self, study: Path, address: str = "auto") -> subprocess.Popen[str]:
-        command = [str(PYTHON), "-m", "generation.run", "--study", str(study), "--ray", address]
+        command = [str(PYTHON), "-m", "plumbline", "generate", "--study", str(study), "--ray", address]
         command += ["--exports", str(study.parent / "exports")]
         return subprocess.Popen(
             command, cwd=ROOT, env=self.environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE

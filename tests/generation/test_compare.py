@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pandas as pd
@@ -9,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from generation import output_statistics
-from generation.compare import main
 from generation.output_tables import edit_distance, length_table, lengths_measure
+from plumbline.__main__ import run
 from plumbline.study import Study
 from plumbline.transformations import TRANSFORMATIONS
 from tests.generation.helpers import small_study, text
@@ -119,11 +118,10 @@ def test_outputs_that_failed_are_in_no_mean_and_counted_beside(tmp_path: Path) -
 
 
 def test_the_command_prints_the_sample_study(
-    generated: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    generated: Study, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     options = ["--study", str(generated.file), "--exports", str(generated.folder.parent)]
-    monkeypatch.setattr(sys, "argv", ["compare", *options, "--csv", str(tmp_path / "lengths.csv")])
-    assert main() == 0
+    assert run(["compare", *options, "--csv", str(tmp_path / "lengths.csv")]) == 0
     lines = capsys.readouterr().out.splitlines()
     names = [line.split()[0] for line in lines[2:14]]
     assert names[:5] == ["lexical_stylistic", "paraphrasing", "backtranslation", "style_change", "length"]

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from generation import output_statistics
-from generation.errors import main
 from generation.output_tables import RATES, error_rates, errors_measure
 from generation.production import generate
+from plumbline.__main__ import run
 from plumbline.error_types import FLAGS
 from plumbline.errors import DataError, StudyError
 from plumbline.records import TransformedText
@@ -272,8 +271,7 @@ def test_the_command_prints_the_sample_study_and_writes_what_a_spreadsheet_does_
 ) -> None:
     csv = tmp_path / "errors.csv"
     options = ["--study", str(generated.file), "--exports", str(generated.folder.parent), "--csv", str(csv)]
-    monkeypatch.setattr(sys, "argv", ["errors", *options])
-    assert main() == 0
+    assert run(["errors", *options]) == 0
     head, _, row, *notes = capsys.readouterr().out.splitlines()
     assert head.split("  ")[0].strip() == "generator" and row.startswith("plumbline-sample ")
     assert notes[-1] == f"-> {csv}" and not any("incomplete" in note for note in notes)
@@ -289,8 +287,7 @@ def test_what_is_not_complete_has_a_star(
     (tmp_path / "outputs.jsonl").write_text(json.dumps({**recorded, "output": "a pome"}))
     generate(study)
     capsys.readouterr()
-    monkeypatch.setattr(sys, "argv", ["errors", "--study", str(study.file), "--exports", str(study.folder.parent)])
-    main()
+    run(["errors", "--study", str(study.file), "--exports", str(study.folder.parent)])
     printed = capsys.readouterr().out
     assert "\nm *  " in printed
     assert "* incomplete" in printed

@@ -16,8 +16,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from generation.run import main
 from plumbline import cli
+from plumbline.__main__ import run
 from plumbline.study import ROOT, load_study
 from tests.disks import small_disk
 from tests.generation.helpers import complaint, generate_at, server, start, write_study
@@ -254,7 +254,6 @@ def rename_transformation(folder: Path) -> None:
 )
 def test_bad_input_is_one_line_and_status_2(
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     damage: Callable[[Path], None],
     says: str,
@@ -263,9 +262,8 @@ def test_bad_input_is_one_line_and_status_2(
     study = write_study(tmp_path)
     (tmp_path / "outputs.jsonl").write_text("")
     damage(tmp_path)
-    monkeypatch.setattr("sys.argv", ["generate", "--study", str(study), "--exports", str(tmp_path / "exports")])
     with pytest.raises(SystemExit) as ended:
-        cli.run(main)
+        cli.run(lambda: run(["generate", "--study", str(study), "--exports", str(tmp_path / "exports")]))
     out, err = capsys.readouterr()
     assert (ended.value.code, out) == (2, "")
     line = complaint(err)

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from generation.production import generate, generate_shard, read_transformed
-from generation.run import main
 from generation.unit import Shard
+from plumbline.__main__ import run
 from plumbline.errors import StudyError
 from plumbline.rates import read_rates
 from plumbline.store import only_one
@@ -125,10 +125,9 @@ def test_shards_and_a_whole_run_refuse_each_other(study: Study, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("value", ["0/2", "3/2", "2", "a/b", "1/", "-1/2", "1/10000"])
-def test_what_is_no_shard_is_one_line(path: Path, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.argv", ["run", "--study", str(path), f"--shard={value}"])
+def test_what_is_no_shard_is_one_line(path: Path, value: str) -> None:
     with pytest.raises(StudyError, match="is not a shard K/N, such as 3/16"):
-        main()
+        run(["generate", "--study", str(path), f"--shard={value}"])
 
 
 def test_the_example_for_slurm_makes_shards_and_then_the_tables(
@@ -139,18 +138,15 @@ def test_the_example_for_slurm_makes_shards_and_then_the_tables(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """The script itself, with a `python` that prints what it is told; that is then run here."""
-    (tmp_path / "python").write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n', encoding="utf-8")
-    (tmp_path / "python").chmod(0o755)
+    """The script itself, with a `plumbline` that prints what it is told; that is then run here."""
+    (tmp_path / "plumbline").write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n', encoding="utf-8")
+    (tmp_path / "plumbline").chmod(0o755)
     places = [str(path), str(path.parent / "exports")]
     for task in ("1", "2", None):
         environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", **({"SLURM_ARRAY_TASK_ID": task} if task else {})}
         command = ["bash", str(EXAMPLE), *places, *(["2"] if task else [])]
         told = subprocess.run(command, env=environment, check=True, text=True, stdout=subprocess.PIPE).stdout
-        module, *options = told.splitlines()[1:]
-        assert module == "generation.run"
-        monkeypatch.setattr("sys.argv", [module, *options])
-        assert main() == 0
+        assert run(told.splitlines()) == 0
     out = capsys.readouterr().out
     assert out.count("when all shards have ended, run again without --shard") == 2
     assert "small: 0 texts transformed, 0 failed, 0 unanswered, 40 already stored" in out

@@ -9,7 +9,7 @@ from typing import TextIO
 
 import pytest
 
-from plumbline import demo
+from plumbline import __main__, demo
 from plumbline.study import ROOT, load_study
 
 PRINTED = {
@@ -37,10 +37,8 @@ def test_what_a_study_needs_is_run_and_nothing_else(
         return 0
 
     monkeypatch.setattr(demo, "_wait_for", wait_for)
-    monkeypatch.setattr(
-        sys, "argv", ["demo", "--study", str(ROOT / "studies" / f"{study}.yaml"), "--exports", str(tmp_path)]
-    )
-    assert demo.main() == 0
+    words = ["demo", "--study", str(ROOT / "studies" / f"{study}.yaml"), "--exports", str(tmp_path)]
+    assert __main__.run(words) == 0
     assert run == commands
     shown = capsys.readouterr().out
     first = shown.splitlines()[0]

@@ -95,7 +95,7 @@ def test_a_module_of_one_of_our_names_is_named_itself(tmp_path: Path) -> None:
         (tmp_path, [], "run from another folder, or start the command as `plumbline`"),
         (ROOT, [str(tmp_path)], f"take {tmp_path} out of PYTHONPATH, or rename it"),
     ):
-        asked = [sys.executable, *(["-P"] if path else []), "-m", "generation.errors", "--help"]
+        asked = [sys.executable, *(["-P"] if path else []), "-m", "plumbline", "errors", "--help"]
         env = {**os.environ, "PYTHONPATH": os.pathsep.join([*path, str(ROOT)])}
         ended = subprocess.run(asked, cwd=place, env=env, capture_output=True, text=True, check=False)
         assert (ended.returncode, ended.stderr.count("\n")) == (2, 1), ended.stderr

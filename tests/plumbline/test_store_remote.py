@@ -18,11 +18,11 @@ from moto.server import ThreadedMotoServer
 
 from annotation.campaign_records import CampaignRecords
 from annotation.sampling.sample import draw_sample
-from evaluation.benchmarks.__main__ import add_source_options
-from generation import errors
+from evaluation.benchmarks.options import add_source_options
 from generation.datasets.tables import read_frame
 from generation.production import generate
 from plumbline import cli
+from plumbline.__main__ import run
 from plumbline.errors import DataError, ServiceError, StudyError
 from plumbline.manifest import Manifest, stage
 from plumbline.records import Text, TransformedText
@@ -120,7 +120,7 @@ def test_generation_leaves_there_what_it_leaves_here(address: str, tmp_path: Pat
 
 
 def test_what_comes_next_reads_it_there_as_here(
-    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    address: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     drawn, printed = [], []
     for exports in (str(tmp_path / "exports"), f"{address}/studies"):
@@ -128,8 +128,7 @@ def test_what_comes_next_reads_it_there_as_here(
         generate(study)
         drawn += [draw_sample(study), CampaignRecords.open(study).pairs]
         capsys.readouterr()
-        monkeypatch.setattr(sys, "argv", ["errors", "--study", str(DEMO), "--exports", exports])
-        assert errors.main() == 0
+        assert run(["errors", "--study", str(DEMO), "--exports", exports]) == 0
         printed.append(capsys.readouterr().out)
     assert len(drawn[0]) > 50 and drawn.count(drawn[0]) == 4
     assert study.generator.model in printed[0] and printed[0] == printed[1]

@@ -17,7 +17,7 @@ WHY = "model cannot be loaded: no such folder"
 
 
 def fail(study: Study, *models: str) -> None:
-    """Leave what `evaluation.run` leaves where these models failed, and were not even tried on one data set."""
+    """Leave what `evaluate` leaves where these models failed, and were not even tried on one data set."""
     path, drift = study.folder / "scores.parquet", study.folder / "drift.parquet"
     scores = read_frame(path, Score, "")
     mine = scores["model"].isin(models)

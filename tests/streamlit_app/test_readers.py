@@ -19,11 +19,11 @@ from annotation.ratings.ratings import withdraw
 from annotation.records import Verdict
 from evaluation.records import EvaluationRecords
 from evaluation.tables import drift_by_quality, drift_correlations
+from plumbline.__main__ import run
 from plumbline.errors import DataError, StudyError
 from plumbline.records import DriftRecord, Pair
 from plumbline.store import read_frame, write_table
 from plumbline.study import ROOT, Study
-from streamlit_app import __main__ as starting
 from streamlit_app import frames, server
 from streamlit_app.readers import NotYetError, PageReader, cached
 from streamlit_app.readers.campaign import SHOWN, CampaignReader
@@ -169,17 +169,15 @@ def test_a_port_is_streamlits_and_the_study_is_the_pages(monkeypatch: pytest.Mon
     calls: list[list[str]] = []
     monkeypatch.setattr(server.streamlit_cli, "main", lambda words, **_: calls.append(words))
     for port in ([], ["--port", "8599"]):
-        monkeypatch.setattr("sys.argv", ["streamlit_app", "--study", str(DEMO), *port, "--exports", "e"])
-        starting.main()
+        run(["dashboard", "--study", str(DEMO), *port, "--exports", "e"])
     plain = ["--runner.magicEnabled", "false", "--", "--study", str(DEMO), "--exports", "e"]
     assert [words[2:] for words in calls] == [plain, ["--server.port", "8599", *plain]]
 
 
 @pytest.mark.parametrize("port", ["0", "65536", "-1", "eighty"])
-def test_what_is_no_port_is_refused(port: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.argv", ["streamlit_app", "--study", "s.yaml", f"--port={port}"])
+def test_what_is_no_port_is_refused(port: str) -> None:
     with pytest.raises(StudyError, match=re.escape(f"{port!r} is not a port (1 to 65535)")):
-        starting.main()
+        run(["dashboard", "--study", "s.yaml", f"--port={port}"])
 
 
 def test_it_binds_to_this_machine_and_tells_nobody() -> None:

@@ -1,4 +1,4 @@
-"""`python -m annotation users`: annotators on the home's own server and on one elsewhere."""
+"""`plumbline users`: annotators on the home's own server and on one elsewhere."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import httpx
 import pytest
 
 from annotation import server
-from annotation.__main__ import main
 from annotation.argilla import accounts
 from annotation.argilla.client import Argilla, guard
 from annotation.server.home import call
+from plumbline import __main__
 from plumbline.errors import DataError, ServiceError
 
 Run = Callable[..., str]
@@ -24,9 +24,8 @@ def run(home: server.Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
     """A command on the tests' server; what it prints."""
 
     def run(*words: str) -> str:
-        monkeypatch.setattr("sys.argv", ["annotation", *words, "--data", str(home.path)])
         capsys.readouterr()
-        assert main() == 0
+        assert __main__.run([*words, "--data", str(home.path)]) == 0
         return capsys.readouterr().out
 
     return run

@@ -8,7 +8,6 @@ import httpx
 import pytest
 
 from annotation import server
-from annotation.__main__ import main
 from annotation.argilla.client import Argilla
 from annotation.argilla.collect import collect
 from annotation.argilla.publish import publish
@@ -16,6 +15,7 @@ from annotation.campaign_records import CampaignData
 from annotation.status.status import Status, read_status, with_server
 from annotation.status.text import next_step, status_text
 from annotation.verdicts.evidence import Evidence
+from plumbline.__main__ import run
 from plumbline.manifest import stage
 from plumbline.study import Study
 from tests.annotation.campaigns import Make, answer, dataset, pending, rater, small
@@ -66,11 +66,9 @@ def test_answers_on_the_running_server_are_counted(
     assert "5 answers on the server that are not collected yet" in next_step(status, study.arguments)
 
     place = ["--study", str(study.file), "--exports", str(study.folder.parent), "--data", str(home.path)]
-    monkeypatch.setattr("sys.argv", ["annotation", "status", *place])
-    assert main() == 0
+    assert run(["status", *place]) == 0
     assert "has 5 submitted answers from 2 accounts" in capsys.readouterr().out
-    monkeypatch.setattr("sys.argv", ["annotation", "users", "remind", *place])
-    assert main() == 0
+    assert run(["users", "remind", *place]) == 0
     said = capsys.readouterr().out
     assert "has 5 submitted answers from 2 accounts" in said
     assert [line.split()[:2] for line in said.splitlines() if line.startswith("ada-now")] == [["ada-now", "4"]]

@@ -279,7 +279,7 @@ def test_killed_while_collecting_and_run_again_gives_the_same(
     Manifest.of(study).write_table("ratings.parquet", whole.iloc[:2], Rating)
     before = path.read_bytes()
     environment = {k: v for k, v in os.environ.items() if not k.startswith("ARGILLA_")}
-    base = [sys.executable, "-m", "annotation", "collect", "--study", str(study.file)]
+    base = [sys.executable, "-m", "plumbline", "collect", "--study", str(study.file)]
     command = [*base, "--exports", str(study.folder.parent), "--data", str(home.path)]
     for delay in (0.5, 1.0, 1.5):
         process = forks.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL)

@@ -74,7 +74,7 @@ def test_tasks_from_the_draw_to_answers_that_count(
     assert lines[0].endswith("not counted: drafts 1, discarded 1")
     assert {one.transformation for one in CampaignRecords.open(study).verdicts} == {"classes", "search", "several"}
 
-    found = Manifest.of(study).frame(ANSWERS, HumanAnswer, "annotation accept")
+    found = Manifest.of(study).frame(ANSWERS, HumanAnswer, "accept")
     by_person = found[~found["simulated"]]
     assert by_person[["task", "abstained", "label"]].to_numpy().tolist() == [["classes", True, ""]]
     # What came back through Argilla is what the simulated raters said, item by item.
@@ -163,7 +163,7 @@ def test_each_rater_sees_an_order_of_their_own_which_is_recorded(argilla: Argill
         " ".join(map(str, one)) for one in orders.values()
     }
     answers_lines(accept(study))
-    found = Manifest.of(study).frame(ANSWERS, HumanAnswer, "annotation accept")
+    found = Manifest.of(study).frame(ANSWERS, HumanAnswer, "accept")
     ids = {user.username: account_pseudonym(study.name, user.id, simulated=False) for user in argilla.users()}
     names = {ids[person.username]: person.username for person in people}
     told = {

@@ -87,7 +87,7 @@ def test_the_coordinator_sees_names_and_no_record_has_them(
     answer(argilla, users[1], first, "submitted", quality=1, fluency=1)
 
     def run(*words: str) -> str:
-        done = here("annotation", *words, "--study", str(study.file), "--exports", str(study.folder.parent))
+        done = here(*words, "--study", str(study.file), "--exports", str(study.folder.parent))
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -111,7 +111,7 @@ def test_the_coordinator_sees_names_and_no_record_has_them(
     assert thanks.startswith("Thank you: naming\n") and "You have answered everything" in thanks
     assert "- Paraphrasing, English (items: 4, minutes: about " in run("users", "invite", "ottokar")
     run("accept")
-    run("report")
+    run("ratings-report")
     for file in study.folder.rglob("*"):
         if file.is_file():
             content = file.read_bytes()

@@ -89,28 +89,28 @@ def run(study: Study) -> Run:
 def test_a_ninth_transformation_and_questions_of_ones_own_need_no_line_of_code(
     study: Study, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run("generation.run", "", "--allow-code")
-    run("annotation", "sample")
-    run("annotation", "preview")
+    run("generate", "", "--allow-code")
+    run("sample")
+    run("preview")
     preview = words((study.folder / "preview.html").read_text(encoding="utf-8"))
     assert "The program swapped neighbouring letters." in preview and "How does the new text sound?" in preview
-    planned = run("annotation", "plan", "--campaigns", "2", "--pairs", "30", "--raters", "3")
+    planned = run("plan", "--campaigns", "2", "--pairs", "30", "--raters", "3")
     assert "share of wrong in naturalness at most 0.5, decided by its value" in planned
-    assert "published in 10 datasets" in run("annotation", "publish")
-    run("annotation", "simulate")
-    told = run("annotation", "collect")  # 27 pairs, 2 raters, 4 questions
+    assert "published in 10 datasets" in run("publish")
+    run("simulate")
+    told = run("collect")  # 27 pairs, 2 raters, 4 questions
     assert "216 ratings in 54 answers (54 submitted, 0 draft, 0 discarded, 54 of them simulated)" in told
     early = CampaignRecords.open(study).ratings
     own = early[early["transformation"] == "typing_errors"]
     assert early["simulated"].all() and set(own["question"]) == {"quality", "fluency", "naturalness", "effort"}
     assert set(early.loc[early["question"] == "effort", "value"]) <= {0, 1, 4}
-    run("annotation", "status")
-    assert "SIMULATED RATINGS" in run("annotation", "accept")
+    run("status")
+    assert "SIMULATED RATINGS" in run("accept")
     paid(study, run, monkeypatch)
-    run("annotation", "accept")
-    run("annotation", "report")
+    run("accept")
+    run("ratings-report")
     judged(study)
-    assert ", without noise" in run("evaluation.run")
+    assert ", without noise" in run("evaluate")
     scores = EvaluationRecords.open(study).scores
     typos = scores[(scores["transformation"] == "typing_errors") & (scores["status"] == "evaluated")]
     assert len(typos) == 1 and typos["score"].notna().all() and set(typos["axis"]) == {"noise"}

@@ -1,9 +1,8 @@
-"""`python -m annotation crowd ...` as a coordinator meets it: a campaign by commands, and the lines of bad input."""
+"""`plumbline crowd ...` as a coordinator meets it: a campaign by commands, and the lines of bad input."""
 
 from __future__ import annotations
 
 import sqlite3
-import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from annotation import options as of_commands
-from annotation.__main__ import main
 from annotation.campaign_records import RULES, CampaignRecords
 from annotation.crowd.commands import lacking
 from annotation.offering import LEDGER
 from annotation.status.status import read_status
 from annotation.status.text import status_text
 from annotation.verdicts.evidence import Evidence
+from plumbline import __main__ as commands
 from plumbline import cli
 from plumbline.study import Study
 from plumbline.study.crowd import PLATFORMS
@@ -49,10 +48,9 @@ def crowd(
             if not value:
                 monkeypatch.delenv(key)
         options = ["--study", str(study.file), "--exports", str(study.folder.parent), "--data", str(tmp_path / "home")]
-        monkeypatch.setattr(sys, "argv", ["annotation", "crowd", name, *options, *words])
         capsys.readouterr()
         with pytest.raises(SystemExit) as ended:
-            cli.run(main)
+            cli.run(lambda: commands.run(["crowd", name, *options, *words]))
         said = capsys.readouterr()
         return int(ended.value.code or 0), said.out, said.err
 

@@ -6,7 +6,6 @@ import contextlib
 import csv
 import io
 import itertools
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,9 +13,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from plumbline import cli
+from plumbline import __main__, cli
 from plumbline.study import Study, load_study
-from tests.commands import main_of
 
 TOWNS = ["Bremen", "Ulm", "Trier", "Passau", "Hof", "Celle", "Jena", "Emden", "Fulda", "Gera", "Halle", "Worms"]
 RATERS = ("ada@example.org", "bob@example.org", "cy@example.org")
@@ -39,25 +37,23 @@ class Workplace:
         self.folder = folder
 
     def run(self, *words: str) -> Done:
-        """`plumbline WORDS` by the package's own modules."""
-        module, *rest = words
+        """`plumbline WORDS` in the folder."""
         out, err = io.StringIO(), io.StringIO()
         with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             patch.chdir(self.folder)
-            patch.setattr(sys, "argv", [module, *rest])
             with pytest.raises(SystemExit) as ended:
-                cli.run(main_of(module))
+                cli.run(lambda: __main__.run(words))
         return Done(int(ended.value.code or 0), out.getvalue(), err.getvalue())
 
     def take(self, *words: str) -> Done:
         """`plumbline import WORDS --out studies/mine.yaml`, which must end well."""
-        done = self.run("annotation", "import", *words, "--out", "studies/mine.yaml")
+        done = self.run("import", *words, "--out", "studies/mine.yaml")
         assert done.status == 0, done.err
         return done
 
     def refused(self, *words: str) -> str:
         """What is said where an import is refused."""
-        done = self.run("annotation", "import", *words, "--out", "studies/mine.yaml")
+        done = self.run("import", *words, "--out", "studies/mine.yaml")
         assert done.status == 2, done.out
         return done.err
 

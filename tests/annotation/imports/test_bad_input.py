@@ -101,7 +101,7 @@ def test_scales_of_any_points_go_to_verdicts(place: Workplace, values: tuple[flo
     write_csv(place.folder / "ratings.csv", HEADER, lines)
     assert f"meaning: rating, {scale}" in place.take("ratings.csv").out
     assert sorted(set(place.ratings()["value"])) == sorted(values)
-    assert place.run("annotation", "accept", "--study", "studies/mine.yaml").status == 0
+    assert place.run("accept", "--study", "studies/mine.yaml").status == 0
 
 
 def test_columns_are_corrected_by_options_and_by_the_file_that_an_import_wrote(place: Workplace) -> None:

@@ -370,5 +370,5 @@ def test_records_of_another_shape_are_listed_whole(place: Workplace, name: str) 
     strange: list[object] = [None, 5, "x", [], [[1]], [5], {"a": [{}]}]
     odd = [{**records[1], key: value} for key in records[1] for value in strange]
     (place.folder / file).write_text(jsonl([*records, *odd]), encoding="utf-8")
-    done = place.run("annotation", "import", file, "--out", "studies/mine.yaml", "--language", "en", "--replace")
+    done = place.run("import", file, "--out", "studies/mine.yaml", "--language", "en", "--replace")
     assert done.status in (0, 2) and done.err.count("\n") <= 1  # never a traceback

@@ -38,25 +38,25 @@ def test_a_long_csv_becomes_a_study_with_verdicts_and_a_report(place: Workplace)
     of_question = row[row["question"] == "fluency"]
     assert sorted(of_question["value"]) == sorted(answer(5, "neural", rater, "fluency") for rater in RATERS)
     assert set(ratings["transformation"]) == {"rules-v2", "neural"}
-    assert place.run("annotation", "accept", *STUDY).status == 0
-    accepted = place.run("annotation", "accept", *STUDY).out
+    assert place.run("accept", *STUDY).status == 0
+    accepted = place.run("accept", *STUDY).out
     assert accepted.startswith("By rules that were fixed after the ratings: Accepted:")
     assert "Mean (HTEB)" in accepted and "Interval, raters too" in accepted and "still open" not in accepted
-    assert "AFTER the first rating" in place.run("annotation", "status", *STUDY).out
+    assert "AFTER the first rating" in place.run("status", *STUDY).out
     assert not place.study.advice  # written as studies are today
     assert {verdict.rules_fixed for verdict in CampaignRecords.open(place.study).verdicts} == {"late"}
-    assert place.run("annotation", "report", *STUDY).status == 0
-    assert place.run("annotation", "export", *STUDY).status == 0
+    assert place.run("ratings-report", *STUDY).status == 0
+    assert place.run("export", *STUDY).status == 0
 
 
 def test_its_pairs_are_those_that_generation_makes_of_the_same_files(place: Workplace) -> None:
     write_long(place.folder / "ratings.csv", 6)
     place.take("ratings.csv")
     before = {(pair.pair_id, pair.key) for pair in CampaignRecords.open(place.study).pairs}
-    assert place.run("generation.run", *STUDY).status == 0
+    assert place.run("generate", *STUDY).status == 0
     keys = {text.key for name in ("rules-v2", "neural") for text in read_transformed(place.study, name, 1337)}
     assert {key for _, key in before} == keys and len(keys) == 6 * len(SYSTEMS)
-    assert "another generator" not in place.run("annotation", "status", *STUDY).out
+    assert "another generator" not in place.run("status", *STUDY).out
 
 
 def test_raters_ids_are_in_no_record_and_no_line(place: Workplace) -> None:

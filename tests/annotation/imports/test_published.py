@@ -74,8 +74,8 @@ def test_d_product(place: Workplace) -> None:
     yes = place.ratings().assign(yes=lambda frame: frame["answer"] == "label-1").groupby("pair_id")["yes"].mean() > 0.5
     right = yes == (truth.reindex(yes.index) == "label-1")
     assert len(right) == 8315 and right.mean() == pytest.approx(0.8966, abs=5e-5)
-    place.run("annotation", "accept", "--study", "studies/mine.yaml")
-    assert place.run("annotation", "report", "--study", "studies/mine.yaml").status == 0
+    place.run("accept", "--study", "studies/mine.yaml")
+    assert place.run("ratings-report", "--study", "studies/mine.yaml").status == 0
     table = pd.read_csv(place.study.folder / "report" / "truth.csv").set_index(["method", "statistic"])["value"]
     printed = {("majority", "accuracy"): 0.8966, ("majority", "F1 of label-1"): 0.5905}
     printed |= {("Dawid-Skene", "accuracy"): 0.9400, ("Dawid-Skene", "F1 of label-1"): 0.7217}
@@ -125,7 +125,7 @@ def test_the_gallerys_files_come_into_its_studies(place: Workplace, name: str) -
     study.parent.mkdir()
     study.write_bytes((ROOT / "studies" / "real" / study.name).read_bytes())
     options = ["--raters-per-file"] if name == "qags" else []
-    done = place.run("annotation", "import", *files(*GALLERY[name]), *options, "--out", f"studies/{name}.yaml")
+    done = place.run("import", *files(*GALLERY[name]), *options, "--out", f"studies/{name}.yaml")
     assert done.status == 0, done.err
     assert study.read_bytes() == (ROOT / "studies" / "real" / study.name).read_bytes()
-    assert not FULL or place.run("annotation", "accept", "--study", f"studies/{name}.yaml").status == 0
+    assert not FULL or place.run("accept", "--study", f"studies/{name}.yaml").status == 0

@@ -149,7 +149,7 @@ def test_models_do_what_people_do_and_are_asked_once(tmp_path: Path) -> None:
     assert first.counts == {"ok": 8, "reused": 0}  # 4 texts at the second attempt, all groups at once, 3 orders
     assert second.counts == {"failed": 4, "reused": 0}  # one attempt, and no guess
     assert [one.counts for one in again] == [{"reused": 8}, {"reused": 4}]
-    answers = Manifest.of(study).frame(MODEL_ANSWERS, HumanAnswer, "annotation judge run")
+    answers = Manifest.of(study).frame(MODEL_ANSWERS, HumanAnswer, "judge run")
     assert set(answers["rater_id"]) == {"one"} and set(answers["rater_kind"]) == {"model"}
     assert answers.groupby("task").size().to_dict() == {"classes": 4, "groups": 8, "search": 12}
     pairs = {pair.pair_id: pair for pair in CampaignRecords.open(study).pairs}
@@ -198,7 +198,7 @@ def test_the_sample_studys_model_is_a_recording_of_its_rule(tmp_path: Path) -> N
     assert done.line("answers").endswith(
         "57 answers, 0 failed, 0 unanswered, 0 already stored; recorded, no model was asked"
     )
-    answers = Manifest.of(study).frame(MODEL_ANSWERS, HumanAnswer, "annotation judge run")
+    answers = Manifest.of(study).frame(MODEL_ANSWERS, HumanAnswer, "judge run")
     assert set(answers["rater_id"]) == {"rule (recorded)"}
     assert answers.groupby("task")["item"].nunique().to_dict() == {
         one.task: one.n_items for one in annotators(study)[0].tasks

@@ -51,11 +51,11 @@ def beside_people(study: Study, where: list[str]) -> None:
     """`accept` with and without judges: people's verdicts are the same, and what judges add stands beside them."""
     verdict_file, added = study.folder / "verdicts.json", study.folder / FILE
     tables = study.judgements.rename(study.folder / "away")
-    silent = here("annotation", "accept", *where)
+    silent = here("accept", *where)
     alone = verdict_file.read_bytes()
     assert silent.returncode == 0 and "Judges" not in silent.stdout and not added.exists()
     tables.rename(study.judgements)
-    told = here("annotation", "accept", *where).stdout
+    told = here("accept", *where).stdout
     assert verdict_file.read_bytes() == alone
     assert told.index("Verdicts, study demo") < told.index("Judges beside people") < told.index("48 rated, 48 judged")
     rows = {one["transformation"]: one for one in json.loads(added.read_text(encoding="utf-8"))}
@@ -95,7 +95,7 @@ def beside_people(study: Study, where: list[str]) -> None:
     damaged = study.judgements / "shares.parquet"
     whole = damaged.read_bytes()
     damaged.write_bytes(whole[:100])
-    left_out = here("annotation", "accept", *where)
+    left_out = here("accept", *where)
     assert left_out.returncode == 0 and not added.exists()
     assert "shares.parquet" in left_out.stdout.partition("Judges beside people")[2]
     assert verdict_file.read_bytes() == alone
@@ -119,10 +119,10 @@ def test_the_sample_studys_judges_are_held_against_its_raters(generated: Study, 
     where = ["--study", str(generated.file), "--exports", str(generated.folder.parent)]
     rated(generated, tmp_path)
     judge(generated)
-    early = here("annotation", "judge", "check", *where)
+    early = here("judge", "check", *where)
     assert early.returncode == 2 and "plumbline accept" in early.stderr
     beside_people(generated, where)
-    done = here("annotation", "judge", "check", *where, "--flag", "any")
+    done = here("judge", "check", *where, "--flag", "any")
     assert done.returncode == 0, done.stderr
     assert "Judges whose answers come from a file: numbers, shares" in done.stdout
     assert "24 rated pairs; means with judges need at least 30" in done.stdout

@@ -91,7 +91,7 @@ def test_a_generator_is_chosen_and_what_is_missing_or_doubtful_is_said(
     study = far(study)
     where = ["--study", str(study.file), "--exports", str(study.folder.parent)]
     judge(study)
-    early = here("annotation", "judge", "select", *where)
+    early = here("judge", "select", *where)
     assert early.returncode == 0, early.stderr
     assert "No generator can be chosen by quality yet: judges have rated the outputs of 1 of the 3" in early.stdout
     command = f"plumbline judge run {' '.join(where)} --generator {BETA}"
@@ -101,7 +101,7 @@ def test_a_generator_is_chosen_and_what_is_missing_or_doubtful_is_said(
     )
     for spec in study.candidates[:2]:
         judge(study.by(spec))
-    done = here("annotation", "judge", "select", *where)
+    done = here("judge", "select", *where)
     assert done.returncode == 0, done.stderr
     line = next(line for line in done.stdout.splitlines() if line.startswith("Judges choose"))
     # 4.0 and the judges' mean kindness of -0.07; alpha's 3.8 with a third of its praise of itself is 3.90.

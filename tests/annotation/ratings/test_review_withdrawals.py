@@ -27,7 +27,7 @@ WHY = "the original is cut off"
 
 
 def command(study: Study, *words: str) -> subprocess.CompletedProcess[str]:
-    return here("annotation", *words, "--study", str(study.file), "--exports", str(study.folder.parent))
+    return here(*words, "--study", str(study.file), "--exports", str(study.folder.parent))
 
 
 def of(study: Study, transformation: str, number: int) -> list[str]:

@@ -15,7 +15,6 @@ import pandas as pd
 import pytest
 from playwright.sync_api import Page
 
-from annotation.__main__ import main
 from annotation.campaign_records import CampaignRecords
 from annotation.ratings.ratings import decide
 from annotation.report.material import read_material
@@ -24,6 +23,7 @@ from annotation.verdicts.acceptance import accept
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.tables import SIMULATED
 from generation.production import generate
+from plumbline.__main__ import run
 from plumbline.errors import DataError, StudyError
 from plumbline.manifest import Manifest
 from plumbline.records import Rating
@@ -245,13 +245,10 @@ def test_what_no_longer_follows_is_refused_in_one_line(study: Study) -> None:
     assert not (study.folder / "report").exists()
 
 
-def test_the_command_writes_the_page_and_notes_it(
-    study: Study, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_writes_the_page_and_notes_it(study: Study, capsys: pytest.CaptureFixture[str]) -> None:
     accept(study)
-    exports = str(study.folder.parent)
-    monkeypatch.setattr(sys, "argv", ["annotation", "report", "--study", str(DEMO), "--exports", exports])
-    assert main() == 0 and main() == 0
+    words = ["ratings-report", "--study", str(DEMO), "--exports", str(study.folder.parent)]
+    assert run(words) == 0 and run(words) == 0
     assert str(study.folder / "report" / "index.html") in capsys.readouterr().out
     manifest = json.loads((study.folder / "manifest.json").read_text(encoding="utf-8"))
     assert "report" in manifest["stages"]["report"]["outputs"]
@@ -263,10 +260,8 @@ def test_without_its_packages_the_command_names_one(study: Study, monkeypatch: p
     for name in ("annotation.report", "annotation.report.charts"):
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "altair", None)  # as where the extra is not installed
-    exports = str(study.folder.parent)
-    monkeypatch.setattr(sys, "argv", ["annotation", "report", "--study", str(DEMO), "--exports", exports])
     with pytest.raises(StudyError, match=r"reports need altair: pip install -e '\.\[report\]'"):
-        main()
+        run(["ratings-report", "--study", str(DEMO), "--exports", str(study.folder.parent)])
 
 
 @pytest.mark.browser

@@ -7,7 +7,6 @@ import json
 import math
 import re
 import shutil
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from statistics import NormalDist
@@ -18,7 +17,6 @@ import pytest
 from langcodes.data_dicts import LANGUAGE_ALPHA3
 
 import annotation.report
-from annotation.__main__ import main
 from annotation.crowd.summary import CrowdSummary
 from annotation.questions import Question
 from annotation.report.material import CampaignMaterial
@@ -31,6 +29,7 @@ from annotation.sheets.writing import write_sheets
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.tables import SIMULATED
 from generation.production import generate
+from plumbline.__main__ import run
 from plumbline.errors import StudyError
 from plumbline.study import ROOT, Study, load_study
 from plumbline.study.ethics import QUESTIONS
@@ -383,11 +382,10 @@ def test_citations_take_the_place_of_names_and_the_bibliography_has_those_alone(
 
 
 def test_the_command_says_how_much_is_answered_and_what_would_answer_more(
-    recorded: Study, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    recorded: Study, capsys: pytest.CaptureFixture[str]
 ) -> None:
     options = ["--study", str(recorded.file), "--exports", str(recorded.folder.parent)]
-    monkeypatch.setattr(sys, "argv", ["annotation", "sheet", *options])
-    assert not main()
+    assert not run(["sheet", *options])
     said = capsys.readouterr().out
     assert f"finished: sheets -> {recorded.folder / 'sheet'}" in said and "more questions: conditions" in said
     assert {file.name for file in (recorded.folder / "sheet").iterdir()} == {

@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 import pandas as pd
 import pytest
 
-from annotation.__main__ import main
 from annotation.campaign_records import CampaignRecords
 from annotation.ratings.ratings import withdraw
 from annotation.records import Member
@@ -22,6 +21,7 @@ from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import fix_rules
 from annotation.verdicts.tables import SIMULATED
 from generation.production import generate
+from plumbline.__main__ import run
 from plumbline.manifest import Manifest, stage
 from plumbline.records import Rating
 from plumbline.study import Study
@@ -237,12 +237,9 @@ OTHER_SAMPLES: dict[str, object] = {
 
 
 @pytest.mark.parametrize("field", SampleSpec.model_fields)
-def test_a_sample_that_was_drawn_with_another_setting_is_stale(
-    field: str, generated: Study, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_sample_that_was_drawn_with_another_setting_is_stale(field: str, generated: Study) -> None:
     where = ["--study", str(generated.file), "--exports", str(generated.folder.parent)]
-    monkeypatch.setattr("sys.argv", ["annotation", "sample", *where])
-    assert main() == 0
+    assert run(["sample", *where]) == 0
     records = CampaignRecords.open(generated)
     assert stages_of(records, records.manifest, "")["sample"].state == "done"
     other = generated.sample.model_copy(update={field: OTHER_SAMPLES[field]})

@@ -94,7 +94,7 @@ def test_who_is_careful_raises_no_doubt_and_who_was_kept_is_decided_about(genera
     verdicts = accept(study).verdicts
     first = doubts(study, verdicts)[0]
     assert first.startswith("1 of 3 raters whose answers count") and "; 33% of the ratings that count are" in first
-    assert first.endswith(f"nobody has decided about 1 of them (`{study.command('annotation review')}`)")
+    assert first.endswith(f"nobody has decided about 1 of them (`{study.command('review')}`)")
     decide(study, "a", exclude=False, reason="asked: means it")
     assert "nobody has decided" not in doubts(study, verdicts)[0]
     decide(study, "a", exclude=True, reason="failed controls")
@@ -225,7 +225,7 @@ def test_the_last_lines_of_accept_are_what_is_doubtful(generated: Study) -> None
     careless(generated, "abcd")
     fixed_in_2025(generated)
     options = ["--study", str(generated.file), "--exports", str(generated.folder.parent)]
-    done = here("annotation", "accept", *options)
+    done = here("accept", *options)
     assert done.returncode == 0, done.stderr
     verdicts, _, last = done.stdout.partition("\nDoubtful:\n")
     assert f"`plumbline review {shlex.join(options)}`" in last

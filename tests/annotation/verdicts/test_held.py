@@ -61,14 +61,12 @@ def test_a_person_who_keeps_the_raters_ends_it_until_they_answer_more(generated:
     careless(generated, "abcd")
     found = accept(generated).verdicts
     assert {one.decision for one in found} == {"undecided"}
-    read = here("annotation", "review", *options(generated))
+    read = here("review", *options(generated))
     assert "Verdicts of the last `accept` that wait until these raters are excluded or kept" in read.stdout
     assert "To decide: plumbline review " in read.stdout
-    done = here(
-        "annotation", "review", *options(generated), "--keep", "a", "b", "c", "d", "--reason", "watched them work"
-    )
+    done = here("review", *options(generated), "--keep", "a", "b", "c", "d", "--reason", "watched them work")
     assert (done.returncode, done.stderr) == (0, "")
-    assert "To decide: " not in here("annotation", "review", *options(generated)).stdout
+    assert "To decide: " not in here("review", *options(generated)).stdout
     assert "a, b, c, d are kept: watched them work; run `" in done.stdout
     with pytest.raises(DataError, match="the list of kept raters changed after the verdicts were reached"):
         refuse_stale(CampaignRecords.open(generated), found)

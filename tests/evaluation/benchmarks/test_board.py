@@ -1,4 +1,4 @@
-"""`python -m evaluation.benchmarks board`: MMTEB's own averages come out, files say what they rest on."""
+"""`plumbline board`: MMTEB's own averages come out, files say what they rest on."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_borda_counts_of_the_papers_scores_are_the_papers() -> None:
 
 
 def run(folder: Path, source: Path, *words: str) -> tuple[int, str, str]:
-    done = here("evaluation.benchmarks", "board", "--from", str(source), "--out", str(folder / "board"), *words)
+    done = here("board", "--from", str(source), "--out", str(folder / "board"), *words)
     return done.returncode, done.stdout, done.stderr.replace("\r", "\n").strip().rpartition("\n")[2]
 
 

@@ -18,7 +18,7 @@ from evaluation.benchmarks.scores import closed, experiments, of_results, of_tab
 from evaluation.tables.comparisons import separation_table
 from plumbline.statistics.rankings import points_of, rank_intervals, ranks_of, repeated_ranks
 from plumbline.study import ROOT
-from tests.commands import here, module_words
+from tests.commands import here, words_of
 from tests.evaluation.benchmarks.mteb_files import REVISION, write_results
 from tests.scale import scaled
 
@@ -30,7 +30,7 @@ REGISTERED = ("intfloat/e5-base-v2", "intfloat/e5-large-v2", "intfloat/e5-small-
 
 
 def run(folder: Path, source: Path | str, *words: str) -> tuple[int, str, str]:
-    done = here("evaluation.benchmarks", "board", "--from", str(source), "--out", str(folder / "board"), *words)
+    done = here("board", "--from", str(source), "--out", str(folder / "board"), *words)
     return done.returncode, done.stdout, done.stderr.replace("\r", "\n").strip().rpartition("\n")[2]
 
 
@@ -150,9 +150,8 @@ def test_what_the_document_shows_runs(tmp_path: Path, monkeypatch: pytest.Monkey
     text = (ROOT / "docs" / "board.md").read_text(encoding="utf-8")
     (command,) = re.findall(r"```sh\n(.*?)\n```", text, re.DOTALL)
     write_results(tmp_path, "MTEB(eng, v2)", dict(zip(REGISTERED, MODELS.values(), strict=True)))
-    module, *words = module_words(command)
-    first, *words = words  # the command's own name
-    done = here(module, first, *(str(tmp_path / word) if word in ("results", "board") else word for word in words))
+    first, *words = words_of(command)
+    done = here(first, *(str(tmp_path / word) if word in ("results", "board") else word for word in words))
     assert done.returncode == 0, done.stderr
     (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     monkeypatch.chdir(tmp_path)

@@ -1,4 +1,4 @@
-"""`python -m evaluation.benchmarks check` as a user meets it."""
+"""`plumbline check` as a user meets it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ from tests.commands import here
 
 
 def run(study: Study, *words: str) -> tuple[int, str, str]:
-    done = here(
-        "evaluation.benchmarks", "check", "--study", str(study.file), "--exports", str(study.folder.parent), *words
-    )
+    done = here("check", "--study", str(study.file), "--exports", str(study.folder.parent), *words)
     return done.returncode, done.stdout, done.stderr.replace("\r", "\n").strip().rpartition("\n")[2]
 
 
@@ -49,7 +47,7 @@ def test_data_sets_and_their_accepted_transformations_are_checked(study: Study) 
     ],
 )
 def test_what_cannot_be_checked_is_one_line(words: tuple[str, ...], said: str) -> None:
-    done = here("evaluation.benchmarks", "check", *words)
+    done = here("check", *words)
     assert done.returncode == 2 and said in done.stderr and done.stderr.count("\n") == 1
 
 

@@ -81,11 +81,11 @@ def test_a_question_must_be_named_and_have_been_asked(study: tuple[Study, dict[s
     with pytest.raises(StudyError, match="--question simile: the study does not ask it; did you mean 'similarity'"):
         PeopleChecks(CampaignData.read(made), made.raters.per_pair, "simile", 1)
     words = ("--study", str(made.file), "--exports", str(made.folder.parent), "--question", "similarity")
-    done = here("evaluation.benchmarks", "check", *words)
+    done = here("check", *words)
     assert done.returncode == 0, done.stderr
     table = pd.read_csv(made.folder / "quality" / "checks.csv")
     assert list(table.loc[table["check"] == "people_scores", "task"]) == ["sample_sts"]
-    done = here("evaluation.benchmarks", "check", "--study", "studies/demo.yaml", "--question", "similarity")
+    done = here("check", "--study", "studies/demo.yaml", "--question", "similarity")
     assert done.returncode == 2 and "only with a study of items" in done.stderr
 
 

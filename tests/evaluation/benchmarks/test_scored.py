@@ -41,7 +41,7 @@ def found(study: Study, task: str, scores: pd.DataFrame | None = None) -> dict[s
     tasks, _ = tasks_of(study, [])
     (one,) = (own for own in tasks if own.name == task)
     scores = EvaluationRecords.open(study).scores if scores is None else scores
-    checks = ScoreChecks(ModelHost.of(study), scores, [], 7, study.command("evaluation.run"))
+    checks = ScoreChecks(ModelHost.of(study), scores, [], 7, study.command("evaluate"))
     try:
         return {finding.check: finding for finding in check([one], [], checks)[0].findings}
     finally:

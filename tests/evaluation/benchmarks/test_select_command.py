@@ -1,4 +1,4 @@
-"""`python -m evaluation.benchmarks select` as a user meets it, on made-up scores of mteb's tasks."""
+"""`plumbline select` as a user meets it, on made-up scores of mteb's tasks."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def long() -> pd.DataFrame:
 def run(folder: Path, frame: pd.DataFrame, *words: str) -> tuple[int, str, str]:
     path = folder / "scores.csv"
     frame.to_csv(path, index=False)
-    done = here("evaluation.benchmarks", "select", "--from", str(path), "--out", str(folder / "small"), *words)
+    done = here("select", "--from", str(path), "--out", str(folder / "small"), *words)
     return done.returncode, done.stdout, done.stderr.replace("\r", "\n").strip().rpartition("\n")[2]
 
 
@@ -117,7 +117,7 @@ def test_mtebs_own_result_files_are_read_by_mtebs_rules(tmp_path: Path, long: pd
                   "evaluation_time": 1.0, "kg_co2_emissions": None}  # fmt: skip
         (folder / f"{task}.json").write_text(json.dumps(result))
     words = ("--budget", "4", "--cover", "type", "--out", str(tmp_path / "small"))
-    done = here("evaluation.benchmarks", "select", "--from", str(tmp_path / "cache"), *words)
+    done = here("select", "--from", str(tmp_path / "cache"), *words)
     assert done.returncode == 0, done.stderr
     status, out, _ = run(tmp_path, long, "--budget", "4", "--cover", "type")
     assert status == 0 and done.stdout.splitlines()[0] == out.splitlines()[0]
@@ -147,7 +147,7 @@ def test_a_selection_runs_in_mteb_and_its_cache_is_read_by_the_benchmarks_name(
         made = runpy.run_path(str(tmp_path / "small" / "benchmark.py"), run_name="__main__")["BENCHMARK"]
         assert "mteb/baseline-random-encoder" in capsys.readouterr().out
         mteb.evaluate(Encoder(FakeModel(), "tiny/words", "1"), made, co2_tracker=False)
-        done = here("evaluation.benchmarks", "select", "--from", "MTEB(eng, v1)", "--gaps", "models", "--dry-run")
+        done = here("select", "--from", "MTEB(eng, v1)", "--gaps", "models", "--dry-run")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("2 models and 3 tasks without gaps;")
     for task in made.tasks:

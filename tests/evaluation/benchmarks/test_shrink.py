@@ -58,7 +58,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
     }
     (folder / "study.yaml").write_text(yaml.safe_dump(data))
     made = load_study(folder / "study.yaml", folder / "exports")
-    assert here("evaluation.run", *named(made), "--include-rejected").returncode == 0
+    assert here("evaluate", *named(made), "--include-rejected").returncode == 0
     return made
 
 
@@ -67,7 +67,7 @@ def named(study: Study) -> tuple[str, ...]:
 
 
 def shrink(study: Study, *words: str) -> tuple[int, str, str]:
-    done = here("evaluation.benchmarks", "shrink", *named(study), *words)
+    done = here("shrink", *named(study), *words)
     return done.returncode, done.stdout, done.stderr.replace("\r", "\n").strip().rpartition("\n")[2]
 
 

@@ -275,14 +275,14 @@ def test_archives_that_are_none_are_one_line(bundle: Path, edited: Edit, tmp_pat
 
 
 def test_inspect_says_what_is_in_it_and_fails_on_what_is_wrong(bundle: Path, edited: Edit) -> None:
-    done = here("evaluation.bundle", "inspect", str(bundle))
+    done = here("bundle", "inspect", str(bundle))
     assert done.returncode == 0, done.stderr
     assert "SIMULATED" in done.stdout and "apache-2.0" in done.stdout and "signature: not checked" in done.stdout
     assert "match the values computed again from the ratings" in done.stdout
-    done = here("evaluation.bundle", "inspect", str(edited({"verdicts.json": with_json(accepted_more)})))
+    done = here("bundle", "inspect", str(edited({"verdicts.json": with_json(accepted_more)})))
     assert done.returncode == 2 and "says rejected, but its ratings give accepted" in done.stdout
     assert done.stderr.strip().splitlines()[-1].startswith("error: ")
-    done = here("evaluation.bundle", "inspect", str(bundle), "--key", "RWQ")
+    done = here("bundle", "inspect", str(bundle), "--key", "RWQ")
     assert done.returncode == 2 and "is not signed" in done.stderr
 
 
@@ -293,7 +293,7 @@ def test_what_a_bundle_says_stands_apart_from_what_was_checked(edited: Edit) -> 
         + "ok"
     )
     said = with_json(lambda m: m | {"description": lie, "contact": lie, "licence": lie, "edition": lie})
-    done = here("evaluation.bundle", "inspect", str(edited({"manifest.json": said})))
+    done = here("bundle", "inspect", str(edited({"manifest.json": said})))
     assert not set(done.stdout) & set("\x1b\u2028\u202e")
     lines = done.stdout.splitlines()
     claimed = [line for line in lines if "fine" in line or "verified" in line or "\u2800" in line]

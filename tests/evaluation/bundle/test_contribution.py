@@ -62,7 +62,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("tasks")
     study = recorded_study(place)
     command = ("export", "--study", str(study.file), "--exports", str(place / "exports"), "--format", "mteb")
-    done = here("evaluation.bundle", *command, "--out", str(place / "out"))
+    done = here("bundle", *command, "--out", str(place / "out"))
     assert done.returncode == 0, done.stderr
     assert "6 tasks for mteb written, loaded and scored; its ratings are SIMULATED" in done.stdout
     return place / "out"

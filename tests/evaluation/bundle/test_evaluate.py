@@ -166,15 +166,15 @@ def test_the_sample_study_says_where_a_packaged_model_is(bundle: Path) -> None:
 
 def test_the_command_refuses_what_is_simulated_and_scores_it_where_asked(bundle: Path, tmp_path: Path) -> None:
     words_ = ("evaluate", str(bundle), "--model", NGRAMS, "--exports", str(tmp_path))
-    done = here("evaluation.bundle", *words_)
+    done = here("bundle", *words_)
     assert done.returncode == 2 and "its ratings are SIMULATED" in done.stderr and not list(tmp_path.iterdir())
-    done = here("evaluation.bundle", *words_, "--simulated")
+    done = here("bundle", *words_, "--simulated")
     assert done.returncode == 0, done.stderr
     assert "6 scores computed" in done.stdout and "SIMULATED" in done.stdout
-    done = here("evaluation.bundle", "evaluate", str(bundle))
+    done = here("bundle", "evaluate", str(bundle))
     assert done.returncode == 2 and "name the models to score" in done.stderr
     (empty := tmp_path / "no-model").mkdir()
-    done = here("evaluation.bundle", "evaluate", str(bundle), "--model", str(empty), *words_[4:], "--simulated")
+    done = here("bundle", "evaluate", str(bundle), "--model", str(empty), *words_[4:], "--simulated")
     last = done.stderr.splitlines()[-1]
     assert done.returncode == 2 and "models failed: no-model" in last and "--study FILE" in last and "package" in last
 
@@ -182,7 +182,7 @@ def test_the_command_refuses_what_is_simulated_and_scores_it_where_asked(bundle:
 def test_two_bundles_side_by_side(bundle: Path, tmp_path: Path) -> None:
     study = recorded_study(tmp_path, edition="2")
     export(study, tmp_path / "b.plumb")
-    done = here("evaluation.bundle", "diff", str(bundle), str(tmp_path / "b.plumb"))
+    done = here("bundle", "diff", str(bundle), str(tmp_path / "b.plumb"))
     assert done.returncode == 0, done.stderr
     lines = [line.split() for line in done.stdout.splitlines()]
     assert ["edition", "1", "2"] in lines and ["paraphrasing", "84", "84", "0", "0"] in lines
@@ -195,5 +195,5 @@ def test_two_bundles_side_by_side(bundle: Path, tmp_path: Path) -> None:
     lines = [line.split() for line in difference(Bundle.open(bundle), other).splitlines()]
     assert ["acceptance.min_pairs", "10", "9"] in lines
     assert ["paraphrasing:", "prompts", one.prompt_hash[:8], "f" * 8] in lines
-    done = here("evaluation.bundle", "diff", str(bundle), str(bundle))
+    done = here("bundle", "diff", str(bundle), str(bundle))
     assert done.stdout.startswith("The same bundle, ")

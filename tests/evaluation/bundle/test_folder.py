@@ -109,7 +109,7 @@ def test_a_folder_is_whole_or_not_there(folder: Path, tmp_path: Path) -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -9
     assert not (tmp_path / "out").exists() and list(tmp_path.glob(".out.*.tmp"))
     command = ("export", "--study", str(study.file), "--exports", str(tmp_path / "exports"), "--format", "parquet")
-    done = here("evaluation.bundle", *command, "--out", str(tmp_path / "out"))
+    done = here("bundle", *command, "--out", str(tmp_path / "out"))
     assert done.returncode == 0 and "nothing was uploaded" in done.stdout, done.stderr
     assert "lacks creator, datePublished, url" in done.stdout and "bundle.creators, bundle.published" in done.stdout
     assert not list(tmp_path.glob(".out.*.tmp"))

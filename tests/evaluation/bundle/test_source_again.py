@@ -40,7 +40,7 @@ def test_other_people_rate_the_same_pairs_and_both_campaigns_are_held_side_by_si
     bundle: Path, tmp_path: Path
 ) -> None:
     out, exports = tmp_path / "again.yaml", tmp_path / "exports"
-    done = here("evaluation.bundle", "study", str(bundle), "--out", str(out), "--exports", str(exports))
+    done = here("bundle", "study", str(bundle), "--out", str(out), "--exports", str(exports))
     assert done.returncode == 0, done.stderr
     first = Bundle.open(bundle)
     study = load_study(out, exports)
@@ -62,7 +62,7 @@ def test_other_people_rate_the_same_pairs_and_both_campaigns_are_held_side_by_si
     lower = before.assign(value=(before["value"] - 1).clip(lower=1), rater_id=before["rater_id"] + "0")
     write_ratings(CampaignRecords.open(study), lower.assign(rater_id="simulated-" + lower["rater_id"].str[-8:]))
     accept(study)
-    done = here("evaluation.bundle", "diff", str(bundle), str(out), "--exports", str(exports))
+    done = here("bundle", "diff", str(bundle), str(out), "--exports", str(exports))
     assert done.returncode == 0, done.stderr
     due = []
     for pool in ("translation", "paraphrasing"):

@@ -13,11 +13,11 @@ import pytest
 from mteb.models.model_meta import ModelMeta
 from mteb.results import TaskResult
 
-from evaluation.instructions.__main__ import report
 from evaluation.instructions.analysis import PUBLISHED, Analysis, Settings, analyse, published_table
 from evaluation.instructions.grid import marked, reasons
 from evaluation.instructions.page import all_exhibits, doubts, fallen, headline
 from evaluation.instructions.scores import no_items, of_folder
+from plumbline.__main__ import run
 from plumbline.errors import DataError, StudyError
 from plumbline.exhibits.table import csv_bytes
 from tests.evaluation.instructions import published
@@ -92,7 +92,20 @@ def test_the_command_writes_one_page_and_all_files(tmp_path: Path, capsys: pytes
     frame = long(SCORES, DEFAULTS)
     frame["text"] = frame["text"].replace("Word 0:", "<script>alert(1)</script>")
     frame.to_parquet(tmp_path / "scores.parquet")
-    assert report(["--scores", str(tmp_path / "scores.parquet"), "--out", str(tmp_path / "out"), "--seed", "3"]) == 0
+    assert (
+        run(
+            [
+                "sensitivity-report",
+                "--scores",
+                str(tmp_path / "scores.parquet"),
+                "--out",
+                str(tmp_path / "out"),
+                "--seed",
+                "3",
+            ]
+        )
+        == 0
+    )
     said = capsys.readouterr().out
     assert said.count("\n") == 4 and "Over 5 wordings a task" in said
     page = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
@@ -109,7 +122,7 @@ def test_the_command_writes_one_page_and_all_files(tmp_path: Path, capsys: pytes
         (["--seed", "-1"], "'-1' is not a whole number of at least 0"),
     ):
         with pytest.raises(StudyError, match=says):
-            report(["--study", "studies/demo.yaml", *options])
+            run(["sensitivity-report", "--study", "studies/demo.yaml", *options])
 
 
 def keep(cache: mteb.ResultCache, score: float, prompt: str | None, version: str = "2.1") -> None:

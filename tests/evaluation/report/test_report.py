@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import sys
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,11 +22,11 @@ from annotation.rubric import load_rubric
 from annotation.statistics.summaries import Design
 from annotation.verdicts.verdicts import verdicts as annotation_verdicts
 from evaluation.records import AcceptedScore, TextDrift
-from evaluation.report import __main__
 from evaluation.report.material import StudyEvaluation, other_prompts
 from evaluation.report.page import FOLDER, Choices, write_report
 from evaluation.tables import axis_table
 from evaluation.tables.datasets import QUANTILES
+from plumbline.__main__ import run
 from plumbline.errors import DataError, StudyError
 from plumbline.exhibits import page as exhibits
 from plumbline.records import DriftRecord, Pair, Rating, Score
@@ -481,9 +480,8 @@ def test_the_command_sets_several_prompts_of_one_generator_beside_each_other(
     changed = write_scores(second_study)
     changed.loc[changed["transformation"] == "translation", "score"] -= 0.1
     write_table(second_study.folder / "scores.parquet", changed, Score)
-    arguments = ["report", "--study", str(study.file), "--exports", exports, "--prompts", str(second_study.file)]
-    monkeypatch.setattr(sys, "argv", arguments)
-    assert __main__.main() == 0
+    arguments = ["scores-report", "--study", str(study.file), "--exports", exports, "--prompts", str(second_study.file)]
+    assert run(arguments) == 0
     assert f"-> {study.folder / FOLDER / 'index.html'}" in capsys.readouterr().out
     assert "evaluation report" in json_of(study.folder / "manifest.json")["stages"]
     file = study.folder / FOLDER / "tables" / "prompts.csv"
@@ -499,16 +497,8 @@ def test_the_command_sets_several_prompts_of_one_generator_beside_each_other(
         StudyError, match="--prompts: .* and .* have different generators or settings; name studies that differ only in"
     ):
         other_prompts(plain, [beside])
-    monkeypatch.setattr(sys, "argv", [*arguments, str(study.file)])
     with pytest.raises(StudyError, match="is named twice"):
-        __main__.main()
-
-
-def test_help_has_an_example(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(sys, "argv", ["report", "--help"])
-    with pytest.raises(SystemExit, match="^0$"):
-        __main__.main()
-    assert "example: plumbline scores-report --study studies/demo.yaml" in capsys.readouterr().out
+        run([*arguments, str(study.file)])
 
 
 @pytest.mark.browser

@@ -88,20 +88,20 @@ class Engines:
     ended: dict[int, int] = field(default_factory=dict)
 
     def start(self, folder: Path, *words: str) -> Started:
-        """`python -m words`; what it says goes to files in a folder."""
+        """`plumbline words`; what it says goes to files in a folder."""
         folder.mkdir(parents=True, exist_ok=True)
         for name in ("out", "err"):
             (folder / name).write_bytes(b"")
         assert self.process.stdin
-        print(json.dumps({"folder": str(folder), "words": words}), file=self.process.stdin, flush=True)
+        print(json.dumps({"folder": str(folder), "words": ["plumbline", *words]}), file=self.process.stdin, flush=True)
         while (pid := self._next()) is None:
             pass
         return Started(pid, folder)
 
     def run(self, study: Path) -> Started:
-        """`python -m generation.run`."""
+        """`plumbline generate`."""
         exports = str(study.parent / "exports")
-        return self.start(study.parent, "generation.run", "--study", str(study), "--exports", exports)
+        return self.start(study.parent, "generate", "--study", str(study), "--exports", exports)
 
     def wait(self, started: Started) -> Ended:
         while started.pid not in self.ended:
@@ -189,7 +189,7 @@ def later(engines: Engines, place: Path, runs: Runs) -> Iterator[Later]:
     serving = engines.start(place / "serving", "vllm.entrypoints.openai.api_server", *options)
     resumed = engines.run(place / "broken" / "study.yaml")
     judging = judged_study(engines, place)
-    judges = engines.start(place / "judging", "annotation.judges", "run", *judging.arguments.split())
+    judges = engines.start(place / "judging", "judge", "run", *judging.arguments.split())
     messages = [asking.message for asking in askings(judging)]
     (place / "messages.json").write_text(json.dumps(messages))
     alone = (str(place / "judge"), str(place / "messages.json"))

@@ -75,4 +75,4 @@ def test_two_columns_of_one_name_are_one_line(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="appears twice"):
         read_frame(tmp_path / "a.jsonl")
     with pytest.raises(DataError, match="has two columns with the same name"):
-        read_table(twice(tmp_path / "b.parquet"), Score, "evaluation.run")
+        read_table(twice(tmp_path / "b.parquet"), Score, "evaluate")

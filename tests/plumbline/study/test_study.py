@@ -116,12 +116,12 @@ def test_a_command_that_is_advised_can_be_pasted(tmp_path: Path) -> None:
     file = write_study(tmp_path / "my studies", candidates=[other])
     study = load_study(file, tmp_path / "records")
     options = ["--study", str(file), "--exports", str(tmp_path / "records")]
-    assert shlex.split(study.command("annotation accept")) == ["plumbline", "accept", *options]
+    assert shlex.split(study.command("accept")) == ["plumbline", "accept", *options]
     by = study.by(study.candidates[0])
-    assert shlex.split(by.command("generation.run")) == [
+    assert shlex.split(by.command("generate")) == [
         "plumbline", "generate", *options, "--generator", "other model",
     ]  # fmt: skip
-    assert "--generator" not in by.command("annotation accept")
+    assert "--generator" not in by.command("accept")
 
 
 def test_every_pattern_of_a_study_is_said_in_words() -> None:

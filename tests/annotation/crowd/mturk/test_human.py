@@ -183,7 +183,7 @@ def test_who_is_rejected_is_replaced_and_nobody_is_paid_or_counted_twice(site: M
     assert (
         "0 of 3 items have 2 or more raters, 3 have at least one rater; 1 rater" in lines[1]
     )  # who is rejected once counts nowhere
-    found = Manifest.of(study).frame(ANSWERS, HumanAnswer, "annotation accept")
+    found = Manifest.of(study).frame(ANSWERS, HumanAnswer, "accept")
     for task, most, raters, number in (("long", 1, 2, 22), ("search", 3, 1, 18)):
         own = found[found["task"] == task]
         assert own.groupby("rater_id").size().tolist() == [number] * raters
@@ -237,7 +237,7 @@ def test_tasks_of_each_type_are_done_by_a_crowd_collected_and_accepted(
     assert {one.status for one in site.assignments.values()} == {"Approved"}
 
     answers_lines(accept(study))
-    found = Manifest.of(study).frame(ANSWERS, HumanAnswer, "annotation accept")
+    found = Manifest.of(study).frame(ANSWERS, HumanAnswer, "accept")
     assert set(found["task"]) == {task.get("name", task["data"]) for task in ALL}
     texts = {"search": 3.0, "ordered": 4.0, "long": 1.0}  # the most that a relevant candidate can get
     for task, most in texts.items():

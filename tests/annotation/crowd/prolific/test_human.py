@@ -66,7 +66,7 @@ def test_a_participant_sees_an_order_of_their_own_and_is_paid(argilla: Argilla, 
         step(lambda campaign: judging.approve(campaign, [submission]))
         assert site.submissions[submission]["status"] == "APPROVED"
     answers_lines(accept(study))
-    found = Manifest.of(study).frame(ANSWERS, HumanAnswer, "annotation accept")
+    found = Manifest.of(study).frame(ANSWERS, HumanAnswer, "accept")
     (order,) = set(CampaignRecords.open(study).ratings["order"])
     for item in read_items(study):
         own = found[found["item"] == item.item].set_index("candidate")
@@ -126,7 +126,7 @@ def test_who_is_rejected_or_returns_is_replaced_and_nobody_is_paid_or_counted_tw
     (line,) = write_answers(CampaignRecords.open(study), read_tasks(study))
     assert "3 of 3 items have 2 or more raters, 3 have at least one rater; 2 raters;" in line
     assert line.endswith("0 of 36 answers are 'cannot tell'; not counted: excluded or withdrawn 3")
-    found = Manifest.of(study).frame(ANSWERS, HumanAnswer, "annotation accept")
+    found = Manifest.of(study).frame(ANSWERS, HumanAnswer, "accept")
     rated = {worker_pseudonym(campaigns.KEY, study.name, "prolific", pid * 24): pid for pid in "ac"}
     assert set(found["rater_id"]) == set(rated) and set(CampaignRecords.open(study).ratings["rater_id"]) > set(rated)
     items = {item.item: item for item in read_items(study)}

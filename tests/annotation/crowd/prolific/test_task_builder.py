@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -10,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from annotation.__main__ import main
 from annotation.campaign_records import CampaignRecords
 from annotation.crowd import judging
 from annotation.crowd.collecting import collect
@@ -21,6 +19,7 @@ from annotation.report.material import read_material
 from annotation.report.raters import paragraphs
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.evidence import Evidence
+from plumbline import __main__ as commands
 from plumbline import cli
 from plumbline.errors import DataError, ServiceError, StudyError
 from plumbline.study import Study
@@ -314,9 +313,8 @@ def test_the_commands_need_no_server_and_links_need_one(
 
     def crowd(name: str, *words: str, study: Study = study) -> tuple[int, str]:
         options = ["--study", str(study.file), "--exports", str(study.folder.parent), "--data", str(tmp_path / "home")]
-        monkeypatch.setattr(sys, "argv", ["annotation", "crowd", name, *options, *words])
         with pytest.raises(SystemExit) as ended:
-            cli.run(main)
+            cli.run(lambda: commands.run(["crowd", name, *options, *words]))
         said = capsys.readouterr()
         return int(ended.value.code or 0), said.out + said.err
 

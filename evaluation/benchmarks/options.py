@@ -1,16 +1,10 @@
-"""`plumbline select`, `check`, `shrink` and `board`: the options of the commands on benchmarks.
-
-A command's own module is imported when it runs.
-"""
+"""The options of the commands on benchmarks: `plumbline select`, `check`, `shrink` and `board`."""
 
 from __future__ import annotations
 
 import argparse
-from typing import TypeAlias
 
 from plumbline import cli
-
-Commands: TypeAlias = "argparse._SubParsersAction[cli.Parser]"
 
 _SELECT = """example: plumbline select --from "MTEB(eng, v2)" --languages eng --budget 10
 
@@ -36,31 +30,13 @@ From a folder of mteb's result files, from a table of scores, or from the origin
 """
 
 
-def main() -> int:
-    """Parse the command line and run the command."""
-    parser = cli.Parser(
-        prog="python -m evaluation.benchmarks",
-        description="Build benchmarks: choose tasks, check tasks, make a task smaller, rank models.",
-        epilog=_SELECT,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    _add_select(commands)
-    _add_check(commands)
-    _add_shrink(commands)
-    _add_board(commands)
-    options = parser.parse_args()
-    return cli.handler(options.run)(options)
-
-
-def _add_select(commands: Commands) -> None:
-    parser = _command(
-        commands, "select", "selection_files:select_tasks",
-        "choose tasks that keep a benchmark's ranking of models within a budget",
+def select(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `select`."""
+    parser.description = (
         "Choose tasks that keep a benchmark's ranking within a budget, judge the choice on held-out\n"
-        "models, and compare it with random selections.",
-        _SELECT,
-    )  # fmt: skip
+        "models, and compare it with random selections."
+    )
+    parser.epilog, parser.formatter_class = _SELECT, argparse.RawDescriptionHelpFormatter
     add = parser.add_argument
     add_source_options(parser)
     add("--budget", nargs="+", default=(), metavar=("N", "UNIT"),
@@ -90,14 +66,13 @@ def _add_select(commands: Commands) -> None:
     add("--dry-run", action="store_true", help="show the models, tasks and costs to choose from, and write nothing")
 
 
-def _add_check(commands: Commands) -> None:
-    parser = _command(
-        commands, "check", "checks:check_tasks",
-        "check the data and scores of tasks: each check passes, fails or asks for a review",
+def check(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `check`."""
+    parser.description = (
         "Check a study's tasks (its data sets and their accepted transformations) or mteb's tasks.\n"
-        "A check that does not pass asks a person to review the task; it is not a verdict on the task.",
-        _CHECK,
-    )  # fmt: skip
+        "A check that does not pass asks a person to review the task; it is not a verdict on the task."
+    )
+    parser.epilog, parser.formatter_class = _CHECK, argparse.RawDescriptionHelpFormatter
     add = parser.add_argument
     add("--study", metavar="FILE", help="the study whose tasks are checked, for example studies/demo.yaml")
     add("--exports", metavar="DIR", help="folder or address of its records (default: exports/)")
@@ -109,14 +84,13 @@ def _add_check(commands: Commands) -> None:
     _add_run_options(parser, "resampling", "quality/ in the folder of the study's records; without a study, ./quality")
 
 
-def _add_shrink(commands: Commands) -> None:
-    parser = _command(
-        commands, "shrink", "smaller_files:shrink",
-        "make a clustering or retrieval data set smaller, keeping the ranking of models",
+def shrink(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `shrink`."""
+    parser.description = (
         "Make a data set smaller, as MMTEB does: for clustering, draw documents; for retrieval, draw\n"
-        "queries, and keep the passages that models rank high or people judged.",
-        _SHRINK,
-    )  # fmt: skip
+        "queries, and keep the passages that models rank high or people judged."
+    )
+    parser.epilog, parser.formatter_class = _SHRINK, argparse.RawDescriptionHelpFormatter
     cli.add_study_options(parser)
     add = parser.add_argument
     add("--task", required=True, metavar="NAME", help="the study's data set to make smaller")
@@ -139,14 +113,13 @@ def _add_shrink(commands: Commands) -> None:
     _add_run_options(parser, "drawing and resampling", "NAME-small")
 
 
-def _add_board(commands: Commands) -> None:
-    parser = _command(
-        commands, "board", "board:rank_models",
-        "rank models on a benchmark: Borda counts, means by type, and intervals of ranks",
+def board(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `board`."""
+    parser.description = (
         "Rank models by Borda count over a benchmark's tasks, with means over tasks and over types, and\n"
-        "95% intervals that show which models differ.",
-        _BOARD,
-    )  # fmt: skip
+        "95% intervals that show which models differ."
+    )
+    parser.epilog, parser.formatter_class = _BOARD, argparse.RawDescriptionHelpFormatter
     add_source_options(parser, "; or a study's file")
     add = parser.add_argument
     add("--gaps", choices=("models", "tasks", "fewest", "keep"), default="models",
@@ -154,21 +127,6 @@ def _add_board(commands: Commands) -> None:
         " give no points for missing scores, as mteb does")  # fmt: skip
     add("--exports", metavar="DIR", help="with a study: the folder of its records (default: exports/)")
     _add_run_options(parser, "resampling tasks", "board")
-
-
-def _command(
-    commands: Commands, name: str, run: str, words: str, description: str, example: str
-) -> argparse.ArgumentParser:
-    """Add a command that runs the function `run` of this package; `words` describe it in the list of commands."""
-    parser = commands.add_parser(
-        name,
-        help=words,
-        description=description,
-        epilog=example,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.set_defaults(run=f"evaluation.benchmarks.{run}")
-    return parser
 
 
 def add_source_options(parser: argparse.ArgumentParser, more: str = "") -> None:
@@ -200,7 +158,3 @@ def _share(value: str) -> float:
     if number >= 1:
         raise argparse.ArgumentTypeError(f"{value!r} is not a share between 0 and 1")
     return number
-
-
-if __name__ == "__main__":
-    cli.run(main)

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from plumbline import cli
 
-Commands: TypeAlias = "argparse._SubParsersAction[cli.Parser]"
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 _EXAMPLE = """example: plumbline bundle inspect hteb-english-v1.plumb
 
@@ -16,16 +16,14 @@ _EXAMPLE = """example: plumbline bundle inspect hteb-english-v1.plumb
 """
 
 
-def main() -> int:
-    """Parse the command line and run the command."""
-    parser = cli.Parser(
-        prog="plumbline bundle",
-        description="Export the accepted transformations of a study, with the ratings behind them, as one file (a\n"
-        "bundle) that others can check and evaluate on.",
-        epilog=_EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+def add_bundle_actions(parser: argparse.ArgumentParser) -> None:
+    """Add the actions of `bundle`."""
+    parser.description = (
+        "Export the accepted transformations of a study, with the ratings behind them, as one file (a\n"
+        "bundle) that others can check and evaluate on."
     )
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    parser.epilog, parser.formatter_class = _EXAMPLE, argparse.RawDescriptionHelpFormatter
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
     export = _command(
         commands, "export", "export_study", "write a study's bundle", "--study studies/demo.yaml --out demo.plumb"
     )
@@ -54,8 +52,6 @@ def main() -> int:
     second = "the second bundle, or a study (.yaml) whose raters rated the pairs again"
     diff.add_argument("other", type=cli.local, metavar="OTHER", help=second)
     diff.add_argument("--exports", metavar="DIR", help="the folder of that study's records (default: exports/)")
-    options = parser.parse_args()
-    return cli.handler(f"evaluation.bundle.commands:{options.run}")(options)
 
 
 def _add_evaluate(commands: Commands) -> None:
@@ -97,7 +93,7 @@ def _command(commands: Commands, name: str, run: str, text: str, example: str) -
         description=f"{text[0].upper()}{text[1:]}.",
         epilog=f"example: plumbline bundle {name} {example}",
     )
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=cli.handler(f"evaluation.bundle.commands:{run}"))
     return parser
 
 
@@ -105,7 +101,3 @@ def _add_bundle(parser: argparse.ArgumentParser) -> None:
     key = "check the signature with this minisign public key (the key, or a file with it)"
     parser.add_argument("bundle", type=cli.local, metavar="FILE", help="the bundle")
     parser.add_argument("--key", metavar="KEY", default="", help=key)
-
-
-if __name__ == "__main__":
-    cli.run(main)
