@@ -138,7 +138,7 @@ def _section(
 def _before(records: CampaignRecords, rubric: Rubric) -> dict[Queue, str]:
     """Return the page that a crowd's participants see before the first batch of each queue, if a crowd is asked."""
     study = records.study
-    if study.crowd is None or study.crowd.on_task_builder:
+    if study.crowd is None:
         return {}
     pairs, controls = (
         [pair for pair in shown if pair.pair_id not in records.withdrawn] for shown in (records.pairs, records.controls)

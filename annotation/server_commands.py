@@ -49,7 +49,7 @@ def serve(options: argparse.Namespace) -> int:
     words = _words_of(options.during) if options.during else []
     study = cli.study_of(options) if options.study else None
     crowd = study.crowd if study is not None else None
-    of_crowd = [crowd.address] if crowd is not None and crowd.address and not crowd.on_task_builder else []
+    of_crowd = [crowd.address] if crowd is not None and crowd.address else []
     addresses = [*options.address, *of_crowd]
     if words:
         home, url, hosts = home_of(options), options.database_url, (options.host, *addresses)

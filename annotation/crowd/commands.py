@@ -70,7 +70,7 @@ def lacking(records: CampaignRecords, platform: PlatformName, mode: Mode, *, lau
             from annotation.crowd.prolific.api import token_of  # noqa: PLC0415 (takes a while)
             from annotation.crowd.prolific.workspaces import crowd_with_address  # noqa: PLC0415
 
-            checks += [*([] if spec.on_task_builder else [partial(crowd_with_address, study, mode)]), token_of]
+            checks += [partial(crowd_with_address, study, mode), token_of]
     if platform == "link":
         from annotation.crowd.link import link_of  # noqa: PLC0415 (likewise)
         from annotation.crowd.prolific.workspaces import crowd_with_address  # noqa: PLC0415
@@ -138,11 +138,6 @@ def campaign_of(
                 from annotation.crowd.mturk.adapter import MTurk  # noqa: PLC0415 (extra `crowd`)
 
                 platform = MTurk(study, mode, endpoint=os.environ.get("MTURK_ENDPOINT", ""))
-            elif name == "prolific" and study.crowd and study.crowd.on_task_builder:
-                from annotation.crowd.prolific.task_builder import TaskBuilder  # noqa: PLC0415
-
-                platform = TaskBuilder(study, mode, key)
-                stack.callback(platform.close_connections)
             else:
                 from annotation.crowd.link import LinkPlatform  # noqa: PLC0415
                 from annotation.crowd.prolific.adapter import Prolific  # noqa: PLC0415

@@ -25,7 +25,6 @@ from annotation.crowd.ledger import (
 from annotation.crowd.mturk.adapter import SITES, countries_of, submit_address
 from annotation.crowd.page import question_xml
 from annotation.crowd.platform import Offer, crowd_of
-from annotation.crowd.prolific.task_pages import refuse_unshowable
 from annotation.offering import LEDGER, Mode, ledgers
 from annotation.verdicts.evidence import Evidence
 from plumbline.cli import columns
@@ -200,8 +199,6 @@ def plan_text(records: Evidence, platform: PlatformName, mode: Mode, pilot: int 
             question_xml(study, records.rubric, shown, submit_address(SITES[mode]))
             countries_of(spec, offer.batch.queue)
         elif platform == "prolific":
-            if spec.on_task_builder:
-                refuse_unshowable(study, records.rubric, shown)
             for language in sorted(offer.batch.queue.languages):
                 spec.countries_of(language)
     for offer in new:

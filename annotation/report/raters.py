@@ -259,10 +259,6 @@ def _paragraph(material: CampaignMaterial, campaign: CrowdSummary) -> str:
         f"Crowd workers of {SOURCE_NAMES[campaign.platform]} were offered {count(campaign.posted, 'batch', 'batches')};"
         f" {verb(approved, 'submission', 'was', 'were')} approved and {rejected} rejected."
     ]
-    if campaign.platform == "prolific" and crowd and crowd.on_task_builder:
-        parts.append(
-            "They rated on Prolific's own page (Task Builder), which looks different from this study's rating page."
-        )
     if not math.isnan(campaign.hourly):
         pay = f"${campaign.hourly:.2f} an hour, bonuses included"
         parts.append(f"The median submission took {campaign.minutes:.0f} minutes and was paid {pay}.")

@@ -228,20 +228,15 @@ def _instructions(material: CampaignMaterial) -> str:
 
 
 def shows_our_page(material: CampaignMaterial) -> bool:
-    """Tell whether raters saw the page that the preview shows, and not Argilla's or Prolific's own."""
+    """Tell whether raters saw the page that the preview shows, and not Argilla's own."""
     raters = material.study.raters
     on_argilla = (raters.page == "argilla" or raters.suggestions != "none") and not material.crowd
-    return rated_here(material) and not on_argilla and not _on_task_builder(material)
-
-
-def _on_task_builder(material: CampaignMaterial) -> bool:
-    crowd = material.study.crowd
-    return bool(crowd and crowd.on_task_builder) and any(part.platform == "prolific" for part in material.crowd)
+    return rated_here(material) and not on_argilla
 
 
 def _interface(material: CampaignMaterial) -> SheetAnswer:
     if not shows_our_page(material):
-        return missing("Raters used Argilla's or Prolific's own page; there is no file of it.")
+        return missing("Raters used Argilla's own page; there is no file of it.")
     return SheetAnswer(f"The file {PREVIEW} beside this sheet shows the page as raters see it")
 
 
@@ -249,11 +244,10 @@ def _shown(material: CampaignMaterial) -> SheetAnswer:
     raters, item = material.study.raters, material.study.called.item
     marked = " The words in which two texts of one language differ are marked." if raters.difference else ""
     scores = " Half of the items show judges' scores." if raters.suggestions != "none" else ""
-    comment = "" if _on_task_builder(material) else " a field for a comment,"
     return SheetAnswer(
-        f"The guidelines, the texts of one {item}, all questions with what each answer means,{comment}"
-        f" and a way to discard the {item}.{marked}{scores} Not shown: which generator made a text, what others"
-        f" answered, and which {item}s are controls or repeats."
+        f"The guidelines, the texts of one {item}, all questions with what each answer means, a field for a"
+        f" comment, and a way to discard the {item}.{marked}{scores} Not shown: which generator made a text, what"
+        f" others answered, and which {item}s are controls or repeats."
     )
 
 
@@ -292,8 +286,6 @@ def _feedback(material: CampaignMaterial) -> SheetAnswer:
     crowd, contact = material.study.crowd, material.study.raters.contact
     contact = (crowd.contact if crowd and material.crowd else "") or contact
     comment = f"Raters can write a comment on each {material.study.called.item}."
-    if _on_task_builder(material):
-        comment = "Raters can write to the researchers through Prolific's messages."
     return SheetAnswer(f"{comment} The page names whom to ask." if contact else comment)
 
 

@@ -26,7 +26,6 @@ PTEB_COUNTRIES: dict[str, tuple[str, ...]] = {
     "tr": ("TR",),
 }
 _PARAMETER = r"^([A-Za-z_][A-Za-z0-9_.-]{0,63})?$"  # of an address
-TASK_BUILDER = "task_builder"  # in an address's place: Prolific's own page
 _ANY = "en"  # a text that stands in for languages without one
 _GROUPS = ("EU", "EZ", "UN", "ZZ")  # codes of CLDR that are no countries
 
@@ -200,8 +199,7 @@ class CrowdSpec(StudyPart):
     )
     address: str = Field(
         default="",
-        description="https address of the running Argilla server that participants open (Prolific, link), or"
-        f" `{TASK_BUILDER}`: participants rate on Prolific's own page, without a server",
+        description="https address of the running Argilla server that participants open (Prolific, link)",
     )
 
     @field_validator("consent", mode="before")
@@ -221,14 +219,9 @@ class CrowdSpec(StudyPart):
     @field_validator("address")
     @classmethod
     def _reachable(cls, value: str) -> str:
-        if value and value != TASK_BUILDER:
+        if value:
             refuse_no_address(value, "https://argilla.example.org")
         return value.rstrip("/")
-
-    @property
-    def on_task_builder(self) -> bool:
-        """Whether Prolific's participants work on its own page."""
-        return self.address == TASK_BUILDER
 
     def countries_of(self, language: str) -> tuple[str, ...]:
         """Return the countries to recruit readers of a language (code) in. Raises StudyError if none are named."""

@@ -1,6 +1,6 @@
 """Prolific: a study on Prolific for each batch, its submissions and its money (docs.prolific.com/api-reference).
 
-Participants work in our own Argilla (`Prolific`), or on Prolific's page (`task_builder`).
+Participants work in our own Argilla (`workspaces`).
 
 Prolific has no sandbox: in that mode studies are drafts, which cost nothing, which nobody sees and which are never
 published. A study has its operation's token as its internal name, which participants do not see, so that a study
@@ -12,10 +12,8 @@ from __future__ import annotations
 import html
 import math
 import os
-import time
 import unicodedata
-from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -57,33 +55,23 @@ OTHER_LANGUAGES = {"zh": ("mandarin", "chinese mandarin"), "fa": ("farsi",), "el
 PARAMETERS = "PROLIFIC_PID={{%PROLIFIC_PID%}}&STUDY_ID={{%STUDY_ID%}}&SESSION_ID={{%SESSION_ID%}}"
 
 
-class ProlificStudies(Platform):
-    """Prolific in one mode (`platform.Platform`), wherever participants do the work."""
+class Prolific(Platform):
+    """Prolific in one mode (`platform.Platform`), with participants in our own Argilla."""
 
-    where = "You work on our own pages. At the end you get a completion code there."
-    consent = "You will be asked to agree to this:"
     name: PlatformName = "prolific"
     title = "Prolific"
     refills = True
     patience = 900.0  # a bonus is paid "in the following minutes", and its call is not idempotent
 
-    def __init__(
-        self,
-        study: Study,
-        mode: Mode,
-        key: bytes,
-        *,
-        address: str | None = None,
-        token: str | None = None,
-        pause: Callable[[float], None] = time.sleep,
-    ) -> None:
-        """`key` makes pseudonyms; None takes token and address from the environment; `pause` waits for seconds.
+    def __init__(self, study: Study, mode: Mode, key: bytes, rooms: Rooms, api: Api | None = None) -> None:
+        """`key` makes pseudonyms; participants work in `rooms`; without `api`, the environment has token and address.
 
         Raises ServiceError or StudyError if these, or the study's crowd settings, cannot be used.
         """
         super().__init__(study, mode)
-        self._key, self.pause = key, pause
-        self._api = Api(token, address, pause)
+        self._key, self._rooms, self._crowd = key, rooms, crowd_with_address(study, mode)
+        self._api = api or Api()
+        self.pause = self._api.pause
 
     def close_connections(self) -> None:
         """Close the connections to Prolific."""
@@ -146,37 +134,44 @@ class ProlificStudies(Platform):
     def check(self, offer: Offer) -> None:
         """Raise StudyError for languages or countries that Prolific cannot filter by, or an unshowable batch."""
         self._filters(offer)
-        self.refuse_unshowable(offer)
+        self._refuse_unshowable(offer)
 
-    @abstractmethod
-    def refuse_unshowable(self, offer: Offer) -> None:
-        """Raise StudyError for questions that the page where participants work cannot show."""
-
-    @abstractmethod
-    def workplace(self, offer: Offer) -> dict[str, Any]:
-        """Prepare the page on which a batch is rated; return the study's fields that lead to it."""
+    def _refuse_unshowable(self, offer: Offer) -> None:
+        ours: dict[str, Any] | None = {} if self._study.raters.page == "plumbline" else None
+        if what := Words.of(self._rubric, offer.batch.queue, task=ours).too_much():
+            raise StudyError(f"{self._study.file}: the page cannot show rubric {self._rubric.name!r}: {what}")
 
     def send_offer(self, offer: Offer, token: str) -> str:
         """Make a study for the batch, and publish it if the campaign is live."""
-        self.refuse_unshowable(offer)
-        body = self._study_body(offer, token, self._filters(offer)) | self.workplace(offer)
+        self._refuse_unshowable(offer)
+        body = self._study_body(offer, token, self._filters(offer)) | self._workplace(offer)
         answer = self._api.change("POST", "studies/", body)
         posted_id = answer.get("id")
         if not isinstance(posted_id, str):
             raise UncertainError("Prolific did not return the id of the new study; run the command again")
-        self._refuse_other_places(answer, offer.places)
+        if answer.get("total_available_places") != offer.places:  # such a study would cost another amount
+            raise RefusedError(
+                f"Prolific set the number of places to {shortened(answer.get('total_available_places'))} instead of"
+                f" {offer.places}; the study was not published. Prolific seems to count places in another way"
+                " now: update Plumbline, or report this to its maintainers"
+            )
         self.admit(offer.batch.batch_id, posted_id, ())  # before anybody can come
         self.publish(posted_id)
         return posted_id
 
-    def _refuse_other_places(self, study: Mapping[str, Any], wanted: object) -> None:
-        """Raise RefusedError if a draft is not for `wanted` participants, and so would cost another amount."""
-        if wanted is not None and study.get("total_available_places") != wanted:
-            raise RefusedError(
-                f"Prolific set the number of places to {shortened(study.get('total_available_places'))} instead of"
-                f" {shortened(wanted)}; the study was not published. Prolific seems to count places in another way"
-                " now: update Plumbline, or report this to its maintainers"
-            )
+    def _workplace(self, offer: Offer) -> dict[str, Any]:
+        """Open the batch's room; return the study's fields that lead to it."""
+        room = self._rooms.open(offer)
+        return_reason = "You did not consent, or gave two wrong answers to a question about the instructions."
+        returning = {"action": "REQUEST_RETURN", "return_reason": return_reason}
+        return {
+            "external_study_url": f"{room.address}?{PARAMETERS}",
+            "prolific_id_option": "url_parameters",
+            "completion_codes": [
+                {"code": room.code, "code_type": "COMPLETED", "actions": [{"action": "MANUALLY_REVIEW"}]},
+                {"code": room.return_code, "code_type": "OTHER", "actions": [returning]},
+            ],
+        }
 
     @cached_property
     def _choices(self) -> dict[str, dict[str, str]]:
@@ -257,8 +252,8 @@ class ProlificStudies(Platform):
         consent = consent_of(self._crowd, rubric.language_for(batch.language, batch.output_language))
         parts = [
             work,
-            self.where,
-            f"{self.consent} {consent}",
+            "You work on our own pages. At the end you get a completion code there.",
+            f"You will be asked to agree to this: {consent}",
             *([f"Questions: {self._crowd.contact}"] if self._crowd.contact else []),
         ]
         return name, "".join(f"<p>{html.escape(part)}</p>" for part in parts)
@@ -303,7 +298,7 @@ class ProlificStudies(Platform):
         states = [submission.state for submission in self.submissions(posted_id)]
         rejected, valid = states.count("rejected"), sum(state not in ("rejected", "returned") for state in states)
         if int(study["total_available_places"]) < places - rejected:
-            self._api.change("PATCH", f"studies/{posted_id}/", self.widened(places - rejected))
+            self._api.change("PATCH", f"studies/{posted_id}/", {"total_available_places": places - rejected})
             study = self._study_at(posted_id)
         if study["status"] == "UNPUBLISHED":
             self.publish(posted_id)
@@ -316,10 +311,6 @@ class ProlificStudies(Platform):
             )
         return self._study_at(posted_id) != before
 
-    def widened(self, places: int) -> dict[str, Any]:
-        """Return the fields of a study that is open to `places` participants."""
-        return {"total_available_places": places}
-
     def close(self, posted_id: str) -> None:
         """Let no further participant begin; those at work may finish."""
         if self._study_at(posted_id)["status"] in (*RUNNING, "PAUSED"):
@@ -330,6 +321,21 @@ class ProlificStudies(Platform):
         if not isinstance(answer.get("status"), str) or not isinstance(answer.get("total_available_places"), int):
             raise ServiceError("Prolific did not return a study's status; run the command again later")
         return {**answer, "status": plain(answer["status"])}
+
+    def restore(self, offer: Offer) -> None:
+        """Open the batch's room again if the server has lost it."""
+        self._rooms.restore(offer)
+
+    def admit(self, batch_id: str, posted_id: str, pseudonyms: Sequence[str]) -> None:
+        """Register the batch's study, and the participants whom Prolific knows, with its room."""
+        self._rooms.admit(batch_id, posted_id, pseudonyms)
+
+    def preview(self, posted_id: str) -> str:
+        """Return the address of the participants' page, with made-up ids, for a coordinator."""
+        address = str(self._study_at(posted_id).get("external_study_url", ""))
+        for name in ("PROLIFIC_PID", "STUDY_ID", "SESSION_ID"):
+            address = address.replace("{{%" + name + "%}}", "0" * 24)
+        return address
 
     # Submissions
 
@@ -342,6 +348,10 @@ class ProlificStudies(Platform):
         """Return the present state of a submission."""
         answer = self._api.get(f"submissions/{submission_id}/")
         return submission_of(answer, str(answer.get("study_id", "")))
+
+    def answers(self, submission: Submission, offer: Offer) -> Sequence[Answer]:
+        """Return the participant's answers in our Argilla."""
+        return self._rooms.answers(offer, worker_pseudonym(self._key, self._study.name, self.name, submission.worker))
 
     def send_decision(self, submission_id: str, decision: Decision, reason: str) -> None:
         """Approve, which pays the reward, or reject: the participant reads the reason, who decided, and how to object.
@@ -379,59 +389,6 @@ class ProlificStudies(Platform):
     def keep_out(self, worker: str) -> None:
         """Add the worker to the group that all studies of this campaign exclude, open ones included."""
         self._api.change("POST", f"participant-groups/{self._group}/participants/", {"participant_ids": [worker]})
-
-
-def completed(code: str) -> dict[str, Any]:
-    """Return the completion code for participants who have done everything; a person decides then."""
-    return {"code": code, "code_type": "COMPLETED", "actions": [{"action": "MANUALLY_REVIEW"}]}
-
-
-class Prolific(ProlificStudies):
-    """Prolific's participants in our own Argilla."""
-
-    def __init__(self, study: Study, mode: Mode, key: bytes, rooms: Rooms, **access: Any) -> None:
-        """`rooms` are their workplaces; `access` and errors are those of `ProlificStudies`."""
-        super().__init__(study, mode, key, **access)
-        self._rooms, self._crowd = rooms, crowd_with_address(study, mode)
-
-    def refuse_unshowable(self, offer: Offer) -> None:
-        """Raise StudyError for a rubric that the page cannot show."""
-        ours: dict[str, Any] | None = {} if self._study.raters.page == "plumbline" else None
-        if what := Words.of(self._rubric, offer.batch.queue, task=ours).too_much():
-            raise StudyError(f"{self._study.file}: the page cannot show rubric {self._rubric.name!r}: {what}")
-
-    def workplace(self, offer: Offer) -> dict[str, Any]:
-        """Open the batch's room; return its address and codes."""
-        room = self._rooms.open(offer)
-        return_reason = "You did not consent, or gave two wrong answers to a question about the instructions."
-        returning = {"action": "REQUEST_RETURN", "return_reason": return_reason}
-        return {
-            "external_study_url": f"{room.address}?{PARAMETERS}",
-            "prolific_id_option": "url_parameters",
-            "completion_codes": [
-                completed(room.code),
-                {"code": room.return_code, "code_type": "OTHER", "actions": [returning]},
-            ],
-        }
-
-    def restore(self, offer: Offer) -> None:
-        """Open the batch's room again if the server has lost it."""
-        self._rooms.restore(offer)
-
-    def admit(self, batch_id: str, posted_id: str, pseudonyms: Sequence[str]) -> None:
-        """Register the batch's study, and the participants whom Prolific knows, with its room."""
-        self._rooms.admit(batch_id, posted_id, pseudonyms)
-
-    def preview(self, posted_id: str) -> str:
-        """Return the address of the participants' page, with made-up ids, for a coordinator."""
-        address = str(self._study_at(posted_id).get("external_study_url", ""))
-        for name in ("PROLIFIC_PID", "STUDY_ID", "SESSION_ID"):
-            address = address.replace("{{%" + name + "%}}", "0" * 24)
-        return address
-
-    def answers(self, submission: Submission, offer: Offer) -> Sequence[Answer]:
-        """Return the participant's answers in our Argilla."""
-        return self._rooms.answers(offer, worker_pseudonym(self._key, self._study.name, self.name, submission.worker))
 
 
 def _matching(choices: Mapping[str, str], names: Iterable[str]) -> list[str]:

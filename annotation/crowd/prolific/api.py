@@ -44,7 +44,9 @@ def token_of(token: str | None = None) -> str:
 class Api:
     """Prolific's API with one researcher's token."""
 
-    def __init__(self, token: str | None, address: str | None, pause: Callable[[float], None] = time.sleep) -> None:
+    def __init__(
+        self, token: str | None = None, address: str | None = None, pause: Callable[[float], None] = time.sleep
+    ) -> None:
         """None takes token and address from the environment. Raises ServiceError if they cannot be used."""
         token = token_of(token)
         address = (address or os.environ.get(ADDRESS_VARIABLE) or ADDRESS).rstrip("/")
@@ -56,7 +58,7 @@ class Api:
             raise ServiceError(f"{ADDRESS_VARIABLE}: {error}") from None
         if not _is_private(parts.scheme, parts.hostname):
             raise ServiceError(f"{ADDRESS_VARIABLE} is {address!r}, which is not an https address; unset it")
-        self._pause = pause
+        self.pause = pause
         self._http = httpx.Client(
             base_url=f"{address}/api/v1/", headers={"Authorization": f"Token {token}"}, timeout=30.0
         )
@@ -86,32 +88,6 @@ class Api:
                 f"Prolific answered {answer.status_code} to {_what(method, path)}; run the command again later"
             )
         return _content(answer, method, path)
-
-    def upload(self, address: str, content: bytes, content_type: str) -> None:
-        """Upload a file, without the token, to an address that Prolific gave, with a few tries.
-
-        Raises ServiceError.
-        """
-        try:
-            parts = httpx.URL(address)
-        except httpx.InvalidURL:
-            parts = httpx.URL("")
-        if not _is_private(parts.scheme, parts.host):
-            raise ServiceError(
-                "Prolific returned no https address for an upload; nothing was sent; run the command again"
-            )
-        trouble = ""
-        for attempt in range(TRIES):
-            try:
-                answer = httpx.put(parts, content=content, headers={"Content-Type": content_type}, timeout=60.0)
-                if answer.is_success:
-                    return
-                trouble = f"answered {answer.status_code}"
-            except httpx.HTTPError as error:
-                trouble = f"did not answer ({_named(error)})"
-            if attempt < TRIES - 1:
-                self._pause(float(2**attempt))
-        raise ServiceError(f"Prolific's file server {trouble}, {TRIES} times; run the command again later")
 
     def pages(self, path: str, params: Mapping[str, str | int] | None = None) -> Iterator[dict[str, Any]]:
         """Yield all items of a list, from every page. Raises ServiceError, also if the list changed meanwhile."""
@@ -147,7 +123,7 @@ class Api:
                 retry_after = answer.headers.get("Retry-After", "")
                 wait = float(retry_after) if retry_after.isdecimal() else wait
             if attempt < TRIES - 1:
-                self._pause(min(wait, LONGEST_PAUSE))
+                self.pause(min(wait, LONGEST_PAUSE))
         raise ServiceError(f"Prolific {trouble} to {_what(method, path)}, {TRIES} times; run the command again later")
 
 

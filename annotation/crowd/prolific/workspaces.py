@@ -42,7 +42,7 @@ from annotation.verdicts.preregistration import asked_rubric
 from plumbline.errors import DataError, ServiceError, StudyError
 from plumbline.reading import read_json
 from plumbline.study import Study
-from plumbline.study.crowd import TASK_BUILDER, CrowdSpec, PlatformName
+from plumbline.study.crowd import CrowdSpec, PlatformName
 
 VERSION = 1
 #: Argilla stops showing a pair with this many answers. It is never reached, because a participant who replaces one
@@ -123,11 +123,6 @@ def room_of(study_name: str, address: str, mode: Mode, key: bytes, batch_id: str
 
 def crowd_with_address(study: Study, mode: Mode = "sandbox") -> CrowdSpec:
     """Return the study's crowd settings. Raises StudyError without an address, or in live mode without https."""
-    if study.crowd and study.crowd.on_task_builder:
-        raise StudyError(
-            f"{study.file}: crowd.address is {TASK_BUILDER}, which only `--platform prolific` offers; give the https"
-            " address under which participants reach the started server"
-        )
     if study.crowd is None or not study.crowd.address:
         raise StudyError(
             f"{study.file}: crowd.address is missing: give the https address under which participants reach the"

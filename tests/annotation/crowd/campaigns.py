@@ -191,6 +191,6 @@ def step(
     def platform() -> Platform:
         if isinstance(site, MTurkSite):
             return MTurk(study, mode, client=site.client())
-        return Prolific(study, mode, KEY, rooms or site.rooms, address=site.url, token=site.token, pause=site.pause)
+        return Prolific(study, mode, KEY, rooms or site.rooms, site.api())
 
     assert run(study, platform, what, limit)

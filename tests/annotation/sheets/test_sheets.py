@@ -397,13 +397,3 @@ def test_the_command_says_how_much_is_answered_and_what_would_answer_more(
 def test_tasks_that_people_do_have_a_report_of_their_own(tmp_path: Path) -> None:
     with pytest.raises(StudyError, match="sheets describe ratings"):
         write_sheets(load_study(ROOT / "studies" / "human.yaml", tmp_path))
-
-
-def test_the_page_of_prolifics_task_builder_is_not_ours(variant: Callable[..., Study]) -> None:
-    material = small(variant(name="demo", crowd={"address": "task_builder"}))
-    rated = material.counting.assign(source="prolific")
-    live = {**vars(material), "ratings": rated, "counting": rated, "crowd": [crowd_summary("prolific", "live")]}
-    facts = facts_of(CampaignMaterial(**live))
-    assert facts["interface"].by == "open" and "comment" not in facts["shown"].text + facts["feedback"].text
-    other = facts_of(CampaignMaterial(**{**live, "crowd": [crowd_summary("mturk", "live")]}))
-    assert other["interface"].by == "records" and "comment" in other["shown"].text

@@ -1,12 +1,11 @@
 """A server on this machine that speaks Prolific's REST API as far as the platform uses it.
 
     with prolific_site() as site:                # site.url, site.token; about a millisecond a call
-        platform = Prolific(study, "live", KEY, site.rooms, address=site.url, token=site.token, pause=site.pause)
+        platform = Prolific(study, "live", KEY, site.rooms, site.api())
         platform.post(offer, token)              # -> a study's id
         work = site.join(posted_id, pid)         # a participant begins -> a submission's id; PlaceError if they may not
         site.submit(work)                        # ... ends, and waits for review; or site.leave(work, "RETURNED")
         site.rooms.given[(batch_id, pseudonym)] = [Answer(...)]      # what `platform.answers` then finds
-        site.answer(work, choose)                # of a study on Task Builder: each question, as choose(texts, question)
 
 Afterwards: `site.paid` {(pid, submission): [cents]} has rewards and bonuses in the order of payment, `site.bonuses`
 bonuses alone; `site.studies`, `site.submissions`, `site.groups` {id: Group}; `site.balance` in cents; `site.calls`.
@@ -14,9 +13,7 @@ bonuses alone; `site.studies`, `site.submissions`, `site.groups` {id: Group}; `s
 Faults: `site.fault = f`, called as f(operation, "before") and f(operation, "after") the effect of each call; it returns
 "" for no fault, "500", "429" or "drop" (the connection breaks). Operations:
 create_study, list_studies, study, update_study, transition_study, list_submissions, submission, transition_submission,
-set_up_bonus, pay_bonus, list_workspaces, balance, filters, list_groups, create_group, add_to_group; and of Task Builder
-(tests/annotation/crowd/prolific/task_builder_site.py) create_dataset, upload_url, put_file, data_import, list_batches,
-create_batch, batch, batch_status, set_up_batch, list_responses.
+set_up_bonus, pay_bonus, list_workspaces, balance, filters, list_groups, create_group, add_to_group.
 
 `site.late` > 0: a bonus shows only after so many of the client's pauses (as Prolific pays in the following minutes).
 Pages have `site.page` items whatever is asked for.
@@ -37,9 +34,9 @@ from typing import Any, ClassVar
 from urllib.parse import parse_qs, urlsplit
 
 from annotation.crowd.platform import Offer
+from annotation.crowd.prolific.api import Api
 from annotation.crowd.prolific.workspaces import Room
 from annotation.ratings.answers import Answer
-from tests.annotation.crowd.prolific.task_builder_site import TASK_BUILDER_ROUTES, RefusalError, TaskBuilderSite
 
 Json = dict[str, Any]
 STATES = ("ACTIVE", "AWAITING REVIEW", "APPROVED", "REJECTED", "RETURNED", "TIMED-OUT", "SCREENED OUT")
@@ -48,6 +45,14 @@ COUNTRIES = {"0": "United Kingdom", "1": "United States", "2": "Germany", "3": "
              "5": "Turkey", "6": "France"}  # fmt: skip
 LANGUAGES = {"1": "English", "2": "German", "3": "French", "4": "Turkish", "5": "Chinese (Mandarin)"}
 BEGIN, END = "2026-03-01T10:00:00.000000Z", "2026-03-01T10:12:30.000000Z"
+
+
+class RefusalError(Exception):
+    """A call that Prolific refuses."""
+
+    def __init__(self, status: int, words: str) -> None:
+        super().__init__(words)
+        self.status = status
 
 
 class PlaceError(Exception):
@@ -89,11 +94,10 @@ def no_fault(operation: str, moment: str) -> str:
     return ""
 
 
-class Site(TaskBuilderSite):
+class Site:
     """The account of one researcher."""
 
     def __init__(self) -> None:
-        super().__init__()
         self.token = "secret-" + secrets.token_hex(8)
         self.url = ""
         self.currency, self.balance, self.page, self.late = "USD", 10_000_00, 3, 0
@@ -111,6 +115,9 @@ class Site(TaskBuilderSite):
         self.retry_after = ""
         self.lock = threading.RLock()
         self._shown_after: list[tuple[int, str, int]] = []  # pauses, submission, cents
+
+    def api(self) -> Api:
+        return Api(self.token, self.url, self.pause)
 
     # What participants do
 
@@ -216,7 +223,7 @@ class Site(TaskBuilderSite):
             ):
                 raise RefusalError(400, "filters: no such participant group")
         key = secrets.token_hex(12)
-        self.studies[key] = {**body, **self.counted(body), "id": key, "status": "UNPUBLISHED"}
+        self.studies[key] = {**body, "id": key, "status": "UNPUBLISHED"}
         return self.studies[key]
 
     def study(self, query: Json, body: Json, key: str) -> Json:
@@ -225,7 +232,6 @@ class Site(TaskBuilderSite):
 
     def update_study(self, query: Json, body: Json, key: str) -> Json:
         study = self.study({}, {}, key)
-        body = body | self.counted(study | body)
         if body["total_available_places"] < study["total_available_places"]:
             raise RefusalError(400, "total_available_places: can only be increased")
         study.update(body)
@@ -324,7 +330,6 @@ ROUTES: list[tuple[str, str, str]] = [
     ("GET", f"submissions/{KEY}/", "submission"),
     ("POST", f"submissions/{KEY}/transition/", "transition_submission"),
     ("POST", f"bulk-bonus-payments/{KEY}/pay/", "pay_bonus"),
-    *TASK_BUILDER_ROUTES,
 ]
 
 
@@ -340,10 +345,6 @@ class Handler(BaseHTTPRequestHandler):
         content = self.rfile.read(length) if length else b""
         parts = urlsplit(self.path)
         query = {name: values[-1] for name, values in parse_qs(parts.query).items()}
-        if self.command == "PUT":  # where files are put; whoever has the address may
-            assert "Authorization" not in self.headers
-            self.perform("put_file", query, {"content": content.decode()}, (parts.path.rsplit("/", 1)[1],))
-            return
         body = json.loads(content) if content else {}
         if self.headers.get("Authorization") != f"Token {self.site.token}":
             self.answer(401, {"error": {"status": 401, "title": "Unauthorized", "detail": "Invalid token."}})
@@ -355,7 +356,7 @@ class Handler(BaseHTTPRequestHandler):
                 return
         self.answer(404, {"detail": f"no {self.command} {parts.path}"})
 
-    do_GET = do_POST = do_PATCH = do_PUT = handle_any  # noqa: N815  # as the library calls them
+    do_GET = do_POST = do_PATCH = handle_any  # noqa: N815  # as the library calls them
 
     def perform(self, operation: str, query: Json, body: Json, keys: tuple[str, ...]) -> None:
         site = self.site

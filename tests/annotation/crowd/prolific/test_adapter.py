@@ -11,6 +11,7 @@ import pytest
 from annotation.crowd.batches import Batch
 from annotation.crowd.platform import Offer, RefusedError, UncertainError
 from annotation.crowd.prolific.adapter import Prolific
+from annotation.crowd.prolific.api import Api
 from annotation.names import worker_pseudonym
 from annotation.offering import Mode
 from annotation.ratings.answers import Answer
@@ -53,7 +54,7 @@ def live(study: Study, site: Site) -> Prolific:
 def open_on(site: Site, study: Study, mode: Mode = "live", token: str = "") -> Prolific:
     """The platform; its connections are closed after the test."""
     token = token or site.token
-    OPENED.append(Prolific(study, mode, KEY, site.rooms, address=site.url, token=token, pause=site.pause))
+    OPENED.append(Prolific(study, mode, KEY, site.rooms, Api(token, site.url, site.pause)))
     return OPENED[-1]
 
 
@@ -112,6 +113,16 @@ def test_a_batch_becomes_a_published_study_for_those_who_read_both_languages(liv
     assert codes == {"COMPLETED": "MANUALLY_REVIEW", "OTHER": "REQUEST_RETURN"}
     posted = live.posted(posted_id)
     assert (posted.places, posted.ends, posted.open) == (3, None, True)
+
+
+def test_a_study_that_prolific_opens_to_more_people_is_not_published(
+    live: Prolific, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create = site.create_study
+    monkeypatch.setattr(site, "create_study", lambda query, body: create(query, body | {"total_available_places": 30}))
+    with pytest.raises(RefusedError, match="set the number of places to 30 instead of 3; the study was not published"):
+        live.post(offer(), TOKEN)
+    assert [one["status"] for one in site.studies.values()] == ["UNPUBLISHED"] and not site.paid
 
 
 def test_in_the_sandbox_nothing_is_ever_published(study: Study, site: Site) -> None:
@@ -342,7 +353,7 @@ def test_what_stands_in_the_way_is_said_in_one_line(
     with pytest.raises(ServiceError, match="PROLIFIC_TOKEN is not set"):
         Prolific(study, "live", KEY, site.rooms)
     with pytest.raises(ServiceError, match="not an https address"):
-        Prolific(study, "live", KEY, site.rooms, address="http://prolific.example.org", token="x")
+        Api("x", "http://prolific.example.org")
     with pytest.raises(StudyError, match="crowd.address is missing"):
         open_on(site, variant(crowd={}))
     with pytest.raises(StudyError, match="must be https"):

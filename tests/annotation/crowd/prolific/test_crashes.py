@@ -5,13 +5,10 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from annotation.campaign_records import CampaignRecords
-from annotation.crowd.prolific.adapter import Prolific, ProlificStudies
-from annotation.crowd.prolific.task_builder import TaskBuilder
+from annotation.crowd.prolific.adapter import Prolific
 from annotation.questions import Value
 from annotation.rubric import load_rubric
 from plumbline.study import Study
@@ -35,22 +32,12 @@ PLACES = places(
         "pay_bonus",
     )
 )
-TASK_PLACES = [
-    *PLACES,
-    *(
-        f"{moment} {name}"
-        for name in ("create_dataset", "put_file", "create_batch", "set_up_batch", "data_import", "batch_status")
-        for moment in ("before", "after")
-    ),
-]
 STATES = {"AWAITING REVIEW": "submitted", "APPROVED": "approved", "REJECTED": "rejected"}
 
 
 class BrokenProlific(Broken):
-    operations = PLACES
-
     def __init__(self, study: Study, seed: int, site: Site) -> None:
-        super().__init__(study, seed, LIMIT, own(self.operations, seed, RUNS))
+        super().__init__(study, seed, LIMIT, own(PLACES, seed, RUNS))
         self.site = site
         site.fault = self._fault
         site.late = self.rng.choice([0, 0, 1, 3])
@@ -59,21 +46,15 @@ class BrokenProlific(Broken):
     def _fault(self, operation: str, moment: str) -> str:
         return self.rng.choice(["500", "429", "drop"]) if self.fault(operation, moment) else ""
 
-    def platform(self) -> ProlificStudies:
+    def platform(self) -> Prolific:
         site = self.site
-        return Prolific(
-            self.study, "live", campaigns.KEY, site.rooms, address=site.url, token=site.token, pause=site.pause
-        )
+        return Prolific(self.study, "live", campaigns.KEY, site.rooms, site.api())
 
     def work(self) -> None:
         for key in list(self.site.studies):
             pid = f"{self.workers + 1:024x}"
             with contextlib.suppress(PlaceError):
-                self.rate_as(key, pid)
-
-    def rate_as(self, key: str, pid: str) -> None:
-        """A participant joins, answers and submits. PlaceError where they cannot."""
-        campaigns.rate_on_prolific(self.study, self.site, key, pid, self._rated)
+                campaigns.rate_on_prolific(self.study, self.site, key, pid, self._rated)
 
     def _rated(self) -> Callable[[str], Mapping[str, Value]]:
         """How the next worker, who has joined, rates."""
@@ -93,51 +74,16 @@ class BrokenProlific(Broken):
         return held + sum(cents + -(-cents // 4) for own in self.site.bonuses.values() for cents in own)
 
 
-class BrokenTaskBuilder(BrokenProlific):
-    operations = TASK_PLACES
-
-    def platform(self) -> ProlificStudies:
-        site = self.site
-        return TaskBuilder(self.study, "live", campaigns.KEY, address=site.url, token=site.token, pause=site.pause)
-
-    def rate_as(self, key: str, pid: str) -> None:
-        submission = self.site.join(key, pid)
-        rated, records = self._rated(), CampaignRecords.open(self.study)
-        ids = {pair.transformed: pair.pair_id for pair in (*records.pairs, *records.controls)}
-        values: dict[str, list[Value]] = {}  # of each text, in the order of the questions
-
-        def choose(texts: list[str], item: dict[str, Any]) -> str:
-            left = values.setdefault(texts[1], [rated(ids[texts[1]])[name] for name in self.questions])
-            return str(left.pop(0))
-
-        self.site.answer(submission, choose)
-        self.site.submit(submission)
-
-
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
     return prepared(tmp_path_factory.mktemp("crowd"), address="https://argilla.example.org")
 
 
-@pytest.fixture(scope="module")
-def without_server(tmp_path_factory: pytest.TempPathFactory) -> Study:
-    return prepared(tmp_path_factory.mktemp("task_builder"), address="task_builder")
-
-
 @runs(RUNS)
 def test_everybody_is_paid_once_and_every_answer_collected_once(study: Study, tmp_path: Path, seeds: range) -> None:
-    break_and_check(BrokenProlific, study, tmp_path, seeds)
-
-
-@runs(RUNS)
-def test_on_task_builder_too(without_server: Study, tmp_path: Path, seeds: range) -> None:
-    break_and_check(BrokenTaskBuilder, without_server, tmp_path, seeds)
-
-
-def break_and_check(kind: type[BrokenProlific], study: Study, tmp_path: Path, seeds: range) -> None:
     for seed in seeds:
         with prolific_site() as site:
-            broken = kind(campaigns.copied(study, tmp_path / str(seed)), seed, site)
+            broken = BrokenProlific(campaigns.copied(study, tmp_path / str(seed)), seed, site)
             broken.go()
             why = f"seed {seed} {broken.places}"
             published = [one for one in site.studies.values() if one["status"] != "UNPUBLISHED"]
