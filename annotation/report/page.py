@@ -26,9 +26,8 @@ from annotation.report.charts import (
 )
 from annotation.report.exhibits import means_frame, missing_agreement, shares_frame, stamp
 from annotation.report.material import CampaignMaterial, read_material
-from annotation.report.methods import INTERVALS, methods
+from annotation.report.methods import INTERVALS, listed, methods
 from annotation.report.raters import judge_exhibits, judges_section
-from annotation.report.wording import listed
 from annotation.status.status import read_status
 from annotation.status.text import headline
 from annotation.verdicts.alternatives import ABOUT as USUAL_RULES
@@ -263,7 +262,7 @@ def sections(
         *judges_section(material, [table for name, table in tables.items() if name.startswith("judges_")]),
         *anchoring_section(material, [table for name, table in tables.items() if name == NAME]),
         *([Section("Examples", [_EXAMPLES, tables["examples"].table()])] if "examples" in tables else []),
-        Section("Methods", [*methods(material), *raters.paragraphs(material)], folded=True),
+        Section("Methods", methods(material), folded=True),
         _table_two(material, tables, drawn),
         *_looks(material, tables),
         *raters.reliability_sections(material, tables),

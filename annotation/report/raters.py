@@ -21,7 +21,7 @@ from annotation.judges.people import AGAINST, against_people
 from annotation.judges.records import over_orders
 from annotation.judges.select_generator import family
 from annotation.report.material import CampaignMaterial
-from annotation.report.wording import SOURCE_NAMES, verb
+from annotation.report.methods import SOURCE_NAMES
 from annotation.statistics.reliability import reliability_table, truth_table
 from annotation.statistics.summaries import Design
 from annotation.verdicts.tables import SIMULATED, display, number, with_interval
@@ -31,8 +31,6 @@ from plumbline.exhibits.palette import COLOURS
 from plumbline.exhibits.table import Exhibit, Table
 from plumbline.records import REHEARSAL
 from plumbline.statistics.estimates import Estimate
-from plumbline.study.crowd import FAIR_WAGE
-from plumbline.words import count
 
 MOST_DRAWN = 60  # raters in a figure: the strictest and the most lenient
 SEVERITY = "severity"
@@ -240,39 +238,6 @@ def crowd_decisions_exhibit(material: CampaignMaterial) -> Exhibit:
     printed = listed.drop(columns="mode").assign(decided_at=listed["decided_at"].str[:16].str.replace("T", " "))
     caption = "Decisions about crowd work, except approvals without a sign"
     return Exhibit("crowd_decisions", caption, frame, printed.set_axis(titles, axis=1))
-
-
-def paragraphs(material: CampaignMaterial) -> list[str]:
-    """Return a paper's sentences on the crowd, one paragraph for each campaign."""
-    return [_paragraph(material, campaign) for campaign in material.crowd]
-
-
-def _paragraph(material: CampaignMaterial, campaign: CrowdSummary) -> str:
-    crowd = material.study.crowd
-    if campaign.platform == "rehearsal":
-        return "REHEARSAL: a made-up crowd answered; nobody was asked or paid."
-    if campaign.mode == "sandbox":
-        where = f"the {campaign.mode} of {SOURCE_NAMES[campaign.platform]}"
-        return f"A rehearsal ran in {where}; its ratings count as simulated."
-    approved, rejected = campaign.states.get("approved", 0), campaign.states.get("rejected", 0)
-    parts = [
-        f"Crowd workers of {SOURCE_NAMES[campaign.platform]} were offered {count(campaign.posted, 'batch', 'batches')};"
-        f" {verb(approved, 'submission', 'was', 'were')} approved and {rejected} rejected."
-    ]
-    if not math.isnan(campaign.hourly):
-        pay = f"${campaign.hourly:.2f} an hour, bonuses included"
-        parts.append(f"The median submission took {campaign.minutes:.0f} minutes and was paid {pay}.")
-    if crowd is not None:
-        parts.append(
-            f"Pay was set at ${crowd.pay.hourly:g} an hour for {crowd.pay.seconds:g} s a pair, the same in every"
-            f" country; a worker could do at most {100 * crowd.share:g}% of the batches."
-        )
-        if crowd.pay.below_fair:
-            parts.append(f"This is less than ${FAIR_WAGE:g} an hour; the reason given is: {crowd.pay.below_fair}.")
-    later = sum(not decided.by_rule for decided in campaign.decisions)
-    if later:
-        parts.append(f"{later} of the rejections followed no rule fixed beforehand.")
-    return " ".join(parts)
 
 
 def _number(value: float, form: str) -> str:

@@ -1,45 +1,75 @@
 """The facts of an evaluation by people, from records and the study file: one answer for each question of the sheets.
 
-An answer comes from records, from people (`ethics` in the study file), or is open, with the facts on record so far.
+An answer comes from records, from people (`ethics` in the study file), or is open, with the facts on record so far. The
+words are templates (`answers.yaml`); a text from outside only ever fills them.
 """
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from importlib.resources import files
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
 from annotation.crowd.page import consent_of
 from annotation.planning import RatingVariation, outlook, planned_rules
-from annotation.questions import ENGLISH
+from annotation.questions import ENGLISH, Question, QuestionScale, worded
 from annotation.report.exhibits import wording_exhibit
 from annotation.report.material import CampaignMaterial
-from annotation.report.methods import collected_from, controls_told, quality_words, rated_by, rated_here, sample_words
-from annotation.report.raters import paragraphs
-from annotation.report.wording import listed
+from annotation.report.methods import (
+    languages_of,
+    listed,
+    methods,
+    methods_blocks,
+    methods_facts,
+    rated_by,
+    rated_here,
+    templates,
+)
 from annotation.statistics.summaries import Design
-from annotation.verdicts.preregistration import fixed_text
-from annotation.verdicts.tables import SIMULATED, display, with_interval
+from annotation.verdicts.tables import SIMULATED, display, scoped, with_interval
 from plumbline.errors import StudyError
 from plumbline.languages import language_name
+from plumbline.reading import parse_yaml
+from plumbline.scales import Continuous, is_fine
 from plumbline.statistics.agreement import Answers, raw_agreement
 from plumbline.statistics.estimates import stream
 from plumbline.statistics.severity import severity
-from plumbline.study.crowd import PTEB_COUNTRIES, CrowdSpec
+from plumbline.study.crowd import PTEB_COUNTRIES
 from plumbline.study.ethics import QUESTIONS, begins
 from plumbline.words import count, count_words
 
 By = Literal["records", "people", "open"]
-PREVIEW = "preview.html"
 NOBODY = "N/A: no person rated. Every rating is simulated (a rehearsal)."
+_ELSEWHERE = "OPEN: Ratings came from files; how they were collected is not on record."
+_OPEN = "OPEN:"  # how the text of an answer begins that leaves its question open
 _OF_RATERS = ("consent", "recruitment", "payment", "experts", "acquainted", "researchers", "characteristics")
-_PAID = "yes. "
+#: The option of HEDS's form for the first word of people's answer.
+_BY_FIRST_WORD = {
+    **{key: {"yes": 1, "no": 2, "n/a": 3} for key in ("experts", "acquainted", "researchers")},
+    **{key: {"no": 1, "yes": 2} for key in ("personal_data", "special_category")},
+    "payment": {"yes": 1, "no": 3, "n/a": 4},
+}
 _ABOVE = 0.5  # points on the good side of a limit, at which power is computed
 _CAMPAIGNS = 1000
+#: Task of a transformation (option of HEDS 2.3).
+_TASKS = {
+    **dict.fromkeys(("paraphrasing", "backtranslation", "style_change"), 13),
+    **dict.fromkeys(("translation", "cross_translation"), 15),
+    "summarisation": 16,
+}
+_OTHER_TASK = 20
+#: Our own questions by English wording: type of quality, aspect, frame of reference (options of HEDS 4.1).
+_CLASSIFIED = {
+    "Transformation quality: does the new text do what was asked and keep the meaning?": (1, 3, 2),
+    "Fluency: does the new text read as well-formed?": (2, 1, 1),
+    "How similar are the two texts in meaning?": (1, 2, 2),
+}
 
 
 @dataclass(frozen=True)
@@ -49,70 +79,254 @@ class SheetAnswer:
     text: str = ""  #: the answer, or an explanation of a choice; for an open one the facts on record
     by: By = "records"
     question: str = ""  #: key of `ethics` that answers it or could
-
-    @property
-    def yes_or_no(self) -> str:
-        """The answer's first word if it is `yes`, `no` or `n/a`; else empty."""
-        return begins(self.text)
+    chosen: tuple[int, ...] = ()  #: options of HEDS's form, from 1
 
 
-def missing(text: str = "", question: str = "") -> SheetAnswer:
-    """Return an open answer, with the facts on record."""
-    return SheetAnswer(text, "open", question)
+@functools.cache
+def sheets_file(name: str) -> Mapping[str, Any]:
+    """Return the content of a YAML file beside this module."""
+    content: dict[str, Any] = parse_yaml(files("annotation.sheets").joinpath(name).read_text(encoding="utf-8"))
+    return content
 
 
-def facts_of(material: CampaignMaterial) -> dict[str, SheetAnswer]:
-    """Return all answers by topic: the keys of `ethics`, and the facts from records."""
-    people = {key: _of_people(material, key) for key in QUESTIONS}
-    drawn = " ".join(filter(None, sample_words(material)))
-    elsewhere = missing("Ratings came from files; how they were collected is not on record.")
-    licence = material.study.bundle.licence
-    of_campaign: dict[str, Callable[[CampaignMaterial], SheetAnswer]] = {
-        "interface": _interface,
-        "shown": _shown,
-        "medium": _medium,
-        "training": _training,
-        "freedom": _freedom,
-        "feedback": _feedback,
-    }
+def answers_of(material: CampaignMaterial) -> dict[str, SheetAnswer]:
+    """Return all answers but those on criteria, by name: the keys of `ethics`, and those from records."""
+    facts = sheet_facts(material)
+    answers = {name: answered(entry, facts) for name, entry in sheets_file("answers.yaml")["answers"].items()}
+    answers |= {key: _of_people(material, key, facts) for key in QUESTIONS}
+    conditions = answers["conditions"]
+    if conditions.by != "open":
+        own_place = conditions.text.lower().startswith("own place")
+        answers["conditions"] = replace(conditions, chosen=(1 if own_place else 8,))
+        variation = "Place, time and device are each rater's own choice." if own_place else conditions.text
+        conditions = replace(conditions, text=variation)
+    both = [answers["recruitment"], answers["payment"]]
+    missing = next((answer for answer in both if answer.by == "open"), both[0])
+    text = " ".join(dict.fromkeys(answer.text for answer in both)).strip()
+    return answers | {"variation": conditions, "recruitment_and_payment": replace(missing, text=text)}
+
+
+def criterion_answers(material: CampaignMaterial) -> dict[str, dict[str, SheetAnswer]]:
+    """Return the answers on each question that raters answer, by its name: those of HEDS's section 4."""
+    questions, facts = zip(material.asked.questions, material.asked.asked(), strict=True), sheet_facts(material)
     return {
-        **people,
-        **{name: answer(material) if rated_here(material) else elsewhere for name, answer in of_campaign.items()},
-        "experiment": SheetAnswer(_experiment(material)),
-        "inputs": SheetAnswer(_texts(material)),
-        "outputs": SheetAnswer(_texts(material, outputs=True)),
-        "selection": missing(drawn) if material.imported else SheetAnswer(drawn),
-        "sizes": SheetAnswer(_sizes(material)),
-        "preregistration": missing(
-            f"{fixed_text(material.rules, material.first)} A public registration is not on record."
-        ),
-        "assurance": SheetAnswer(" ".join([controls_told(material), *quality_words(material)])),
-        "instructions": missing() if material.imported else SheetAnswer(_instructions(material)),
-        "rights": SheetAnswer(f"Outputs and ratings: {licence}.") if licence else missing(),
-        "power": _power(material),
+        scale.name: {
+            name: answered(entry, facts | criterion_facts(material, question, scale))
+            for name, entry in sheets_file("answers.yaml")["criterion"].items()
+        }
+        for question, scale in questions
     }
+
+
+def answered(entry: str | Mapping[str, str], facts: Mapping[str, Any]) -> SheetAnswer:
+    """Return the answer that a template gives with these facts; open where it says nothing."""
+    template = entry if isinstance(entry, str) else entry.get("text", "")
+    rendered = templates().from_string(template).render(facts)
+    text = "\n\n".join(" ".join(part.split()) for part in rendered.split("\n\n")).strip()
+    chosen: tuple[int, ...] = ()
+    if not isinstance(entry, str):
+        chosen = tuple(map(int, templates().compile_expression(entry["choose"], undefined_to_none=False)(**facts)))
+    if text.startswith(_OPEN) or not (text or chosen):
+        return SheetAnswer(text.removeprefix(_OPEN).strip(), "open")
+    return SheetAnswer(text, chosen=chosen)
+
+
+def _of_people(material: CampaignMaterial, key: str, facts: Mapping[str, Any]) -> SheetAnswer:
+    """Return people's answer to a question, what a live campaign's records say of it, or both."""
+    entry = sheets_file("answers.yaml")["crowd"].get(key, "") if facts["live_crowd"] else ""
+    answer = replace(answered(entry, facts), question=key)
+    if key in _OF_RATERS and facts["all_simulated"]:
+        answer = SheetAnswer(NOBODY, question=key)
+    elif own_words := material.study.ethics.get(key, ""):
+        answer = SheetAnswer(f"{own_words} {answer.text.removeprefix('yes. ')}".strip(), "people", key)
+    option = _BY_FIRST_WORD.get(key, {}).get(begins(answer.text))
+    return replace(answer, chosen=(option,)) if option and answer.by != "open" else answer
 
 
 def warning(material: CampaignMaterial) -> str:
     """Return the warning about simulated ratings; empty if there are none."""
     if not material.simulated:
         return ""
-    return (
-        SIMULATED
-        if all_simulated(material)
-        else f"SOME RATINGS ARE SIMULATED; those that count come from {rated_by(material)}."
-    )
+    return SIMULATED if _all_simulated(material) else (
+        f"SOME RATINGS ARE SIMULATED; those that count come from {rated_by(material)}."
+    )  # fmt: skip
 
 
-def all_simulated(material: CampaignMaterial) -> bool:
-    """Tell whether every rating that counts is simulated."""
+def _all_simulated(material: CampaignMaterial) -> bool:
     return bool(len(material.counting) and material.counting["simulated"].all())
 
 
-def languages_of(material: CampaignMaterial) -> tuple[list[str], list[str]]:
-    """Return the codes of the originals' languages and of the outputs'."""
-    originals, outputs = zip(*material.texts, strict=True)
-    return sorted(set(originals)), sorted(set(outputs))
+def shows_our_page(material: CampaignMaterial) -> bool:
+    """Tell whether raters saw the page that the preview shows, and not Argilla's own."""
+    return rated_here(material) and bool(material.crowd or material.study.raters.page != "argilla")
+
+
+def sheet_facts(material: CampaignMaterial) -> dict[str, Any]:
+    """Return the facts of the sheets' templates, by name: those of the methods section, and these."""
+    study, bundle, all_simulated = material.study, material.study.bundle, _all_simulated(material)
+    inputs, outputs = languages_of(material)
+    chance = f"{_OPEN} How the number of items was chosen is not on record." if material.imported else power(material)
+    rights = {name: spec.licence for name, spec in bundle.datasets.items()}
+    people = material.counting.groupby("rater_id")["simulated"].any()
+    return {
+        **methods_facts(material),
+        **_text_facts(material),
+        **_crowd_facts(material),
+        "blocks": methods_blocks(material),
+        "methods": " ".join(methods(material)),
+        "warning": warning(material),
+        "nobody": NOBODY,
+        "elsewhere": _ELSEWHERE,
+        "all_simulated": all_simulated,
+        "people": int((~people.astype(bool)).sum()),
+        "here": rated_here(material),
+        "our_page": shows_our_page(material),
+        "bundle": bundle,
+        "sizes": _sizes(material),
+        "tasks": _tasks(material),
+        "input_boxes": _languages(inputs),
+        "output_boxes": _languages(outputs),
+        "power": chance,
+        "computed": not chance.startswith((_OPEN, "N/A")),
+        "trained": {
+            "number": len({result.item_id for result in material.trained}),
+            "judged": sum(result.judged for result in material.trained),
+            "right": sum(result.right for result in material.trained),
+        },
+        "decided": bool(material.decisions),
+        "doubts": material.doubts,
+        "licensed": [f"{spec.name} ({rights.get(spec.name) or 'licence not on record'})" for spec in study.datasets],
+        "versions": ["Plumbline", *(" ".join(part) for part in material.manifest.get("versions", {}).items())],
+        "verdicts": material.verdicts,
+        "refused": [
+            scoped(verdict.transformation, verdict.language, verdict.task_type)
+            for verdict in material.verdicts
+            if verdict.decision != "accepted"
+        ],
+    }
+
+
+def _text_facts(material: CampaignMaterial) -> dict[str, Any]:
+    fields, data = material.study.judging.fields, sorted({pair.dataset for pair in material.pairs})
+    return {
+        "data": data,
+        "items_read": f"items{f' with the fields {listed(fields)}' if fields else ''} of {listed(data)}",
+        "lengths": {
+            "originals": _lengths([pair.original for pair in material.pairs]),
+            "outputs": _lengths([pair.transformed for pair in material.pairs]),
+        },
+        "questions": [question.name for question in material.asked.questions],
+        "wording": [] if material.imported else wording_exhibit(material).frame.to_dict("records"),
+    }
+
+
+def _crowd_facts(material: CampaignMaterial) -> dict[str, Any]:
+    crowd, contact = material.study.crowd, material.study.raters.contact
+    live = {campaign.platform for campaign in material.crowd if campaign.mode == "live"} if crowd else set()
+    readers = sorted({code for codes in material.texts for code in codes})
+    countries = {code: (crowd.countries.get(code) if crowd else None) or PTEB_COUNTRIES.get(code) for code in readers}
+    return {
+        "contact": (crowd.contact if crowd and material.crowd else "") or contact,
+        "live_crowd": bool(live),
+        "by_link": "link" in live,
+        "consent": consent_of(crowd, ENGLISH) if crowd else "",
+        "countries": [f"{language_name(code)} ({', '.join(codes)})" for code, codes in countries.items() if codes],
+    }
+
+
+def _lengths(texts: Sequence[str]) -> str:
+    words = [count_words(text) for text in texts]
+    return (
+        f"those of the sample have {min(words):,} to {max(words):,} words (median {np.median(words):g})"
+        if words
+        else "the sample is empty"
+    )
+
+
+def _sizes(material: CampaignMaterial) -> str:
+    """Count the rated items of each group; empty if no rating counts."""
+    rated = set(material.counting["pair_id"].astype(str))
+    counts = Counter(display(pair.transformation, pooled=False) for pair in material.pairs if pair.pair_id in rated)
+    return "; ".join(f"{name} {number}" for name, number in counts.items())
+
+
+def _tasks(material: CampaignMaterial) -> dict[str, Any]:
+    names = list(dict.fromkeys(pair.transformation for pair in material.pairs))
+    if not material.study.judging.transforms:
+        return {"options": [_OTHER_TASK], "unnamed": []}
+    options = sorted({_TASKS.get(name, _OTHER_TASK) for name in names})
+    return {"options": options, "unnamed": [name for name in names if name not in _TASKS]}
+
+
+def _languages(codes: Sequence[str]) -> dict[str, Any]:
+    """Return the options of languages in the form, and the names of languages without one."""
+    boxes = {code: number for number, code in enumerate(sheets_file("heds.yaml")["languages"], 2)}  # 1: no language
+    options = sorted({boxes.get(code, len(boxes) + 2) for code in codes})
+    return {"options": options, "unnamed": [language_name(code) for code in codes if code not in boxes]}
+
+
+def criterion_facts(material: CampaignMaterial, question: Question, scale: QuestionScale) -> dict[str, Any]:
+    """Return the facts on one question that raters answer, by their names in the templates."""
+    title = worded(question.title, ENGLISH)
+    name, colon, _ = title.partition(":")
+    return {
+        "kind": scale.kind,
+        "title": title,
+        # Ours are named before the colon; what a colon means elsewhere is unknown.
+        "name": (None if title not in _CLASSIFIED else name) if colon else "",
+        "classes": _CLASSIFIED.get(title, ()),
+        "definition": _definition(material, question),
+        **instrument(question, scale),
+        "agreement": _agreement(material, scale),
+        "repeated": self_agreement(material, scale.name),
+    }
+
+
+def _definition(material: CampaignMaterial, question: Question) -> str:
+    """Return the explanation beside the question's title, once if all pools read the same."""
+    every = dict.fromkeys(pair.pool for pair in material.pairs)
+    pools = [pool for pool in every if not question.pools or pool in question.pools]
+    texts = {pool: material.asked.description(pool, question, ENGLISH) for pool in pools}
+    if len(set(texts.values())) == 1:
+        return next(iter(texts.values()))
+    return "\n\n".join(f"{pool}: {text}" for pool, text in texts.items() if text)
+
+
+def instrument(question: Question, scale: QuestionScale) -> dict[str, Any]:
+    """Return the scale's size, values and form, or the task of a question without a scale."""
+    names = [worded(words, ENGLISH) for words in question.labels.values()]
+    size, values, task = "N/A", "N/A", "N/A"
+    if scale.kind == "rating":
+        continuous = isinstance(scale.scale, Continuous)
+        size = "continuous" if continuous else str(len(scale.scale))
+        points = [f"{point:g}" for point in scale.scale]
+        values = f"{points[0]} to {points[-1]}" if len(points) > 11 or continuous else ", ".join(points)
+        presented, response = 3 if is_fine(scale.scale) else 1, 2
+    elif scale.kind in ("label", "multi_label"):
+        several = scale.kind == "multi_label"
+        size = str(2 ** len(names) - 1 if several else len(names))
+        values = "; ".join(names) + (" (any number of them)" if several else "")
+        presented, response = 2 if several else 1, 7
+    else:
+        task = f"To order {'; '.join(names)}; the order is recorded" if names else "To write a text, which is recorded"
+        presented, response = 4, 3 if scale.kind == "ranking" else 5
+    return {"size": size, "scale_values": values, "task": task, "presented": presented, "response": response}
+
+
+def _agreement(material: CampaignMaterial, scale: QuestionScale) -> str:
+    """Return the numbers of agreement on a question over all groups; empty if it was not assessed."""
+    overall = next((group for group in material.groups if group.level == "overall"), None)
+    summary = next((part for part in overall.questions if part.question == scale.name), None) if overall else None
+    if scale.kind == "text" or summary is None:
+        return ""
+    if scale.kind == "rating":
+        numbers = {"AC2": summary.ac2, "alpha": summary.alpha, "kappa": summary.kappa, "raw agreement": summary.raw}
+    else:
+        numbers = {f"{part.name} {part.label}".strip(): part.estimate for part in summary.coefficients}
+    score = "; ".join(f"{name} {with_interval(estimate)}" for name, estimate in numbers.items())
+    item = material.study.called.item
+    of = f"{summary.n_ratings:,} ratings of {summary.n_pairs:,} {item}s by {summary.n_raters} raters"
+    return f"{score} (95% intervals; {of})"
 
 
 def repeated(material: CampaignMaterial) -> pd.DataFrame:
@@ -129,177 +343,30 @@ def repeated(material: CampaignMaterial) -> pd.DataFrame:
     return again.merge(first, on=["pair_id", "rater_id", "question"], suffixes=("", "_first"))
 
 
-def self_agreement(material: CampaignMaterial, question: str) -> SheetAnswer:
-    """Return the share of answers that raters gave twice, or a note that no pair was shown twice."""
+def self_agreement(material: CampaignMaterial, question: str) -> str:
+    """Return the share of answers that raters gave twice; empty if no pair was shown twice."""
     both = repeated(material)
     both = both[both["question"] == question]
     if both.empty:
-        return SheetAnswer("IntraAA not assessed")
+        return ""
     scale = next(scale for scale in material.asked.asked() if scale.name == question)
     if scale.kind != "rating":
         same = int((both["answer"].astype(str) == both["answer_first"].astype(str)).sum())
-        return SheetAnswer(f"{same} of {len(both)} answers are the same as the first time ({same / len(both):.0%})")
+        return f"{same} of {len(both)} answers are the same as the first time ({same / len(both):.0%})"
     both = both[both["value"].notna() & both["value_first"].notna()]
     answers = Answers.of_table(both[["value_first", "value"]].to_numpy(np.float64), scale.scale)
     share = raw_agreement(answers, stream(material.study.sample.seed, "repeats", question))
-    return SheetAnswer(f"share of equal answers {with_interval(share)}, of {count(len(both), 'repeated answer')}")
+    return f"share of equal answers {with_interval(share)}, of {count(len(both), 'repeated answer')}"
 
 
-def _of_people(material: CampaignMaterial, key: str) -> SheetAnswer:
-    crowd = _crowd_facts(material).get(key)
-    if key in _OF_RATERS and all_simulated(material):
-        return SheetAnswer(NOBODY, question=key)
-    if text := material.study.ethics.get(key, ""):
-        return SheetAnswer(f"{text} {crowd.text.removeprefix(_PAID) if crowd else ''}".strip(), "people", key)
-    return replace(crowd, question=key) if crowd else missing(question=key)
-
-
-def _crowd_facts(material: CampaignMaterial) -> Mapping[str, SheetAnswer]:
-    """Return the answers from a live campaign on a crowd platform; none without one."""
-    crowd = material.study.crowd
-    platforms = {campaign.platform for campaign in material.crowd if campaign.mode == "live"}
-    if crowd is None or not platforms:
-        return {}
-    return {
-        "payment": SheetAnswer(_PAID + " ".join(paragraphs(material))),
-        "recruitment": missing(f"By {collected_from(material)}.")
-        if "link" in platforms
-        else _recruited(material, crowd),
-        "consent": SheetAnswer(f"Before the first pair, workers agreed to this text: {consent_of(crowd, ENGLISH)}"),
-        "conditions": SheetAnswer("own place: workers open the page wherever they are."),
-    }
-
-
-def _recruited(material: CampaignMaterial, crowd: CrowdSpec) -> SheetAnswer:
-    """Return the filters that a platform applied to workers."""
-    countries = {code: crowd.countries.get(code) or PTEB_COUNTRIES.get(code) for code in sorted(_readers(material))}
-    lists = [f"{language_name(code)} ({', '.join(named)})" for code, named in countries.items() if named]
-    return SheetAnswer(
-        f"By {collected_from(material)}, among workers with more than {crowd.approval}% of their tasks approved and at"
-        f" least {crowd.approved:,} tasks. Countries of recruitment by language: {'; '.join(lists)}."
-    )
-
-
-def _readers(material: CampaignMaterial) -> set[str]:
-    return {code for codes in material.texts for code in codes}
-
-
-def _experiment(material: CampaignMaterial) -> str:
-    study, item = material.study, material.study.called.item
-    names = dict.fromkeys(display(pair.transformation, pooled=False).lower() for pair in material.pairs)
-    data = listed(sorted({pair.dataset for pair in material.pairs}))
-    questions = listed([question.name for question in material.asked.questions])
-    about = f"Study {study.name}: {study.description.rstrip('.')}." if study.description else f"Study {study.name}."
-    what = f"Raters judge {item}s of {listed(list(names))}, from {data}"
-    return " ".join(
-        filter(None, [warning(material), about, f"{what}, by the rubric {material.asked.name} ({questions})."])
-    )
-
-
-def _texts(material: CampaignMaterial, *, outputs: bool = False) -> str:
-    """Describe the originals or outputs, or for other subjects the items that raters read."""
-    data = listed(sorted({pair.dataset for pair in material.pairs}))
-    if not material.study.judging.transforms:
-        names = listed(list(material.study.judging.fields))
-        return f"{f'items with the fields {names}' if names else 'items'} of {data}"
-    lengths = [count_words(pair.transformed if outputs else pair.original) for pair in material.pairs]
-    what = f"transformed texts of {data}" if outputs else f"texts of {data}"
-    return (
-        f"{what}; those of the sample have {min(lengths):,} to {max(lengths):,} words (median {np.median(lengths):g})"
-    )
-
-
-def _sizes(material: CampaignMaterial) -> str:
-    """Count the rated items of each group."""
-    rated = set(material.counting["pair_id"].astype(str))
-    counts = Counter(display(pair.transformation, pooled=False) for pair in material.pairs if pair.pair_id in rated)
-    if not counts:
-        return "0: no rating counts"
-    if len(set(counts.values())) == 1:
-        each = "each " if len(counts) > 1 else ""
-        return f"{next(iter(counts.values()))} {each}({listed([name.lower() for name in counts])})"
-    return "; ".join(f"{name} {number}" for name, number in counts.items())
-
-
-def _instructions(material: CampaignMaterial) -> str:
-    """Return all that raters read, in their languages."""
-    rows = wording_exhibit(material).frame.to_dict("records")
-    return "\n\n".join(f"{row['pool']}, {row['language']}, {row['part']}: {row['words']}" for row in rows)
-
-
-def shows_our_page(material: CampaignMaterial) -> bool:
-    """Tell whether raters saw the page that the preview shows, and not Argilla's own."""
-    raters = material.study.raters
-    on_argilla = (raters.page == "argilla" or raters.suggestions != "none") and not material.crowd
-    return rated_here(material) and not on_argilla
-
-
-def _interface(material: CampaignMaterial) -> SheetAnswer:
-    if not shows_our_page(material):
-        return missing("Raters used Argilla's own page; there is no file of it.")
-    return SheetAnswer(f"The file {PREVIEW} beside this sheet shows the page as raters see it")
-
-
-def _shown(material: CampaignMaterial) -> SheetAnswer:
-    raters, item = material.study.raters, material.study.called.item
-    marked = " The words in which two texts of one language differ are marked." if raters.difference else ""
-    scores = " Half of the items show judges' scores." if raters.suggestions != "none" else ""
-    return SheetAnswer(
-        f"The guidelines, the texts of one {item}, all questions with what each answer means, a field for a"
-        f" comment, and a way to discard the {item}.{marked}{scores} Not shown: which generator made a text, what"
-        f" others answered, and which {item}s are controls or repeats."
-    )
-
-
-def _medium(material: CampaignMaterial) -> SheetAnswer:
-    return SheetAnswer(collected_from(material)) if len(material.counting) else missing()
-
-
-def _training(material: CampaignMaterial) -> SheetAnswer:
-    crowd, results = material.study.crowd, material.trained
-    parts = ["The guidelines are on the rating page."]
-    if crowd and crowd.comprehension:
-        number = count(len(crowd.comprehension), "question")
-        parts.append(f"Crowd workers answered {number} about them first, with two attempts.")
-    if not material.study.training:
-        return SheetAnswer(" ".join([*parts, "There were no training items."]))
-    items = len({result.item_id for result in results})
-    parts.append(
-        f"Raters practised on known pairs{f' ({items})' if items else ''}: after each, the page shows the right answers"
-        " and the reasons. Answers to known pairs never count."
-    )
-    if judged := sum(result.judged for result in results):
-        parts.append(f"{sum(result.right for result in results)} of {judged} answers to them were right.")
-    return SheetAnswer(" ".join(parts))
-
-
-def _freedom(material: CampaignMaterial) -> SheetAnswer:
-    crowd = material.study.crowd
-    if crowd and material.crowd:
-        return SheetAnswer(
-            f"A batch must be done within {count(crowd.hours, 'hour')}, and is offered for {count(crowd.days, 'day')}."
-        )
-    return SheetAnswer("The rating page sets no time limit: it saves each answer and draft, and raters may come back.")
-
-
-def _feedback(material: CampaignMaterial) -> SheetAnswer:
-    crowd, contact = material.study.crowd, material.study.raters.contact
-    contact = (crowd.contact if crowd and material.crowd else "") or contact
-    comment = f"Raters can write a comment on each {material.study.called.item}."
-    return SheetAnswer(f"{comment} The page names whom to ask." if contact else comment)
-
-
-def _power(material: CampaignMaterial) -> SheetAnswer:
+def power(material: CampaignMaterial) -> str:
     """Return the chance of acceptance at a true mean above the limit, simulated with these ratings' variation."""
-    if material.imported:
-        return missing("How the number of items was chosen is not on record.")
     if material.counting.empty or not material.questions:
-        return SheetAnswer("N/A")
+        return "N/A"
     try:
-        lines = list(_prospects(material))
+        return "; ".join(_prospects(material)) or "N/A"
     except (StudyError, ValueError):  # rules that cannot be planned, or ratings that do not vary
-        return SheetAnswer("N/A")
-    return SheetAnswer("; ".join(lines) or "N/A")
+        return "N/A"
 
 
 def _prospects(material: CampaignMaterial) -> Iterator[str]:
@@ -331,8 +398,3 @@ def _variation(ratings: pd.DataFrame) -> RatingVariation:
     if not parts.error_sd > 0:
         raise ValueError("power is undefined for ratings that do not vary")
     return RatingVariation(parts.item_sd, parts.rater_sd, parts.error_sd)
-
-
-def open_questions(answers: Sequence[SheetAnswer]) -> list[str]:
-    """Return the keys of `ethics` that could answer open questions, each once."""
-    return list(dict.fromkeys(answer.question for answer in answers if answer.by == "open" and answer.question))

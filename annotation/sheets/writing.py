@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
+import functools
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
 from annotation.preview import preview_html
 from annotation.report.material import CampaignMaterial, read_material
 from annotation.report.methods import methods
-from annotation.report.raters import paragraphs
-from annotation.sheets.documents import (
-    checklist_answers,
-    checklist_text,
-    counted,
-    datasheet_answers,
-    datasheet_text,
-    heds_text,
-)
-from annotation.sheets.facts import PREVIEW, facts_of, open_questions, shows_our_page, warning
-from annotation.sheets.heds import heds_answers, heds_json
+from annotation.sheets.facts import SheetAnswer, answers_of, sheets_file, shows_our_page, warning
+from annotation.sheets.heds import heds_answers, heds_entries, heds_json
 from annotation.sheets.latex import methods_latex
 from annotation.verdicts.evidence import Evidence
 from plumbline.errors import StudyError
-from plumbline.exhibits.table import write_files
+from plumbline.exhibits.table import as_markdown, write_files
 from plumbline.store import json_bytes
 from plumbline.study import Study
+from plumbline.study.ethics import QUESTIONS
 
-FOLDER = "sheet"
+if TYPE_CHECKING:
+    from jinja2 import Template
+
+FOLDER, PREVIEW = "sheet", "preview.html"
+Questions = Mapping[str, Sequence[tuple[str, SheetAnswer]]]  # with their answers, by section
 
 
 def write_sheets(study: Study) -> list[str]:
@@ -45,24 +47,78 @@ def write_sheets(study: Study) -> list[str]:
 
 def sheet_files(material: CampaignMaterial) -> tuple[dict[str, bytes], list[str]]:
     """Return the files by name, and lines on the share answered in each sheet."""
-    study, above, facts = material.study, warning(material), facts_of(material)
-    heds, checklist = heds_answers(material, facts), checklist_answers(material, facts)
-    datasheet = datasheet_answers(material, facts)
-    section, works = methods_latex([*methods(material), *paragraphs(material)], above)
-    texts = {
-        "heds.md": heds_text(study, above, heds),
-        "arr_checklist.md": checklist_text(study, above, checklist),
-        "datasheet.md": datasheet_text(study, above, datasheet),
-        "methods.tex": section,
-        "methods.bib": works,
+    study, simulated, answers = material.study, warning(material), answers_of(material)
+    heds = heds_answers(material, answers)
+    sheets: dict[str, tuple[str, Questions]] = {
+        "heds.md": ("HEDS 3.0", {"": heds_entries(heds)}),
+        "arr_checklist.md": ("Responsible NLP checklist, D (human annotators)", _questions("checklist", answers)),
+        "datasheet.md": ("Datasheet", _questions("datasheet", answers)),
     }
-    answers = {
-        "heds.json": [entry.answer for entries in heds.values() for entry in entries],
-        "arr_checklist.md": list(checklist.values()),
-        "datasheet.md": [answer for rows in datasheet.values() for answer in rows.values()],
+    section, works = methods_latex(methods(material), simulated)
+    content = {
+        "heds.json": json_bytes(heds_json(heds)),
+        "methods.tex": section.encode(),
+        "methods.bib": works.encode(),
+        **{
+            name: sheet_markdown(f"{title}: study {study.name}", simulated, questions).encode()
+            for name, (title, questions) in sheets.items()
+        },
     }
-    lines = [f"  {name}: {counted(entries)}" for name, entries in answers.items()]
-    if keys := open_questions([answer for entries in answers.values() for answer in entries]):
+    lines = [f"  {name}: {_counted(_all(questions))}" for name, (_, questions) in sheets.items()]
+    if keys := _open(answer for _, questions in sheets.values() for answer in _all(questions)):
         lines.append(f"  keys of `ethics` in {study.file} that would answer more questions: {', '.join(keys)}")
-    content = {name: text.encode() for name, text in texts.items()} | {"heds.json": json_bytes(heds_json(heds))}
     return content, lines
+
+
+def sheet_markdown(title: str, simulated: str, sections: Questions) -> str:
+    """Return a sheet as Markdown: a warning, the share answered, the open keys, then questions with answers."""
+    answers = _all(sections)
+    text = _template().render(
+        title=title,
+        warning=simulated,
+        counted=_counted(answers),
+        open=_open(answers),
+        ethics=QUESTIONS,
+        sections=sections,
+    )
+    return re.sub(r"\n{3,}", "\n\n", text).rstrip() + "\n"
+
+
+@functools.cache
+def _template() -> Template:
+    """Return the template of a sheet: whatever it shows is escaped as text, unless the template calls it safe."""
+    from jinja2 import Environment, StrictUndefined  # noqa: PLC0415 (extra `report`)
+    from markupsafe import Markup  # noqa: PLC0415 (comes with jinja2)
+
+    def escaped(value: Any) -> str:
+        return value if isinstance(value, Markup) else as_markdown(str(value))
+
+    environment = Environment(  # noqa: S701 (Markdown, escaped by `finalize`)
+        undefined=StrictUndefined, finalize=escaped, trim_blocks=True, lstrip_blocks=True
+    )
+    return environment.from_string(files("annotation.sheets").joinpath("sheet.jinja").read_text(encoding="utf-8"))
+
+
+def _questions(sheet: str, answers: Mapping[str, SheetAnswer]) -> Questions:
+    return {
+        section: [(question, answers[name]) for question, name in questions.items()]
+        for section, questions in sheets_file("answers.yaml")[sheet].items()
+    }
+
+
+def _all(sections: Questions) -> list[SheetAnswer]:
+    return [answer for questions in sections.values() for _, answer in questions]
+
+
+def _counted(answers: Sequence[SheetAnswer]) -> str:
+    """Count the answers by their source: `60 of 83 answered (60 from records, 0 by people); 23 open`."""
+    number = {by: sum(answer.by == by for answer in answers) for by in ("records", "people", "open")}
+    return (
+        f"{number['records'] + number['people']} of {len(answers)} answered ({number['records']} from records,"
+        f" {number['people']} by people); {number['open']} open"
+    )
+
+
+def _open(answers: Iterable[SheetAnswer]) -> list[str]:
+    """Return the keys of `ethics` that could answer open questions, each once."""
+    return list(dict.fromkeys(answer.question for answer in answers if answer.by == "open" and answer.question))

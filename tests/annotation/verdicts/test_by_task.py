@@ -11,7 +11,7 @@ import pytest
 from annotation.campaign_records import CampaignRecords
 from annotation.human.tasks import read_tasks
 from annotation.records import P_IS
-from annotation.report.wording import other_questions
+from annotation.report.methods import other_questions
 from annotation.rubric import load_rubric
 from annotation.sampling.sample import draw_sample
 from annotation.statistics.summaries import Design, table_two
