@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -97,6 +97,9 @@ def methods_facts(material: CampaignMaterial) -> dict[str, Any]:
     study, rule, judging = material.study, material.study.acceptance, material.study.judging
     originals, outputs = languages_of(material)
     statistics = {criterion.statistic for criterion in rule.rules} or {"mean"}
+    other_pools = defaultdict[str, set[str]](set)
+    for criterion in rule.rules:
+        other_pools[criterion.question].update(criterion.pools)
     return {
         "study": study,
         "judging": judging,
@@ -116,10 +119,7 @@ def methods_facts(material: CampaignMaterial) -> dict[str, Any]:
         "statistics": sorted(statistics),
         "by_interval": any(criterion.by == "interval" for criterion in rule.rules),
         "by_value": any(criterion.by == "value" for criterion in rule.rules),
-        "other_pools": {
-            question: sorted({pool for one_rule in rule.rules if one_rule.question == question for pool in one_rule.pools})
-            for question in {criterion.question for criterion in rule.rules}
-        },
+        "other_pools": {question: sorted(names) for question, names in other_pools.items()},
         "intervals": INTERVALS,
         "scaled": len(material.questions),
         "resamples": RESAMPLES,
