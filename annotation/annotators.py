@@ -1,14 +1,13 @@
-"""A study's annotators: accounts, languages, invitations and reminders; the commands of `users`."""
+"""A study's annotators: accounts, languages and invitations; the commands of `users`."""
 
 from __future__ import annotations
 
 import argparse
 import math
-import os
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -20,20 +19,16 @@ from annotation.argilla.accounts import admit_annotators, names_at
 from annotation.argilla.client import attach, reach
 from annotation.argilla.publish import has_rating_page
 from annotation.argilla.training import by_queue
-from annotation.campaign_records import PAIRS, CampaignRecords
+from annotation.campaign_records import CampaignRecords
 from annotation.crowd.platform import assumed_hours
-from annotation.names import known_names
 from annotation.options import home_of
 from annotation.page import named, rating_words
 from annotation.questions import ENGLISH
 from annotation.records import Sign
 from annotation.sampling.queues import Queue, queues_of
 from annotation.server.home import is_locked, write_private
-from annotation.status.progress import FEW, IDLE
-from annotation.status.status import Status, by_name, read_status, server_line, with_server
-from annotation.status.text import ago
+from annotation.status.status import Status
 from annotation.training import read_items, training_rubric
-from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.preregistration import rubric_to_ask
 from annotation.wordings import platform_words, words_in
 from plumbline import cli
@@ -41,11 +36,10 @@ from plumbline.errors import StudyError
 from plumbline.languages import display_name, language_code, language_name
 from plumbline.study import Study, load_study
 from plumbline.study.crowd import PaySpec
-from plumbline.study.transformations import Transformation
 from plumbline.words import count
 
 _LETTERS = "letters.yaml"
-_SIGNS = {"fast": "too fast", "apart": "apart from the others"}  # signs that an annotator is told about
+_SIGNS = {"fast": "too fast", "apart": "apart from the others"}  # signs among the remarks
 
 
 @dataclass(frozen=True)
@@ -68,7 +62,7 @@ class AnnotatorProgress:
     last: datetime | None  #: when the last answer was submitted
     excluded: bool
     out: bool  #: no longer has access
-    remarks: Mapping[str, str]  #: the letter's topics (behind, fast, apart, done), each with what was found, in words
+    remarks: Mapping[str, str]  #: by topic (behind, fast, apart, done), in words
 
     @property
     def said(self) -> str:
@@ -108,7 +102,7 @@ def invite(
         codes = reads.get(name, ())
         queues = [own_work for queue, own_work in work.items() if not codes or queue.languages <= set(codes)]
         if not queues:
-            continue  # `idle_lines` says so
+            continue
         account = {"name": name, "password": account_here.password if account_here is not None else drawn[name] or ""}
         letters.append(Letter(name, pseudonyms[name], _text(opening, entry, account, codes, queues, contact)))
     return letters
@@ -144,58 +138,6 @@ def standings(status: Status, signs: Sequence[Sign], names: Mapping[str, str]) -
             )
         )
     return sorted(rows, key=lambda annotator: (-(annotator.open or 0), annotator.name))
-
-
-def answered_since(annotators: Sequence[AnnotatorProgress], more: Mapping[str, int]) -> list[AnnotatorProgress]:
-    """Return the annotators, of whom those with `more` answers on the server are no longer behind.
-
-    They include people without collected answers, for whom the open items are unknown.
-    """
-    here = [
-        replace(
-            annotator,
-            answers=more[annotator.name],
-            open=None
-            if annotator.open is None
-            else max(0, annotator.open - (more[annotator.name] - annotator.answers)),
-            remarks={key: what for key, what in annotator.remarks.items() if key not in ("behind", "done")},
-        )
-        if annotator.name in more
-        else annotator
-        for annotator in annotators
-    ]
-    new = sorted(set(more) - {annotator.name for annotator in annotators})
-    return [*here, *(AnnotatorProgress(name, "", more[name], None, None, False, False, {}) for name in new)]
-
-
-def remind(
-    study_name: str, annotators: Sequence[AnnotatorProgress], reads: Mapping[str, Sequence[str]], address: str
-) -> list[Letter]:
-    """Return the letters to annotators with remarks, in their languages; excluded and removed annotators get none."""
-    letters = []
-    for annotator in annotators:
-        if annotator.remarks and not (annotator.excluded or annotator.out):
-            words = words_in(_LETTERS, *reads.get(annotator.name, ()))
-            parts = [words[key].format(open=annotator.open, address=address).strip() for key in annotator.remarks]
-            title = words["thanks" if "done" in annotator.remarks else "remind"].format(study=study_name)
-            head = [title, "", words["dear"].format(name=annotator.name), ""]
-            letters.append(Letter(annotator.name, annotator.rater_id, "\n".join([*head, *parts]) + "\n"))
-    return letters
-
-
-def unwritten(annotators: Sequence[AnnotatorProgress]) -> str:
-    """Return a line on annotators who get no letter although they have open items; empty if there are none."""
-    names = [
-        annotator.name
-        for annotator in annotators
-        if annotator.open and not (annotator.remarks or annotator.excluded or annotator.out)
-    ]
-    if not names:
-        return ""
-    return (
-        f"No letter to {', '.join(names)}: they have open items but are not behind (raters are behind if they have"
-        f" fewer answers than {FEW:g} times the dataset's median, or none in the {IDLE.days} days before collecting)"
-    )
 
 
 def _work(records: CampaignRecords, *, ours: bool) -> dict[Queue, tuple[str, int, float]]:
@@ -271,36 +213,6 @@ def unread_lines(
     ]
 
 
-def idle_lines(
-    study_name: str, queues: Iterable[Queue], reads: Mapping[str, Sequence[str]], names: Iterable[str]
-) -> list[str]:
-    """Return a line for each annotator who reads none of the study's queues; unknown languages count as all."""
-    wanted = sorted({_names(queue.languages) for queue in queues})
-    able = {name: set(reads[name]) for name in names if reads.get(name)}
-    return [
-        f"{name} reads {_names(codes)}, which is not enough for any queue of {study_name}; the queues need"
-        f" {'; '.join(wanted)} (change the languages with `plumbline users add {name} --languages CODES`)"
-        for name, codes in able.items()
-        if wanted and not any(queue.languages <= codes for queue in queues)
-    ]
-
-
-def target_lines(
-    transformations: Mapping[str, Transformation], people: Sequence[str] | None, reads: Mapping[str, Sequence[str]]
-) -> list[str]:
-    """Before a sample is drawn, return a line for each transformation into languages that no annotator reads."""
-    read = {code for name, codes in reads.items() if people is None or name in people for code in codes}
-    lines = []
-    for name, kind in transformations.items():
-        if kind.translates and kind.languages and read and (unread := sorted(set(kind.languages) - read)):
-            able = [code for code in kind.languages if code in read]
-            advice = f"; to leave them out, set `languages: [{', '.join(able)}]` in the study" if able else ""
-            lines.append(
-                f"{name} translates texts into {count(len(unread), 'language')} that no annotator reads{advice}"
-            )
-    return lines
-
-
 def _names(codes: Iterable[str]) -> str:
     return " and ".join(map(language_name, sorted(codes)))
 
@@ -322,15 +234,7 @@ def add_users(options: argparse.Namespace) -> int:
             # Into the workspaces that there are; publishing lets them into the others.
             with attach(connection) as argilla:
                 admit_annotators(study.name, study.raters.people, argilla, accounts.languages(connection, home))
-            _say_idle(CampaignRecords.open(study), accounts.languages(connection, home), options.names)
     return 0
-
-
-def _say_idle(records: CampaignRecords, reads: Mapping[str, Sequence[str]], names: Sequence[str]) -> None:
-    """Print the annotators who can answer nothing of the study's sample, if there is a sample."""
-    if records.has(PAIRS):
-        for line in idle_lines(records.study.name, list(queues_of(records.shown)), reads, names):
-            print(line, file=sys.stderr)
 
 
 def invite_users(options: argparse.Namespace) -> int:
@@ -338,11 +242,6 @@ def invite_users(options: argparse.Namespace) -> int:
     study, home = cli.study_of(options), home_of(options)
     with reach(home) as connection:
         invitations = invite(study, connection, home, options.names, options.address or "")
-        _say_idle(
-            CampaignRecords.open(study),
-            accounts.languages(connection, home),
-            options.names or study.raters.people or (),
-        )
     _hand_out(invitations, options.to)
     if not options.address and connection.home is not None and not is_locked(home):
         serve = "plumbline serve"
@@ -352,34 +251,6 @@ def invite_users(options: argparse.Namespace) -> int:
         print(f"{options.address or connection.url} can be opened on this machine only; with --address, give the"
               " address that others open (docs/howto/tls.md)", file=sys.stderr)  # fmt: skip
     return 0
-
-
-def remind_users(options: argparse.Namespace) -> int:
-    """Show who is behind, and write letters."""
-    study, home = cli.study_of(options), home_of(options)
-    evidence, now = Evidence.open(study), datetime.now(UTC)
-    status, names = read_status(evidence, now), known_names(home, study.name)
-    status = with_server(status, evidence.collected, home)
-    annotators = answered_since(standings(status, evidence.signs, names), by_name(status, names))
-    rows = [_row(annotator, now) for annotator in annotators]
-    header = ["name", "rater", "answers", "open", "last answer", "remarks"]
-    print(cli.columns(header, rows, empty=f"no names are known yet; `{study.command('collect')}` records"
-                                          " them with the answers in Argilla or in files"), end="\n\n")  # fmt: skip
-    if line := server_line(status):
-        print(line, end="\n\n")
-    address = entrance(options.address or "", has_page=not os.environ.get("ARGILLA_API_URL"))
-    if line := unwritten(annotators):
-        print(line, end="\n\n")
-    _hand_out(remind(study.name, annotators, accounts.languages_unasked(home), address), options.to)
-    return 0
-
-
-def _row(annotator: AnnotatorProgress, now: datetime) -> list[str]:
-    last, number_open = (
-        ago(annotator.last, now) if annotator.last else "–",
-        "–" if annotator.open is None else str(annotator.open),
-    )
-    return [annotator.name, annotator.rater_id, str(annotator.answers), number_open, last, annotator.said]
 
 
 def _hand_out(letters: Sequence[Letter], folder: Path | None) -> None:

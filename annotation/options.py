@@ -288,7 +288,6 @@ def users(parser: argparse.ArgumentParser) -> None:
     parser.epilog = examples = (
         "examples:\n  plumbline users add ada grace --languages en,de\n"
         "  plumbline users invite --study studies/mine.yaml --to invitations\n"
-        "  plumbline users remind --study studies/mine.yaml\n"
         "  plumbline users list\n  plumbline users reset ada\n"
         "  plumbline users remove ada\n"
         "  plumbline users remove ada --force    (with the answers that ada has given)"
@@ -305,14 +304,6 @@ def users(parser: argparse.ArgumentParser) -> None:
             added.add_argument("--exports", help=argparse.SUPPRESS)
         return added
 
-    def letters(added: argparse.ArgumentParser, default: str) -> None:
-        added.add_argument(
-            "--to", metavar="DIR", type=cli.local, help="write a file for each person instead of printing"
-        )
-        added.add_argument(
-            "--address", metavar="URL", type=_address, help=f"the address that people open (default: {default})"
-        )
-
     the_study = "the study, for example studies/demo.yaml"
     adding = action("add", "create annotators' accounts; their passwords are shown once",
                     "give them access to this study now (otherwise `publish` does)")  # fmt: skip
@@ -323,9 +314,12 @@ def users(parser: argparse.ArgumentParser) -> None:
     inviting.add_argument(
         "names", metavar="NAME", nargs="*", help="people to invite (default: the study's raters.people)"
     )
-    letters(inviting, "the server's own")
-    text = "list annotators who are behind, finished, too fast or unlike the others, with a letter to each"
-    letters(action("remind", text, the_study, required=True), "none")
+    inviting.add_argument(
+        "--to", metavar="DIR", type=cli.local, help="write a file for each person instead of printing"
+    )
+    inviting.add_argument(
+        "--address", metavar="URL", type=_address, help="the address that people open (default: the server's own)"
+    )
     action("list", "show all accounts with languages and number of answers",
            "also show each account's pseudonym in this study's records, and who is in the study")  # fmt: skip
     action("reset", "set a new random password for an account").add_argument("name", metavar="NAME")

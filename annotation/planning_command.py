@@ -9,11 +9,8 @@ from typing import Literal
 
 import pandas as pd
 
-from annotation.annotators import target_lines
-from annotation.argilla import accounts
 from annotation.judges.powered import savings, savings_text
 from annotation.needed import measured_variation, needed_text
-from annotation.options import home_of
 from annotation.planning import (
     PAIRS,
     RATERS,
@@ -42,7 +39,7 @@ _AWAY = (-0.5, 0.0, 0.3, 0.5, 1.0)  # true means to try with looks, from the thr
 
 
 def plan_study(options: argparse.Namespace) -> int:
-    """Print the plan, the judges' savings, and the languages that nobody reads."""
+    """Print the plan and the judges' savings."""
     study = cli.study_of(options)
     if options.pilot is not None:
         print(_take_pilot(options))
@@ -60,8 +57,6 @@ def plan_study(options: argparse.Namespace) -> int:
         sizes = sizes_asked(own_size(study.raters, study.sample.pairs), options)
         table = savings(pricing, study.judge_pool, correlation, sizes)
         print(f"\n{savings_text(table, correlation, study.acceptance)}")
-    for line in target_lines(study.transforming, study.raters.people, accounts.languages_unasked(home_of(options))):
-        print(line)
     return 0
 
 

@@ -66,7 +66,7 @@ SECTIONS = {
         _annotation("sample", "draw the pairs that people rate", "campaign_commands:sample"),
         _annotation("preview", "write a page that shows each queue as raters see it", "campaign_commands:preview"),
         _annotation("serve", "run Argilla on this machine, until Ctrl-C", "server_commands:serve"),
-        _annotation("users", "manage annotators' accounts: add, invite, remind, list, reset, remove", ""),
+        _annotation("users", "manage annotators' accounts: add, invite, list, reset, remove", ""),
         _annotation("publish", "send the pairs to Argilla, where annotators rate them",
                     "campaign_commands:publish_pairs", "add_campaign_options"),
         _annotation("simulate", "rehearse: simulated raters answer",

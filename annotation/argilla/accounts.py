@@ -319,11 +319,6 @@ class ServerAnswers:
         """The number of answers."""
         return sum(self.by_account.values())
 
-    @property
-    def people(self) -> dict[str, int]:
-        """The numbers of people's answers, without simulated raters and crowd workers."""
-        return {name: number for name, number in self.by_account.items() if not name.startswith((SIMULATED, WORKER))}
-
 
 def answered_now(study_name: str, home: server.Home, datasets: Collection[str]) -> ServerAnswers:
     """Return the submitted answers in a study's `datasets` on the running server, the home's own or the configured one.

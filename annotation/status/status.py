@@ -375,11 +375,3 @@ def server_line(status: Status) -> str:
     aside = f", and {status.aside} more by excluded raters, whose pairs it offers again" if status.aside else ""
     collected = f"{status.on_record} {verb} collected{aside}"
     return f"{where} has {answers} from {accounts}; {collected}. All numbers here count collected answers."
-
-
-def by_name(status: Status, names: Mapping[str, str]) -> dict[str, int]:
-    """Return the numbers of submitted answers on the server, by user name, of people with uncollected answers."""
-    table = status.raters
-    got = {names.get(rater, ""): number for rater, number in zip(table["rater_id"], table["answers"], strict=True)}
-    people = status.server.people if status.server is not None else {}
-    return {name: number for name, number in people.items() if number > got.get(name, 0)}

@@ -220,7 +220,6 @@ def draw_people(reader: CampaignReader) -> None:
             " names with the answers"
         )
     st.dataframe(_people_frame(people), hide_index=True, alt="People")
-    st.code(reader.study.command("users remind"), language=None)
 
 
 def _people_frame(people: list[AnnotatorProgress]) -> pd.DataFrame:

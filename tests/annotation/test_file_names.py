@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from annotation import server
-from annotation.annotators import AnnotatorProgress, remind, write_letters
+from annotation.annotators import Letter, write_letters
 from annotation.campaign_records import CampaignRecords
 from annotation.names import known_names, remember_names
 from annotation.ratings.answers import Answer, SourcePart, keep
@@ -33,14 +33,10 @@ def test_letters_are_called_by_pseudonyms_and_one_name_stops_nobody(name: str, v
     home, study, folder = server.Home(tmp_path / "home"), variant(name="letters"), tmp_path / "out" / "letters"
     remember_names(home, study.name, {"rater-00000001": name, "rater-00000002": "ada"})
     named = known_names(home, study.name)
-    found = [
-        AnnotatorProgress(named[rater], rater, 1, 2, None, excluded=False, out=False, remarks={"behind": "few"})
-        for rater in named
-    ]
-    paths = write_letters(remind(study, found, {}, ""), folder)
+    paths = write_letters([Letter(person, rater, person) for rater, person in named.items()], folder)
     assert sorted(below(folder)) == sorted(paths) == [folder / "rater-00000001.txt", folder / "rater-00000002.txt"]
     texts = [path.read_text(encoding="utf-8") for path in paths]
-    assert len({text.count("\n") for text in texts}) == 1 and not set("".join(texts)) & set("\0\u202e")
+    assert not set("".join(texts)) & set("\0\n\u202e")
 
 
 @pytest.mark.parametrize("name", EVIL)

@@ -63,7 +63,6 @@ WORDS: tuple[tuple[str, str], ...] = (
     ("restore {p}/none.tar.gz --data {p}/home", "none.tar.gz"),
     ("restore {s} --data {p}/home", "this backup cannot be restored"),
     ("users invite --study {s} --to=", "argument --to: is empty; name one, or leave the option out"),
-    ("users remind --study {s} --to=", "argument --to: is empty"),
 )  # fmt: skip
 URL, KEY = "ARGILLA_API_URL", "ARGILLA_API_KEY"
 PUBLISH = f"publish {E}"

@@ -1,4 +1,4 @@
-"""`status` and `users remind` look at the server that runs: answers that nobody has collected yet are counted."""
+"""`status` looks at the server that runs: answers that nobody has collected yet are counted."""
 
 from __future__ import annotations
 
@@ -68,10 +68,6 @@ def test_answers_on_the_running_server_are_counted(
     place = ["--study", str(study.file), "--exports", str(study.folder.parent), "--data", str(home.path)]
     assert run(["status", *place]) == 0
     assert "has 5 submitted answers from 2 accounts" in capsys.readouterr().out
-    assert run(["users", "remind", *place]) == 0
-    said = capsys.readouterr().out
-    assert "has 5 submitted answers from 2 accounts" in said
-    assert [line.split()[:2] for line in said.splitlines() if line.startswith("ada-now")] == [["ada-now", "4"]]
 
     collect(study, argilla)
     after = looked_at(study, home)

@@ -100,15 +100,6 @@ def test_the_coordinator_sees_names_and_no_record_has_them(
     assert run("review", "--exclude", "ottokar", "--reason", "asked to be left out").startswith("naming: rater-")
     assert re.search(r"rater-[0-9a-f]{8} ottokar +excluded", run("review"))
     assert re.search(r"ottokar .* rater-[0-9a-f]{8} +yes\n", run("users", "list"))
-    letters = tmp_path / "letters"
-    who = pseudonyms["marguerite"]
-    file = letters / f"{who[1] if who else ''}.txt"
-    assert run("users", "remind", "--to", str(letters)).endswith(
-        f"{file}: letter to marguerite; only you can read it\n"
-    )
-    assert list(letters.iterdir()) == [file]  # nobody writes to who is excluded
-    thanks = file.read_text(encoding="utf-8")
-    assert thanks.startswith("Thank you: naming\n") and "You have answered everything" in thanks
     assert "- Paraphrasing, English (items: 4, minutes: about " in run("users", "invite", "ottokar")
     run("accept")
     run("ratings-report")
