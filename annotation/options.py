@@ -367,12 +367,6 @@ def crowd(parser: argparse.ArgumentParser) -> None:
     collect.add_argument("--archive", type=cli.local, metavar="CSV", help=archive)
     review = add("review", "review_work", "list the submissions that wait for a decision, with signs, times and pay")
     review.add_argument("--answers", metavar="SUBMISSION", help="show a submission's answers, pair by pair")
-    review.add_argument(
-        "--ask",
-        metavar="SUBMISSION",
-        help="record that you asked the worker a question (write to them on the platform)",
-    )
-    review.add_argument("--reason", default="", metavar="TEXT", help="with --ask: the question for the worker")
     approve = add("approve", "approve_work", "approve submissions, which pays them")
     which = approve.add_mutually_exclusive_group(required=True)
     which.add_argument("submissions", nargs="*", default=[], metavar="SUBMISSION", help="ids, as `review` lists them")

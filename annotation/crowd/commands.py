@@ -291,10 +291,6 @@ def review_work(options: argparse.Namespace) -> int:
     study = cli.study_of(options)
     with campaign_of(study, options) as campaign:
         where = f"[{campaign.label}]"
-        if options.ask:
-            judging.ask(campaign, options.ask, options.reason)
-            print(f"{where} question recorded; send it to the worker on the platform's own page")
-            return 0
         if options.answers:
             print(summary.marked(where, judging.sheet_text(campaign, options.answers)))
             return 0

@@ -40,7 +40,6 @@ class Case:
     hourly: float  #: dollars an hour that its reward comes to; NaN if its time is unknown
     collected: bool  #: whether its ratings were collected, so that signs could be found
     advice: Literal["approve", "ask"]
-    question: str  #: the earlier question to the worker; empty if there was none
 
 
 def cases(campaign: CrowdCampaign) -> list[Case]:
@@ -51,15 +50,13 @@ def cases(campaign: CrowdCampaign) -> list[Case]:
     signs, ratings = campaign.records.signs, campaign.records.collected.plain_ratings
     rated = set(zip(ratings["rater_id"], ratings["batch"], strict=True))
     rewards = {offer.batch.batch_id: offer.reward for offer in campaign.ledger.offered()}
-    asks = [review for review in campaign.ledger.judgements() if review.decision == "ask"]
-    reasons, waiting_cases = {review.submission_id: review.reason for review in asks}, []
+    waiting_cases = []
     for work in waiting:
         worker_signs = tuple(sign for sign in signs if sign.rater_id == work.pseudonym)
         collected = (work.pseudonym, work.batch_id) in rated
         advice: Literal["approve", "ask"] = "approve" if collected and not worker_signs else "ask"
         hourly = pay.hourly(rewards[work.batch_id], work.submission.seconds)
-        reason = reasons.get(work.submission.submission_id, "")
-        waiting_cases.append(Case(work, worker_signs, hourly, collected, advice, reason))
+        waiting_cases.append(Case(work, worker_signs, hourly, collected, advice))
     return waiting_cases
 
 
@@ -116,11 +113,9 @@ def finish(campaign: CrowdCampaign, again: Collection[str] = ()) -> None:
         try:
             if judgement.decision == "approve":
                 campaign.approve(work.submission)
-            elif judgement.decision == "reject":
+            else:
                 campaign.reject(work, judgement.reason)
                 _exclude(campaign, work, judgement)
-            else:
-                continue
         except RefusedError as error:  # the other decisions are still carried out
             refused.append(str(error))
         if work.submission.state == "submitted":
@@ -140,8 +135,6 @@ def _note_rejections(campaign: CrowdCampaign) -> None:
 
 
 def _was_refused(campaign: CrowdCampaign, judgement: SubmissionReview) -> bool:
-    if judgement.decision == "ask":
-        return False
     operation = campaign.ledger.operation(judgement.decision, judgement.submission_id)
     return operation is not None and operation.state == "refused"
 
@@ -153,15 +146,6 @@ def _exclude(campaign: CrowdCampaign, work: Work, judgement: SubmissionReview) -
     if not any(decision.rater_id == rater for decision in since) and rater in set(records.all_ratings["rater_id"]):
         decide(campaign.study, rater, exclude=True, reason=judgement.reason, signs=records.signs)
         campaign.reopen()
-
-
-def ask(campaign: CrowdCampaign, submission_id: str, reason: str) -> Work:
-    """Record a question to the worker; the submission stays open. StudyError without a reason."""
-    if not reason.strip():
-        raise StudyError("--reason is required: the question for the worker")
-    (work,) = works_of(campaign, [submission_id])
-    _judge(campaign, work, "ask", reason)
-    return work
 
 
 def owed(campaign: CrowdCampaign) -> list[tuple[Work, int]]:
@@ -231,7 +215,7 @@ def _approve(campaign: CrowdCampaign, work: Work, reason: str) -> bool:
     return True
 
 
-def _judge(campaign: CrowdCampaign, work: Work, decision: Literal["approve", "reject", "ask"], reason: str) -> None:
+def _judge(campaign: CrowdCampaign, work: Work, decision: Literal["approve", "reject"], reason: str) -> None:
     """Record a decision once, before it is carried out."""
     reason = " ".join(reason.split())
     before = campaign.ledger.judgements(work.submission.submission_id)

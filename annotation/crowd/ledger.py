@@ -48,7 +48,7 @@ class SubmissionReview:
     """A person's decision about a submission, with the signs at that time."""
 
     submission_id: str
-    decision: Literal["approve", "reject", "ask"]
+    decision: Literal["approve", "reject"]
     reason: str
     signs: tuple[str, ...]
     decided_at: datetime

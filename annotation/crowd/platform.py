@@ -314,22 +314,14 @@ def hourly(paid: int, seconds: float) -> float:
 def fee(platform: PlatformName, cents: int, places: int, crowd: CrowdSpec) -> int:
     """Cents that a platform takes for one payment of `cents`; `places` is the number of workers for the batch.
 
-    A rehearsal takes the fee of `link` if that is the study's platform, otherwise Prolific's, or nothing if the study
-    does not give Prolific's share.
-
-    Raises StudyError if Prolific's share is missing.
+    A rehearsal takes the study's fee. Raises StudyError if Prolific's share is missing.
     """
     if platform == "mturk":
         share = MTURK_FEE if places < 10 else MTURK_FEE_FROM_TEN
         return max(1, _up(share * cents))
-    by_link = "link" in (platform, crowd.platform if platform == "rehearsal" else None)
-    if by_link and crowd.link is not None:
-        return _up(Decimal(str(crowd.link.fee)) * cents)
-    if platform == "rehearsal" and crowd.prolific_fee is None:
-        return 0
-    if crowd.prolific_fee is None:
-        raise StudyError("crowd.prolific_fee is missing: add Prolific's share from your contract, such as 0.333")
-    return _up(Decimal(str(crowd.prolific_fee)) * cents)
+    if crowd.fee is None and platform == "prolific":
+        raise StudyError("crowd.fee is missing: add Prolific's share from your contract, such as 0.333")
+    return _up(Decimal(str(crowd.fee or 0)) * cents)
 
 
 def cost(platform: PlatformName, reward_cents: int, places: int, crowd: CrowdSpec) -> int:

@@ -175,7 +175,7 @@ def cases_text(campaign: CrowdCampaign) -> str:
     for case in waiting_cases:
         key = case.work.submission.submission_id
         lines += [f"  {key}: {sign.rule}: {sign.evidence}" for sign in case.signs]
-        lines += [f"  {key}: {why}" for why in (case.work.trouble, case.question and f"asked: {case.question}") if why]
+        lines += [f"  {key}: {case.work.trouble}"] if case.work.trouble else []
         if not case.collected and not case.work.trouble:
             lines.append(f"  {key}: its answers have not been collected yet (crowd collect)")
     return "\n".join(lines)

@@ -121,7 +121,6 @@ class LinkSpec(StudyPart):
             " are filled in; without an address the code is shown"
         ),
     )
-    fee: float = Field(default=0.0, ge=0, le=1, description="the platform's fee on rewards and bonuses, as a share")
     invited: int = Field(
         default=20, ge=1, le=10_000, description="number of people on a mailing list, each with their own link"
     )
@@ -163,6 +162,10 @@ class CrowdSpec(StudyPart):
     """A campaign with crowd workers; each batch is `sample.batch` pairs of a queue."""
 
     review_days: ClassVar[float] = 7.0  #: until MTurk approves a submission by itself
+    approval: ClassVar[int] = 95  #: a worker's approval rate must be above this, in percent (PTEB, appendix B)
+    approved: ClassVar[int] = 1000  #: smallest number of approved tasks that a worker must have (PTEB, appendix B)
+    hours: ClassVar[float] = 1.0  #: time limit for a batch (PTEB, appendix B)
+    days: ClassVar[float] = 7.0  #: for which a batch is offered
 
     platform: PlatformName | None = Field(default=None, description="the platform, unless --platform names one")
     link: LinkSpec | None = Field(
@@ -175,16 +178,12 @@ class CrowdSpec(StudyPart):
     countries: dict[str, tuple[Country, ...]] = Field(
         default={}, description="countries to recruit in, by language code; default for a language: PTEB's list"
     )
-    approval: int = Field(
-        default=95, ge=0, le=99, description="a worker's approval rate must be above this, in percent"
-    )
-    approved: int = Field(
-        default=1000, ge=0, le=10**6, description="smallest number of approved tasks that a worker must have"
-    )
-    hours: float = Field(default=1.0, gt=0, le=24, description="time limit for a batch, in hours (PTEB: one hour)")
-    days: float = Field(default=7.0, gt=0, le=90, description="days for which a batch is offered")
-    prolific_fee: float | None = Field(
-        default=None, ge=0, le=1, description="Prolific's fee on rewards and bonuses, as a share; see your contract"
+    fee: float | None = Field(
+        default=None,
+        ge=0,
+        le=1,
+        description="the fee of Prolific (see your contract), or of the platform behind `link`, as a share of rewards"
+        " and bonuses",
     )
     consent: dict[str, Words] = Field(
         default={},

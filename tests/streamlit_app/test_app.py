@@ -535,7 +535,7 @@ def test_the_campaign_leads_to_the_pairs_to_read(page: Open, exports: Path, stud
 def test_a_crowd_campaigns_cost_stands_against_its_plan(page: Open, exports: Path, tmp_path: Path) -> None:
     """Two batches for 3 workers at $2.40 and a third of it in fees: 2 x 3 x $3.20 planned, one batch of it posted."""
     content = yaml.safe_load(hostile_study(tmp_path).read_text(encoding="utf-8"))
-    content["crowd"] = {"countries": {"en": ["US"]}, "prolific_fee": 1 / 3}
+    content["crowd"] = {"countries": {"en": ["US"]}, "fee": 1 / 3}
     file = tmp_path / "crowd.yaml"
     file.write_text(yaml.safe_dump(content), encoding="utf-8")
     study = load_study(file, exports)

@@ -147,7 +147,7 @@ def test_a_room_of_participants_shows_the_fields_and_no_right_answer(
     argilla: Argilla, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     ask(monkeypatch, tmp_path, rubric())
-    crowd = {"countries": {"en": ["US"], "de": ["DE"]}, "prolific_fee": 0.25, "address": "https://argilla.example.org"}
+    crowd = {"countries": {"en": ["US"], "de": ["DE"]}, "fee": 0.25, "address": "https://argilla.example.org"}
     study = texts(tmp_path, "subject-room", crowd=crowd, sample={"pairs": 4, "batch": 9, "repeats": 0})
     pairs = [*draw_sample(study), *CampaignRecords.open(study).controls]
     fix_rules(CampaignRecords.open(study))

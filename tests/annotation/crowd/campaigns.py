@@ -29,7 +29,7 @@ from tests.annotation.crowd.mturk.mturk_site import MTurkSite
 from tests.annotation.crowd.prolific.prolific_site import Site
 
 KEY = b"a key of the tests"
-CROWD: dict[str, Any] = {"countries": {"en": ["US"]}, "share": 0.5, "prolific_fee": 0.25}
+CROWD: dict[str, Any] = {"countries": {"en": ["US"]}, "share": 0.5, "fee": 0.25}
 
 
 def drawn(variant: Make, **changes: object) -> Study:

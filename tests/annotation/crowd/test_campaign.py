@@ -19,7 +19,7 @@ from annotation.crowd.judging import sheet_text
 from annotation.crowd.ledger import Ledger
 from annotation.crowd.mturk.adapter import MTurk
 from annotation.crowd.summary import plan_text, read_summaries, summary_text
-from annotation.offering import LEDGER, Mode
+from annotation.offering import LEDGER, Mode, begin_offering
 from annotation.ratings.ratings import dealt_with, decide, withdraw
 from annotation.sampling.sample import extend_sample
 from annotation.verdicts.evidence import Evidence
@@ -48,7 +48,11 @@ def work(study: Study, site: MTurkSite, hit: str, worker: str, seconds: float = 
 
 def launch(study: Study, site: MTurkSite, mode: Mode = "live", limit: int = 10**6, pilot: int = 0) -> Launch:
     done: list[Launch] = []
-    step(study, site, lambda campaign: done.append(campaign.launch(pilot)), mode, limit)
+
+    def offer(campaign: CrowdCampaign) -> None:
+        done.append(campaign.launch(pilot, lambda: begin_offering(campaign.records, campaign.where, campaign.rubric)))
+
+    step(study, site, offer, mode, limit)
     return done[0]
 
 
@@ -273,10 +277,9 @@ def test_failed_controls_are_a_reason_fixed_beforehand_and_the_advice_is_to_ask(
     (case,) = left
     assert (case.advice, case.work.submission.submission_id) == ("ask", wrong)
     assert {sign.rule for sign in case.signs} == {"controls"}
-    step(study, site, lambda campaign: judging.ask(campaign, wrong, "what did you mean?"))
     step(study, site, lambda campaign: judging.reject(campaign, [wrong], "controls failed, no answer"))
     (told,) = read_summaries(study)
-    assert [(one.decision, one.by_rule) for one in told.decisions] == [("ask", True), ("reject", True)]
+    assert [(one.decision, one.by_rule) for one in told.decisions] == [("reject", True)]
 
 
 def test_a_rehearsal_is_marked_and_goes_when_live_ratings_come(variant: Make, site: MTurkSite) -> None:

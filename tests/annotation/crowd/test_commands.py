@@ -175,7 +175,7 @@ def test_every_line_and_every_error_says_platform_and_mode(variant: Make, crowd:
     told = [crowd(study, "plan", "--platform", "mturk", "--live")[1], crowd(study, "launch", *LIVE)[1]]
     work = site.work(next(iter(site.hits)), "AWORKER1")
     told += [crowd(study, name, *words, "--live")[1] for name, *words in (
-        ["collect"], ["review"], ["review", "--answers", work], ["review", "--ask", work, "--reason", "why?"],
+        ["collect"], ["review"], ["review", "--answers", work],
         ["reject", work, "--reason", "no answer"], ["bonus", *LIVE[3:]], ["close"], ["status"],
     )]  # fmt: skip
     for text in told:
@@ -207,7 +207,7 @@ def test_all_that_a_crowd_needs_is_named_at_once(variant: Make, crowd: Crowd) ->
     wanted = {
         "mturk": ["has no `crowd`", "crowd.countries has no countries for 'en'"],
         "prolific": [
-            *("has no `crowd`", "crowd.countries has no countries for 'en'", "crowd.prolific_fee is missing"),
+            *("has no `crowd`", "crowd.countries has no countries for 'en'", "crowd.fee is missing"),
             *("crowd.address is missing", "PROLIFIC_TOKEN is not set"),
         ],
     }

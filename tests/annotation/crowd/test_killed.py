@@ -28,7 +28,7 @@ def start(study: Study, home: Path, name: str, *words: str) -> subprocess.Popen[
 
 
 def test_a_command_that_is_killed_and_given_again_pays_nobody_twice(variant: Make, tmp_path: Path) -> None:
-    study = drawn(variant, sample={"pairs": 8, "batch": 4, "repeats": 0}, crowd={**CROWD, "prolific_fee": 0.0})
+    study = drawn(variant, sample={"pairs": 8, "batch": 4, "repeats": 0}, crowd={**CROWD, "fee": 0.0})
     chance, took = random.Random(38), 0.0
     rounds = [("launch", *PLAY), *[("collect",), ("approve", "--all")] * 2, ("launch", *PLAY[2:]), ("collect",),
               ("approve", "--all"), ("bonus", *PLAY[2:]), ("close",)]  # fmt: skip

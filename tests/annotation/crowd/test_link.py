@@ -101,7 +101,7 @@ class Site:
 @pytest.fixture
 def site(argilla: Argilla, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Site]:
     """By CloudResearch Connect's names, but where a test says otherwise."""
-    link = getattr(request, "param", {"preset": "connect", "complete": END, "fee": 0.25})
+    link = getattr(request, "param", {"preset": "connect", "complete": END})
     name = f"link-{int(sha256(request.node.name.encode()).hexdigest()[:7], 16)}"
     made = Site(linked(tmp_path, argilla, name, **link), argilla)
     assert made.step(lambda campaign: campaign.launch())

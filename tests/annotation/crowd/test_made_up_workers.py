@@ -57,7 +57,7 @@ def on_prolific(site: Site, study: Study, worker: MadeUpWorker, pid: str, felt: 
 
 def test_the_rehearsals_workers_answer_alike_through_each_protocol(variant: Make, site: MTurkSite | Site) -> None:
     platform = "mturk" if isinstance(site, MTurkSite) else "prolific"
-    address = {"address": "https://argilla.example.org", "prolific_fee": 0.25} if platform == "prolific" else {}
+    address = {"address": "https://argilla.example.org", "fee": 0.25} if platform == "prolific" else {}
     study = drawn(variant, name=f"made-up-{platform}", crowd={**CROWD, "share": 1.0, **address})
     simulated = answering(study, load_rubric(study), CampaignRecords.open(study).shown, draws=True)
     workers = [worker_of(study.raters.simulation_seed, number) for number in range(60)]

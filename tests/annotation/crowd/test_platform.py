@@ -34,13 +34,13 @@ def test_rounding_is_in_the_workers_favour() -> None:
 
 
 def test_fees_are_twenty_percent_and_forty_from_the_tenth_worker() -> None:
-    crowd = CrowdSpec(prolific_fee=0.333)
+    crowd = CrowdSpec(fee=0.333)
     assert platform.cost("mturk", 1000, 3, crowd) == 3 * 1200
     assert platform.cost("mturk", 1000, 9, crowd) == 9 * 1200
     assert platform.cost("mturk", 1000, 10, crowd) == 10 * 1400
     assert platform.fee("mturk", 1, 3, crowd) == 1  # a fifth of a cent: the least fee is a cent
     assert platform.fee("prolific", 1000, 3, crowd) == 333
-    with pytest.raises(StudyError, match=r"crowd.prolific_fee is missing: add Prolific's share"):
+    with pytest.raises(StudyError, match=r"crowd.fee is missing: add Prolific's share"):
         platform.fee("prolific", 1000, 3, CrowdSpec())
 
 
@@ -75,12 +75,10 @@ def test_half_a_second_of_the_median_is_paid() -> None:
     assert platform.owed_bonus(100, [300.2], PAY) == 101
 
 
-def test_a_rehearsal_takes_the_fee_of_the_studys_own_platform() -> None:
-    fees = {"link": {"preset": "connect", "fee": 0.25}, "prolific_fee": 0.333}
-    assert platform.fee("rehearsal", 1000, 3, CrowdSpec.model_validate(fees)) == 333
-    assert platform.fee("rehearsal", 1000, 3, CrowdSpec.model_validate(fees | {"platform": "link"})) == 250
-    assert platform.fee("prolific", 1000, 3, CrowdSpec.model_validate(fees | {"platform": "link"})) == 333
-    assert platform.fee("rehearsal", 1000, 3, CrowdSpec()) == 0
+def test_a_rehearsal_takes_the_fee_of_the_study() -> None:
+    for name in ("rehearsal", "link", "prolific"):
+        assert platform.fee(name, 1000, 3, CrowdSpec(fee=0.333)) == 333
+    assert platform.fee("rehearsal", 1000, 3, CrowdSpec()) == platform.fee("link", 1000, 3, CrowdSpec()) == 0
 
 
 def test_less_than_is_fair_needs_a_reason() -> None:

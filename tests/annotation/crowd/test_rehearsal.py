@@ -51,7 +51,7 @@ def practise(study: Study, crowd: Crowd) -> list[str]:  # noqa: F811
     return [out for _, out, _ in printed]
 
 
-@pytest.mark.parametrize("named", [{}, {"platform": "link", "link": {"preset": "connect", "fee": 0.333}}])
+@pytest.mark.parametrize("named", [{}, {"platform": "link", "link": {"preset": "connect"}}])
 def test_a_campaign_is_practised_without_a_key_and_every_line_says_so(
     variant: Make,
     crowd: Crowd,  # noqa: F811
@@ -59,7 +59,7 @@ def test_a_campaign_is_practised_without_a_key_and_every_line_says_so(
 ) -> None:
     """Also where the study names the platform of its people: a rehearsal that runs is what is meant."""
     pay = {"seconds": 20, "extra": {"paraphrasing": 0.5, "expansion": 0.25}}  # $0.20 a pair
-    changes = {"prolific_fee": 0.333, "share": 0.375, "pay": pay, **named}
+    changes = {"fee": 0.333, "share": 0.375, "pay": pay, **named}
     study = drawn(variant, sample={"pairs": 24, "batch": 4, "repeats": 0}, crowd={**CROWD, **changes})
     printed = practise(study, crowd)
     assert "50% more for paraphrasing;" in printed[0] and "expansion" not in printed[0]
@@ -104,7 +104,7 @@ def test_the_same_seed_gives_the_same_crowd(variant: Make, tmp_path: Path) -> No
 
 
 def test_the_limit_is_practised_and_live_is_refused(variant: Make, crowd: Crowd) -> None:  # noqa: F811
-    study = drawn(variant, crowd={**CROWD, "share": 1.0, "prolific_fee": 0.25})
+    study = drawn(variant, crowd={**CROWD, "share": 1.0, "fee": 0.25})
     assert (
         crowd(study, "launch", "--platform", "rehearsal")[2]
         .strip()
@@ -220,7 +220,7 @@ class BrokenRehearsal(Broken):
 
 @pytest.fixture(scope="module")
 def broken_study(tmp_path_factory: pytest.TempPathFactory) -> Study:
-    return prepared(tmp_path_factory.mktemp("crowd"), prolific_fee=0.0)
+    return prepared(tmp_path_factory.mktemp("crowd"), fee=0.0)
 
 
 @runs(RUNS, 2)

@@ -132,13 +132,13 @@ def test_the_rarer_language_says_where_workers_are(
 
 
 def test_a_hit_is_as_the_study_wants_it(variant: Variant, site: MTurkSite) -> None:
-    study = variant(name="turks", crowd={**COUNTRIES, "hours": 2, "days": 3})
+    study = variant(name="turks", crowd=COUNTRIES)
     platform = mturk(study, site)
     hit = site.hits[platform.post(make_offer(reward=105), "t")]
     assert hit.type["Reward"] == "1.05"
-    assert hit.type["AssignmentDurationInSeconds"] == 2 * 3600
+    assert hit.type["AssignmentDurationInSeconds"] == 3600
     assert hit.type["AutoApprovalDelayInSeconds"] == 7 * 86_400
-    assert hit.body["LifetimeInSeconds"] == 3 * 86_400
+    assert hit.body["LifetimeInSeconds"] == 7 * 86_400
     assert (hit.body["MaxAssignments"], hit.body["UniqueRequestToken"]) == (3, "t")
 
 

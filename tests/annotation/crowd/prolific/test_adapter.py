@@ -26,7 +26,7 @@ OPENED: list[Prolific] = []
 PID, OTHER = "5" * 24, "6" * 24
 CROWD = {
     "address": "https://argilla.example.org",
-    "prolific_fee": 0.3,
+    "fee": 0.3,
     "countries": {"en": ["US", "GB", "NG"]},
     "consent": "I agree to <b>all</b>.",
     "contact": "lab@example.org",
