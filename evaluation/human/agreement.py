@@ -346,7 +346,7 @@ def _clusters(raters: Sequence[ScorerAnswers]) -> list[Floats]:
     return [np.where(numbers < 0, math.nan, numbers) for numbers in codes]
 
 
-OF_MODELS = ("task", "language", "model", "measure", "value", "low", "high", "interval", "n", "epsilon",
+OF_MODELS = ("task", "language", "model", "measure", "value", "low", "high", "interval", "n",
            "winning_rate", "advantage", "passes", "raters", "reason")  # fmt: skip
 DIFFICULTY = ("model", "rho", "low", "high", "p", "n", "reason")
 FEWEST_RATERS = 3  # for the alternative annotator test
@@ -381,7 +381,7 @@ def annotators(
         omega, rho, passes, n = (test.omega, test.rho, test.passes, len(test.raters)) if test else (*_NONE, False, 0)
         reason = "; ".join(filter(None, (estimate.reason, why)))
         facts = (task.name, task.language, model.scorer, measure, *_numbers(estimate, interval))
-        rows.append((*facts, CROWD, omega, rho, passes, n, reason))
+        rows.append((*facts, omega, rho, passes, n, reason))
     return pd.DataFrame(rows, columns=list(OF_MODELS))
 
 

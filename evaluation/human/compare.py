@@ -170,7 +170,7 @@ def compare(parts: Sequence[TaskPart], *, seed: int, otherwise: Mapping[str, str
     number = enough_resamples(len(some))
     compared = [_compared(part, number, seed, otherwise or {}) for part in some]
     apart = pd.concat([tables.differences for tables in compared], ignore_index=True)
-    differences = with_holm(apart).assign(subset=apart["subset"], simulated=apart["simulated"])
+    differences = with_holm(apart).assign(subset=apart["subset"])
     scores = _columns([tables.scores for tables in compared], list(HumanScore.model_fields))
     shared = scores[scores["main"] & scores["compared"]]
     hard = difficulty(shared, stream(seed, "human", "difficulty"))
@@ -180,7 +180,7 @@ def compare(parts: Sequence[TaskPart], *, seed: int, otherwise: Mapping[str, str
         differences[list(HumanDifference.model_fields)],
         _columns([tables.items for tables in compared], list(HumanItemScore.model_fields)),
         _columns([tables.annotators for tables in compared], list(HumanAnnotator.model_fields)),
-        hard.assign(simulated=bool(scores["simulated"].any()))[list(HumanDifficulty.model_fields)],
+        hard[list(HumanDifficulty.model_fields)],
         (*_left_out(parts), *(note for tables in compared for note in tables.notes)),
     )
 
@@ -214,23 +214,21 @@ def _compared(part: TaskPart, number: int, seed: int, otherwise: Mapping[str, st
         task, people, scale=sample.task.scale, labels=sample.task.labels, n_resamples=number, rng=rng("agreement")
     )
     beside = annotators(task, language, people, otherwise=otherwise, n_resamples=number, rng=rng("annotators"))
-    simulated = bool(part.people["simulated"].any())
     reasons = {result.model: result.reason for result in part.results}
     why = [reasons.get(scorer, "") for scorer in scored.scores["scorer"]]
     scores = scored.scores.assign(
         subset=sample.subset,
-        simulated=simulated,
+        simulated=bool(part.people["simulated"].any()),
         main=scored.scores["metric"] == task.metrics[0].name,
-        content_hash=sample.task.content_hash,
         reason=[
             "; ".join(filter(None, dict.fromkeys(both))) for both in zip(scored.scores["reason"], why, strict=True)
         ],
     )
     items = pd.DataFrame(_items(sample, task, [*people, *language, *models]))
-    differences = scored.differences.assign(subset=sample.subset, simulated=simulated)
-    agreed = agreed.assign(subset=sample.subset, simulated=simulated)
+    differences = scored.differences.assign(subset=sample.subset)
+    agreed = agreed.assign(subset=sample.subset)
     among = beside["measure"].map(dict(zip(agreed["measure"], agreed["value"], strict=True))).astype(float)
-    beside = beside.assign(subset=sample.subset, simulated=simulated, among_people=among)
+    beside = beside.assign(subset=sample.subset, among_people=among)
     nobody = () if people else (f"{sample.name}: no person's answers count, so only models have scores",)
     return HumanTables(scores, agreed, differences, items, beside, pd.DataFrame(), (*nobody, *scored.notes))
 

@@ -62,7 +62,6 @@ class HumanScore(_OfTask):
         " few answers, which are not compared"
     )
     simulated: bool = Field(description="true if a program answered instead of people")
-    content_hash: str = Field(description="hash of the items: texts, candidates, gold")
     reason: str = Field(description="why the score or interval is missing or incomplete; empty otherwise")
 
 
@@ -78,7 +77,6 @@ class HumanAgreement(_OfTask):
     n: int = Field(description="number of items behind the value")
     band: str = Field(description="HUME's word for the value, such as moderate; empty if there is none")
     flag: str = Field(description="HUME's flag: problematic or reliable; empty in between")
-    simulated: bool = Field(description="true if a program answered instead of people")
     reason: str = Field(description="why the value is undefined; empty otherwise")
 
 
@@ -96,7 +94,6 @@ class HumanDifference(_OfTask):
     p: Number = Field(description="two-sided p-value of the difference")
     p_holm: Number = Field(description="p-value after Holm's correction over tasks")
     n: int = Field(description="number of items behind the value")
-    simulated: bool = Field(description="true if a program answered instead of people")
     reason: str = Field(description="why there is no difference or interval; empty otherwise")
 
 
@@ -114,15 +111,13 @@ class HumanAnnotator(_OfTask):
     interval: str = Field(description="method of computing the interval; empty if there is none")
     n: int = Field(description="number of items behind the value")
     among_people: Number = Field(description="the same measure for pairs of raters, on all their items")
-    epsilon: Number = Field(description="tolerance of the alternative annotator test, granted for a model's lower cost")
-    winning_rate: Number = Field(description="share of raters whom the model equals within epsilon; NaN without a test")
+    winning_rate: Number = Field(description="share of raters whom the model equals within 0.1; NaN without a test")
     advantage: Number = Field(
         description="mean share of items on which the model is at least as close to the other raters as the rater that"
         " it replaces"
     )
     passes: bool = Field(description="true if the winning rate is at least 0.5; false without a test")
     raters: int = Field(description="number of raters in the test")
-    simulated: bool = Field(description="true if a program answered instead of people")
     reason: str = Field(description="why a number is missing; empty otherwise")
 
 
@@ -141,7 +136,6 @@ class HumanDifficulty(Record):
     high: Number = Field(description="upper end of the interval")
     p: Number = Field(description="two-sided p-value of rho, from the t distribution")
     n: int = Field(description="number of tasks (each in one language) on which both have a score")
-    simulated: bool = Field(description="true if a program answered instead of people")
     reason: str = Field(description="why there is no correlation; empty otherwise")
 
 
