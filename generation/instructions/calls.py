@@ -14,7 +14,7 @@ from plumbline.errors import StudyError
 from plumbline.file_hashes import cached_file_hash
 from plumbline.identity import identity
 from plumbline.languages import language_name, language_pair
-from plumbline.prompts import PROMPTS, Prompt, load_prompt, prompt_hash
+from plumbline.prompts import PROMPTS, Prompt, load_prompt
 from plumbline.reading import MalformedError, parse_json, read_yaml
 from plumbline.records import nfc
 from plumbline.study import Study
@@ -96,7 +96,6 @@ class Call:
     task: str
     task_type: TaskType
     number: int
-    prompt_hash: str
 
 
 def calls_of(subject: InstructionsSubject, tasks: Sequence[DatasetDescription], maker: str) -> list[Call]:
@@ -123,7 +122,7 @@ def _of_context(
         message = _message(template, subject.per_call, subject.language, dataset)
         key = identity("instructions-v1", maker, message, subject.per_call, subject.seed)
         task = "" if context == "task_type" else dataset.name
-        yield Call(key, message, context, task, dataset.task_type, subject.per_call, prompt_hash((template,)))
+        yield Call(key, message, context, task, dataset.task_type, subject.per_call)
 
 
 def _message(template: Prompt, number: int, language: str, task: DatasetDescription) -> str:

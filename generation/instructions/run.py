@@ -42,7 +42,6 @@ from generation.instructions.wordings import (
 )
 from plumbline import cli
 from plumbline.errors import DataError, StudyError, TextRefusedError, TextUnansweredError
-from plumbline.file_hashes import cached_file_hash
 from plumbline.journal import record_lines
 from plumbline.manifest import Manifest, stage
 from plumbline.models.asking import AnswerTable, ask_all
@@ -179,7 +178,7 @@ def word_instructions(study: Study, *, again: bool = False) -> WordingRun:
     subject = asked_of(study)
     with only_one(study.scratch / ".generation.lock", f"another run is generating for {study.name!r}"):
         maker, tasks = maker_hash(study.generator, study.resolve), tasks_of(subject, study.datasets, study.file)
-        calls, writer = calls_of(subject, tasks, maker), _Writer(subject, study.generator, maker, study.retry)
+        calls, writer = calls_of(subject, tasks, maker), _Writer(subject, study.generator, study.retry)
         people = list(_by_people(subject, "prompts", study.resolve, tasks))  # reports a wrong row before any call
         items = list(_by_people(subject, "known", study.resolve, tasks))
         table = Replies(study, calls, again=again)
@@ -206,7 +205,6 @@ class _Writer:
 
     subject: InstructionsSubject
     spec: EngineSpec
-    hash: str
     retry: RetrySpec
 
 
@@ -242,8 +240,7 @@ async def _ask_one(writer: _Writer, client: WordingClient, call: Call) -> Reply:
         {
             "key": call.key, "context": call.context, "task": call.task, "task_type": call.task_type,
             "prompts": prompts, "raw": answer.text if answer else "", "status": status, "reason": reason,
-            "attempts": outcome.attempts, "model": spec.model, "generator_kind": spec.kind,
-            "generator_hash": writer.hash, "prompt_hash": call.prompt_hash, "finished_at": datetime.now(UTC),
+            "attempts": outcome.attempts, "model": spec.model, "finished_at": datetime.now(UTC),
         }
     )  # fmt: skip
 
@@ -259,8 +256,7 @@ def _by_machine(
             yield machine_wording(
                 text, f"from_{call.context}", context=call.context, task=call.task, task_type=call.task_type,
                 task_words=described.get(call.task, words[call.task_type]), language=writer.subject.language,
-                generator=writer.spec.model, generator_kind=writer.spec.kind, generator_hash=writer.hash,
-                prompt_hash=call.prompt_hash, seed=writer.subject.seed,
+                generator=writer.spec.model,
             )  # fmt: skip
 
 
@@ -277,7 +273,6 @@ def _by_people(
         yield human_wording(
             row.text, group, task=row.task, task_type=row.task_type, language=subject.language, right=row.right,
             task_words=described[row.task] if row.task else types[row.task_type],
-            generator_hash=cached_file_hash(path),
         )  # fmt: skip
 
 

@@ -45,9 +45,6 @@ class Reply(Record):
     reason: str = Field(description="why there are no wordings; empty otherwise")
     attempts: int = Field(description="number of answers received")
     model: str = Field(description="the generator's model")
-    generator_kind: str = Field(description="the generator's kind: recorded, openai or vllm")
-    generator_hash: str = Field(description="hash of model, revision and sampling")
-    prompt_hash: str = Field(description="hash of the template's text")
     finished_at: datetime = Field(description="when the last answer was received, UTC")
 
 
@@ -65,12 +62,6 @@ class Instruction(Record):
     task_words: str = Field(description="description of the task that raters read beside the wording")
     language: str = Field(description="code of the wording's language")
     generator: str = Field(description="the generator's model; empty for people's")
-    generator_kind: str = Field(description="the generator's kind, such as recorded; empty for wordings by people")
-    generator_hash: str = Field(
-        description="hash of model, revision and sampling; for people's wordings, of their file"
-    )
-    prompt_hash: str = Field(description="hash of the template's text; empty for people's")
-    seed: int = Field(description="seed of the generator's first attempt; 0 for people's")
     right: str = Field(default="", description="right label of a known item, which only serves to check raters")
 
     def serves(self, task: str, task_type: str) -> bool:
@@ -84,7 +75,6 @@ class RemovedWording(Record):
     text: str = Field(description="the wording")
     group: str = Field(description="the group that the wording would belong to")
     task: str = Field(description="the wording's data set; empty if the wording was for all data sets of its type")
-    task_type: str = Field(description="type of the task, such as sts; always given, also if `task` is empty")
     kept: str = Field(description="prompt_id of the wording that was kept instead")
     kept_text: str = Field(description="the wording that was kept")
     distance: float = Field(description="normalised Levenshtein distance of the two wordings; 0 if they are equal")
@@ -223,7 +213,7 @@ def _thinned(
 def _removed(instruction: Instruction, stand_in: Instruction) -> RemovedWording:
     apart = Levenshtein.normalized_distance(instruction.text, stand_in.text)
     return RemovedWording(
-        **{name: getattr(instruction, name) for name in ("text", "group", "task", "task_type")},
+        **{name: getattr(instruction, name) for name in ("text", "group", "task")},
         kept=stand_in.prompt_id,
         kept_text=stand_in.text,
         distance=apart,
@@ -237,8 +227,7 @@ def machine_wording(text: str, group: str, **fields: object) -> Instruction:
 
 def human_wording(text: str, group: str, **fields: object) -> Instruction:
     """Return a wording by a person; `fields` are the other columns."""
-    nothing = {"context": "", "generator": "", "generator_kind": "", "prompt_hash": "", "seed": 0}
-    return _wording(text, group, "human", {**nothing, **fields})
+    return _wording(text, group, "human", {"context": "", "generator": "", **fields})
 
 
 def _wording(text: str, group: str, source: str, fields: dict[str, object]) -> Instruction:

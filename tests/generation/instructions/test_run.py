@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from annotation.sampling.sample import draw_sample
 from generation.instructions.calls import (
     Call,
     InvalidReplyError,
@@ -24,7 +23,6 @@ from generation.instructions.calls import (
 )
 from generation.instructions.run import Replies, word_instructions
 from generation.instructions.wordings import REMOVED, REPLIES, Instruction, Reply, read_wordings
-from generation.jobs import Plan
 from plumbline.errors import DataError, PlumblineError, ServiceError, StudyError
 from plumbline.journal import Journal
 from plumbline.models import openai
@@ -256,22 +254,6 @@ def test_fewer_wordings_than_asked_for_are_no_reply(tmp_path: Path) -> None:
     found = word_instructions(made(tmp_path, subject={"per_call": 6}))
     assert found.counts == {"failed": 6, "reused": 0} and {one.source for one in found.wordings} == {"human"}
     assert {one.reason for one in found.trouble} == {"5 wordings instead of 6"}
-
-
-def test_other_commands_say_which_is_meant(tmp_path: Path) -> None:
-    study = made(tmp_path)
-    with pytest.raises(StudyError, match=r"transforms nothing; run `plumbline instructions --study"):
-        Plan(study)
-    with pytest.raises(DataError, match=r"prompts\.parquet does not exist yet; run `plumbline instructions"):
-        draw_sample(study)
-    word_instructions(study)
-    with pytest.raises(
-        StudyError, match="sample.pairs is 9, but people label every wording, and from_task_type has 10"
-    ):
-        draw_sample(made(tmp_path, sample={"pairs": 9}))
-    models = [{"name": "x", "kind": "lexical", "instruction_template": "Instruct: "}]
-    with pytest.raises(StudyError, match=r"must contain \{instruction\}"):
-        made(tmp_path, evaluation={"models": models})
 
 
 def test_another_subject_words_no_instructions(tmp_path: Path) -> None:
