@@ -174,7 +174,7 @@ def refuse_other_prompts(records: CampaignRecords, pairs: Collection[Pair]) -> N
         return
     refuse_other_makers(study, ((pair.transformation, pair.generator_hash, pair.prompt_hash) for pair in pairs))
     makers = Plan(study).makers
-    for name, was in sorted({(pair.transformation, pair.generator_kind) for pair in pairs if pair.generator_kind}):
+    for name, was in sorted({(pair.transformation, pair.generator_kind) for pair in pairs}):
         if was != makers[name].kind:
             raise StudyError(
                 f"{study.file}: the sample's pairs of {name} come from a generator of kind {was}, but the study's is"

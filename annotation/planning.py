@@ -35,10 +35,6 @@ from plumbline.statistics.group_sequential import FEWEST, Blocks, Criterion, fir
 from plumbline.statistics.group_sequential import outcomes as decided_at
 from plumbline.statistics.intervals import (
     bounded,
-    confidence_sequence,
-    holding,
-    log_wealth,
-    needed_wealth,
     over_pairs,
     over_pairs_and_raters,
     wilson,
@@ -296,13 +292,13 @@ def outlook(
     values = simulated(assumed, size, mean, scale, campaigns, generator)
     if least.stop == "blocks":
         return _by_blocks(values.mean(axis=2), design, judged, scale, Outlook.never(size, mean))
-    low, high, used = _ends(values, design, judged, scale, generator)
+    low, high = _ends(values, design, judged, scale)
     decisions = outcomes(values.mean(axis=(1, 2)), low, high, judged)
     shares = [float((decisions == name).mean()) for name in ("accepted", "rejected", "undecided")]
     defined = ~np.isnan(high - low)
     width = float((high - low)[defined].mean()) if defined.any() else math.nan
     accepted, rejected, undecided = shares
-    return Outlook(size[0], size[1], mean, accepted, rejected, undecided, width, float(used.mean()))
+    return Outlook(size[0], size[1], mean, accepted, rejected, undecided, width, float(size[0]))
 
 
 def _by_blocks(pairs: Floats, design: Design, rule: RuleSpec, scale: Sequence[float], never: Outlook) -> Outlook:
@@ -343,26 +339,9 @@ def scale_of(design: Design, rule: RuleSpec) -> tuple[float, ...]:
     return YES_OR_NO if rule.label else design.asked(rule.question).scale
 
 
-def _ends(
-    values: Floats, design: Design, rule: RuleSpec, scale: Sequence[float], generator: np.random.Generator
-) -> tuple[Floats, Floats, Floats]:
-    """Return (lower ends, upper ends, pairs used) of the rule's interval, one of each for a campaign.
-
-    By `anytime` the pairs are in the order of the sequence, and become complete in another, independent order, as if
-    each rater had their own order. Pairs used are those complete when all pairs that decide are complete.
-    """
+def _ends(values: Floats, design: Design, rule: RuleSpec, scale: Sequence[float]) -> tuple[Floats, Floats]:
+    """Return lower and upper ends of the rule's interval, one of each for a campaign."""
     sums, counts = values.sum(axis=2), np.full(values.shape[:2], float(values.shape[2]))
-    every = np.full(len(values), float(values.shape[1]))
-    if design.rule.stop == "anytime":
-        bottom, top = scale[0], scale[-1]
-        means = sums / counts
-        low, high = holding(confidence_sequence(means, (bottom, top)), means.mean(axis=1))
-        shares, limit = (means - bottom) / (top - bottom), (rule.limit - bottom) / (top - bottom)
-        decided = np.maximum(log_wealth(shares, limit), log_wealth(1 - shares, 1 - limit)) >= needed_wealth()
-        first = np.where(decided.any(axis=1), decided.argmax(axis=1) + 1, len(means.T))
-        needed = np.minimum(np.maximum(first, design.rule.min_pairs), len(means.T))
-        finished = generator.permuted(np.tile(np.arange(1.0, len(means.T) + 1), (len(means), 1)), axis=1)
-        return low, high, np.maximum.accumulate(finished, axis=1)[np.arange(len(means)), needed - 1]
     if design.rule.interval == "pairs":
         estimate = over_pairs(sums, counts)
     else:
@@ -371,7 +350,7 @@ def _ends(
         )
     raters = math.inf if design.rule.interval == "pairs" else float(values.shape[2])
     estimate = bounded(estimate, sums, counts, (scale[0], scale[-1]), raters if raters > 1 else math.nan)
-    return *(wilson(estimate, values.shape[1]) if rule.label else (estimate.low, estimate.high)), every
+    return wilson(estimate, values.shape[1]) if rule.label else (estimate.low, estimate.high)
 
 
 def simulated(

@@ -220,10 +220,6 @@ def _notes(rule: AcceptanceSpec, planned: pd.DataFrame, study: Study, paid: PayS
     longer = ", ".join(f"{100 * share:g}% more for {name.replace('_', ' ')}" for name, share in extra.items())
     used = {
         "fixed": [],
-        "anytime": [
-            f"{items} used are the {item}s complete when the rule decides, if each rater has their own order (as"
-            " simulated)."
-        ],
         "blocks": [
             f"{items} used are the {item}s of a verdict up to the look that decides (looks are after"
             f" {', '.join(map(str, study.raters.blocks))} {item}s). Ratings, hours and",

@@ -79,9 +79,9 @@ class Summary(Record):
     sd: Number = Field(description="sample standard deviation over single ratings")
     low: Number = Field(description="lower end of the mean's 95% interval")
     high: Number = Field(description="upper end of the mean's 95% interval")
-    interval: Literal["pairs", "pairs_and_raters", "anytime", "blocks"] = Field(
+    interval: Literal["pairs", "pairs_and_raters", "blocks"] = Field(
         description="what the interval covers. pairs: the sampling of pairs; pairs_and_raters: of pairs and raters;"
-        " anytime: of pairs, valid at every look; blocks: of pairs, valid at the looks after all blocks together"
+        " blocks: of pairs, valid at the looks after all blocks together"
     )
     interval_reason: str = Field(description="the reason why there is no interval; empty if there is one")
     bounded: bool = Field(
@@ -89,9 +89,7 @@ class Summary(Record):
         description="true if most pairs have the same mean, so that the interval is that of a bounded mean (`bounded`"
         " in `plumbline.statistics.intervals`)",
     )
-    probability: Number = Field(
-        description="P for the threshold, by the t distribution of the mean, for anytime rules too"
-    )
+    probability: Number = Field(description="P for the threshold, by the t distribution of the mean")
     ac2: Estimate = Field(description="Gwet's AC2 with ordinal weights; interval over pairs")
     alpha: Estimate = Field(description="Krippendorff's alpha, ordinal; BCa bootstrap")
     kappa: Estimate = Field(description="mean of Cohen's kappa over all pairs of raters, squared weights; jackknife")
@@ -182,9 +180,6 @@ class Verdict(Record):
     )
     decision: Outcome = Field(description="the decision; only accepted transformations are evaluated")
     reasons: tuple[str, ...] = Field(description="the reasons for the decision, one line each")
-    sequence: tuple[str, ...] = Field(
-        default=(), description="for an anytime rule: remarks on the pairs that its sequence waits for or passed over"
-    )
     n_pairs: int = Field(description="pairs that count; every number of the verdict is computed from them")
     n_ratings: int = Field(description="ratings of these pairs that count, over all questions")
     waves: tuple[int, ...] = Field(
@@ -236,10 +231,8 @@ class Verdict(Record):
     pairs_sha256: str = Field(description="hash of the sample that was rated (pairs.parquet)")
     rule_id: str = Field(description="hash of the rule that the verdict follows (acceptance, raters.per_pair)")
     ratings_sha256: str = Field(description="hash of the ratings that the verdict rests on (ratings.parquet)")
-    generator_kind: str = Field(
-        default="", description="the generator's kind, such as recorded, or `function` or `outputs`; empty if unknown"
-    )
-    rubric_hash: str = Field(default="", description="hash of the rubric; empty if unknown")
+    generator_kind: str = Field(default="", description="the generator's kind, such as recorded, function or outputs")
+    rubric_hash: str = Field(default="", description="hash of the rubric")
     withdrawn_hash: str = Field(
         default="", description="hash of the ids of withdrawn pairs; empty where there are none"
     )
@@ -406,8 +399,8 @@ class Look(Record):
     n_ratings: int = Field(description="ratings that counted, over all questions")
     ratings_sha256: str = Field(description="hash of the ratings that the verdicts rested on (ratings.parquet)")
     rule_id: str = Field(description="hash of the rule that the verdicts followed")
-    pairs_sha256: str = Field(default="", description="hash of the sample (pairs.parquet); empty if unknown")
-    rubric_hash: str = Field(default="", description="hash of the rubric; empty if unknown")
+    pairs_sha256: str = Field(default="", description="hash of the sample (pairs.parquet)")
+    rubric_hash: str = Field(default="", description="hash of the rubric")
     decisions: dict[str, int] = Field(description="number of accepted, rejected and undecided verdicts")
 
 

@@ -134,7 +134,7 @@ def _made_now(named: Sequence[Verdict], plan: Makers, transformation: str) -> tu
         rated_outputs = f"outputs of another {what}, {rated_generator}"
         return [], f"the verdict covers {rated_outputs}, now {now}: have the new outputs rated"
     kind = maker.kind
-    alike = [v for v in of_generator if v.generator_kind in ("", kind)]
+    alike = [v for v in of_generator if v.generator_kind == kind]
     if not alike:
         was = f"{of_generator[0].generator_kind} outputs of {of_generator[0].model!r}"
         return [], f"the verdict covers {was}, now {kind}: have the new outputs rated, or restore the generator's kind"

@@ -18,7 +18,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from annotation.records import Verdict
-from annotation.verdicts.tables import stored_count
 from evaluation import gate
 from evaluation.models.encoder import ModelHost
 from evaluation.models.in_process import fingerprint
@@ -33,6 +32,7 @@ from plumbline.records import Pair, Score
 from plumbline.study.datasets import DatasetSpec, TaskType
 from plumbline.study.evaluation import EvaluationSpec, ModelSpec
 from plumbline.transformations import ORIGINAL
+from plumbline.words import count
 
 UNKNOWN = "unknown"  # a revision that neither the study nor the model names
 UNDEFINED = "the metric is undefined: all similarities, or all gold values, are equal"
@@ -341,7 +341,7 @@ class _Planner:
             dropped = transformed(unit.dataset, outputs)
             n, reason = scoring.size(dropped), scoring.unusable(dropped, self._study.evaluation.protocol)
             what = "failed or were kept out of the sample" if outputs.kept_out else "failed"
-            reason = f"without the {stored_count(n_failed, 'item')} whose outputs {what} {reason}" if reason else ""
+            reason = f"without the {count(n_failed, 'item')} whose outputs {what} {reason}" if reason else ""
         return {
             "n": n,
             "n_failed": n_failed,

@@ -110,9 +110,7 @@ class Pair(Record):
     model: str = Field(description="the generator's model, or the function or file that made the output")
     generator_hash: str = Field(description="hash of model, revision and sampling, or of the function or file")
     prompt_hash: str = Field(description="hash of the prompts' texts; empty without prompts")
-    generator_kind: str = Field(
-        default="", description="the generator's kind, such as recorded, or `function` or `outputs`; empty if unknown"
-    )
+    generator_kind: str = Field(default="", description="the generator's kind, such as recorded, function or outputs")
     wave: int = Field(default=1, description="1 for the first sample; each extension adds a wave")
     fields: str = Field(
         default="", description="the fields that raters read if the subject is not pairs: names with values, as JSON"

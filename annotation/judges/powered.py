@@ -19,14 +19,14 @@ import pandas as pd
 
 from annotation.judges.records import UNDRAWN, checked, on_scale, over_orders, together
 from annotation.planning import Pricing
-from annotation.sampling.queues import SCOPES, in_order
+from annotation.sampling.queues import SCOPES
 from annotation.statistics.summaries import Design
 from annotation.verdicts.counted import Basis
 from plumbline import cli
 from plumbline.frames import filled as need_filled
 from plumbline.frames import once
 from plumbline.statistics.agreement import Answers
-from plumbline.statistics.intervals import bounded, confidence_sequence, effective_raters, holding
+from plumbline.statistics.intervals import bounded, effective_raters
 from plumbline.statistics.prediction_powered import (
     FEWEST_RATED,
     Pool,
@@ -36,7 +36,6 @@ from plumbline.statistics.prediction_powered import (
     filled,
     needed_pairs,
     powered,
-    powered_sequence,
     unlike,
 )
 from plumbline.study.campaign import AcceptanceSpec
@@ -73,8 +72,8 @@ def powered_means(basis: Basis, judging: Judging, design: Design) -> pd.DataFram
     (why the judges are refused; empty otherwise).
 
     The means are those of `plumbline.statistics.prediction_powered.powered`, the intervals the rule's: over pairs,
-    over pairs and raters, or with `stop: anytime` a confidence sequence that bets by people and by judges. Raises
-    ValueError for frames that lack columns, scores off a question's scale, and judges that are not there.
+    or over pairs and raters. Raises ValueError for frames that lack columns, scores off a question's scale, and judges
+    that are not there.
     """
     outputs, scores = _prepared(judging, design)
     targeted = basis.ratings["pair_id"].isin(judging.targeted)
@@ -146,7 +145,7 @@ def _row(part: _Part) -> tuple[object, ...]:
     over_raters = rule.stop == "fixed" and rule.interval == "pairs_and_raters"
     estimate = powered(*filled(rated, pool), whole.totals(whole.rater) if over_raters else None)
     estimate = _bounded(estimate, rated, part.design.asked(part.question).scale, whole, over_raters)
-    people, mean = _anytime(part, estimate) if rule.stop == "anytime" else _ends(estimate)
+    people, mean = _ends(estimate)
     reason = "; ".join([*_refusals(part, rated_ids, len(beyond)), *_apart(unlike(*filled(rated, pool)))])
     with_judges = (math.nan,) * 6 if reason else (*mean, estimate.slope, estimate.rho, estimate.worth)
     numbers = len(rated_ids), len(beyond), failed
@@ -191,8 +190,6 @@ def _refusals(part: _Part, rated_ids: pd.Index, beyond: int) -> Iterator[str]:
         yield "no output has a score from every judge"
     if part.design.rule.stop == "blocks":
         yield "the rule takes looks after blocks of pairs, and its error rates cover people's ratings alone"
-    if part.design.rule.stop == "anytime" and "wave" in outputs and (outputs["wave"] > 1).any():
-        yield "the sample was extended, which changes the outputs on which earlier looks rested"
 
 
 def _apart(distance: float) -> Iterator[str]:
@@ -209,40 +206,6 @@ _Ends = tuple[float, float, float]  # value, low, high
 def _ends(estimate: PoweredMean) -> tuple[_Ends, _Ends]:
     people, mean = ((float(mean.value), float(mean.low), float(mean.high)) for mean in (estimate.people, estimate.mean))
     return people, mean
-
-
-def _anytime(part: _Part, estimate: PoweredMean) -> tuple[_Ends, _Ends]:
-    """Return people's mean and ends, and those with judges, by an interval valid at every look."""
-    scale = part.design.asked(part.question).scale
-    in_turn = part.answered.groupby("turn").agg(pair_id=("pair_id", "first"), value=("value", "mean"))
-    values = in_turn["value"].to_numpy(np.float64)
-    scores = part.scores.reindex(in_turn["pair_id"]).to_numpy(np.float64)
-    beside = partners(part.outputs, part.judging.sample, part.design.seed)
-    each = [beside.get(pair_id, []) for pair_id in in_turn["pair_id"]]
-    partner_scores = np.full((len(each), max([1, *map(len, each)])), np.nan)
-    for row, ids in enumerate(each):
-        partner_scores[row, : len(ids)] = part.scores.reindex(ids).to_numpy(np.float64)
-    alone = holding(confidence_sequence(values, (scale[0], scale[-1])), estimate.people.value)
-    both = holding(powered_sequence(values, scores, partner_scores, scale), estimate.mean.value)
-    (people, *_), (mean, *_) = _ends(estimate)
-    return (people, float(alone[0]), float(alone[1])), (mean, float(both[0]), float(both[1]))
-
-
-def partners(outputs: pd.DataFrame, sample: Collection[str], seed: int) -> dict[str, list[str]]:
-    """Return the outputs beyond the sample that each of its pairs is joined with in a bet.
-
-    They are of its stratum, and each stands beside one pair.
-
-    The outputs of a stratum, in the sample's own random order, are dealt out in equal parts to its pairs, in theirs;
-    the remainder is joined with no pair. Neither ratings nor scores play a part.
-    """
-    partners_of: dict[str, list[str]] = {}
-    for _, of_stratum in outputs.groupby("stratum", sort=False)["pair_id"]:
-        ids = in_order(of_stratum, seed)
-        pairs, others = [i for i in ids if i in sample], [i for i in ids if i not in sample]
-        each = len(others) // len(pairs) if pairs else 0
-        partners_of |= {pair_id: others[i * each : (i + 1) * each] for i, pair_id in enumerate(pairs)}
-    return partners_of
 
 
 SAVED_COLUMNS = ["pairs", "raters", "judged", "worth", "needed", "ratings", "ratings_saved", "dollars_saved", "share"]

@@ -106,7 +106,7 @@ def untimed(ratings: pd.DataFrame) -> pd.Series:
 
 @dataclass(frozen=True)
 class Dealt:
-    """Pairs that an anytime rule need not wait for (`verdicts.counted`)."""
+    """Pairs that a block need not wait for (`verdicts.counted`)."""
 
     raters: Mapping[str, int] = field(default_factory=dict)  #: how many are done with each pair
     withdrawn: Collection[str] = ()  #: pairs that people withdrew

@@ -6,7 +6,6 @@ An undefined number is NaN with a reason.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -19,12 +18,9 @@ from plumbline.statistics.agreement import Answers, Integers, ac1, fleiss_kappa,
 from plumbline.statistics.estimates import Estimate, Floats
 from plumbline.statistics.group_sequential import FEW, repeated_interval
 from plumbline.statistics.intervals import (
-    CHANGED,
     Mean,
     bounded,
-    confidence_sequence,
     effective_raters,
-    holding,
     over_pairs,
     over_pairs_and_raters,
     wilson,
@@ -75,39 +71,27 @@ def _of_labels(answers: Answers, seed: int | None, label: str = "") -> tuple[Coe
 
 
 def shares(
-    question: QuestionScale,
-    ratings: pd.DataFrame,
-    interval: str,
-    *,
-    anytime: bool,
-    level: float | None = None,
+    question: QuestionScale, ratings: pd.DataFrame, interval: str, level: float | None = None
 ) -> tuple[Share, ...]:
     """Return each label's share, or share of first ranks, with the rule's interval; none of texts.
 
     `level` is the one-sided level of a look after a block. Shares over raters that do not vary get the interval of a
     bounded mean (`intervals.bounded`).
     """
-    rule = (interval, anytime, level)
-    return tuple(Share(label=label, share=_share(question, ratings, label, rule)) for label in question.labels)
+    return tuple(
+        Share(label=label, share=_share(question, ratings, label, interval, level)) for label in question.labels
+    )
 
 
-def _share(
-    question: QuestionScale, ratings: pd.DataFrame, label: str, rule: tuple[str, bool, float | None]
-) -> Estimate:
-    interval, anytime, level = rule
+def _share(question: QuestionScale, ratings: pd.DataFrame, label: str, interval: str, level: float | None) -> Estimate:
     if ratings.empty:
         return Estimate.undefined("no ratings")
     has = with_label(question, ratings, label)
     value = float(has.point.mean())
-    if anytime or level is not None:
+    if level is not None:
         in_turn = ratings.assign(has=has.point).groupby("turn")["has"].mean().to_numpy(np.float64)
-        ends: Sequence[float | Floats] = (
-            holding(confidence_sequence(in_turn, (0, 1)), np.array(value))
-            if level is None
-            else repeated_interval(in_turn, (0, 1), level, value)
-        )
-        why = (CHANGED if level is None else FEW) if np.isnan(ends[0]) else ""
-        return Estimate(value=value, low=float(ends[0]), high=float(ends[1]), reason=why)
+        low, high = repeated_interval(in_turn, (0, 1), level, value)
+        return Estimate(value=value, low=low, high=high, reason=FEW if math.isnan(low) else "")
     pairs = has.totals(has.pair)
     if has.pairs < 2:
         return Estimate.alone(value, "only one pair, so no interval")
@@ -222,24 +206,18 @@ def _mean_over_pairs(values: Floats, least: float) -> Estimate:
     return Estimate(value=float(mean.value), low=low, high=high)
 
 
-def mean_ranks(question: QuestionScale, ratings: pd.DataFrame, interval: str, *, anytime: bool) -> tuple[MeanRank, ...]:
+def mean_ranks(question: QuestionScale, ratings: pd.DataFrame, interval: str) -> tuple[MeanRank, ...]:
     """Return each label's mean rank (ties share the mean of their places), with the rule's interval."""
     if ratings.empty:
         return tuple(MeanRank(label=label, rank=Estimate.undefined("no ratings")) for label in question.labels)
     rankings = Rankings.of(question, ratings)
-    turns = ratings["turn"].to_numpy() if anytime else None
     return tuple(
-        MeanRank(label=label, rank=_mean_rank(rankings, rankings.ranks[:, column], interval, turns))
+        MeanRank(label=label, rank=_mean_rank(rankings, rankings.ranks[:, column], interval))
         for column, label in enumerate(question.labels)
     )
 
 
-def _mean_rank(rankings: Rankings, ranks: Floats, interval: str, turns: np.ndarray | None) -> Estimate:
-    if turns is not None:
-        in_turn = np.asarray(pd.Series(ranks).groupby(turns).mean(), np.float64)
-        value = np.array(ranks.mean())
-        low, high = holding(confidence_sequence(in_turn, (1, rankings.ranks.shape[1])), value)
-        return Estimate(value=float(value), low=float(low), high=float(high), reason=CHANGED if np.isnan(low) else "")
+def _mean_rank(rankings: Rankings, ranks: Floats, interval: str) -> Estimate:
     mean = _mean(rankings, ranks, interval)
     few = "too few raters, or too little spread, to generalise to other raters" if interval != "pairs" else SAME
     reason = "" if not math.isnan(mean.low) else few if rankings.pair.max() else "only one pair, so no interval"

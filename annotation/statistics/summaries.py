@@ -23,12 +23,9 @@ from plumbline.statistics.agreement import Answers, gwet_ac2, krippendorff_alpha
 from plumbline.statistics.estimates import Estimate
 from plumbline.statistics.group_sequential import FEW, repeated_interval
 from plumbline.statistics.intervals import (
-    CHANGED,
     Mean,
     bounded,
-    confidence_sequence,
     effective_raters,
-    holding,
     of_median,
     over_pairs,
     over_pairs_and_raters,
@@ -49,7 +46,7 @@ class Design:
     scale: tuple[float, ...] = HTEB_SCALE  #: of questions without their own; empty if there are none
     per_pair: int = 3  #: raters of a pair that count, the first by time
     rule: AcceptanceSpec = field(default_factory=AcceptanceSpec)
-    seed: int = 1337  #: the sample's, which fixes the order in which an anytime rule takes the pairs
+    seed: int = 1337  #: the sample's, which fixes the order of pairs in blocks
     others: Mapping[str, QuestionScale] = field(
         default_factory=dict
     )  #: questions other than required ratings on `scale`
@@ -127,27 +124,25 @@ def summarise(
     design: Design,
     seed: int | None,
     *,
-    anytime: bool = False,
     level: float | None = None,
 ) -> Summary:
     """Summarise the counting ratings of one question in the numbers of HTEB's Table 2, and more.
 
-    The mean's interval is the rule's, or with `anytime` a confidence sequence over the pairs in the order of the column
-    `turn` (`verdicts.counted`), widened to hold the mean; with `level`, the one-sided level of a look after a block, a
-    repeated interval over these pairs (`plumbline.statistics.group_sequential`). All numbers are of these
+    The mean's interval is the rule's, or with `level`, the one-sided level of a look after a block, a repeated interval
+    over the pairs in the order of the column `turn` (`plumbline.statistics.group_sequential`). All numbers are of these
     ratings. `seed` is that of resampling pairs, so that equal ratings have equal intervals; None leaves out numbers on
     which no decision rests.
     """
     scale, rows = design.asked(question), (ratings["question"] == question).to_numpy(np.bool_)
     if scale.kind != "rating":
-        return _of_labels(scale, ratings[rows], design, seed, anytime=anytime, level=level)
+        return _of_labels(scale, ratings[rows], design, seed, level)
     answers = Answers.of(ratings, scale.scale, rows)
     limit, number = _limit(design), len(answers.point)
     if not number:
         mean = low = high = probability = math.nan
         reason, beyond = "no ratings", False
     else:
-        turns = ratings.loc[rows, ["turn", "value"]] if anytime or level is not None else None
+        turns = ratings.loc[rows, ["turn", "value"]] if level is not None else None
         (mean, low, high, probability), reason, beyond = _mean(answers, design, limit, turns, level)
     return Summary.model_validate(
         {
@@ -159,7 +154,7 @@ def summarise(
             "sd": float(answers.value.std(ddof=1)) if number > 1 else math.nan,
             "low": low,
             "high": high,
-            "interval": _interval(design, anytime=anytime, level=level),
+            "interval": design.rule.interval if level is None else "blocks",
             "interval_reason": reason,
             "bounded": beyond,
             "probability": probability,
@@ -167,10 +162,6 @@ def summarise(
             **_coefficients(answers, seed),
         }
     )
-
-
-def _interval(design: Design, *, anytime: bool, level: float | None) -> str:
-    return "anytime" if anytime else "blocks" if level is not None else design.rule.interval
 
 
 def _limit(design: Design) -> float:
@@ -195,8 +186,6 @@ def _of_labels(
     ratings: pd.DataFrame,
     design: Design,
     seed: int | None,
-    *,
-    anytime: bool,
     level: float | None,
 ) -> Summary:
     """Summarise answers without a scale: labels, and rankings of labels.
@@ -213,11 +202,11 @@ def _of_labels(
             "n_raters": ratings["rater_id"].nunique(),
             "n_ratings": len(ratings),
             **dict.fromkeys(("mean", "sd", "low", "high", "probability"), math.nan),
-            "interval": _interval(design, anytime=anytime, level=level),
+            "interval": design.rule.interval if level is None else "blocks",
             "interval_reason": what,
             **dict.fromkeys(("ac2", "alpha", "kappa", "raw"), none),
-            "shares": labels.shares(question, ratings, interval, anytime=anytime, level=level),
-            "ranks": labels.mean_ranks(question, ratings, interval, anytime=anytime) if ranking else (),
+            "shares": labels.shares(question, ratings, interval, level),
+            "ranks": labels.mean_ranks(question, ratings, interval) if ranking else (),
             "coefficients": (
                 labels.ranking_coefficients(question, ratings)
                 if ranking
@@ -248,14 +237,10 @@ def _mean(
     """
     found_mean, reason = mean_of(answers, design.rule.interval)
     mean, probability = float(found_mean.value), float(found_mean.at_least(limit))
-    if turns is not None:
+    if turns is not None and level is not None:
         in_turn = turns.groupby("turn")["value"].mean().to_numpy(np.float64)
-        scale = float(answers.scale[0]), float(answers.scale[-1])
-        if level is not None:
-            low, high = repeated_interval(in_turn, scale, level, mean)
-            return (mean, low, high, probability), FEW if math.isnan(low) else "", False
-        ends = holding(confidence_sequence(in_turn, scale), found_mean.value)
-        return (mean, float(ends[0]), float(ends[1]), probability), CHANGED if np.isnan(ends[0]) else "", False
+        low, high = repeated_interval(in_turn, (float(answers.scale[0]), float(answers.scale[-1])), level, mean)
+        return (mean, low, high, probability), FEW if math.isnan(low) else "", False
     return (mean, float(found_mean.low), float(found_mean.high), probability), reason, bool(found_mean.is_bounded)
 
 

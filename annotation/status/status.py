@@ -1,7 +1,7 @@
 """The status of a study from its records: asks no server and writes nothing.
 
 With `stop: fixed` no decision is computed here while answers are still to come: looking early and stopping when it
-suits breaks the rule. With `stop: anytime` looking is allowed, so decisions so far are shown.
+suits breaks the rule. With `stop: blocks` the decisions of the looks so far are shown.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Status:
     to_look_at: tuple[str, ...]  #: raters whom verdicts wait for
     judged: bool  #: whether there are verdicts that hold
     undecided: tuple[Ahead, ...]  #: the groups that are judged apart and not decided so far, with what can still come
-    decided: bool  #: whether nothing is undecided any more, by verdicts or, with `stop: anytime`, so far
+    decided: bool  #: whether nothing is undecided any more, by verdicts or, with `stop: blocks`, so far
     doubts: tuple[str, ...]  #: what is doubtful about what was collected and decided (`annotation.verdicts.doubts`)
     sources: tuple[str, ...]  #: where ratings came from
     simulated: bool
@@ -273,7 +273,7 @@ def _reached(evidence: Evidence) -> tuple[list[Verdict], str]:
 
 
 def _found_so_far(evidence: Evidence, *, may_judge: bool) -> list[Verdict]:
-    """Return the verdicts as they would be now with `stop: anytime`; else none."""
+    """Return the verdicts as they would be now with `stop: blocks`; else none."""
     study, read = evidence.study, evidence.collected
     if study.acceptance.stop == "fixed" or not may_judge or read.pairs.empty:
         return []

@@ -1,15 +1,14 @@
 """The pairs that a verdict rests on: all its numbers (means, intervals, agreement, P, counts) are of these.
 
-With `stop: fixed` a pair counts with `min_raters` ratings on every question. With `stop: anytime` the pairs also stand
-in a random order that the sample fixes, and a pair counts only if no pair before it misses an answer, so that it does
-not matter which pairs raters happened to finish first (decisions/0005-verdicts.md). With `stop: blocks` the pairs of
-the first blocks of that order count, up to the look that decided (`verdicts.looks`).
+With `stop: fixed` a pair counts with `min_raters` ratings on every question. With `stop: blocks` the pairs stand in a
+random order that the sample fixes, and those of its first blocks count, up to the look that decided
+(`verdicts.looks`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
@@ -21,7 +20,7 @@ from annotation.sampling.queues import SCOPES, in_order
 from annotation.sampling.sample import COMMAND
 from annotation.statistics.summaries import Design
 from annotation.verdicts.looks import BlockProgress, block_progress
-from annotation.verdicts.tables import scoped, stored_count
+from annotation.verdicts.tables import scoped
 from plumbline.frames import is_among
 from plumbline.records import Pair
 from plumbline.statistics.group_sequential import FEWEST
@@ -33,40 +32,10 @@ Place = tuple[str, ...]  # the key of one group that is judged apart
 
 
 @dataclass(frozen=True)
-class SequenceProgress:
-    """The progress of an anytime rule's sequence in one group with a verdict."""
-
-    complete: int  #: pairs that have all their ratings, anywhere in the order
-    counted: int  #: pairs of the sequence, before each of which no answer is missing
-    passed: int  #: pairs before its end that are completed but have too few ratings
-    waits: str  #: the first pair that is not completed; empty if none is left
-    missing: int  #: answers that it waits for
-    withdrawn: int = 0  #: pairs of the whole order that people withdrew; it passes them over
-
-    def lines(self, name: str, min_raters: int) -> tuple[str, ...]:
-        """Return remarks on the sequence; `name` is that of the pair that it waits for."""
-        lines = []
-        if self.passed:
-            lines.append(
-                f"{stored_count(self.passed, 'pair')} passed over in the sequence: fewer than {min_raters} ratings of"
-                " each count"
-            )
-        if self.withdrawn:
-            lines.append(f"{stored_count(self.withdrawn, 'withdrawn pair')} passed over in the sequence")
-        if self.waits and self.complete > self.counted:
-            lines.append(
-                f"{stored_count(self.complete, 'complete pair')}, of which {self.counted} count in the sequence:"
-                f" {name} still needs {stored_count(self.missing, 'answer')}"
-            )
-        return tuple(lines)
-
-
-@dataclass(frozen=True)
 class Basis:
     """The pairs and ratings that verdicts rest on."""
 
-    ratings: pd.DataFrame  #: of the pairs that count; unless `stop: fixed` also `turn`, the pairs' place in the order
-    standings: Mapping[Place, SequenceProgress]  #: by group; empty unless `stop: anytime`
+    ratings: pd.DataFrame  #: of the pairs that count; with `stop: blocks` also `turn`, the pairs' place in the order
     blocks: Mapping[Place, BlockProgress] = field(default_factory=dict)  #: by group; empty unless `stop: blocks`
 
 
@@ -78,53 +47,17 @@ def basis(sample: pd.DataFrame, ratings: pd.DataFrame, design: Design, dealt: De
     """
     answered = answers(ratings, design)
     if design.rule.stop == "fixed":
-        return Basis(_of_pairs(ratings, answered.index[answered >= design.rule.min_raters], design.questions), {})
+        return Basis(_of_pairs(ratings, answered.index[answered >= design.rule.min_raters], design.questions))
     order = in_order(sample["pair_id"], design.seed, dict(zip(sample["pair_id"], sample["wave"], strict=True)))
     turns = pd.Series(range(len(order)), index=order)
-    standings, blocks, pair_ids = dict[Place, SequenceProgress](), dict[Place, BlockProgress](), list[str]()
-    settled = dealt or Dealt()
-    numbers = dict(zip(answered.index, answered.tolist(), strict=True))
+    numbers, blocks = dict(zip(answered.index, answered.tolist(), strict=True)), dict[Place, BlockProgress]()
     for key, of_group in sample.groupby(SCOPES[design.rule.scope], sort=False)["pair_id"]:
         ids, group_key = of_group.iloc[turns.loc[of_group].to_numpy().argsort()], tuple(map(str, key))
-        if design.rule.stop == "blocks":
-            here = ratings[ratings["pair_id"].isin(ids) & ratings["question"].isin(design.questions)]
-            progress = block_progress(ids.tolist(), here, numbers, settled, design, group_key)
-            blocks[group_key] = progress
-            pair_ids += progress.counting
-            continue
-        staying = [pair_id for pair_id in ids.tolist() if pair_id not in settled.withdrawn]
-        standing, counting = sequence(staying, numbers, design, settled.raters)
-        standings[group_key] = replace(standing, withdrawn=len(ids) - len(staying))
-        pair_ids += counting
+        of_blocks = ratings[ratings["pair_id"].isin(ids) & ratings["question"].isin(design.questions)]
+        blocks[group_key] = block_progress(ids.tolist(), of_blocks, numbers, dealt or Dealt(), design, group_key)
+    pair_ids = [pair_id for progress in blocks.values() for pair_id in progress.counting]
     own_ratings = _of_pairs(ratings, pair_ids, design.questions)
-    return Basis(own_ratings.assign(turn=own_ratings["pair_id"].map(turns).astype(np.int64)), standings, blocks)
-
-
-def sequence(
-    order: Sequence[str], answered: Mapping[str, int], design: Design, dealt: Mapping[str, int]
-) -> tuple[SequenceProgress, list[str]]:
-    """Return the progress of a sequence and its counting pairs, for pairs in their `order`.
-
-    `answered` are the ratings of each pair that count, on its question with the fewest. Up to the first pair that still
-    needs answers, a pair counts with `min_raters`; a completed pair with fewer is passed over. `dealt` counts the
-    raters who submitted or discarded a pair. The values of the ratings play no part.
-    """
-
-    def heard(pair_id: str) -> int:
-        return max(answered.get(pair_id, 0), dealt.get(pair_id, 0))
-
-    def done(pair_id: str) -> bool:
-        return heard(pair_id) >= design.per_pair
-
-    def enough(pair_id: str) -> bool:
-        return answered.get(pair_id, 0) >= design.rule.min_raters
-
-    end = next((index for index, pair_id in enumerate(order) if not done(pair_id)), len(order))
-    counting = [pair_id for pair_id in order[:end] if enough(pair_id)]
-    waits = order[end] if end < len(order) else ""
-    missing = design.per_pair - heard(waits) if waits else 0
-    complete = sum(done(pair_id) and enough(pair_id) for pair_id in order)
-    return SequenceProgress(complete, len(counting), end - len(counting), waits, missing), counting
+    return Basis(own_ratings.assign(turn=own_ratings["pair_id"].map(turns).astype(np.int64)), blocks)
 
 
 def answers(ratings: pd.DataFrame, design: Design) -> pd.Series:

@@ -14,7 +14,6 @@ from collections.abc import Iterator, Sequence
 from annotation.ratings.ratings import saw_scores, stays
 from annotation.ratings.signs import COMMENTS, controls_missed
 from annotation.records import Decision, Sign, Verdict
-from annotation.sampling.queues import SCOPES
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.held import look_lines
 from annotation.verdicts.judged import late_judgements
@@ -57,7 +56,6 @@ def doubts_of(evidence: Evidence, verdicts: Sequence[Verdict], signs: Sequence[S
         *_supply(evidence, verdicts),
         *_extended(evidence),
         *_adjudicators(evidence),
-        *dict.fromkeys(line for verdict in verdicts if not verdict.blocks for line in verdict.sequence),
     )
 
 
@@ -263,9 +261,9 @@ def _supply(evidence: Evidence, verdicts: Sequence[Verdict]) -> Iterator[str]:
 def _extended(evidence: Evidence) -> Iterator[str]:
     """Yield lines on extensions of the sample that the rule does not allow for.
 
-    A rule for one look at the end allows none after a look; an anytime rule allows those with more of the same kind.
+    A rule for one look at the end allows none after a look.
     """
-    judged, item = evidence.study.called
+    item = evidence.study.called.item
     for wave in evidence.waves:
         looks = sum(look.at <= wave.at for look in evidence.looks)
         if looks and evidence.study.acceptance.stop == "fixed":
@@ -274,22 +272,6 @@ def _extended(evidence: Evidence) -> Iterator[str]:
                 f" added after {count(looks, 'look')} at verdicts, and acceptance.stop is fixed: adding {item}s until"
                 " a verdict pleases makes wrong acceptances more frequent than the rule says"
             )
-        elif evidence.study.acceptance.stop == "anytime" and (others := _of_another_mix(evidence, wave.number)):
-            yield (
-                f"wave {wave.number} of the sample brings data sets, {judged}s or languages that were not in it"
-                f" before ({_some(others)}): the anytime interval assumes {item}s of one kind throughout"
-            )
-
-
-def _of_another_mix(evidence: Evidence, wave: int) -> list[str]:
-    """Return the separately judged groups whose pairs of a wave come from new strata."""
-    groups = []
-    for names, pairs in evidence.collected.sample.groupby(SCOPES[evidence.study.acceptance.scope], observed=True):
-        strata = pairs[["transformation", "language", "output_language", "dataset"]].agg(tuple, axis=1)
-        before, new = set(strata[pairs["wave"] < wave]), set(strata[pairs["wave"] == wave])
-        if before and new - before:
-            groups.append(" ".join(str(name).replace("_", " ") for name in names))
-    return groups
 
 
 def _name(verdict: Verdict) -> str:

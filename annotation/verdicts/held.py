@@ -21,7 +21,7 @@ from annotation.statistics.reliability import LEVEL, misses_too_many, telling_ap
 from annotation.statistics.summaries import Design
 from annotation.verdicts.counted import basis
 from annotation.verdicts.evidence import Evidence
-from annotation.verdicts.tables import scoped, stored_count
+from annotation.verdicts.tables import scoped
 from plumbline.records import Pair
 from plumbline.statistics.agreement import Answers
 from plumbline.study.campaign import QualitySpec
@@ -125,7 +125,7 @@ def reasons_to_look(ratings: pd.DataFrame, design: Design, checks: Checks) -> It
     share = sum(counts[rater] for rater in failing) / max(sum(counts.values()), 1)
     if share > checks.rules.failing:
         yield (
-            f"{stored_count(len(failing), 'rater')} with {share:.0%} of the ratings missed"
+            f"{count(len(failing), 'rater')} with {share:.0%} of the ratings missed"
             f" {_of(failing, checks.missed)}, more than attentive raters do",
             failing,
         )
@@ -153,7 +153,7 @@ def _together(raters: Collection[str], missed: Missed) -> dict[str, tuple[int, i
 
 def _of(raters: Collection[str], missed: Missed) -> str:
     whole = _together(raters, missed).values()
-    return f"{sum(number for number, _ in whole)} of {stored_count(sum(shown for _, shown in whole), 'control')}"
+    return f"{sum(number for number, _ in whole)} of {count(sum(shown for _, shown in whole), 'control')}"
 
 
 def _told_apart_by_nobody(ratings: pd.DataFrame, design: Design) -> str:

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from annotation.records import JudgedMean, Outcome, Summary, Verdict
 from annotation.verdicts.rules import decide, rules_for, unchecked
 from annotation.verdicts.tables import scoped
-from plumbline.statistics.intervals import CHANGED
 from plumbline.study.campaign import AcceptanceSpec
 
 Unit = tuple[str, str, str]
@@ -132,6 +131,5 @@ def _numbers(summary: Summary, judged: Sequence[JudgedMean], *, lean: bool) -> S
     else:
         ends, why = (both.low, both.high), "the ratings of people and judges have no spread"
         numbers = {"mean": both.mean, "low": both.low, "high": both.high}
-    why = CHANGED if summary.interval == "anytime" else why
     undefined = {"low": math.nan, "high": math.nan} if math.isnan(ends[0]) else {}
     return summary.model_copy(update={**numbers, **undefined, "interval_reason": why if undefined else ""})

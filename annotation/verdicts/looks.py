@@ -21,10 +21,10 @@ from annotation.sampling.queues import ends_of
 from annotation.statistics.labels import with_label
 from annotation.statistics.summaries import Design, compact, summarise
 from annotation.verdicts.rules import lacking, rules_for, short
-from annotation.verdicts.tables import stored_count
 from plumbline.statistics.estimates import Estimate, Floats
 from plumbline.statistics.group_sequential import FEWEST, BlockData, Blocks, Criterion, Looks, Path, Side, take_looks
 from plumbline.study.campaign import RuleSpec
+from plumbline.words import count
 
 #: The reason why a mean that stopped early is reported twice.
 WHY_UNBIASED = (
@@ -56,12 +56,10 @@ class BlockProgress:
     def lines(self) -> tuple[str, ...]:
         """Return remarks to be read beside the decision."""
         if self.decision != "undecided":
-            spared = self.ends[-1] - self.ends[self.opened - 1]
-            saved = f"; not needed: ratings of {stored_count(spared, 'pair')}" if spared else ""
-            return (f"decided after block {self.opened} of {len(self.ends)}{saved}",)
+            return (decided_after(self.opened, self.ends),)
         if self.complete == len(self.ends):
-            return (f"undecided after the last of {stored_count(len(self.ends), 'block')}",)
-        return (f"block {self.complete + 1} of {len(self.ends)} still needs {stored_count(self.missing, 'answer')}",)
+            return (f"undecided after the last of {count(len(self.ends), 'block')}",)
+        return (f"block {self.complete + 1} of {len(self.ends)} still needs {count(self.missing, 'answer')}",)
 
     def taken(self, group: tuple[str, ...], at: datetime, rule_id: str) -> list[TakenLook]:
         """Return its looks as records."""
@@ -76,6 +74,13 @@ class BlockProgress:
             )
             for number in range(1, self.n_looks + 1)
         ]
+
+
+def decided_after(block: int, ends: Sequence[int]) -> str:
+    """Return a line on the block that decided, and the pairs of later blocks; `ends` are pairs after each block."""
+    spared = ends[-1] - ends[block - 1]
+    saved = f"; not needed: ratings of {count(spared, 'pair')}" if spared else ""
+    return f"decided after block {block} of {len(ends)}{saved}"
 
 
 def block_progress(

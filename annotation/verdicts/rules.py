@@ -19,7 +19,6 @@ from plumbline.study.campaign import AcceptanceSpec, RuleSpec
 from plumbline.study.subject import ItemNames
 
 _ROUNDING = 1e-9
-_SURE = 0.975  # P of a mean whose ordinary 95% interval ends at the limit
 _UNCHECKED = (
     "Not checked: whether raters pass the controls and agree beyond chance (because acceptance.protocol is paper,"
     " or people do tasks)."
@@ -155,9 +154,7 @@ def lacking(
     """Return what is missing for a decision; arguments as of `decide`."""
     judged = rule_values(summaries, rule, rules)
     if n_pairs < rule.min_pairs:
-        which = f"with at least {rule.min_raters} raters"
-        if rule.stop != "fixed":
-            which = "that count in the sequence" if rule.stop == "anytime" else "that count in complete blocks"
+        which = "that count in complete blocks" if rule.stop == "blocks" else f"with at least {rule.min_raters} raters"
         return [f"pairs {which}: {n_pairs}; at least {rule.min_pairs} are needed"]
     questions = dict.fromkeys(value.rule.question for value in judged)
     of_rules = [summary for summary in summaries if summary.question in questions]
@@ -178,17 +175,6 @@ def lacking(
         for question, (name, estimate) in agreed.items()
         if not estimate.value >= rule.min_ac2
     ]
-
-
-def earlier(decision: str, probability: float, n_pairs: int, rule: AcceptanceSpec) -> tuple[str, ...]:
-    """Return a line if an anytime rule decided at an earlier look and all its pairs together are less sure."""
-    sure = {"accepted": probability, "rejected": 1 - probability}.get(decision, 1.0)
-    if rule.stop != "anytime" or not sure < _SURE:
-        return ()
-    return (
-        f"decided at an earlier look, and this decision stands; over all {n_pairs} pairs it is less certain"
-        f" (P {probability:.2f}), because later pairs were rated differently",
-    )
 
 
 def unchecked(verdicts: Iterable[Verdict]) -> str:

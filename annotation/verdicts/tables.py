@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 import pandas as pd
 
 from annotation.records import P_IS, Chance, Group, Summary, Verdict
+from annotation.verdicts.looks import decided_after
 from annotation.verdicts.rules import in_own_words, in_words, late_lines, unchecked
 from plumbline.cli import columns
 from plumbline.languages import language_name
@@ -49,7 +50,7 @@ def verdict_table(verdicts: Sequence[Verdict]) -> pd.DataFrame:
             "decision": verdict.decision,
             **({"decision_people": verdict.decision_people} if verdict.decision_people else {}),
             **({"decision_unchecked": verdict.decision_unchecked} if verdict.decision_unchecked else {}),
-            "reasons": "; ".join((*verdict.reasons, *verdict.sequence)),
+            "reasons": "; ".join((*verdict.reasons, *_blocks(verdict))),
             "probability": verdict.probability,
             "n_pairs": verdict.n_pairs,
             "n_ratings": verdict.n_ratings,
@@ -233,7 +234,7 @@ def verdict_text(verdicts: Sequence[Verdict], called: ItemNames = PAIRS) -> str:
             chance(verdict.probability),
             "–" if math.isnan(verdict.failed_share) else f"{verdict.failed_share:.1%}",
             "; ".join(
-                [*in_own_words(verdict.reasons, called), *_waves(verdict), *verdict.sequence, *_left_out(verdict)]
+                [*in_own_words(verdict.reasons, called), *_waves(verdict), *_blocks(verdict), *_left_out(verdict)]
             ),
         ]
         for verdict in verdicts
@@ -346,6 +347,13 @@ def kept_out(verdict: Verdict) -> list[str]:
     return [f"does not cover outputs flagged {names}, {share} of the usable ones"]
 
 
+def _blocks(verdict: Verdict) -> list[str]:
+    """Return a line on the block after which a rule by blocks decided."""
+    if not verdict.looks or verdict.by_rule == "undecided":
+        return []
+    return [decided_after(max(look.look for look in verdict.looks), verdict.blocks)]
+
+
 def _left_out(verdict: Verdict) -> list[str]:
     lines = kept_out(verdict)
     if verdict.decision_with_excluded is not None and verdict.n_excluded:
@@ -394,11 +402,6 @@ def of_group(key: Sequence[str]) -> str:
     pool, *rest = key
     where = ", ".join(part.replace("_", " ") for part in rest)
     return f"{display(pool)} ({where})" if where else display(pool)
-
-
-def stored_count(number: int, noun: str) -> str:
-    """Return a number with its noun as records have it: without commas, since earlier records are compared with it."""
-    return count(number, noun).replace(",", "")
 
 
 def wrong(within: float, kinds: Collection[str]) -> str:

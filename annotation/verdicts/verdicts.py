@@ -30,7 +30,7 @@ from annotation.sampling.queues import SCOPES
 from annotation.statistics.labels import with_label
 from annotation.statistics.summaries import Design, coded, compact, mean_of, summarise, table_two
 from annotation.verdicts.counted import Basis, Place, answers, basis, with_enough
-from annotation.verdicts.rules import decide, earlier, rules_for
+from annotation.verdicts.rules import decide, rules_for
 from plumbline.errors import DataError
 from plumbline.frames import is_among
 from plumbline.manifest import RecordFile
@@ -267,7 +267,6 @@ def _judged(sample: pd.DataFrame, rests: Basis, design: Design, seed: int | None
     ratings = rests.ratings
     rated = compact(ratings.assign(**{name: ratings["pair_id"].map(facts[name]) for name in ("pool", "task_type")}))
     groups = {tuple(map(str, group_key)): group for group_key, group in rated.groupby(key, observed=True)}
-    anytime = rule.stop == "anytime"
     counted = pd.Series(is_among(sample["pair_id"], ratings["pair_id"].unique()), index=sample.index)
 
     def judge(group: tuple[tuple[object, ...], pd.DataFrame]) -> tuple[Place, dict[str, object]]:
@@ -278,7 +277,7 @@ def _judged(sample: pd.DataFrame, rests: Basis, design: Design, seed: int | None
         progress = rests.blocks.get(group_key)
         level = None if progress is None else progress.level
         summaries = tuple(
-            summarise(of_group, name, design, seed, anytime=anytime, level=level)
+            summarise(of_group, name, design, seed, level=level)
             for name in design.questions
             if design.asked(name).asked_in(group_key[0])
         )
@@ -293,14 +292,12 @@ def _judged(sample: pd.DataFrame, rests: Basis, design: Design, seed: int | None
             )
             decision = progress.decision
         sure = chances(of_group, rules, design)
-        probability = overall(summaries, sure, rule)
         return group_key, {
             "output_languages": tuple(sorted(pairs["output_language"].unique())),
             "decision": decision,
-            "reasons": (*reasons, *earlier(decision, probability, n_pairs, rule)),
-            "sequence": progress.lines() if progress else _sequence(rests, group_key, facts, rule.min_raters),
+            "reasons": reasons,
             **({"blocks": progress.ends, "looks": progress.looks} if progress else {}),
-            "probability": probability,
+            "probability": overall(summaries, sure, rule),
             "probabilities": sure,
             "n_pairs": n_pairs,
             "n_ratings": len(of_group),
@@ -325,19 +322,6 @@ def _waves(waves: pd.Series, counted: pd.Series) -> tuple[int, ...]:
     """Return the waves of a group's counting pairs, or of those drawn if none counts."""
     counting = waves[counted[waves.index]]
     return tuple(sorted(map(int, (counting if len(counting) else waves).unique())))
-
-
-def _sequence(rests: Basis, group: Place, facts: pd.DataFrame, min_raters: int) -> tuple[str, ...]:
-    """Return remarks on the pairs that an anytime rule's sequence waits for or passed over."""
-    standing = rests.standings.get(group)
-    if standing is None:
-        return ()
-    name = ""
-    if standing.waits:
-        pair = facts.loc[standing.waits]
-        languages = " to ".join(dict.fromkeys((str(pair["language"]), str(pair["output_language"]))))
-        name = f"pair {standing.waits[:12]} ({pair['pool']}, {languages})"
-    return standing.lines(name, min_raters)
 
 
 def with_exclusions(

@@ -25,9 +25,7 @@ from plumbline.statistics.estimates import Floats, percentiles, stream
 from plumbline.statistics.group_sequential import p_above
 from plumbline.statistics.intervals import (
     bounded,
-    confidence_sequence,
     effective_raters,
-    holding,
     over_pairs,
     over_pairs_and_raters,
 )
@@ -187,8 +185,6 @@ def _ends(ratings: pd.DataFrame, design: Design) -> _Resampled:
     """Return a function that computes one question's means and the rule's intervals in resamples."""
     from scipy import sparse  # noqa: PLC0415 (who only looks at pages goes without)
 
-    if design.rule.stop == "anytime":
-        return _anytime(ratings, design)
     pair, names = pd.factorize(ratings["pair_id"], sort=True)
     rater, scale = ratings["rater_id"].to_numpy(), _scale_of(ratings, design)
     values_and_ones = ratings["value"].to_numpy(np.float64), np.ones(len(ratings))
@@ -212,18 +208,6 @@ def _ends(ratings: pd.DataFrame, design: Design) -> _Resampled:
             return mean.value, mean.low, mean.high
 
     return over_drawn_pairs if design.rule.interval == "pairs" else over_drawn_raters_too
-
-
-def _anytime(ratings: pd.DataFrame, design: Design) -> _Resampled:
-    """Return the same by the confidence sequence, over the pairs in their order."""
-    done, scale = ratings.groupby("turn")["value"].mean().to_numpy(np.float64), _scale_of(ratings, design)
-
-    def ends(_: NDArray[np.int64], where: Floats) -> _Ends:
-        drawn = done[np.sort(_places(where, len(done)), axis=1)]  # resamples keep the order of pairs
-        mean = drawn.mean(axis=1)
-        return mean, *holding(confidence_sequence(drawn, scale), mean)
-
-    return ends
 
 
 def _after_blocks(ratings: pd.DataFrame, design: Design, verdict: Verdict) -> _Resampled:

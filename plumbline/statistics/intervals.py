@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,11 +18,6 @@ from numpy.typing import NDArray
 from plumbline.statistics.estimates import CONFIDENCE, Floats
 
 _FEWEST_RATERS = 1.5  # fewest effective raters from which to generalise to others
-_ROUNDING = 1e-9  # tolerance for a mean at an end of the scale
-#: The reason if a confidence sequence has no valid ends.
-CHANGED = "its ends exclude the mean, because later pairs were rated differently from earlier ones"
-_CAUTION = 0.75  # largest share of its wealth that a bet may lose at once (c in Waudby-Smith and Ramdas)
-_HALVINGS = 30  # share of the scale to which an end of a confidence sequence is computed
 
 
 @dataclass(frozen=True)
@@ -399,130 +393,3 @@ def _quantiles() -> tuple[Floats, Floats]:
     inverse = np.linspace(0, 1 / (_FEWEST_RATERS - 1), 4001)
     with np.errstate(divide="ignore"):
         return quantile(1 / inverse), inverse
-
-
-def log_wealth(values: Floats, mean: Floats | float, reach: Floats | float = 0.0) -> Floats:
-    """Return the log wealth, after each value, of bets against "the mean is at most `mean`" that start at 1.
-
-    `values` lie between 0 and 1, in the order in which they came. If the mean of what is to come is always `mean` or
-    less, the wealth is a nonnegative supermartingale: that it ever reaches w has probability 1/w at most, however often
-    one looks (Ville). The bets are those of Waudby-Smith and Ramdas (2024, J. R. Stat. Soc. B 86, 1-27, section 4.4,
-    predictable plug-in): each takes its size from the values before it alone. `reach` is how far below 0 each value
-    could lie, as far as was known before it.
-
-    Args:
-        values: between 0 and 1; campaigns by time.
-        mean: the mean that is bet against, a number or campaigns by 1.
-        reach: how far below 0 each value could lie.
-
-    Returns:
-        The logarithm of the wealth, campaigns by time.
-
-    >>> import numpy as np
-    >>> float(log_wealth(np.full(50, 0.9), 0.5)[-1]) > needed_wealth()
-    True
-    """
-    most = _CAUTION / np.maximum(mean + reach, 1e-12)
-    return np.cumsum(np.log1p(np.minimum(_bets(values), most) * (values - mean)), axis=-1)
-
-
-def confidence_sequence(values: Floats, scale: tuple[float, float]) -> tuple[Floats, Floats]:
-    """Return the ends (low, high) of a bounded mean that hold with 95% however often one looks.
-
-    `values` are on the scale from `scale[0]` to `scale[1]`, each with the same mean given those before it: in an order
-    that has nothing to do with how good they are (`verdicts.counted`; decisions/0005-verdicts.md). The ends are the
-    best so far (the intersection over all looks), so that a decision once taken stays. Hedged capital, half of it on
-    either side (Waudby-Smith and Ramdas 2024, theorem 3); no normal approximation, and no spread is needed. NaN where
-    there are no values.
-
-    Args:
-        values: on the scale; campaigns by time.
-        scale: the smallest and largest possible value.
-
-    Returns:
-        (low, high), a number for each campaign.
-
-    >>> import numpy as np
-    >>> low, high = confidence_sequence(np.full(100, 5.0), (1, 5))
-    >>> round(float(low), 2), round(float(high), 2)
-    (4.81, 5.0)
-    """
-    bottom, width = scale[0], scale[1] - scale[0]
-    shares = (values - bottom) / width
-    return bottom + width * _lower_end(shares), bottom + width * (1 - _lower_end(1 - shares))
-
-
-def holding(ends: tuple[Floats, Floats], mean: Floats) -> tuple[Floats, Floats]:
-    """Return the ends of a confidence sequence; NaN (reason `CHANGED`) if they exclude the mean of the same values.
-
-    The best ends so far lie beyond a mean that moved away since: of values of one kind throughout that is rare, of a
-    later wave of others it is not. Neither the ends nor the mean then speak for all values.
-
-    Args:
-        ends: of a confidence sequence.
-        mean: of the same values.
-
-    Returns:
-        (low, high).
-
-    >>> import numpy as np
-    >>> [float(end) for end in holding((np.array(3.0), np.array(4.0)), np.array(4.5))]
-    [nan, nan]
-    """
-    held = (ends[0] <= mean + _ROUNDING) & (mean <= ends[1] + _ROUNDING)
-    low, high = (np.where(held, end, np.nan) for end in ends)
-    return low, high
-
-
-def needed_wealth() -> float:
-    """Return the log wealth at which one side of a 95% confidence sequence rejects a mean.
-
-    Returns:
-        log(2 / 0.05).
-
-    >>> round(needed_wealth(), 3)
-    3.689
-    """
-    return math.log(2 / (1 - CONFIDENCE))
-
-
-def _lower_end(values: Floats) -> Floats:
-    if values.shape[-1] == 0:
-        return np.full(values.shape[:-1], np.nan)
-    return refuted(lambda mean: log_wealth(values, mean), values.shape[:-1])
-
-
-def refuted(wealth: Callable[[Floats], Floats], campaigns: tuple[int, ...]) -> Floats:
-    """Return the largest mean from 0 to 1 that the bets against it rejected at some time, per campaign.
-
-    `wealth` gives its logarithm over time (last axis) for a mean of each. It falls as the mean rises, so halve.
-
-    Args:
-        wealth: maps means (campaigns by 1) to the logarithm of the wealth over time.
-        campaigns: the shape of the result.
-
-    Returns:
-        The lower end of a confidence sequence.
-
-    Source: Waudby-Smith and Ramdas (2024), J. R. Stat. Soc. B 86, 1-27, theorem 3.
-
-    >>> import numpy as np
-    >>> round(float(refuted(lambda mean: log_wealth(np.ones(100), mean), ())), 2)
-    0.95
-    """
-    low, high = np.zeros(campaigns), np.ones(campaigns)
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        gone = wealth(middle[..., None]).max(axis=-1) >= needed_wealth()
-        low, high = np.where(gone, middle, low), np.where(gone, high, middle)
-    return low
-
-
-def _bets(values: Floats) -> Floats:
-    """Return each bet before truncation: sqrt(2 log(2/alpha) / (variance t log(1 + t)))."""
-    t = np.arange(1, values.shape[-1] + 1)
-    means = (0.5 + np.cumsum(values, axis=-1)) / (t + 1)
-    variances = (0.25 + np.cumsum((values - means) ** 2, axis=-1)) / (t + 1)
-    before = np.concatenate([np.full((*values.shape[:-1], 1), 0.25), variances[..., :-1]], axis=-1)
-    sizes: Floats = np.sqrt(2 * needed_wealth() / (before * t * np.log1p(t)))
-    return sizes

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -21,11 +20,9 @@ from plumbline.statistics.intervals import (
     Mean,
     adding_raters,
     known,
-    log_wealth,
     over_pairs,
     over_pairs_and_raters,
     quantile,
-    refuted,
     spread_over_pairs,
 )
 
@@ -301,68 +298,3 @@ def _variance(pairs: float, rho: float, judged: float) -> float:
     """Return the variance of a mean of people and judge, as a share of that of people alone."""
     share = 1.0 if math.isinf(judged) else max(judged - pairs, 0) / judged
     return CAUTIOUS * (pairs - 1) / (pairs - 3) * (1 - _KEPT * rho**2 * share)
-
-
-def powered_sequence(values: Floats, scores: Floats, partners: Floats, scale: Sequence[float]) -> tuple[Floats, Floats]:
-    """Return the ends (low, high) of the mean, 95% sure however often one looks, with half the wealth on people.
-
-    `values` are mean ratings of pairs in the order of the sample, `scores` the judge's, `partners` (a further axis)
-    the judge's scores of each pair's own outputs of the pool, of its stratum and beside no other pair; NaN where it
-    has fewer. A judge's part of a bet is y - lam (f - mean of the partners'), with lam from what came before. Given
-    that, f and its partners' are alike, so that the part has the mean of y whatever the judge is worth; each
-    wealth is a nonnegative supermartingale, and so is their average (Waudby-Smith and Ramdas 2024, section 4;
-    Csillag et al. 2025, arXiv:2502.04294, for bets that predictions help). Partners of its own, and not the mean of
-    all that is judged, keep this exact: that mean would be the same mistake in every bet.
-
-    Args:
-        values: pairs' mean ratings; campaigns by pairs.
-        scores: the judge's, of the same shape.
-        partners: its scores of each pair's own outputs of the pool; campaigns by pairs by partners.
-        scale: the points of the scale.
-
-    Returns:
-        (low, high), a number for each campaign.
-
-    Source: Waudby-Smith and Ramdas (2024), J. R. Stat. Soc. B 86, 1-27; Csillag et al. (2025), arXiv:2502.04294.
-
-    >>> import numpy as np
-    >>> values = np.full(60, 5.0)
-    >>> low, high = powered_sequence(values, values, np.full((60, 2), 5.0), (1, 5))
-    >>> bool(3 < low < 5 <= high)
-    True
-    """
-    bottom, width = float(scale[0]), float(scale[-1] - scale[0])
-    shares = (values - bottom) / width
-    if values.shape[-1] == 0:
-        none = np.full(values.shape[:-1], np.nan)
-        return none, none
-    helped, reach = _helped(shares, (scores - bottom) / width, (partners - bottom) / width)
-
-    def side(alone: Floats, together: Floats) -> Floats:
-        def wealth(mean: Floats) -> Floats:
-            return np.logaddexp(log_wealth(alone, mean), log_wealth(together, mean, reach)) - math.log(2)
-
-        return refuted(wealth, values.shape[:-1])
-
-    return bottom + width * side(shares, helped), bottom + width * (1 - side(1 - shares, 1 - helped))
-
-
-def _helped(values: Floats, scores: Floats, partners: Floats) -> tuple[Floats, Floats]:
-    """Return (values less the judge's correction, how far below 0 or above 1 each could lie)."""
-    before = np.arange(values.shape[-1])
-    scored = ~np.isnan(partners).all(axis=-1) & ~np.isnan(scores)
-    judged = np.where(scored, scores, 0.5)[..., None]
-    beside = np.where(scored[..., None], partners, np.where(np.arange(partners.shape[-1]) == 0, 0.5, np.nan))
-    centre = (0.5 + _past(judged[..., 0])) / (before + 1)  # mean of the scores so far
-    low, high = np.maximum(centre - _CLIP, 0), np.minimum(centre + _CLIP, 1)
-    beside = np.clip(beside, low[..., None], high[..., None])
-    away = np.clip(judged[..., 0], low, high) - np.nanmean(beside, axis=-1)
-    away = np.where(scored, away, 0.0)
-    mean = (0.5 + _past(values)) / (before + 1)
-    lam = np.clip((_past(values * away) - mean * _past(away)) / (_DOUBT + _past(away**2)), -1, 1)
-    return values - lam * away, np.abs(lam) * (high - low)
-
-
-def _past(numbers: Floats) -> Floats:
-    """Return the sum of the values before each value."""
-    return np.cumsum(numbers, axis=-1) - numbers

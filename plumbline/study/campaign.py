@@ -227,11 +227,11 @@ class AcceptanceSpec(StudyPart):
         default="pairs",
         description="the sampling error that the interval covers: that of pairs alone, or of pairs and raters",
     )
-    stop: Literal["fixed", "anytime", "blocks"] = Field(
+    stop: Literal["fixed", "blocks"] = Field(
         default="fixed",
         description=(
-            "fixed: decide once, at the end; anytime: decide at any time, by an interval that stays valid after every"
-            " rating; blocks: decide after each of `raters.blocks`, and offer no more pairs once decided"
+            "fixed: decide once, at the end; blocks: decide after each of `raters.blocks`, and offer no more pairs once"
+            " decided"
         ),
     )
     spending: Literal["pocock", "quadratic", "obrien_fleming"] = Field(

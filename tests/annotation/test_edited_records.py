@@ -102,7 +102,7 @@ def other(value: Any) -> Any:
     """Another value of the same kind."""
     if isinstance(value, str):
         swapped = {"accepted": "rejected", "rejected": "accepted", "language": "task", "mean": "lower_bound"}
-        return swapped.get(value, {"pairs": "anytime"}.get(value, value + "x"))
+        return swapped.get(value, {"pairs": "blocks"}.get(value, value + "x"))
     if isinstance(value, bool):
         return not value
     if isinstance(value, (int, float)):

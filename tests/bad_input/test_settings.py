@@ -106,7 +106,6 @@ VALUES: tuple[tuple[str, Any, str], ...] = (
     ("raters.people", ["a" * 300], "is not a valid account name, which has 1 to 64"),
     ("raters.simulated", [{"name": "a"}, {"name": "a"}], "simulated rater 'a' appears twice"),
     ("acceptance.rule", "median", "acceptance.rule: Input should be 'mean' or 'lower_bound'"),
-    ("acceptance.stop", "anytime", "set `rule: lower_bound` and `interval: pairs`"),
     ("acceptance.stop", "blocks", "`stop: blocks` decides by an interval over pairs; set `rule: lower_bound`"),
     ("acceptance", {"stop": "blocks", "rule": "lower_bound", "min_pairs": 6}, "stop: blocks` needs `raters.blocks`"),
     ("acceptance.spending", "pocock", "`spending` applies only to `stop: blocks`"),

@@ -33,7 +33,7 @@ def rated(argilla: Argilla, variant: Make, name: str, **raters: object) -> tuple
         name,
         transformations=["paraphrasing"],
         raters={"per_pair": 2, "people": [user.username for user in users.values()], **raters},
-        acceptance={"min_pairs": 2, "min_raters": 2, "stop": "anytime", "rule": "lower_bound", "interval": "pairs"},
+        acceptance={"min_pairs": 2, "min_raters": 2, "rule": "lower_bound"},
     )
     publish(study, argilla)
     give(study, argilla, users["ada"], 1)
@@ -79,7 +79,7 @@ def test_an_excluded_raters_pairs_are_offered_again_and_the_answers_stay(argilla
     assert not pending(argilla, users["ada"], dataset(study, argilla))  # who was excluded is not asked again
     assert publish(study, argilla).aside == 0  # once is enough
 
-    # Collected in between, nothing is lost: the answers are what they were, and an anytime rule waits for others.
+    # Collected in between, nothing is lost: the answers are what they were, and others are waited for.
     ratings = collect(study, argilla)
     after = of(ratings, study, users["ada"])
     pd.testing.assert_frame_equal(before[WHAT], after[WHAT])

@@ -207,7 +207,7 @@ def test_an_excluded_workers_pairs_are_offered_again_and_paid_from_what_is_left(
     ratings = CampaignRecords.open(study).ratings
     again = ratings[ratings["again"]]
     assert set(again["rater_id"]) == {bad} and set(again["pair_id"]) == set(before["pair_id"])
-    assert not dealt_with(ratings).raters.get(before["pair_id"].iloc[0], 0) > 1  # an anytime rule waits for it
+    assert not dealt_with(ratings).raters.get(before["pair_id"].iloc[0], 0) > 1
     work(study, site, hit, "third")
     step(study, site, collect)
     ratings = CampaignRecords.open(study).ratings
@@ -237,7 +237,7 @@ def test_an_excluded_workers_pairs_are_offered_again_and_paid_from_what_is_left(
 
 @pytest.mark.parametrize("place", ["after extend", "after _settle"])
 def test_whose_answers_are_asked_for_again_is_noted_after_a_kill(variant: Make, site: MTurkSite, place: str) -> None:
-    """Killed between the place that was paid for and its note, an anytime rule would not wait for it."""
+    """Killed between the place that was paid for and its note, nobody would wait for it."""
     study = drawn(variant)
     launch(study, site)
     (hit,) = site.hits

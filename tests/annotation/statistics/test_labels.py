@@ -103,12 +103,12 @@ def test_shares_of_labels_with_their_interval() -> None:
     square 18.5128: from (0.6667 + 18.5128 / 6 -+ 4.3027 * sqrt(2/9 / 3 + 18.5128 / 36)) / (1 + 18.5128 / 3).
     """
     given = frame(["good good", "good odd", "good bad"])
-    found = {one.label: one.share for one in shares(BOTH, given, "pairs", anytime=False)}
+    found = {one.label: one.share for one in shares(BOTH, given, "pairs")}
     reach = 4.302653 * math.sqrt(2 / 27 + 18.512820 / 36)
     assert found["good"].value == pytest.approx(2 / 3)
     assert found["good"].low == pytest.approx((2 / 3 + 3.085470 - reach) / 7.170940, abs=1e-5)
     assert found["good"].high == pytest.approx((2 / 3 + 3.085470 + reach) / 7.170940, abs=1e-5)
-    one = shares(BOTH, frame(["good odd"]), "pairs", anytime=False)[0].share
+    one = shares(BOTH, frame(["good odd"]), "pairs")[0].share
     assert (one.value, one.reason) == (0.5, "only one pair, so no interval") and math.isnan(one.low)
     assert answers_to(BOTH, frame(["bad good"])).point.tolist() == [2, 0]
 

@@ -130,14 +130,14 @@ def test_where_labels_stand() -> None:
     Error^2 = 2 / 1 * 2 * 0.25^2 / 16 = 1/64: t(0.975; 1) = 12.7062 times 1/8 to either side. First is a in 3 of 4.
     """
     given = frame("a > b > c, a = b > c", "b > a > c, a > c > b")
-    a, b, c = (one.rank for one in mean_ranks(ABC, given, "pairs", anytime=False))
+    a, b, c = (one.rank for one in mean_ranks(ABC, given, "pairs"))
     assert (a.value, b.value, c.value) == pytest.approx((5.5 / 4, (2 + 1.5 + 1 + 3) / 4, (3 + 3 + 3 + 2) / 4))
     assert a.high - a.value == pytest.approx(12.7062047 / 8)
-    firsts = {one.label: one.share.value for one in shares(ABC, given, "pairs", anytime=False)}
+    firsts = {one.label: one.share.value for one in shares(ABC, given, "pairs")}
     assert firsts == {"a": 3 / 4, "b": 2 / 4, "c": 0}
-    (alone, *_) = mean_ranks(ABC, given.iloc[:2], "pairs", anytime=False)
+    (alone, *_) = mean_ranks(ABC, given.iloc[:2], "pairs")
     assert alone.rank.reason == "only one pair, so no interval" and math.isnan(alone.rank.low)
-    empty = mean_ranks(ABC, given.iloc[:0], "pairs", anytime=False)[0].rank
+    empty = mean_ranks(ABC, given.iloc[:0], "pairs")[0].rank
     assert math.isnan(empty.value) and empty.reason == "no ratings"
 
 
@@ -147,14 +147,9 @@ def test_ranks_by_other_intervals_hold_their_mean() -> None:
         ", ".join(ranked(dict(zip("abc", map(int, rng.permutation(3)), strict=True))) for _ in "xyz") for _ in range(50)
     ]
     given = frame(*rows)
-    given["turn"] = given["pair_id"].str[1:].astype(int)
-    plain, both, anytime = (
-        mean_ranks(ABC, given, over, anytime=always)[0].rank
-        for over, always in (("pairs", False), ("pairs_and_raters", False), ("pairs", True))
-    )
-    for wider in (both, anytime):
-        assert wider.value == plain.value
-        assert 1 <= wider.low < plain.low < plain.value < plain.high < wider.high <= 3
+    plain, both = (mean_ranks(ABC, given, over)[0].rank for over in ("pairs", "pairs_and_raters"))
+    assert both.value == plain.value
+    assert 1 <= both.low < plain.low < plain.value < plain.high < both.high <= 3
 
 
 def test_intervals_cover_the_agreement_of_all_pairs() -> None:

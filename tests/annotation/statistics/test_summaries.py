@@ -14,7 +14,6 @@ from annotation.records import Group, Summary
 from annotation.statistics.summaries import Design, compact, summarise, table_two
 from annotation.verdicts.tables import agreement_table, agreement_text, at_least
 from plumbline.statistics.agreement import band
-from plumbline.statistics.intervals import CHANGED
 from plumbline.study.campaign import AcceptanceSpec
 from tests.annotation.verdicts.table_two import HTEB, hteb_ratings
 
@@ -51,9 +50,9 @@ def long(
     )
 
 
-def summary(ratings: pd.DataFrame, *, anytime: bool = False, **rule: object) -> Summary:
+def summary(ratings: pd.DataFrame, **rule: object) -> Summary:
     design = Design(("quality",), (1, 2, 3, 4, 5), 2, AcceptanceSpec.model_validate(rule))
-    return summarise(ratings, "quality", design, 1, anytime=anytime)
+    return summarise(ratings, "quality", design, 1)
 
 
 def groups(ratings: pd.DataFrame, design: Design = DESIGN) -> dict[tuple[str, str], Group]:
@@ -86,20 +85,6 @@ def test_a_mean_without_an_interval_says_why(
     assert math.isnan(found.low) and math.isnan(found.high) and math.isnan(found.probability)
     assert math.isnan(found.mean) == (not matrix)
     assert found.interval_reason.startswith(reason)
-
-
-def test_an_anytime_interval_takes_the_pairs_in_turn() -> None:
-    """1 pair of 5, 4: nothing is refuted yet from below. The order decides about the ends, and about nothing else."""
-    one = summary(long([(5, 4)]).assign(turn=7), anytime=True, rule="lower_bound", stop="anytime")
-    assert (one.mean, one.low) == (4.5, 1.0) and 4.5 <= one.high <= 5.0
-    frame = long([(5, 5)] * 12 + [(1, 1)] * 12)
-    turns = frame["pair_id"].str.rpartition("-")[2].astype(int)
-    good_first = summary(frame.assign(turn=turns), anytime=True, rule="lower_bound", stop="anytime")
-    bad_first = summary(frame.assign(turn=-turns), anytime=True, rule="lower_bound", stop="anytime")
-    assert good_first.mean == bad_first.mean == 3.0
-    # The lower end of the first 12 is above the mean of all: the ends do not hold the mean of the same pairs.
-    assert math.isnan(good_first.low) and math.isnan(good_first.high) and good_first.interval_reason == CHANGED
-    assert math.isnan(bad_first.high) and bad_first.interval_reason == CHANGED
 
 
 def test_table_two_pools_single_ratings_and_not_means() -> None:

@@ -152,13 +152,6 @@ def test_alpha_is_doubtful_only_beside_a_fair_ac2(alpha: float, ac2: float, said
     assert any(line.startswith("alpha is below") for line in found) is said
 
 
-def test_an_anytime_verdict_says_what_holds_it_up(generated: Study) -> None:
-    rate(generated)
-    verdicts = accept(generated).verdicts
-    line = "60 complete pairs, of which 12 count in the sequence: pair x still needs 1 answer"
-    assert line in doubts(generated, [verdicts[0].model_copy(update={"sequence": (line,)})])
-
-
 def test_pairs_that_come_after_a_look_are_doubtful_under_a_rule_for_one(variant: Callable[..., Study]) -> None:
     parts: dict[str, Any] = {"transformations": ["paraphrasing"], "raters": {"per_pair": 3}}
     small, large = ({"sample": {"pairs": pairs}, "acceptance": {"min_pairs": 5}} | parts for pairs in (8, 12))
@@ -176,25 +169,6 @@ def test_pairs_that_come_after_a_look_are_doubtful_under_a_rule_for_one(variant:
     status = status_text(read_status(Evidence.open(larger), NOW), "--study x")
     assert "wave 2, 4 pairs (before anybody looked)" in status and "wave 3, 4 pairs (wide intervals)" in status
     assert "4 pairs on " in " ".join(methods(read_material(Evidence.open(larger))))
-
-
-def test_more_of_another_kind_is_doubtful_under_an_anytime_rule(variant: Callable[..., Study]) -> None:
-    sts, intents = (
-        [one.model_dump(mode="json") for one in variant().datasets if one.name == name]
-        for name in ("sample_sts", "sample_intents")
-    )
-    rule = {"min_pairs": 5, "rule": "lower_bound", "stop": "anytime"}
-    parts: dict[str, Any] = {"transformations": ["paraphrasing"], "raters": {"per_pair": 3}, "acceptance": rule}
-    generate(study := variant(sample={"pairs": 8}, datasets=sts, **parts))
-    careless(study)
-    accept(study)
-    more = variant(sample={"pairs": 12}, datasets=sts, **parts)
-    extend_sample(more, "more of the same")
-    assert not [line for line in doubts(more, accept(more).verdicts) if line.startswith("wave")]
-    generate(others := variant(sample={"pairs": 16}, datasets=sts + intents, **parts))
-    extend_sample(others, "requests, too")
-    (line,) = [line for line in doubts(others, accept(others).verdicts) if line.startswith("wave")]
-    assert line.startswith("wave 3 of the sample brings data sets,") and "(paraphrasing en)" in line
 
 
 def test_accept_status_and_report_say_it(generated: Study) -> None:

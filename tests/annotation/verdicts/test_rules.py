@@ -130,18 +130,6 @@ def test_pairs_are_accepted_one_by_one_by_their_own_numbers() -> None:
     assert accepted_pairs(pair_means(THREE, either), either.questions) == {"a", "b"}
 
 
-def test_shares_by_an_anytime_rule_are_sequences_of_pairs() -> None:
-    """All of 40 pairs natural: the share of odd ones is 0, and its upper end falls below a half, never to 0."""
-    spec = AcceptanceSpec(rules=[SHARE | {"at_most": 0.5, "by": "interval"}], stop="anytime", min_pairs=2)
-    own = Design(("quality", "sound"), rule=spec, others={"sound": SOUND})
-    frame = ratings(*((f"p{i:02}", [4, 4], "nn") for i in range(40)))
-    frame = frame.assign(turn=frame["pair_id"].str[1:].astype(int))
-    found = summarise(frame, "sound", own, None, anytime=True)
-    odd = found.shares[1].share
-    assert (found.interval, odd.value, odd.low) == ("anytime", 0, 0) and 0 < odd.high < 0.5
-    assert decide([found], 40, spec, spec.rules)[0] == "accepted"
-
-
 def test_medians_are_of_pairs() -> None:
     summary = summarise(THREE, "quality", design({"question": "quality", "statistic": "median", "at_least": 1}), None)
     assert summary.median is not None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from datetime import timedelta
 
 import numpy as np
 import pandas as pd
@@ -21,7 +20,7 @@ from plumbline.statistics.intervals import over_pairs, over_pairs_and_raters
 from plumbline.study import ROOT
 from plumbline.study.campaign import AcceptanceSpec
 from plumbline.transformations import TRANSFORMATIONS
-from tests.annotation.judgements import HASHES, QUESTIONS, SCALE, START, decided, judged, pair, ratings
+from tests.annotation.judgements import HASHES, QUESTIONS, SCALE, decided, judged, pair, ratings
 from tests.annotation.verdicts.table_two import HTEB, hteb_ratings
 
 
@@ -202,26 +201,6 @@ def test_a_verdict_says_how_close_it_was() -> None:
     assert border.probability == pytest.approx(0.5)  # the mean is the threshold itself
     alike = judged(pairs, ratings(pairs, [5] * 20, [5] * 20))[0].probability
     assert alike == pytest.approx(1 - 0.5**20)  # were the mean 3, half of the pairs would be a 1
-
-
-def test_peeking_after_every_rating_finds_one_decision_that_stays() -> None:
-    """An anytime rule looked at after each of 60 answers, pairs overlapping: undecided, then accepted for good."""
-    draw = np.random.default_rng(5)
-    pairs = [pair(i) for i in range(20)]
-    frame = ratings(pairs, [4] * 20, [4] * 20, raters=3)
-    frame["value"] = np.clip(np.round(draw.normal(4.2, 0.8, len(frame))), 1, 5).astype(int)
-    turns = frame[["pair_id", "rater_id"]].drop_duplicates()
-    minutes = np.arange(len(turns)) // 3 + draw.uniform(0, 4, len(turns))
-    turns = turns.assign(submitted_at=[START + timedelta(minutes=float(minute)) for minute in minutes])
-    frame = frame.drop(columns="submitted_at").merge(turns, on=["pair_id", "rater_id"]).sort_values("submitted_at")
-    rule = {"rule": "lower_bound", "stop": "anytime", "min_pairs": 5}
-    looks = [judged(pairs, frame.iloc[:n], per_pair=3, **rule)[0] for n in range(2, len(frame) + 1, 2)]
-    decisions = [look.decision for look in looks]
-    first = decisions.index("accepted")
-    assert 5 < looks[first].n_pairs < 18  # early, and not at once
-    assert decisions == ["undecided"] * first + ["accepted"] * (len(decisions) - first)
-    lows = [look.questions[0].low for look in looks if not math.isnan(look.questions[0].low)]
-    assert lows == sorted(lows)
 
 
 @pytest.mark.parametrize("interval", ["pairs", "pairs_and_raters"])

@@ -10,8 +10,6 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy import stats
 
 from annotation.planning import latent_mean, rated_mean
@@ -20,9 +18,6 @@ from plumbline.statistics.estimates import Floats, bca
 from plumbline.statistics.intervals import (
     Mean,
     bounded,
-    confidence_sequence,
-    log_wealth,
-    needed_wealth,
     over_pairs,
     over_pairs_and_raters,
 )
@@ -124,44 +119,6 @@ def test_over_pairs_and_raters_covers_for_raters_not_seen(pairs: int, bias: floa
     if bias:  # the other interval is not made for this
         fixed = of(ratings)
         assert share((fixed.low <= truth) & (truth <= fixed.high)) < 0.85
-
-
-@pytest.mark.parametrize("latent", [3.0, 4.2])
-def test_a_confidence_sequence_covers_at_all_times_at_once(latent: float) -> None:
-    biases = np.array([-0.4, 0.1, 0.3])
-    truth = np.mean([rated_mean(latent + bias, math.hypot(SPREAD, NOISE), SCALE) for bias in biases])
-    low, high = confidence_sequence(campaigns(latent, biases, 100, seed=5).mean(axis=-1), (1, 5))
-    assert share((low <= truth) & (truth <= high)) >= 0.95
-    assert np.mean(high - low) < 0.6  # and is of use: the t interval of 100 pairs is about 0.35 wide
-
-
-def test_peeking_after_every_pair_is_safe_with_a_sequence_and_not_with_an_interval() -> None:
-    """True mean exactly at the threshold, a look after each of 200 pairs; nothing changes between completed pairs."""
-    means = campaigns(3.0, np.array([-0.3, 0.0, 0.3]), 200, seed=6).mean(axis=-1)  # symmetric about 3
-    ever = (log_wealth((means - 1) / 4, 0.5) >= needed_wealth()).any(axis=1)
-    assert share(ever) <= 0.05
-    assert np.array_equal(confidence_sequence(means, (1, 5))[0] >= 3, ever)  # what a verdict sees in the end
-    looks = [of(means[:, :n, None]).low > 3.0 for n in range(20, 201)]
-    assert share(np.any(looks, axis=0)) > 0.10  # nominally 2.5% at each look
-
-
-@given(st.lists(st.floats(1, 5), min_size=1, max_size=30))
-def test_a_sequence_only_ever_narrows_and_mirrors_with_its_scale(values: list[float]) -> None:
-    whole = np.array(values)
-    low, high = confidence_sequence(whole, (1, 5))
-    before_low, before_high = confidence_sequence(whole[:-1], (1, 5))
-    assert low >= 1 and high <= 5
-    if len(values) > 1:
-        assert low >= before_low and high <= before_high
-    mirrored_low, mirrored_high = confidence_sequence(6 - whole, (1, 5))
-    assert (6 - mirrored_high, 6 - mirrored_low) == (pytest.approx(low), pytest.approx(high))
-
-
-def test_a_sequence_needs_no_spread_but_time() -> None:
-    """All 5: the wealth against any mean below 5 only grows, but a bet of at most 0.75 / m needs some to refute m."""
-    low = [float(confidence_sequence(np.full(n, 5.0), (1, 5))[0]) for n in (0, 3, 10, 100)]
-    assert math.isnan(low[0])
-    assert low[1] < 3 < low[2] < low[3] < 5
 
 
 def test_bca_is_scipys() -> None:
