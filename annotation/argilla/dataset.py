@@ -24,7 +24,7 @@ from annotation.questions import Kind, Question, QuestionScale, Value, worded
 from annotation.rubric import MOST_LABELS, Rubric
 from annotation.sampling.queues import Queue
 from annotation.verdicts.preregistration import from_to
-from annotation.wordings import ANSWERING, ASKED, BESIDE, words_in
+from annotation.wordings import ANSWERING, ASKED, words_in
 from plumbline.errors import ServiceError
 from plumbline.fields import Kind as FieldKind
 from plumbline.fields import fields_of
@@ -164,8 +164,6 @@ class Words:
     questions: Mapping[str, tuple[str, str]]
     forms: Mapping[str, QuestionForm]  #: the forms of all questions but the free comment
     beside: Mapping[str, str] = field(default_factory=dict)  #: texts beside each item; unknown if read back
-    plain: Mapping[str, str] = field(default_factory=dict)  #: the questions' titles as earlier versions published them
-    platforms: frozenset[str] = frozenset()  #: fields whose titles are not the rubric's, and never corrected
     kinds: Mapping[str, FieldKind] = field(default_factory=dict)  #: kinds of the fields that are not plain text
     task: Mapping[str, Any] | None = None  #: the rating page's task; None if Argilla's own page is used
 
@@ -192,8 +190,6 @@ class Words:
             questions={**anchors, COMMENT: (worded(rubric.comment, language), "")},
             forms={question.name: QuestionForm.of(rubric, queue.pool, question, language) for question in questions},
             beside={name: text for name, (_, text) in more.items()},
-            plain={question.name: worded(question.title, language) for question in questions},
-            platforms=frozenset(BESIDE if rubric.fields.shown else [ANSWERING]),
             kinds={
                 question_field.name: question_field.kind
                 for question_field in rubric.fields.of(queue.pool)
@@ -225,16 +221,10 @@ class Words:
             return f"the questions and their points: {from_to(shown.answers(), self.answers())}"
         changes = []
         for name, texts in self.questions.items():
-            before = shown.questions.get(name, ("", ""))
-            for old, new in zip(
-                before, texts if before[0] != self.plain.get(name) else (before[0], texts[1]), strict=True
-            ):
+            for old, new in zip(shown.questions.get(name, ("", "")), texts, strict=True):
                 changes += [f"the wording of the question {name!r}: {from_to(old, new)}"] if old != new else []
-        now = {name: title for name, title in shown.fields.items() if name not in self.platforms}
-        titles = {name: title for name, title in self.fields.items() if name not in self.platforms}
-        titles = {name: title for name, title in titles.items() if name != ASKED or name in now}
-        if titles != now:
-            changes.append(f"the texts' titles: {from_to(list(now.values()), list(titles.values()))}")
+        if self.fields != shown.fields:
+            changes.append(f"the texts' titles: {from_to(list(shown.fields.values()), list(self.fields.values()))}")
         if self.guidelines.strip() != shown.guidelines.strip():
             changes.append(f"the guidelines: {from_to(shown.guidelines.strip(), self.guidelines.strip())}")
         if shown.task is not None and self.task is None:
@@ -268,9 +258,8 @@ class Words:
 
         The pool's question is in each pair, and in the guidelines, where it can be read back.
         """
-        same = self.fields.keys() - BESIDE == shown.fields.keys() - BESIDE and self.kinds == shown.kinds
-        asked_is_shown = ASKED not in shown.fields or self.beside[ASKED] in shown.guidelines
-        return self.forms == shown.forms and same and asked_is_shown
+        same = self.fields.keys() == shown.fields.keys() and self.kinds == shown.kinds
+        return self.forms == shown.forms and same and self.beside[ASKED] in shown.guidelines
 
     def answers(self) -> str:
         """Return the questions and their possible answers as text."""
@@ -426,25 +415,19 @@ def send_pairs(  # noqa: PLR0913
     """Add new pairs to a dataset, without anything that raters must not know. Raises ServiceError.
 
     `drawing` has the orders drawn for each rater, for datasets that draw them. `beside` are texts for fields beside the
-    pair's own; datasets of earlier versions do not have these fields. `suggestions` are shown with some pairs.
+    pair's own. `suggestions` are shown with some pairs.
     """
-    beside_fields, suggested = placed(argilla, dataset_id, beside) if pairs else {}, suggestions or {}
+    suggested = suggestions or {}
     questions = questions_of(argilla, dataset_id) if suggested else {}
     drawn = drawing if drawing is not None and pairs and is_marked(argilla, dataset_id) else None
     with tqdm(total=len(pairs), unit="record", desc=f"publishing {name}", disable=not pairs) as bar:
         for start in range(0, len(pairs), BATCH):
-            batch = [record_of(pair, beside_fields, drawn) for pair in pairs[start : start + BATCH]]
+            batch = [record_of(pair, beside, drawn) for pair in pairs[start : start + BATCH]]
             for record in batch:
                 if shown_first := suggested.get(record["external_id"]):
                     record["suggestions"] = [suggestion.as_json(questions) for suggestion in shown_first]
             argilla.request("PUT", f"/datasets/{dataset_id}/records/bulk", json={"items": batch})
             bar.update(len(batch))
-
-
-def placed(argilla: Argilla, dataset_id: str, beside: Mapping[str, str]) -> dict[str, str]:
-    """Return the texts of `beside` for which the dataset has a field. Raises ServiceError."""
-    names = {shown_field["name"] for shown_field in argilla.request("GET", f"/datasets/{dataset_id}/fields")["items"]}
-    return {name: text for name, text in beside.items() if name in names}
 
 
 def record_of(pair: Pair, beside: Mapping[str, str], drawing: OrderDrawing | None = None) -> dict[str, Any]:

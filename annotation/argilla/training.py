@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from annotation.argilla.accounts import named_raters
 from annotation.argilla.client import Argilla, DatasetListing
-from annotation.argilla.dataset import Words, answered, give_task, placed, record_of
+from annotation.argilla.dataset import Words, answered, give_task, record_of
 from annotation.argilla.publish import ExtraField, create_dataset, has_rating_page
 from annotation.campaign_records import CampaignRecords
 from annotation.names import account_pseudonym
@@ -111,8 +111,7 @@ def _fill(
     if not present:
         give_task(argilla, dataset_id, words.task)
     if missing := sorted(set(wanted) - present):
-        beside = placed(argilla, dataset_id, words.beside)
-        records = [record_of_item(wanted[pair_id], rubric, beside) for pair_id in missing]
+        records = [record_of_item(wanted[pair_id], rubric, words.beside) for pair_id in missing]
         argilla.request("PUT", f"/datasets/{dataset_id}/records/bulk", json={"items": records})
     return len(missing)
 
