@@ -12,7 +12,7 @@ import pytest
 
 from annotation.judges.check import saved_lines
 from annotation.judges.decisions import JudgedOutcome, different, saved, warnings, with_judges
-from annotation.judges.powered import Judging, partners, powered_means
+from annotation.judges.powered import Judging, powered_means
 from annotation.statistics.summaries import Design
 from annotation.verdicts.counted import basis
 from annotation.verdicts.judged import worth_in_words
@@ -115,10 +115,8 @@ def refused(case: str) -> tuple[pd.DataFrame, Judging, Design]:
         judging = replace(judging, judgements=said.assign(prompt_hash=["p"] * 100 + ["q"] * 100))
     elif case == "failed":
         judging = replace(judging, judgements=said.assign(score=np.nan, status="failed"))
-    elif case == "shown":
-        judging = replace(judging, refused="j was shown ratings")
     else:
-        judging, chosen = replace(judging, judged=judging.judged.assign(wave=2)), design(stop="anytime", min_pairs=30)
+        judging = replace(judging, refused="j was shown ratings")
     return ratings, judging, chosen
 
 
@@ -132,7 +130,6 @@ def refused(case: str) -> tuple[pd.DataFrame, Judging, Design]:
         ("prompts", "a judge got different prompts for the same question"),
         ("failed", "no output has a score from every judge"),
         ("shown", "j was shown ratings"),
-        ("extended", "the sample was extended, which changes the outputs on which earlier looks rested"),
     ],
 )
 def test_what_would_break_the_inference_is_refused_and_people_stand_alone(case: str, said: str) -> None:
@@ -181,13 +178,11 @@ def test_targeted_and_withdrawn_pairs_enter_no_number() -> None:
     assert row(ratings, replace(judging, withdrawn=gone))["n_judged"] == before["n_judged"] - 1
 
 
-def test_over_raters_and_at_any_time_the_rules_own_interval_is_taken() -> None:
+def test_over_raters_the_rules_own_interval_is_taken() -> None:
     ratings, judging = frames()
     by_pairs, by_raters = row(ratings, judging), row(ratings, judging, design(interval="pairs_and_raters"))
     assert by_raters["mean"] == by_pairs["mean"] and by_raters["low"] < by_pairs["low"]
     assert by_raters["people_low"] < by_raters["low"] < by_raters["mean"]
-    any_time = row(ratings, judging, design(stop="anytime", min_pairs=30))
-    assert any_time["mean"] == pytest.approx(by_pairs["mean"]) and any_time["low"] < by_pairs["low"]
 
 
 def test_people_who_all_say_the_same_have_an_interval_beside_judges_too() -> None:
@@ -199,18 +194,6 @@ def test_people_who_all_say_the_same_have_an_interval_beside_judges_too() -> Non
     assert [found["mean"], found["low"]] == pytest.approx([5.0, low]) and found["reason"] == ""
     raters = row(ratings.assign(value=5.0), judging, design(interval="pairs_and_raters"))
     assert raters["lean_low"] == pytest.approx(5 - 4 * (1 - 0.2 ** (1 / 3)))
-
-
-def test_outputs_stand_beside_one_pair_of_their_stratum_alone() -> None:
-    _, judging = frames()
-    found = partners(judging.judged, judging.sample, 1337)
-    beside = [one for ids in found.values() for one in ids]
-    assert len(beside) == len(set(beside)) == 160 and not set(beside) & set(judging.sample)
-    assert {len(ids) for ids in found.values()} == {4}  # 80 outputs for 20 pairs in each language
-    languages = judging.judged.set_index("pair_id")["language"]
-    assert all({languages[one] for one in ids} == {languages[own]} for own, ids in found.items())
-    assert partners(judging.judged.iloc[::-1], judging.sample, 1337) == found
-    assert partners(judging.judged, judging.sample, 1) != found
 
 
 def test_what_is_saved_is_the_least_of_a_groups_questions_and_nothing_where_one_is_refused() -> None:

@@ -59,7 +59,7 @@ def test_a_pool_with_more_pairs_than_its_last_block_leaves_the_others_out(varian
     assert all(pair.repeats in numbers for pair in records.controls if pair.repeats)
 
 
-def test_blocks_stand_in_the_order_that_anytime_rules_take(variant: Make) -> None:
+def test_blocks_stand_in_the_samples_random_order(variant: Make) -> None:
     records = CampaignRecords.open(by_blocks(variant))
     ids = [pair.pair_id for pair in records.pairs if pair.pool == "paraphrasing"]
     numbers = block_numbers(records.study, records.pairs)

@@ -19,7 +19,7 @@ from annotation.statistics.summaries import Design
 from annotation.verdicts.counted import basis
 from annotation.verdicts.looks import BlockProgress
 from annotation.verdicts.preregistration import fix_rules
-from annotation.verdicts.tables import unbiased_frame
+from annotation.verdicts.tables import unbiased_frame, verdict_text
 from annotation.verdicts.verdicts import sample_frame, verdicts
 from plumbline.errors import StudyError
 from plumbline.statistics.group_sequential import Blocks, Criterion, Looks, looks, spent
@@ -60,7 +60,7 @@ def test_the_first_look_that_decides_ends_it_and_later_ratings_play_no_part() ->
     assert early.decision == later.decision == "accepted"
     assert early.n_pairs == later.n_pairs == 20 and repr(early.questions) == repr(later.questions)
     assert (early.blocks, {look.look for look in early.looks}) == (ENDS, {1})
-    assert early.sequence == ("decided after block 1 of 3; not needed: ratings of 40 pairs",)
+    assert "decided after block 1 of 3; not needed: ratings of 40 pairs" in verdict_text([early])
     assert early.questions[0].interval == "blocks" and early.questions[0].low > 3
     assert "lower end of quality" in early.reasons[0]
 
