@@ -242,12 +242,6 @@ def savings(
 
 def _by_rule(rule: AcceptanceSpec) -> list[str]:
     """Return lines on the effect of the study's rule on the savings."""
-    if rule.stop == "anytime":
-        return [
-            "With stop: anytime, half of the bets use people's ratings alone, so judges save less. In simulations",
-            "decisions needed 96, 90 and 90 pairs without judges, and 88, 78 and 72 with judges that correlated with",
-            "people by 0.51, 0.73 and 0.85 (docs/judges_simulated.md).",
-        ]
     if rule.rule == "mean" and not any(bound.by == "interval" for bound in rule.rules):
         return [
             "The study's rule uses the mean and no interval: judges that decide with people can only make decided",

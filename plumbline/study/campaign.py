@@ -304,9 +304,7 @@ class AcceptanceSpec(StudyPart):
         if self.stop != "blocks" and "spending" in self.model_fields_set:
             raise ValueError("`spending` applies only to `stop: blocks`; leave it out")
         if self.stop == "blocks" and self.judges == "decide":
-            raise ValueError(
-                "`stop: blocks` is valid only for people's ratings; use `judges: report`, or `stop: anytime`"
-            )
+            raise ValueError("`stop: blocks` is valid only for people's ratings; use `judges: report`")
         if self.rules:
             if several and self.interval != "pairs":
                 raise ValueError(f"`stop: {self.stop}` decides by an interval over pairs; set `interval: pairs`")
