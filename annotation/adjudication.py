@@ -13,7 +13,7 @@ import pandas as pd
 
 from annotation.argilla.accounts import admit, is_person
 from annotation.argilla.client import PAGE, Argilla, ArgillaUser, DatasetListing
-from annotation.argilla.dataset import COMMENT, Suggestion, Words, placed, questions_of, record_of
+from annotation.argilla.dataset import COMMENT, Suggestion, Words, questions_of, record_of
 from annotation.argilla.publish import ExtraField, create_dataset
 from annotation.campaign_records import REVIEWS, CampaignRecords
 from annotation.judges.decisions import read_judging
@@ -299,7 +299,7 @@ def _send(
             dataset = None
         dataset_id = create_dataset(argilla, words, (workspace, name), 1, summary) if dataset is None else dataset.id
         present = {record["external_id"] for record in argilla.records(dataset_id)}
-        beside, questions = placed(argilla, dataset_id, words.beside), questions_of(argilla, dataset_id)
+        beside, questions = words.beside, questions_of(argilla, dataset_id)
         records = []
         for pair in pairs:
             if pair.pair_id not in present:

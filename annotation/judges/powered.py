@@ -223,7 +223,7 @@ def savings(
     ratings_saved, dollars_saved, share (of the ratings). The judge's own cost is not in it, nor a platform's fees.
 
     Source: `plumbline.statistics.prediction_powered`, whose intervals over pairs these are; over raters nothing is
-    saved, and with `stop: anytime` another number of pairs.
+    saved.
     """
     if not -1 <= correlation <= 1:
         raise ValueError(f"a correlation must be from -1 to 1, not {correlation:g}")

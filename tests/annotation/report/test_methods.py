@@ -21,7 +21,7 @@ from plumbline.records import Pair
 from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec
 from plumbline.study.engines import EngineSpec
-from tests.annotation.verdicts.test_verdicts import START, pair, ratings
+from tests.annotation.judgements import START, pair, ratings
 
 MEAN = "accepted if its mean rating reaches 3 on every question, and rejected otherwise"
 LOWER = (
