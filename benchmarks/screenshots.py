@@ -29,8 +29,7 @@ SIZE = (1280, 860)
 PICTURES = {
     "drift": ("drift", "Drift and ratings"),
     "verdicts": ("verdicts", "Means against the threshold"),
-    "robustness": ("robustness", "By axis (HTEB, Figure 4)"),
-    "rankings": ("rankings", "Original against transformed ranks"),
+    "scores": ("scores", "By axis (HTEB, Tables 14 and 15)"),
 }
 #: What is judged -> picture -> report in the study's folder, which is pictured from its top.
 REPORTS = {

@@ -1,57 +1,34 @@
 """The dashboard: `streamlit run streamlit_app/app.py -- --study studies/demo.yaml`.
 
 Draws the parts that every page has: the study's name, the page's title, the warning of simulated ratings, navigation.
-The pages are functions of the modules in `views/`, each with its own address; they compute nothing.
+The pages are the modules in `views/`, each with its own address; they compute nothing.
 """
 
 from __future__ import annotations
 
-import sys
-from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
-from typing import Literal
 
 import streamlit as st
 
+from annotation.verdicts.tables import SIMULATED
 from plumbline.errors import PlumblineError
 from plumbline.study import Study
 from streamlit_app import server
 from streamlit_app.elements import complain, sections
-from streamlit_app.readers import OF_PEOPLE, PROMPTED, OverviewReader
+from streamlit_app.readers import StudyReader
 from streamlit_app.start import opened
 
-
-@dataclass(frozen=True)
-class PageEntry:
-    """A page: its address, the module in `views/` that draws it, and its subject.
-
-    The module's function `draw_<address>` draws it from the records that the module's `READER` reads.
-    """
-
-    address: str
-    view: str
-    about: Literal["", "models", "outputs", "wordings", "people", "names"] = ""
-
-
-#: The pages by name. An icon would be fetched from another host.
+#: The pages' titles by address, which is also the name of the module in `views/` whose `draw` draws the page from the
+#: records that its `READER` reads. An icon would be fetched from another host.
 PAGES = {
-    "Overview": PageEntry("overview", "overview"),
-    "Drift and ratings": PageEntry("drift", "scores", "models"),
-    "Verdicts": PageEntry("verdicts", "verdicts"),
-    "What raters see": PageEntry("preview", "campaign"),
-    "Campaign": PageEntry("campaign", "campaign"),
-    "Robustness": PageEntry("robustness", "scores", "models"),
-    "One model": PageEntry("model", "scores", "models"),
-    "Rankings": PageEntry("rankings", "scores", "models"),
-    "Benchmark": PageEntry("benchmark", "reports", "models"),
-    "Wordings": PageEntry("instructions", "reports", "wordings"),
-    "People and models": PageEntry("human", "reports", "people"),
-    "Errors and texts": PageEntry("texts", "campaign", "outputs"),
-    "People": PageEntry("people", "campaign", "names"),
+    "answer": "The answer",
+    "drift": "Drift and ratings",
+    "verdicts": "Verdicts",
+    "campaign": "Campaign",
+    "scores": "Scores",
+    "texts": "Texts",
 }
-
-
 _SIDE = 230  # pixels for the pages' names and for filters
 #: Streamlit leaves margins of 80 pixels, with which wide tables would be cut off.
 _EDGES = (
@@ -63,13 +40,11 @@ _EDGES = (
 def main() -> None:
     """Draw the page that the address names."""
     study, why = _study()
-    # If the study cannot be read, every page keeps its address.
-    left_out = _left_out(study) if study else set[str]()
-    left_out |= set() if "--names" in sys.argv[1:] else {"names"}  # names of raters: only with --names
+    left_out = _left_out(study) if study else set[str]()  # if the study cannot be read, every page keeps its address
     entries = [
-        st.Page(partial(_draw, entry), title=title, url_path=entry.address)
-        for title, entry in PAGES.items()
-        if entry.about not in left_out
+        st.Page(partial(_draw, address), title=title, url_path=address)
+        for address, title in PAGES.items()
+        if address not in left_out
     ]
     page = st.navigation(entries)
     st.set_page_config(page_title=f"{page.title} - Plumbline", layout="wide", initial_sidebar_state=_SIDE)
@@ -81,10 +56,8 @@ def main() -> None:
     try:
         st.text(": ".join(filter(None, (study.name, study.description))))
         st.title(page.title, anchor=False)
-        reader = OverviewReader(study)
+        reader = StudyReader(study)
         if reader.simulated():
-            from annotation.verdicts.tables import SIMULATED  # noqa: PLC0415 (most of the time at the start is imports)
-
             st.warning(SIMULATED, icon=":material/science:")
         for line in reader.late():
             st.warning(line, icon=":material/history:")
@@ -92,18 +65,14 @@ def main() -> None:
         st.title("Plumbline", anchor=False)
         complain(str(error))
         return
-    first = not page.url_path
-    if not first:
+    if page.url_path:  # all but the first page
         server.import_all()
     page.run()
-    if first:
-        server.import_soon()
 
 
-def _draw(entry: PageEntry) -> None:
-    view = import_module(f"streamlit_app.views.{entry.view}")
-    draw = getattr(view, f"draw_{entry.address}")
-    sections(lambda: draw(view.READER(opened())))
+def _draw(address: str) -> None:
+    view = import_module(f"streamlit_app.views.{address}")
+    sections(lambda: view.draw(view.READER(opened())))
 
 
 def _study() -> tuple[Study | None, str]:
@@ -115,14 +84,10 @@ def _study() -> tuple[Study | None, str]:
 
 
 def _left_out(study: Study) -> set[str]:
-    """Return the subjects that have no page, as the study has none of them."""
-    shown = {
-        "models": bool(study.evaluation.models) and not study.subject,
-        "outputs": not study.subject,
-        "wordings": (study.folder / PROMPTED[0]).exists(),
-        "people": (study.folder / OF_PEOPLE[0]).exists(),
-    }
-    return {about for about, there_are in shown.items() if not there_are}
+    """Return the pages about models that a study without models, or with another subject than pairs, does not have."""
+    models = bool(study.evaluation.models and study.judging.scored_by)
+    drift = models and not study.subject
+    return {name for name, has in (("drift", drift), ("scores", models or study.judging.does_tasks)) if not has}
 
 
 if __name__ == "__main__":

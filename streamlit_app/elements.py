@@ -22,12 +22,13 @@ from plumbline.exhibits.page import svg
 from plumbline.exhibits.table import CODE, Exhibit, csv_bytes, is_numeric, read_by_people
 from plumbline.resources import installing
 from plumbline.words import count
-from streamlit_app.readers import NotYetError
+from streamlit_app.readers import OF_PEOPLE, PROMPTED, NotYetError, PageReader
 
 if TYPE_CHECKING:
     import altair as alt
-    from pandas.io.formats.style import Styler
 
+#: A mark and a word for each decision: never colour alone.
+DECISIONS = {"accepted": "✔ accepted", "rejected": "✘ rejected", "undecided": "? undecided"}
 FEW = 30  # a figure with fewer observations says so
 _COMMAND = re.compile(r"`((?:plumbline|streamlit) [^`]+)`")
 _ICON = ":material/download:"
@@ -146,7 +147,7 @@ def _narrow_legends(part: Any, letters: int) -> None:
         _narrow_legends(inner, letters)
     if isinstance(part, dict) and isinstance(legend := part.get("legend"), dict) and "columns" in legend:
         names = part.get("scale", {}).get("domain", [])
-        legend["columns"] = columns_of_legend([str(name) for name in names], letters)
+        legend |= {"columns": columns_of_legend([str(name) for name in names], letters), "columnPadding": 12}
 
 
 def unchecked(chart: alt.TopLevelMixin) -> Any:
@@ -154,13 +155,11 @@ def unchecked(chart: alt.TopLevelMixin) -> Any:
     return _RawChart(chart)
 
 
-def table(name: str, frame: pd.DataFrame, shown: pd.DataFrame | Styler | None = None, **options: Any) -> None:
-    """Draw a table (`shown`, by default the frame) and the button for its CSV with all digits; `name` is the file's."""
+def table(name: str, frame: pd.DataFrame, shown: pd.DataFrame, **options: Any) -> None:
+    """Draw a table as it is `shown`, and the button for its CSV with all digits; `name` is the file's."""
     options.setdefault("height", "content" if len(frame) <= _LONG else "auto")
-    read: Any = frame if shown is None else shown
-    cells = read if isinstance(read, pd.DataFrame) else read.data
-    options["column_config"] = at_the_right(cells) | options.get("column_config", {})
-    st.dataframe(read, hide_index=True, alt=name.replace("-", " "), **options)
+    options["column_config"] = at_the_right(shown) | options.get("column_config", {})
+    st.dataframe(shown, hide_index=True, alt=name.replace("-", " "), **options)
     download_csv(name, frame)
 
 
@@ -171,23 +170,54 @@ def at_the_right(shown: pd.DataFrame) -> dict[str, Any]:
     return {name: st.column_config.Column(alignment="right") for name in numbers}
 
 
-def exhibit(study_name: str, table_of: Exhibit, group: str = "", *, captioned: bool = True) -> None:
+def exhibit(study_name: str, table_of: Exhibit, *, captioned: bool = True) -> None:
     """Draw a report's table with its caption and notes, unless it is empty; its CSV has all digits.
 
-    `group` names its data sets if these are not all. `captioned` is False if the heading already says the caption.
+    `captioned` is False if the heading already says the caption.
     """
     if table_of.frame.empty:
         return
     if captioned:
         st.text(table_of.caption)
-    table(file_name(study_name, table_of.name, group), table_of.frame, read_by_people(table_of.printed))
+    table(file_name(study_name, table_of.name), table_of.frame, read_by_people(table_of.printed))
     lines(table_of.notes)
 
 
-def file_name(study_name: str, what: str, group: str = "") -> str:
-    """Return the file name of a table or figure; `group` names its data sets if these are not all."""
-    name = "-".join(filter(None, (what, group.lower()))).replace("_", "-").replace(" ", "-")
-    return f"{study_name}-{name}"
+def file_name(study_name: str, what: str) -> str:
+    """Return the file name of a table or figure."""
+    return f"{study_name}-{what}".replace("_", "-").replace(" ", "-").lower()
+
+
+#: The reports: folder, command, and the record without which the command has nothing to show.
+REPORTS = {
+    "campaign": ("report", "ratings-report", "verdicts.json"),
+    "scores": ("report_evaluation", "scores-report", "scores.parquet"),
+    "wordings": ("report_instructions", "sensitivity-report", PROMPTED[0]),
+    "people": ("report_human", "human-report", OF_PEOPLE[0]),
+}
+
+
+def report(reader: PageReader, name: str, shows: str) -> None:
+    """Draw the link to one of the `REPORTS`: what it `shows`, its path and a button; the command if it is missing."""
+    folder, command, needs = REPORTS[name]
+    page = reader.study.folder / folder / "index.html"
+    if needs not in reader:
+        return
+    heading("In full")
+    if not page.exists():
+        st.text(f"The report shows {shows}. This command writes it:")
+        st.code(reader.study.command(command), language=None, wrap_lines=True)
+        return
+    st.text(f"The report shows {shows}: {page}")
+    st.download_button(
+        "Download the report",
+        page.read_bytes,
+        file_name=f"{reader.name}-{folder}.html".replace("_", "-"),
+        mime="text/html",
+        key=f"report-{name}",
+        on_click="ignore",
+        icon=_ICON,
+    )
 
 
 def lines(notes: Sequence[str], called: str = "notes on these numbers") -> None:
@@ -268,11 +298,3 @@ def filtered(label: str, options: Sequence[str], key: str, *, shown: Callable[[s
         return ""
     chosen = choose(label, ["all", *options], key, shown=lambda name: "all" if name == "all" else shown(name))
     return "" if chosen == "all" else chosen
-
-
-def with_refused(scored: bool) -> bool:
-    """Draw a switch for scores that no verdict accepts, and return its state; False if there are no such scores."""
-    if not scored:
-        return False
-    with st.sidebar:
-        return st.toggle("Include scores that no verdict accepts", key="refused", bind="query-params")

@@ -6,7 +6,7 @@ The page's address names the open pair, so that a shared link opens it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from difflib import SequenceMatcher
 from html import escape
 from typing import Any
@@ -45,20 +45,10 @@ def marked(original: str, transformed: str) -> tuple[str, str]:
     return _box("".join(gone)), _box("".join(new))
 
 
-def side_by_side(original: str, transformed: str, names: tuple[str, str]) -> None:
-    """Draw both texts in boxes, side by side, with their names above them."""
-    for column, name, content in zip(st.columns(2), names, marked(original, transformed), strict=True):
-        with column.container(border=True):
-            st.text(name)
-            st.html(content)
-
-
-def stacked(texts: Iterable[tuple[str, str]]) -> None:
-    """Draw texts in boxes, one below another, with their names above them."""
-    for name, text in texts:
-        with st.container(border=True):
-            st.text(name)
-            st.html(_box(escape(text)))
+def _text(place: Any, name: str, content: str) -> None:
+    with place.container(border=True):
+        st.text(name)
+        st.html(content)
 
 
 def _box(content: str) -> str:
@@ -111,7 +101,6 @@ def _close() -> None:
 def _show(reader: CampaignReader, pair_id: str) -> None:
     try:
         pair, ratings = reader.pair(pair_id), reader.answers_to(pair_id)
-        judgements, decided = reader.judgements_of(pair_id), reader.adjudicated(pair_id)
     except (PlumblineError, OSError) as error:
         complain(str(error))
         return
@@ -119,27 +108,22 @@ def _show(reader: CampaignReader, pair_id: str) -> None:
         st.text("The sample no longer contains this pair.")
         return
     _draw(pair, ratings)
-    download_csv(f"{reader.name}-pair-{pair_id[:8]}", ratings)
-    if len(judgements):
-        st.caption("Judges' ratings of this pair; alone they decide nothing. Recorded ratings come from files.")
-        heads = {name: name.capitalize() for name in judgements.columns} | {"text": "Answer"}
-        st.dataframe(
-            judgements.rename(columns=heads), hide_index=True, height="content", alt="Judges' ratings of this pair"
-        )
-    if len(decided):
-        st.caption(
-            "Adjudicators' answers, given later, with judges' scores shown: they are not ratings and affect no result."
-        )
-        st.dataframe(decided, hide_index=True, height="content", alt="Adjudications of this pair")
+    if len(ratings):
+        download_csv(f"{reader.name}-pair-{pair_id[:8]}", ratings)
 
 
 def _draw(pair: Pair, ratings: pd.DataFrame) -> None:
     st.text(f"{display(pair.transformation, pooled=False)}, from {pair.dataset}")
     if pair.fields:
-        stacked([(f"{field.name} ({field.language})", field.text) for field in fields_of(pair)])
+        for field in fields_of(pair):
+            _text(st, f"{field.name} ({field.language})", _box(escape(field.text)))
     else:
         names = f"Original ({pair.language})", f"Transformed ({pair.output_language})"
-        side_by_side(pair.original, pair.transformed, names)
+        for column, name, content in zip(st.columns(2), names, marked(pair.original, pair.transformed), strict=True):
+            _text(column, name, content)
+    if ratings.empty:
+        st.text("Nobody has rated it yet.")
+        return
     config: dict[str, Any] = {
         "rater_id": "Rater",
         "question": "Question",

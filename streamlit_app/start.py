@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from typing import TYPE_CHECKING, NoReturn
 
@@ -12,7 +11,6 @@ from plumbline.cli import add_study_options, study_of
 from plumbline.errors import StudyError
 
 if TYPE_CHECKING:
-    from annotation.server import Home
     from plumbline.study import Study
 
 START = "streamlit run streamlit_app/app.py -- --study studies/demo.yaml"
@@ -30,7 +28,6 @@ def dashboard(parser: argparse.ArgumentParser) -> None:
     parser.description = "Show a study in a browser: its stages, ratings, verdicts and scores. Runs until Ctrl-C."
     add_study_options(parser)
     parser.add_argument("--port", type=_port, metavar="N", help="the port on this machine (default: 8501)")
-    _add_names_options(parser)
 
 
 def start(options: argparse.Namespace) -> int:
@@ -49,42 +46,6 @@ def _port(value: str) -> int:
 
 def opened() -> Study:
     """Return the dashboard's study. Raises StudyError if it cannot be read."""
-    return study_of(_options())
-
-
-def names_home() -> Home | None:
-    """Return the server's folder, which holds raters' names; None without `--names`.
-
-    Raises StudyError if users of other machines could open the pages.
-    """
-    options = _options()
-    if not options.names:
-        return None
-    import streamlit as st  # noqa: PLC0415 (likewise)
-
-    from annotation.options import HOME_VARIABLE, home_of  # noqa: PLC0415
-    from annotation.server import is_loopback  # noqa: PLC0415
-
-    address = str(st.get_option("server.address") or "")
-    if not is_loopback(address):
-        raise StudyError(
-            f"--names shows raters' names, but other machines can reach the dashboard (it listens on"
-            f" {address or 'every address'}); leave out --names"
-        )
-    options.data = options.data or os.environ.get(HOME_VARIABLE, "")
-    return home_of(options)
-
-
-def _add_names_options(parser: argparse.ArgumentParser) -> None:
-    """Add `--names` and `--data`."""
-    parser.add_argument(
-        "--names", action="store_true", help="also show a page with raters' names (only on this machine)"
-    )
-    parser.add_argument("--data", metavar="DIR", default="", help="with --names: the local server's folder")
-
-
-def _options() -> argparse.Namespace:
     parser = _AppParser(prog="app.py", add_help=False)
     add_study_options(parser)
-    _add_names_options(parser)
-    return parser.parse_args(sys.argv[1:])
+    return study_of(parser.parse_args(sys.argv[1:]))

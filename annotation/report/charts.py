@@ -99,7 +99,7 @@ def mean_intervals(means: pd.DataFrame, scale: Sequence[float]) -> alt.LayerChar
     points = alt.Chart(rows.dropna(subset=["mean"])).mark_point(size=110, filled=True, opacity=1)
     limits = alt.Chart(pd.DataFrame({"threshold": sorted(rows["threshold"].dropna().unique())}))
     layers = [
-        limits.mark_rule(strokeDash=[5, 4], color=_INK).encode(x=across("threshold")),
+        limits.mark_rule(strokeDash=[5, 4], color=NEUTRAL).encode(x=across("threshold")),
         lines.encode(x=across("low"), x2=alt.X2("high:Q"), y=row, color=colour),
         points.encode(
             x=across("mean"),

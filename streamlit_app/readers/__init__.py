@@ -1,9 +1,8 @@
 """Read a study's records for the pages: a class for each family of pages, a method for each table or figure.
 
-Nothing is computed here: records are filtered by the page's choices and passed to functions of `generation`,
-`annotation` and `evaluation`. Their results are cached (`cached` and `shared`, for the methods of readers) until one of
-the files that they depend on has another time, size or inode. The first page needs only `OverviewReader`, which
-imports nothing slow.
+Nothing is computed here: records are filtered by the page's choices and passed to functions of `annotation` and
+`evaluation`. Their results are cached until one of the files that they depend on has another time, size or inode. The
+first page needs only `StudyReader`, which imports nothing slow.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import pandas as pd
 import streamlit as st
@@ -32,7 +31,7 @@ from annotation.verdicts.verification import refuse_other_file
 from plumbline.errors import DataError
 from plumbline.manifest import Manifest
 from plumbline.prompts import prompt_folders
-from plumbline.records import Pair, Score
+from plumbline.records import Pair
 from plumbline.store import is_remote, read_frame
 from plumbline.study import Study
 
@@ -40,6 +39,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T", bound="PageReader")
 Stamp = tuple[str, int, int, int, int]
+_Method = Callable[Concatenate[T, P], R]
 #: Files of a study's folder on which several methods depend.
 CONTROLS = ("controls.parquet", "control_ratings.parquet")
 RATED = ("pairs.parquet", "ratings.parquet")
@@ -64,14 +64,6 @@ class NotYetError(DataError):
     """A record that no stage has written yet; the message names the command that does."""
 
 
-class _Keep(Protocol):
-    """Calls `make`, unless a result of an equal `name`, `stamps` and `options` is cached."""
-
-    def __call__(
-        self, name: str, stamps: tuple[Stamp, ...], options: dict[str, object], _make: Callable[[], R]
-    ) -> R: ...
-
-
 class PageReader:
     """Reads the records of a study for pages."""
 
@@ -88,30 +80,16 @@ class PageReader:
         return (self.study.folder / name).exists()
 
 
-class _Decorator(Protocol):
-    """Makes a method of a reader that caches its results."""
-
-    def __call__(self, make: Callable[Concatenate[T, P], R], /) -> Callable[Concatenate[T, P], R]: ...
-
-
-def cached(*needs: str, watches: Sequence[str] = ()) -> _Decorator:
-    """Decorate a method so that its result is cached; each caller gets a copy, which it may change.
+def cached(*needs: str, watches: Sequence[str] = ()) -> Callable[[_Method[T, P, R]], _Method[T, P, R]]:
+    """Decorate a method so that its result is cached; all callers get one object, which nobody may change.
 
     The result depends on these files of the study's folder: without those that it `needs` the method raises
     NotYetError; those that it `watches` may be missing. `*` stands for all files on which a study's status depends, a
     name that ends in / for all files below that folder. It raises DataError for damaged files, and StudyError if the
     study cannot be read.
     """
-    return _remembering(_copies, needs, watches)
 
-
-def shared(*needs: str, watches: Sequence[str] = ()) -> _Decorator:
-    """Decorate like `cached`, for large or frequent results: all callers get one object, which nobody may change."""
-    return _remembering(_originals, needs, watches)
-
-
-def _remembering(keep: Callable[[], _Keep], needs: Sequence[str], watches: Sequence[str]) -> _Decorator:
-    def decorate(make: Callable[Concatenate[T, P], R], /) -> Callable[Concatenate[T, P], R]:
+    def decorate(make: _Method[T, P, R]) -> _Method[T, P, R]:
         name, signature = f"{make.__module__}.{make.__qualname__}", inspect.signature(make)
 
         @functools.wraps(make)
@@ -124,37 +102,29 @@ def _remembering(keep: Callable[[], _Keep], needs: Sequence[str], watches: Seque
             }
             stamps = _stamps(reader.study, (*needs, *watches))
             try:
-                return keep()(name, stamps, options, lambda: make(reader, *args, **kwargs))
+                result: R = _cache()(name, stamps, options, lambda: make(reader, *args, **kwargs))
             except NotYetError:
                 raise
             except DataError as error:
                 if all(name in reader for name in needs):
                     raise
                 raise NotYetError(str(error)) from None
+            return result
 
         return read
 
     return decorate
 
 
-def _made(name: str, stamps: tuple[Stamp, ...], options: dict[str, object], _make: Callable[[], R]) -> R:
+def _made(name: str, stamps: tuple[Stamp, ...], options: dict[str, object], _make: Callable[[], Any]) -> Any:
     """Streamlit keys calls by the arguments whose names do not begin with _; the study's file is in `stamps`."""
     return _make()
 
 
-# Streamlit's caches need a server, so they are made at their first use, not at import.
 @functools.cache
-def _copies() -> _Keep:
-    keep: Any = st.cache_data(show_spinner=False, max_entries=256)(_made)
-    cache: _Keep = keep
-    return cache
-
-
-@functools.cache
-def _originals() -> _Keep:
-    keep: Any = st.cache_resource(show_spinner=False, max_entries=16)(_made)
-    cache: _Keep = keep
-    return cache
+def _cache() -> Any:
+    """Return Streamlit's cache; it needs a server, so it is made at its first use, not at import."""
+    return st.cache_resource(show_spinner=False, max_entries=64)(_made)
 
 
 def _stamps(study: Study, names: Sequence[str]) -> tuple[Stamp, ...]:
@@ -201,7 +171,7 @@ def _stamp(path: Path) -> Stamp:
     return str(path), status.st_size, status.st_ino, status.st_mtime_ns, status.st_ctime_ns
 
 
-class OverviewReader(PageReader):
+class StudyReader(PageReader):
     """Reads a study's status and the records that most pages need; imports nothing slow."""
 
     @cached(watches=("*",))
@@ -221,7 +191,7 @@ class OverviewReader(PageReader):
         self.amendments()
         self.looks()
 
-    @shared("verdicts.json")
+    @cached("verdicts.json")
     def verdicts(self) -> tuple[Verdict, ...]:
         """The latest verdicts."""
         return tuple(CampaignRecords.open(self.study).verdicts)
@@ -237,17 +207,17 @@ class OverviewReader(PageReader):
             return str(error)
         return ""
 
-    @shared("ratings.parquet")
+    @cached("ratings.parquet")
     def answers(self) -> pd.DataFrame:
         """Every answer (`plumbline.records.Rating`)."""
         return CampaignRecords.open(self.study).ratings
 
-    @shared(watches=COLLECTED)
+    @cached(watches=COLLECTED)
     def collected(self) -> CampaignData:
         """Pairs and answers, with controls and repeats."""
         return CampaignData.read(self.study)
 
-    @shared(*RATED, watches=RULES)
+    @cached(*RATED, watches=RULES)
     def signs(self) -> Sequence[Sign]:
         """Signs of careless answers."""
         return Evidence.open(self.study).changed(collected=self.collected()).signs
@@ -284,16 +254,7 @@ class OverviewReader(PageReader):
         first = preregistration.first_rating(self.collected().ratings)
         return preregistration.amendments(CampaignRecords.open(self.study).rules, first)
 
-    @cached("scores.parquet")
-    def coverage(self) -> pd.DataFrame:
-        """Count the scores by transformation and status, in column n, over all models, data sets and seeds."""
-        # Importing `evaluation.results`, which reads the same table, would take longer than the page.
-        scores = Manifest.of(self.study).frame("scores.parquet", Score, self.study.command("evaluate"))
-        counts = scores.groupby(["transformation", "status"], sort=False).size()
-        table: pd.DataFrame = counts.rename("n").reset_index()
-        return table
-
-    @shared("pairs.parquet")
+    @cached("pairs.parquet")
     def pairs(self) -> pd.DataFrame:
         """The sample's pairs."""
         return words_as_objects(read_frame(self.study.folder / "pairs.parquet", Pair, self.study.command(SAMPLE)))

@@ -16,13 +16,13 @@ from streamlit.util import calc_hash
 from annotation.records import Verdict
 from annotation.sampling.sample import draw_sample
 from annotation.verdicts.acceptance import accept
-from evaluation.records import TEXT_DRIFT, TextDrift
 from generation.production import generate
 from plumbline.manifest import stage
 from plumbline.records import DriftRecord, Pair, Rating, Score
 from plumbline.store import write_table
 from plumbline.study import ROOT, Study, load_study
 from plumbline.transformations import AXES, ORIGINAL, TRANSFORMATIONS
+from streamlit_app.app import PAGES
 from tests.annotation.verdicts.fixed import fixed_in_2025
 from tests.shared import made_once
 
@@ -30,24 +30,13 @@ DEMO = ROOT / "studies" / "demo.yaml"
 APP = ROOT / "streamlit_app" / "app.py"
 MODELS = ("tests/first", "tests/second")
 TIME = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
-VIEWS = (
-    "overview",
-    "drift",
-    "verdicts",
-    "preview",
-    "campaign",
-    "robustness",
-    "model",
-    "rankings",
-    "benchmark",
-    "texts",
-)
+VIEWS = tuple(PAGES)
 Open = Callable[..., AppTest]
 
 
 def go_to(shown: AppTest, view: str) -> AppTest:
     """The dashboard at another page's address, from its next run on; Streamlit's own switch knows files alone."""
-    if view != "overview":
+    if view != "answer":
         shown._page_hash = calc_hash(view)
     return shown
 
@@ -74,7 +63,6 @@ def make_records(folder: Path) -> None:
     with stage(study, "accept"):
         verdicts = accept(study).verdicts
     write_table(study.folder / "drift.parquet", made_drift(pairs), DriftRecord)
-    write_table(study.folder / TEXT_DRIFT.name, made_text_drift(), TextDrift)
     write_table(study.folder / "scores.parquet", made_scores(study, verdicts), Score)
 
 
@@ -95,7 +83,7 @@ def study(exports: Path) -> Study:
 def page(monkeypatch: pytest.MonkeyPatch) -> Open:
     """Run a page with these arguments, as `streamlit run` does; what was kept of equal files is not made again."""
 
-    def run(*arguments: object, view: str = "overview", **address: str) -> AppTest:
+    def run(*arguments: object, view: str = "answer", **address: str) -> AppTest:
         monkeypatch.setattr("sys.argv", [str(APP), *map(str, arguments)])
         shown = AppTest.from_file(str(APP), default_timeout=60)
         go_to(shown, view)
@@ -139,20 +127,6 @@ def made_drift(pairs: list[Pair]) -> list[DriftRecord]:
         for model in MODELS
         for pair in pairs
     ]
-
-
-def made_text_drift() -> list[TextDrift]:
-    """The drift of all texts of one data set for two models: 0.1 and 0.2 in the middle, style changes left out."""
-    rows = []
-    for number, model in enumerate(MODELS, start=1):
-        middle = {"mean": 0.1 * number, "median": 0.1 * number, "n": 40}
-        spread = {"low": 0.01, "lower_quartile": 0.05, "upper_quartile": 0.3, "high": 0.5}
-        common = {"model": model, "dataset": "sample_sts", "task_type": "sts", "seed": 1337, "unit_id": ""}
-        for name, kind in TRANSFORMATIONS.items():
-            if name != "style_change":
-                scope = {"transformation": name, "axis": kind.axis, "status": "evaluated"}
-                rows.append(TextDrift.model_validate({**common, **scope, **middle, **spread}))
-    return rows
 
 
 def made_scores(study: Study, verdicts: list[Verdict]) -> list[Score]:

@@ -11,14 +11,16 @@ import pytest
 from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Request, expect
 
 from annotation.campaign_records import CampaignRecords
+from annotation.verdicts.acceptance import accept
 from annotation.verdicts.tables import SIMULATED
 from benchmarks import browser
 from plumbline.records import Pair
 from plumbline.store import write_table
 from plumbline.study import ROOT, load_study
+from streamlit_app.app import PAGES
 from tests.axe import grave
 from tests.streamlit_app.conftest import DEMO, MODELS, VIEWS
-from tests.streamlit_app.test_app import SECTIONS, TITLES
+from tests.streamlit_app.test_app import SECTIONS
 
 ARTEFACTS = ROOT / "tests" / "artefacts"
 HOSTILE = "<img src=x onerror=\"document.title='taken'\"> $x^2$ :smile: **bold** " + "word " * 60
@@ -56,6 +58,7 @@ def address(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     study = load_study(DEMO, folder / "exports")
     pairs = [pair.model_copy(update={"transformed": HOSTILE}) for pair in CampaignRecords.open(study).pairs]
     write_table(study.folder / "pairs.parquet", pairs, Pair)
+    accept(study)
     log = folder / "log"
     with browser.dashboard(study, log) as (url, _):
         assert "http://127.0.0.1:" in log.read_text()  # by default to this machine alone
@@ -87,7 +90,7 @@ def watched(chromium: BrowserContext, width: int, scheme: str = "light") -> tupl
 def test_each_page_at_its_own_address(address: str, chromium: BrowserContext) -> None:
     page, complaints = watched(chromium, WIDTHS[0])
     for view in VIEWS:
-        page.goto(f"{address}/{'' if view == 'overview' else view}")
+        page.goto(f"{address}/{'' if view == 'answer' else view}")
         looked_at(page, view)
     assert complaints == []
     page.close()
@@ -110,13 +113,13 @@ def test_each_page_by_a_phones_menu_in_the_dark(address: str, chromium: BrowserC
 
 def looked_at(page: Page, view: str) -> None:
     """It is whole, has no error, is no wider than the window, and no letter of a figure is cut; its picture is kept."""
-    last = SECTIONS[view][-1] if SECTIONS[view] else TITLES[view]
+    last = SECTIONS[view][-1] if SECTIONS[view] else PAGES[view]
     expect(page.get_by_role("heading", name=last, exact=True)).to_be_visible(timeout=60_000)
     browser.settle(page)
     expect(page.get_by_text(SIMULATED).first).to_be_visible()
     expect(page.get_by_test_id("stException")).to_have_count(0)
     expect(page.get_by_test_id("stAlertContentError")).to_have_count(0)
-    if view in {"drift", "verdicts", "campaign", "robustness", "model", "rankings", "benchmark"}:
+    if view in {"drift", "verdicts", "campaign", "scores"}:
         browser.appear(page, "[data-testid=stVegaLiteChart] svg")
     width = page.viewport_size["width"] if page.viewport_size else 0
     page.screenshot(path=ARTEFACTS / f"dashboard-{view}-{width}.png")
@@ -159,23 +162,22 @@ def test_from_an_outlying_point_to_its_pairs_ratings(address: str, chromium: Bro
         # The selection is gone, so no point is faded any more.
         expect(points.first).to_have_attribute("opacity", "1")
         page.wait_for_url("**/drift?model=tests%2Fsecond")
-    assert page.title() == f"{TITLES['drift']} - Plumbline"
+    assert page.title() == f"{PAGES['drift']} - Plumbline"
     taken_along(page)
     assert complaints == []
     page.close()
 
 
 def test_by_keyboard_alone(address: str, chromium: BrowserContext) -> None:
-    """From the first page to a pair and its ratings, and back to the campaign's page."""
+    """From the first page to a pair and its ratings."""
     page, complaints = watched(chromium, WIDTHS[0])
     page.goto(address)
-    expect(page.get_by_role("heading", name=SECTIONS["overview"][-1])).to_be_visible(timeout=60_000)
-    tab_to(page, "a[href$='/campaign']")
+    expect(page.get_by_role("heading", name=SECTIONS["answer"][-1])).to_be_visible(timeout=60_000)
+    tab_to(page, "a[href$='/texts']")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("heading", name="Pairs to read")).to_be_visible(timeout=60_000)
+    expect(page.get_by_role("heading", name="Texts")).to_be_visible(timeout=60_000)
     drawn(page)
-    # Behind the table of progress: Tab goes through the cells of a row, and on.
-    tab_to(page, "[data-testid=stDataFrame]:has([aria-label*='Pairs to read']) canvas")
+    tab_to(page, "[data-testid=stDataFrame]:has([aria-label*='The pairs']) canvas")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Shift+Space")
     dialog = page.get_by_role("dialog")
@@ -221,7 +223,7 @@ def taken_along(page: Page) -> None:
     assert drawn.startswith("<svg")
     assert "<img" not in drawn
     page.get_by_role("link", name="Verdicts", exact=True).click()
-    expect(page.get_by_role("heading", name="Another threshold")).to_be_visible(timeout=60_000)
+    expect(page.get_by_role("heading", name="Ratings given")).to_be_visible(timeout=60_000)
     with page.expect_download() as download:
         page.get_by_role("button", name="Download as CSV").first.click()
     assert download.value.suggested_filename == "demo-verdicts.csv"

@@ -15,8 +15,6 @@ import pytest
 import streamlit as st
 
 from annotation.campaign_records import CampaignRecords
-from annotation.ratings.ratings import withdraw
-from annotation.records import Verdict
 from evaluation.records import EvaluationRecords
 from evaluation.tables import drift_by_quality, drift_correlations
 from plumbline.__main__ import run
@@ -24,9 +22,8 @@ from plumbline.errors import DataError, StudyError
 from plumbline.records import DriftRecord, Pair
 from plumbline.store import read_frame, write_table
 from plumbline.study import ROOT, Study
-from streamlit_app import frames, server
+from streamlit_app import server
 from streamlit_app.readers import NotYetError, PageReader, cached
-from streamlit_app.readers.campaign import SHOWN, CampaignReader
 from streamlit_app.readers.scores import ScoreReader
 from tests.conftest import DEMO
 from tests.streamlit_app.conftest import MODELS
@@ -82,12 +79,6 @@ def test_a_reader_runs_once_until_a_file_changes_however_its_options_are_given(s
     assert ran == ["first", "second", "first", "first"]
 
 
-def test_frames_are_copies(study: Study) -> None:
-    frame, _ = ScoreReader(study).against_ratings("quality", MODELS[0])
-    frame["drift"] = 0.0
-    assert (ScoreReader(study).against_ratings("quality", MODELS[0])[0]["drift"] != 0.0).any()
-
-
 def test_a_models_correlations_are_those_of_the_reports(study: Study) -> None:
     """The reports make all models' at once, the page one model's."""
     pairs = read_frame(study.folder / "pairs.parquet", Pair, "")
@@ -101,32 +92,6 @@ def test_a_models_correlations_are_those_of_the_reports(study: Study) -> None:
     for model in MODELS:
         of_model = reported[reported["model"] == model].reset_index(drop=True)
         pd.testing.assert_frame_equal(ScoreReader(study).against_ratings("quality", model)[1], of_model)
-
-
-def test_several_languages_of_a_transformation_are_counted(study: Study) -> None:
-    verdicts = [verdict.model_copy(update={"language": "de"}) for verdict in CampaignRecords.open(study).verdicts]
-    both: list[Verdict] = [*CampaignRecords.open(study).verdicts, *verdicts]
-    table = frames.turned_frame(*(turn(both, decision) for decision in ("accepted", "rejected")), study.called).data
-    assert set(table["Language"]) == {"en", "de"}
-    assert len(table) == len(both)
-
-
-def turn(verdicts: list[Verdict], decision: str) -> pd.DataFrame:
-    rows = [
-        {"transformation": verdict.transformation, "language": verdict.language, "task_type": "", "threshold": 3.0}
-        for verdict in verdicts
-    ]
-    return pd.DataFrame(rows).assign(decision=decision)
-
-
-def test_search_takes_a_piece_of_text_and_no_pattern(study: Study) -> None:
-    hits, more = CampaignReader(study).find("TRAIN", "")
-    assert len(hits) and not more
-    expansions, _ = CampaignReader(study).find("train", "expansion")
-    assert set(expansions["transformation"]) == {"expansion"}
-    assert CampaignReader(study).find("t.*n", "")[0].empty
-    everything, more = CampaignReader(study).find("e", "")
-    assert len(everything) == SHOWN and more
 
 
 def test_functions_of_one_name_are_told_apart_by_their_modules(study: Study) -> None:
@@ -147,16 +112,9 @@ def test_functions_of_one_name_are_told_apart_by_their_modules(study: Study) -> 
     assert [Tables(study).table(numbered(number)) for number in (1, 2)] == ["of module 1", "of module 2"]
 
 
-def test_what_was_searched_for_is_not_searched_for_again(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = CampaignReader(study).find("train", "expansion")
-    assert CampaignReader(study).find("train", "expansion")[0].equals(expected[0])
-    monkeypatch.setattr(CampaignReader, "_batches", None)
-    assert CampaignReader(study).find("train", "expansion")[0].equals(expected[0])
-
-
 def test_the_first_page_waits_for_no_others_modules() -> None:
     """What only other pages need, and clients of servers, would double the time until the first page is there."""
-    program = "import sys, streamlit_app.app, streamlit_app.views.overview; print(*sys.modules)"
+    program = "import sys, streamlit_app.app, streamlit_app.views.answer; print(*sys.modules)"
     command = [sys.executable, "-c", program]
     loaded = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout.split()
     assert not {"argilla", "httpx", "altair", "jinja2", "evaluation.results", "streamlit_app.readers.scores"} & set(
@@ -187,14 +145,3 @@ def test_it_binds_to_this_machine_and_tells_nobody() -> None:
     assert config["server"]["fileWatcherType"] == "none"
     assert config["browser"]["gatherUsageStats"] is False
     assert config["client"]["disableDataExport"] is True
-
-
-def test_pairs_that_are_withdrawn_before_the_first_rating_leave_the_pages_at_once(study: Study) -> None:
-    for name in ("ratings.parquet", "control_ratings.parquet", "verdicts.json"):
-        (study.folder / name).unlink()
-    reader, pair = CampaignReader(study), CampaignRecords.open(study).pairs[0]
-    assert not reader.collected().withdrawn
-    shown = reader.preview()
-    withdraw(study, [pair.pair_id], take_back=False, reason="half of the text is missing")
-    assert pair.pair_id in CampaignReader(study).collected().withdrawn
-    assert CampaignReader(study).preview() != shown

@@ -1,0 +1,155 @@
+"""The first page: the answer, doubts about it, verdicts, the study's progress, and its rules."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+import pandas as pd
+import streamlit as st
+
+from annotation.records import Verdict
+from annotation.status.text import headline
+from annotation.verdicts.doubts import doubts_text
+from annotation.verdicts.tables import display, number, rated
+from plumbline.exhibits.table import read_by_people
+from plumbline.transformations import in_order
+from streamlit_app import server
+from streamlit_app.elements import DECISIONS, complain, heading, link, sections, table
+from streamlit_app.readers import StudyReader
+
+READER = StudyReader
+STATES = {"done": "✔ done", "stale": "⚠ stale", "under way": "… running", "not yet": "– not yet"}
+_COMMAND = re.compile(r"(?:python -m|plumbline) [^,;(]+")
+_BESIDE = 4  # tiles
+
+
+def draw(reader: StudyReader) -> None:
+    """Draw the page."""
+    # The table of stages names missing records, with the next step.
+    room: list[st.delta_generator.DeltaGenerator] = []
+    sections(
+        lambda: _short(reader),
+        lambda: room.append(st.container()),
+        lambda: _doubts(reader),
+        lambda: _tiles(reader),
+        lambda: _stages(reader),
+        lambda: _rules(reader),
+        # Scores need libraries whose import takes longer than the rest of the page, so they come last.
+        lambda: _scores(reader, room),
+        not_yet=False,
+    )
+
+
+def _short(reader: StudyReader) -> None:
+    """Show the first sentences of `plumbline accept` and of the campaign's report."""
+    status = reader.status()
+    holding = () if status.stages["verdicts"].state != "done" else reader.verdicts()
+    sentences = list(headline(status, holding))
+    heading("In short")
+    st.text("\n".join(sentences))
+    for command in _COMMAND.findall(sentences[-1]):
+        st.code(command.strip().removesuffix("."), language=None, wrap_lines=True)
+
+
+def _scores(reader: StudyReader, room: Sequence[st.delta_generator.DeltaGenerator]) -> None:
+    """Show the answer of the scores' report, in the room left for it."""
+    judging = reader.study.judging
+    if not judging.scored_by or judging.scores[0] not in reader:
+        return
+    server.import_all()
+    from streamlit_app.readers.scores import ScoreReader  # noqa: PLC0415 (imported by now)
+
+    sentences, warning = ScoreReader(reader.study).sentences()
+    with room[0]:
+        if warning and not reader.simulated():  # else the warning is above
+            st.warning(warning, icon=":material/science:")
+        st.text("\n\n".join(sentences))
+        link("scores", "The scores")
+
+
+def _doubts(reader: StudyReader) -> None:
+    status = reader.status()
+    if not status.sources:
+        return
+    heading("What is doubtful")
+    if status.doubts:
+        complain("\n".join(status.doubts), what="This needs care")
+    else:
+        st.text(doubts_text((), reader.study.judging, judged=status.judged))
+
+
+def _tiles(reader: StudyReader) -> None:
+    verdicts = reader.verdicts()
+    if not verdicts:
+        return
+    heading("Verdicts")
+    if stale := reader.verdicts_hold():
+        complain(stale, what="These verdicts are no longer valid")
+    by_name: dict[str, list[Verdict]] = {}
+    for verdict in verdicts:
+        by_name.setdefault(verdict.transformation, []).append(verdict)
+    columns: list[st.delta_generator.DeltaGenerator] = []
+    for position, name in enumerate(in_order(by_name)):
+        if position % _BESIDE == 0:
+            columns = list(st.columns(_BESIDE))
+        with columns[position % _BESIDE].container(border=True):
+            _tile(name, by_name[name])
+    link("verdicts", "All verdicts, with their intervals and reasons")
+
+
+def _tile(name: str, verdicts: list[Verdict]) -> None:
+    """Show one transformation: its decision and means, or the number of its languages with each decision."""
+    st.text(display(name, pooled=False))
+    if len(verdicts) == 1:
+        means = [
+            f"{question.question.capitalize()} {number(question.mean)}" for question in rated(verdicts[0].questions)
+        ]
+        st.text("\n".join([DECISIONS[verdicts[0].decision], *means]))
+        return
+    counts = Counter[str](verdict.decision for verdict in verdicts)
+    st.text("\n".join(f"{word}: {counts[decision]}" for decision, word in DECISIONS.items() if counts[decision]))
+
+
+def _stages(reader: StudyReader) -> None:
+    status = reader.status()
+    heading("Progress")
+    rows = [
+        {
+            "Stage": stage.name,
+            "State": STATES[stage.state],
+            "Last ended": f"{stage.at:%Y-%m-%d %H:%M} UTC" if stage.at else "",
+            "Note": stage.note,
+        }
+        for stage in status.stages.values()
+        if stage.wanted
+    ]
+    table(f"{reader.name}-stages", pd.DataFrame(rows), read_by_people(pd.DataFrame(rows)))
+    for line in status.warnings:
+        complain(line, what="This needs care")
+
+
+def _rules(reader: StudyReader) -> None:
+    """Show when the rules were fixed and changed, and when somebody looked at results."""
+    rules, looks = reader.status().rules, reader.looks()
+    if not rules and not looks:
+        return
+    heading("Rules and looks at results")
+    for line in rules:
+        st.text(line)
+    for changed, what in reader.amendments():
+        st.warning(f"The rules were changed after the first rating, on {changed.fixed_at:%Y-%m-%d at %H:%M} UTC.")
+        st.text(f"{changed.reason} ({'; '.join(what)})")
+    rows = [
+        {
+            "When": f"{look.at:%Y-%m-%d %H:%M} UTC",
+            "Ratings": look.n_ratings,
+            "Verdicts": ", ".join(f"{n} {name}" for name, n in look.decisions.items()),
+            "Rule": look.rule_id[:8],
+        }
+        for look in looks
+    ]
+    if rows:
+        st.caption("Computing verdicts from new ratings or by new rules is a look at results.")
+        table(f"{reader.name}-looks", pd.DataFrame(rows), pd.DataFrame(rows))

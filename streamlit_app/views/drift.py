@@ -1,0 +1,84 @@
+"""The page on drift against ratings (HTEB, Figure 3): whether models see what people see; a click opens a pair."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pandas as pd
+import streamlit as st
+
+from annotation.rubric import load_rubric
+from annotation.verdicts.tables import display
+from evaluation.report import paper_tables
+from evaluation.report.drift_charts import drawn_points, drift_figure, left_undrawn
+from plumbline.languages import language_name
+from streamlit_app import pair
+from streamlit_app.charts import SELECTION, drift_panels
+from streamlit_app.elements import (
+    choose,
+    download_svg,
+    exhibit,
+    filtered,
+    heading,
+    limits,
+    link,
+    report,
+    unchecked,
+)
+from streamlit_app.readers.scores import ScoreReader
+
+READER = ScoreReader
+PANELS = 3  # beside one another, as many as the longest axis has transformations
+
+
+def draw(reader: ScoreReader) -> None:
+    """Draw the page."""
+    models, names = list(reader.measured()["model"].unique()), load_rubric(reader.study).rating_names()
+    if not models or not names:
+        st.caption("No pair has a drift." if names else "No question has a scale.")
+        return
+    sampled = reader.pairs()
+    languages, tasks = (sorted(set(sampled[column])) for column in ("language", "task_type"))
+    question = choose("Question", names, "question")
+    model = choose("Model", models, "model")
+    language = filtered("Language", languages, "language", shown=language_name)
+    task = filtered("Task", tasks, "task", shown=lambda name: name.replace("_", " "))
+    frame, correlations = reader.against_ratings(question, model, language=language, task=task)
+    if frame.empty:
+        st.caption("No pair has both a drift and a rating that counts.")
+        return
+    most = int(correlations["n"].max())
+    st.caption(
+        "Each point is a rated pair: the drift of its text in the model's space (one minus the cosine) against its mean"
+        " rating. In a model that sees meaning as people do, badly rated pairs drift most: ρ, Spearman's rank"
+        " correlation, is then below 0; its 95% bootstrap interval is over pairs. Hover over a point for its texts,"
+        " click it for its ratings."
+        + limits(simulated=bool(frame["simulated"].any()), n=most, what="pairs in each panel")
+    )
+    drawn = drawn_points(frame)
+    if says := left_undrawn(frame):
+        st.caption(f"{says}.")
+    scale = load_rubric(reader.study).scale_of(question)
+    ends = scale[0], scale[-1]
+    _panels(drawn, correlations, question, ends)
+    name = f"{reader.name}-drift-{question}"
+    download_svg(name, lambda: drift_figure(drawn, correlations, question=question, scale=ends))
+    pair.open_chosen(reader)
+    heading("Correlations")
+    exhibit(reader.name, paper_tables.drift(correlations), captioned=False)
+    link("texts", "Every pair with its texts, ratings and drift")
+    report(reader, "scores", "all models, and the drift of all texts, rated or not")
+
+
+def _panels(frame: pd.DataFrame, correlations: pd.DataFrame, question: str, scale: tuple[float, float]) -> None:
+    dark = st.context.theme.type == "dark"
+    panels = drift_panels(frame, correlations, question=question, scale=scale, dark=dark)
+    for axis in dict.fromkeys(panel.axis for panel in panels):
+        st.header(display(axis), anchor=False)
+        of_axis = [panel for panel in panels if panel.axis == axis]
+        for panel, column in zip(of_axis, st.columns(max(PANELS, len(of_axis))), strict=False):
+            key = pair.fresh(f"panel-{panel.transformation}")
+            on_select = partial(pair.choose_point, key, pair.closed())
+            column.altair_chart(
+                unchecked(panel.chart), key=key, on_select=on_select, selection_mode=SELECTION, alt=panel.alt
+            )

@@ -1,0 +1,77 @@
+"""The page on texts: what people read, with ratings and drift, those to read first on top; a tick opens one."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pandas as pd
+import streamlit as st
+
+from annotation.verdicts.tables import display
+from plumbline.languages import language_name
+from streamlit_app import pair
+from streamlit_app.elements import choose, download_csv, filtered
+from streamlit_app.readers.scores import ScoreReader
+
+READER = ScoreReader
+MOST = 500  # rows that a browser shows quickly; the CSV file has all
+_NUMBER = st.column_config.NumberColumn
+_COLUMNS = {
+    "kind": "",
+    "language": "Language",
+    "original": st.column_config.TextColumn("Original", width="medium"),
+    "transformed": st.column_config.TextColumn("Transformed", width="medium"),
+    "question": "Question",
+    "lowest": "Lowest",
+    "highest": "Highest",
+    "mean": _NUMBER("Mean", format="%.2f"),
+    "n_ratings": "Ratings",
+    "comments": "Comments",
+    "drift": _NUMBER("Drift", format="%.3f"),
+    "dataset": "Data set",
+}
+
+
+def draw(reader: ScoreReader) -> None:
+    """Draw the page."""
+    sample, (judged, item) = reader.browsed(), reader.study.called
+    drifts = "drift.parquet" in reader and len(reader.measured())
+    model = choose("Model of the drift", list(reader.measured()["model"].unique()), "model") if drifts else ""
+    named = partial(display, pooled=False)
+    kind = filtered(judged.capitalize(), list(sample["transformation"].unique()), "kind", shown=named)
+    language = filtered("Language", sorted(set(sample["language"])), "language", shown=language_name)
+    dataset = filtered("Data set", sorted(set(sample["dataset"])), "dataset")
+    query = st.text_input(f"Words in a {item}", key="q", bind="query-params").strip()
+    table = reader.found(query, transformation=kind, language=language, dataset=dataset)
+    if table.empty:
+        st.text("Nothing found.")
+        return
+    if model:
+        table = table.assign(drift=table["pair_id"].map(reader.drift_of(model)))
+    st.caption(
+        f"{f'The first {MOST:,} of ' if len(table) > MOST else ''}{len(table):,} {item}s: those with comments first,"
+        " then those with ratings far apart, then those with low means. Lowest, highest and mean are of the question"
+        f" on which ratings differ most. Tick a row (or press Shift and Space) to see the {item} with all its ratings."
+        + (" Some ratings are SIMULATED." if reader.simulated() else "")
+    )
+    _table(reader, table)
+    download_csv(f"{reader.name}-texts", table)
+    pair.open_chosen(reader)
+
+
+def _table(reader: ScoreReader, table: pd.DataFrame) -> None:
+    judged, item = reader.study.called
+    shown = table.head(MOST).assign(kind=[display(name, pooled=False) for name in table["transformation"].head(MOST)])
+    filled = [name for name in _COLUMNS if name in shown and shown[name].notna().any() and (shown[name] != "").any()]
+    ids, key = list(shown["pair_id"]), pair.fresh("texts")
+    st.dataframe(
+        shown,
+        hide_index=True,
+        column_order=filled,
+        column_config=_COLUMNS | {"kind": judged.capitalize()},
+        height=600 if len(shown) > 15 else "content",
+        key=key,
+        on_select=partial(pair.choose_row, key, ids, pair.closed()),
+        selection_mode="single-row",
+        alt=f"The {item}s",
+    )
