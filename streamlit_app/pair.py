@@ -45,8 +45,8 @@ def marked(original: str, transformed: str) -> tuple[str, str]:
     return _box("".join(gone)), _box("".join(new))
 
 
-def _text(place: Any, name: str, content: str) -> None:
-    with place.container(border=True):
+def _text(column: Any, name: str, content: str) -> None:
+    with column.container(border=True):
         st.text(name)
         st.html(content)
 

@@ -71,7 +71,7 @@ def test_ctrl_c_while_libraries_are_imported_is_130_and_one_line(tmp_path: Path,
         assert run(tmp_path, command, str(at)) == (130, f"{LINE}\n"), at
 
 
-@pytest.mark.parametrize("module", ["streamlit_app.views.overview", "uvicorn.lifespan.on"])
+@pytest.mark.parametrize("module", ["streamlit_app.views.answer", "uvicorn.lifespan.on"])
 def test_ctrl_c_while_the_dashboard_starts_is_130_and_one_line(tmp_path: Path, module: str) -> None:
     """The second is imported by the server while it starts, which has handlers of its own for Ctrl-C."""
     place = ["--study", "studies/demo.yaml", "--exports", str(tmp_path), "--port", str(free_port())]

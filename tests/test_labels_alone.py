@@ -7,14 +7,12 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from annotation.campaign_records import CampaignRecords
 from annotation.options import HOME_VARIABLE
 from evaluation.records import EvaluationRecords
-from plumbline.study import Study, load_study
-from streamlit_app.app import PAGES
+from plumbline.study import load_study
 from tests.annotation.kinds import ask
 from tests.annotation.test_questions import SHARE, labels_alone
 from tests.streamlit_app.conftest import APP, go_to
@@ -67,18 +65,6 @@ def test_a_study_that_rates_nothing_goes_to_the_end(tmp_path: Path, monkeypatch:
     assert order.coefficients[0].name == "tau-b" and order.coefficients[0].estimate.value == pytest.approx(0.5)
     assert EvaluationRecords.open(study).scores["status"].eq("evaluated").all()
     monkeypatch.setattr("sys.argv", [str(APP), "--study", str(study.file), "--exports", str(tmp_path / "exports")])
-    for view in ("drift", "verdicts", "campaign"):
+    for view in ("drift", "verdicts", "campaign", "texts"):
         shown = go_to(AppTest.from_file(str(APP), default_timeout=60), view).run()
         assert not shown.exception and not shown.error, (view, shown.exception, shown.error)
-
-
-def dashboard(study: Study, patch: pytest.MonkeyPatch) -> dict[str, AppTest]:
-    """The pages that the dashboard has, by title."""
-    patch.setattr("sys.argv", [str(APP), "--study", str(study.file), "--exports", str(study.folder.parent)])
-    usual, titles = st.navigation, list[str]()
-    patch.setattr(st, "navigation", lambda pages: (titles.extend(one.title for one in pages), usual(pages))[1])
-    found = {"Overview": AppTest.from_file(str(APP), default_timeout=60).run()}
-    for title in tuple(titles[1:]):
-        found[title] = go_to(AppTest.from_file(str(APP), default_timeout=60), PAGES[title].address).run()
-    assert not any(one.exception or one.error for one in found.values())
-    return found

@@ -60,8 +60,8 @@ class CampaignReader(StudyReader):
         rated = pairs_to_read(pairs, self.answers(), self.study.raters.per_pair, len(pairs))
         columns = ["pair_id", "question", "lowest", "highest", "mean", *_COUNTS]
         table = rated[columns].merge(read, on="pair_id", how="outer", sort=False)
-        place = pd.Series(range(len(rated)), index=rated["pair_id"])
-        table = table.iloc[table["pair_id"].map(place).fillna(len(rated)).argsort(kind="stable")]
+        position = pd.Series(range(len(rated)), index=rated["pair_id"])
+        table = table.iloc[table["pair_id"].map(position).fillna(len(rated)).argsort(kind="stable")]
         return table.fillna({"question": "", **dict.fromkeys(_COUNTS, 0)}).reset_index(drop=True)
 
     def found(self, query: str, **filters: str) -> pd.DataFrame:

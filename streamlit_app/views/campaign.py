@@ -67,8 +67,8 @@ def _raters(reader: CampaignReader) -> None:
     if raters.empty:
         return
     heading("Raters")
-    known, item = reader.study.called.known, reader.study.called.item
-    st.caption(f"By pseudonym. Answers include those to {known} and to {item}s that a rater sees twice.")
+    called = reader.study.called
+    st.caption(f"By pseudonym. Answers include those to {called.known} and to {called.item}s that a rater sees twice.")
     columns: dict[str, Cell] = {
         "Rater": "rater_id",
         "Who": lambda row: "simulated" if row["simulated"] else "person",

@@ -97,13 +97,13 @@ def _limits(reader: ScoreReader, n: int) -> str:
 
 def _tables(reader: ScoreReader, group: str) -> None:
     """Draw shifts, and how stable ranks are; coefficients that are undefined everywhere are left out."""
-    for title, make, known in (
+    for title, make, coefficient in (
         ("Shifts (HTEB, Figure 7)", paper_tables.shifts, "shift"),
         ("Stability of ranks: Kendall's tau (HTEB, Table 4)", paper_tables.kendall, "tau"),
         ("Split-half reliability (HTEB, Table 3)", paper_tables.split_half, "rho"),
     ):
         table = reader.scored(make, group)
-        if table.frame[known].notna().any():
+        if table.frame[coefficient].notna().any():
             heading(title)
             exhibit(reader.name, table)
     heading("Borda ranks")

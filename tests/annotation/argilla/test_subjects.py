@@ -99,9 +99,9 @@ def test_texts_of_a_file_from_the_draw_to_verdicts(
 
 
 def dashboard(study: Study, pair_id: str, patch: pytest.MonkeyPatch) -> list[str]:
-    """What stands as text on the campaign's page with a pair open; other pages show without a failure, too."""
+    """What stands as text on the page of texts with a pair open; other pages show without a failure, too."""
     patch.setattr("sys.argv", ["app.py", "--study", str(study.file), "--exports", str(study.folder.parent)])
-    for view in ("overview", "verdicts", "campaign"):
+    for view in ("answer", "verdicts", "campaign", "texts"):
         shown = AppTest.from_file(str(ROOT / "streamlit_app" / "app.py"), default_timeout=60)
         go_to(shown, view)
         shown.query_params["pair"] = pair_id
