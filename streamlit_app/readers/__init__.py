@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 import pandas as pd
 import streamlit as st
@@ -39,7 +39,6 @@ P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T", bound="PageReader")
 Stamp = tuple[str, int, int, int, int]
-_Method = Callable[Concatenate[T, P], R]
 #: Files of a study's folder on which several methods depend.
 CONTROLS = ("controls.parquet", "control_ratings.parquet")
 RATED = ("pairs.parquet", "ratings.parquet")
@@ -80,7 +79,13 @@ class PageReader:
         return (self.study.folder / name).exists()
 
 
-def cached(*needs: str, watches: Sequence[str] = ()) -> Callable[[_Method[T, P, R]], _Method[T, P, R]]:
+class _Decorator(Protocol):
+    """Makes a method of a reader that caches its results."""
+
+    def __call__(self, make: Callable[Concatenate[T, P], R], /) -> Callable[Concatenate[T, P], R]: ...
+
+
+def cached(*needs: str, watches: Sequence[str] = ()) -> _Decorator:
     """Decorate a method so that its result is cached; all callers get one object, which nobody may change.
 
     The result depends on these files of the study's folder: without those that it `needs` the method raises
@@ -89,7 +94,7 @@ def cached(*needs: str, watches: Sequence[str] = ()) -> Callable[[_Method[T, P, 
     study cannot be read.
     """
 
-    def decorate(make: _Method[T, P, R]) -> _Method[T, P, R]:
+    def decorate(make: Callable[Concatenate[T, P], R], /) -> Callable[Concatenate[T, P], R]:
         name, signature = f"{make.__module__}.{make.__qualname__}", inspect.signature(make)
 
         @functools.wraps(make)

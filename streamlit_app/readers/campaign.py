@@ -56,7 +56,7 @@ class CampaignReader(StudyReader):
         first, _, *more = columns_read(pairs)
         read = pairs.assign(original=more[0].where(more[0] != "", first)) if more else pairs
         if "ratings.parquet" not in self:
-            return read.assign(question="", lowest=pd.NA, highest=pd.NA, mean=float("nan"), n_ratings=0, comments=0)
+            return read.assign(question="", **dict.fromkeys(_COUNTS, 0))
         rated = pairs_to_read(pairs, self.answers(), self.study.raters.per_pair, len(pairs))
         columns = ["pair_id", "question", "lowest", "highest", "mean", *_COUNTS]
         table = rated[columns].merge(read, on="pair_id", how="outer", sort=False)

@@ -135,7 +135,7 @@ class ScoreReader(CampaignReader):
         """People and models on the same items."""
         material = read_material(HumanRecords.open(self.study))
         figures = all_figures(material)
-        shown = {name: figures[name] for name in ("ranges", "gaps") if name in figures}
+        shown = {name: drawn for name, drawn in figures.items() if name in ("ranges", "gaps")}
         sentences, doubts = answer_of_people(material), doubts_of_people(material)
         tables = [people_tables.ceiling(material), people_tables.agreement(material)]
         return ReportParts(sentences, doubts, tables, shown, SIMULATED if material.simulated else "")
@@ -146,7 +146,7 @@ class ScoreReader(CampaignReader):
         records, where = StudyRecords.open(self.study), self.study.folder / PROMPTED[0]
         analysis = analyse(*study_scores(records), Settings(seed=self.study.sample.seed), where=where)
         figures = wording_charts.all_figures(analysis)
-        shown = {name: figures[name] for name in ("ranks", "inflation") if name in figures}
+        shown = {name: drawn for name, drawn in figures.items() if name in ("ranks", "inflation")}
         tables = [wording_page.recommended(analysis), wording_page.inflation(analysis)]
         sentences, doubts = wording_page.headline(analysis), wording_page.doubts(analysis)
         return ReportParts(sentences, doubts, tables, shown, SIMULATED_LABELS if analysis.simulated else "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import pandas as pd
 import streamlit as st
@@ -16,7 +17,7 @@ from streamlit_app.readers.scores import ScoreReader
 READER = ScoreReader
 MOST = 500  # rows that a browser shows quickly; the CSV file has all
 _NUMBER = st.column_config.NumberColumn
-_COLUMNS = {
+_COLUMNS: dict[str, Any] = {
     "kind": "",
     "language": "Language",
     "original": st.column_config.TextColumn("Original", width="medium"),
