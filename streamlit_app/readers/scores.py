@@ -78,7 +78,7 @@ class ScoreReader(CampaignReader):
         return notes_of(scores, self.verdicts(), ModelHost.of(self.study).labels, self.study.command(COMMAND))
 
     @cached(*SCORED)
-    def scored(self, make: Callable[..., Exhibit], group: str = "", **options: bool) -> Exhibit:
+    def scored(self, make: Callable[..., Exhibit], /, group: str = "", **options: bool) -> Exhibit:
         """A table of `evaluation.report.paper_tables`, of all data sets or of a group."""
         return make(self._results(group), **options)
 
