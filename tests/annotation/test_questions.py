@@ -9,36 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from annotation.campaign_records import CampaignRecords
 from annotation.questions import QuestionScale, ranked, ranks_of
 from annotation.rubric import load_rubric
 from annotation.statistics.summaries import Design
-from annotation.verdicts.preregistration import rules_now
 from plumbline.errors import StudyError
-from plumbline.study import ROOT, load_study
 from tests.annotation.campaigns import Make
 from tests.annotation.kinds import BETTER, EFFORT, NATURAL, RULES, ask, rubric
 from tests.annotation.kinds import ORDER as ORDER_
 
 ORDER = QuestionScale("order", "ranking", labels=("a", "b", "c"))
-# As they were before there were kinds and rules of their own: written down from that version.
-RUBRICS = {"hteb": "f52fda40d11860d93371cfa746161c1f", "pteb": "bd6de291478a8fe22608f932d1e2d00a"}
 SHARE: dict[str, Any] = {"question": "naturalness", "statistic": "share", "label": "odd", "at_most": 0.5}
 QUALITY = {"within": 1, "apart": 1.0, "low": 2.0}  # to be said for a scale of one's own
-RULE_IDS = {
-    "demo": "dd2ff819e44dae2c336fc5fcad8a3fd3",
-    "pteb": "4d7fc435e79c486947c5906f1c2f1658",
-    "hteb_english": "4d7fc435e79c486947c5906f1c2f1658",
-}
-
-
-@pytest.mark.parametrize("name", RULE_IDS)
-def test_old_rubrics_and_rules_keep_their_identity(name: str) -> None:
-    study = load_study(ROOT / "studies" / f"{name}.yaml")
-    rubric_, rules = load_rubric(study), rules_now(CampaignRecords.open(study))
-    assert rubric_.identity() == RUBRICS[study.rubric] and CampaignRecords.open(study).rule_id == RULE_IDS[name]
-    assert {tuple(sorted(one)) for one in rules["rubric"]["questions"]} == {("name", "points", "title")}
-    assert not {"rules", "combine"} & set(rules["acceptance"])
 
 
 @given(st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 4), min_size=1))
