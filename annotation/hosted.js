@@ -71,12 +71,11 @@ const hosted = data => {
   const fields = () => {
     const sent = [["assignmentId", assignment], ["study", task.study], ["batch", task.queue]];
     if (task.consent) sent.push(["consent", "yes"]);
-    all.forEach((item, at) => {
+    all.forEach(item => {
       const {values, status, seconds} = answers.get(item.id);
       for (const question of task.questions) sent.push([`${item.id}.${question.name}`, flat(values[question.name] ?? "")]);
       sent.push([`${item.id}.comment`, values[task.comment.name] || ""], [`${item.id}.seconds`, seconds.toFixed(1)]);
       if (status === "discarded") sent.push([`${item.id}.discarded`, "yes"]);
-      if (item.order) sent.push([`${item.id}.order`, item.order.join(" ")], [`${item.id}.turn`, at + 1]);
     });
     return sent;
   };

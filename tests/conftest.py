@@ -88,7 +88,6 @@ LONGEST = (
     "annotation/server/test_jobs.py",
     "annotation/crowd/test_mishaps.py",
     "annotation/argilla/test_human.py",
-    "annotation/crowd/mturk/test_human.py",
     "annotation/crowd/mturk/test_adapter.py",
     "annotation/verdicts/test_doubts.py",
     "annotation/server/test_malformed.py",

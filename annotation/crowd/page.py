@@ -22,7 +22,7 @@ from plumbline.study import Study
 from plumbline.study.crowd import CrowdSpec
 
 # The fields that a page sends back for a pair, beside the questions' answers (`mturk.form`).
-COMMENT, SECONDS, DISCARDED, ORDER, TURN = "comment", "seconds", "discarded", "order", "turn"
+COMMENT, SECONDS, DISCARDED = "comment", "seconds", "discarded"
 LIMIT = 65_535  # bytes of a question that MTurk takes
 NAMESPACE = "http://mechanicalturk.amazonaws.com/AWSMechanicalTurkDataSchemas/2011-11-11/HTMLQuestion.xsd"
 
@@ -67,12 +67,16 @@ def _example(item: TrainingItem, rubric: Rubric, queue: Queue, language: str) ->
 def question_xml(study: Study, rubric: Rubric, offer: Offer, submit_to: str) -> str:
     """Return a batch's page in MTurk's format.
 
-    Raises StudyError if it is larger than MTurk allows, and for a question with the name of another form field.
+    Raises StudyError if it is larger than MTurk allows, for an order that each worker draws, and for a question with
+    the name of another form field.
     """
-    taken = (COMMENT, SECONDS, DISCARDED, *((ORDER, TURN) if drawing_of(study, offer.pairs) else ()))
-    if name := next(
-        (question.name for question in rubric.asked_questions(offer.batch.pool) if question.name in taken), ""
-    ):
+    if drawing_of(study, offer.pairs) is not None:
+        raise StudyError(
+            f"{study.file}: MTurk's page cannot record an order drawn for each worker; ask people on Prolific or by"
+            " link"
+        )
+    names = {question.name for question in rubric.asked_questions(offer.batch.pool)}
+    if name := next((name for name in (COMMENT, SECONDS, DISCARDED) if name in names), ""):
         raise StudyError(
             f"{study.file}: question {name!r}: MTurk's page uses this name for another field; rename the question, or"
             " the task that it is named after"
@@ -95,8 +99,8 @@ def question_html(study: Study, rubric: Rubric, offer: Offer, submit_to: str) ->
     """A batch's page. `submit_to` is the address that its form posts to. Raises StudyError for an unknown pool."""
     if study.crowd is None:
         raise StudyError(f"{study.file}: has no `crowd`; add it to ask crowd workers")
-    batch, drawing = offer.batch, drawing_of(study, offer.pairs)
+    batch = offer.batch
     language = rubric.language_for(batch.language, batch.output_language)
     training, consent = read_items(study, rubric), consent_of(study.crowd, language)
-    task = task_of(study, rubric, batch.queue, batch.batch_id, training=training, drawing=drawing, consent=consent)
-    return hosted_html(task, items_of(offer.pairs), submit_to, drawing=drawing)
+    task = task_of(study, rubric, batch.queue, batch.batch_id, training=training, consent=consent)
+    return hosted_html(task, items_of(offer.pairs), submit_to)

@@ -9,7 +9,6 @@ hours. If the service reports that a token was used, the earlier call took effec
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -29,7 +28,6 @@ from annotation.crowd.platform import (
     Submission,
     UncertainError,
     amount,
-    dollars,
     found_or_made,
 )
 from annotation.offering import Mode
@@ -99,22 +97,17 @@ class MTurk(Platform):
                 UniqueRequestToken=token,
             )
         except DoneBeforeError as error:
-            return self._posted_before(error, token)
+            if hit_id := self.find_posted(token):
+                return hit_id
+            raise UncertainError(
+                f"{error}; its list does not show the HIT yet; run the command again in a few minutes"
+            ) from None
         return str(answer["HIT"]["HITId"])
 
     def find_posted(self, token: str) -> str | None:
         """The id of the HIT that was made with this token, if lists show one."""
         hits = self._requester.pages("list_hits", "HITs")
         return next((str(hit["HITId"]) for hit in hits if hit.get("RequesterAnnotation") == token), None)
-
-    def _posted_before(self, error: DoneBeforeError, token: str) -> str:
-        """Return the HIT of a used token: the one that the answer names, if it is ours, or that lists show."""
-        if error.hit_id and self._hit(error.hit_id).get("RequesterAnnotation") == token:
-            return error.hit_id
-        hit_id = self.find_posted(token)
-        if hit_id is None:
-            raise UncertainError(f"{error}; its list does not show the HIT yet; run the command again in a few minutes")
-        return hit_id
 
     def posted(self, posted_id: str) -> PlatformOffer:
         """Return the present state of a HIT."""
@@ -328,22 +321,10 @@ KEYS = (
     "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE with a profile in ~/.aws/credentials; use the"
     " keys of the AWS account that is linked to the requester's account"
 )
-_BAD_KEYS = {
-    "UnrecognizedClientException", "InvalidClientTokenId", "InvalidSignatureException", "SignatureDoesNotMatch",
-    "ExpiredTokenException", "ExpiredToken", "MissingAuthenticationTokenException", "IncompleteSignatureException",
-}  # fmt: skip
-_DENIED = {"AccessDeniedException", "AccessDenied", "NotAuthorized", "UnauthorizedOperation", "OptInRequired"}
-_SLOWER = {"ThrottlingException", "Throttling", "RequestThrottled", "RequestLimitExceeded", "TooManyRequestsException"}
-_GONE = re.compile(r"\bclosed\b|discontinued|shut ?down|no longer (available|supported)|end of (life|support)", re.I)
 
 
 class DoneBeforeError(ServiceError):
-    """A call whose token was used before: it took effect then. `hit_id` is the HIT's id where the answer names one."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message)
-        named = re.search(r"\b[A-Z0-9]{30}\b", message)
-        self.hit_id = named[0] if named else None
+    """A call whose token was used before: it took effect then."""
 
 
 def translated(error: Exception, operation: str) -> ServiceError | None:
@@ -352,12 +333,17 @@ def translated(error: Exception, operation: str) -> ServiceError | None:
 
     if isinstance(error, boto.ClientError):
         return _answered(error.response, operation)
-    no_keys = (boto.NoCredentialsError, boto.PartialCredentialsError, boto.CredentialRetrievalError)
-    settings = (boto.ProfileNotFound, boto.ConfigParseError, boto.TokenRetrievalError)
+    keys = (
+        boto.NoCredentialsError,
+        boto.PartialCredentialsError,
+        boto.CredentialRetrievalError,
+        boto.ProfileNotFound,
+        boto.ConfigParseError,
+        boto.TokenRetrievalError,
+    )
     unreached = (boto.EndpointConnectionError, boto.ConnectTimeoutError, boto.ProxyConnectionError)
     meanings: tuple[tuple[Any, type[ServiceError], str], ...] = (
-        (no_keys, ServiceError, f"MTurk: no AWS keys were found; {KEYS}"),
-        (settings, ServiceError, f"MTurk: the AWS settings cannot be used ({error}); {KEYS}"),
+        (keys, ServiceError, f"MTurk: the AWS keys or settings cannot be used ({error}); {KEYS}"),
         (boto.ParamValidationError, RefusedError, f"MTurk, {operation}: {error}"),
         (unreached, ServiceError, f"MTurk cannot be reached ({error}); {CLOSED}"),
         (boto.HTTPClientError, UncertainError, f"MTurk did not answer {operation} ({error}); run the command again"),
@@ -367,47 +353,28 @@ def translated(error: Exception, operation: str) -> ServiceError | None:
 
 
 def _answered(answer: dict[str, Any], operation: str) -> ServiceError:
-    """Translate an error that the service returned."""
-    code, message = str(answer["Error"].get("Code", "")), str(answer["Error"].get("Message", ""))
-    status = answer.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-    if code in _BAD_KEYS:
-        return ServiceError(f"MTurk does not accept the AWS keys ({code}); {KEYS}")
-    if "must be linked" in message or code in _DENIED:
-        return ServiceError(
-            f"MTurk refuses this AWS account ({message or code}); link it to a requester's account and allow it"
-            f" to call {operation}. {CLOSED}"
-        )
-    if code in _SLOWER:
-        return ServiceError(f"MTurk refused {operation}: too many calls; run the command again in a few minutes")
-    refused = answer.get("TurkErrorCode")  # the service works, and refuses: "closed" may be a worker's account
-    if status in (404, 410) or code == "UnknownOperationException" or (not refused and _GONE.search(message)):
-        return ServiceError(f"MTurk is no longer available ({message or code}). {CLOSED}")
-    if status >= 500 or code == "ServiceFault":
-        return UncertainError(
-            f"MTurk could not complete {operation} ({message or code}); run the command again. {CLOSED}"
-        )
-    return _refused(answer, operation, message or code)
-
-
-def _refused(answer: dict[str, Any], operation: str, message: str) -> ServiceError:
-    """Translate a RequestError by its TurkErrorCode."""
-    turk = str(answer.get("TurkErrorCode", "")).rpartition(".")[2]
+    """Translate an error that the service returned: only one with a TurkErrorCode is its judgement of the call."""
+    message = str(answer["Error"].get("Message") or answer["Error"].get("Code", ""))
+    code, turk = str(answer["Error"].get("Code", "")), str(answer.get("TurkErrorCode", "")).rpartition(".")[2]
+    about = answer.get("ResponseMetadata", {})
     if turk.endswith("AlreadyExists") or "has already been processed" in message:
         return DoneBeforeError(f"MTurk, {operation}: {message}")
-    if turk == "InvalidAssignmentState":  # it was decided before, perhaps by a first try of this call
-        return RefusedError(f"MTurk refuses {operation}: {message}")
-    if answer.get("ResponseMetadata", {}).get("RetryAttempts", 0):
-        # boto3 tried more than once: the last try was refused, but an earlier one may have taken effect.
+    if about.get("HTTPStatusCode", 0) >= 500 or "Throttl" in code or code == "ServiceFault":
+        return UncertainError(f"MTurk could not complete {operation} ({message}); run the command again. {CLOSED}")
+    # boto3 may have tried more than once: the last try was refused, but an earlier one may have taken effect. Of an
+    # assignment that was decided before, its state tells.
+    if turk not in ("", "InvalidAssignmentState") and about.get("RetryAttempts", 0):
         return UncertainError(
             f"MTurk refused a repeated try of {operation}, but an earlier one may have succeeded ({message}); run the"
             " command again"
         )
-    if turk == "InsufficientFunds" or "insufficient funds" in message.lower():
-        return NoMoneyError(f"MTurk refuses {operation}: {message}")
-    if turk.endswith("DoesNotExist"):
-        return RefusedError(f"MTurk refuses {operation}: {message}; check that the keys and MTURK_ENDPOINT belong to"
-                            " the account that launched the campaign")  # fmt: skip
-    return RefusedError(f"MTurk refuses {operation}: {message}")
+    if turk == "InsufficientFunds":
+        return NoMoneyError(
+            f"MTurk refuses {operation}: {message}; add money on the requester's site, then run the command again"
+        )
+    if turk:
+        return RefusedError(f"MTurk refuses {operation}: {message}")
+    return ServiceError(f"MTurk does not accept {operation} ({code}: {message}); {KEYS}. {CLOSED}")
 
 
 REGION = "us-east-1"  # MTurk has only this region
@@ -432,7 +399,7 @@ class Requester:
             service_error = translated(error, method)
             if service_error is None:
                 raise
-            raise self._with_balance(service_error) from None
+            raise service_error from None
         return answer
 
     def once(self, method: str, **arguments: Any) -> None:
@@ -455,16 +422,6 @@ class Requester:
     def balance(self) -> int:
         """Cents that can be spent."""
         return cents_of(self.call("get_account_balance")["AvailableBalance"])
-
-    def _with_balance(self, error: ServiceError) -> ServiceError:
-        """Add the account's balance to an error about lack of money; other errors stay."""
-        if not isinstance(error, NoMoneyError):
-            return error
-        try:
-            funds = f"the account has {dollars(self.balance())}"
-        except ServiceError:
-            funds = "its balance cannot be read now"
-        return NoMoneyError(f"{error} ({funds}); add money on the requester's site, then run the command again")
 
 
 def connected(endpoint: str, retries: int) -> Any:

@@ -2,8 +2,7 @@
 
 `study` and `batch` name the work. `<pair>.<question>` holds a point of the scale, labels, an order of labels or a text,
 `<pair>.comment` a free text and `<pair>.seconds` the time on the pair; `<pair>.discarded` is `yes` for a pair that the
-worker could not judge. `<pair>.order` and `<pair>.turn` give the order in which the page showed an item's candidates,
-and the item's place among the items.
+worker could not judge.
 
 Result CSVs of the MTurk site have a row for each assignment, with its input (`Input.*`) and its answers (`Answer.*`).
 Two kinds are read. Results of our own form have its fields: `Answer.<pair>.<question>`. Results of a template of the
@@ -24,11 +23,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
-from xml.parsers import expat
+from xml.etree import ElementTree
 
-from annotation.crowd.page import COMMENT, DISCARDED, ORDER, SECONDS, TURN
+from annotation.crowd.page import COMMENT, DISCARDED, SECONDS
 from annotation.crowd.platform import State, Submission
-from annotation.human.records import UNKNOWN
 from annotation.page import COMMENT_LENGTH
 from annotation.questions import AND, QuestionScale, Value, labels_of
 from annotation.ratings.answers import Answer
@@ -38,7 +36,6 @@ from plumbline.reading import read_text
 from plumbline.study.base import refuse_duplicates
 
 SIZE = 1_000_000  # bytes of one worker's answers that are read
-_NUMBER = re.compile("[1-9][0-9]{0,3}")
 DAY = 86_400.0  # seconds; nobody may work longer on a batch
 
 
@@ -57,7 +54,7 @@ class Sheet:
         Raises DataError for other pairs, missing answers, and values off the scale. Comments lose control characters
         and the text beyond `COMMENT_LENGTH`; an impossible time becomes NaN.
         """
-        parts = {*self.rubric.question_names(), COMMENT, SECONDS, DISCARDED, ORDER, TURN}
+        parts = {*self.rubric.question_names(), COMMENT, SECONDS, DISCARDED}
         for name in fields:
             pair_id, dot, part = name.rpartition(".")
             if dot and (pair_id not in pair_ids or part not in parts):
@@ -85,10 +82,6 @@ class Sheet:
             status="discarded" if discarded else "submitted",
             comment=clean_comment(fields.get(f"{pair_id}.{COMMENT}", "")),
             seconds=_seconds(fields.get(f"{pair_id}.{SECONDS}", "")),
-            order=""
-            if ORDER in values
-            else _order(fields.get(f"{pair_id}.{ORDER}", "")),  # a question may have this name
-            turn=0 if TURN in values else _turn(fields.get(f"{pair_id}.{TURN}", "")),
         )
 
     def _value(self, fields: Mapping[str, str], pair_id: str, question: QuestionScale) -> Value:
@@ -126,47 +119,20 @@ def fields_of_xml(xml: str, where: str) -> dict[str, str]:
     size = len(xml.encode("utf-8", "surrogatepass"))
     if size > SIZE:
         raise DataError(f"{where}: the answers have {size:,} bytes; at most {SIZE:,} are read")
-    reader = _Reader()
+    if "<!DOCTYPE" in xml:
+        raise DataError(f"{where}: the answers are not well-formed XML (a document type is not allowed)")
     try:
-        return _once(reader.read(xml), where)
-    except (expat.ExpatError, UnicodeEncodeError) as error:
+        document = ElementTree.fromstring(xml)  # noqa: S314 (entities need a document type)
+    except (ElementTree.ParseError, UnicodeEncodeError, ValueError) as error:
         raise DataError(f"{where}: the answers are not well-formed XML ({error})") from None
-
-
-class _Reader:
-    """Collects identifiers and free texts while expat reads."""
-
-    def __init__(self) -> None:
-        self._parser = expat.ParserCreate()
-        self._parser.buffer_text = True
-        self._parser.StartElementHandler = self._start
-        self._parser.EndElementHandler = self._end
-        self._parser.CharacterDataHandler = self._text
-        self._parser.StartDoctypeDeclHandler = self._refuse
-        self._pieces: list[str] = []
-        self._name = ""
-        self._fields: list[tuple[str, str]] = []
-
-    def read(self, xml: str) -> list[tuple[str, str]]:
-        """All fields in order."""
-        self._parser.Parse(xml.encode(), True)
-        return self._fields
-
-    def _start(self, tag: str, attributes: Mapping[str, str]) -> None:
-        self._pieces = []
-
-    def _text(self, text: str) -> None:
-        self._pieces.append(text)
-
-    def _end(self, tag: str) -> None:
+    fields, name = list[tuple[str, str]](), ""
+    for element in document.iter():
+        tag, text = element.tag.rpartition("}")[2], element.text or ""
         if tag == "QuestionIdentifier":
-            self._name = "".join(self._pieces).strip()
+            name = text.strip()
         elif tag == "FreeText":
-            self._fields.append((self._name, "".join(self._pieces)))
-        self._pieces = []
-
-    def _refuse(self, *_: object) -> None:
-        raise expat.ExpatError("a document type is not allowed")
+            fields.append((name, text))
+    return _once(fields, where)
 
 
 def _once(fields: Iterable[tuple[str, str]], where: str) -> dict[str, str]:
@@ -184,22 +150,6 @@ def _seconds(text: str) -> float:
     except ValueError:
         return math.nan
     return seconds if 0 <= seconds <= DAY else math.nan
-
-
-def _order(text: str) -> str:
-    """Return the order that the page reports: numbers from 1, each once, or one place; unknown for anything else.
-
-    A false order changes a candidate's recorded place, but no answer.
-    """
-    numbers = text.split(" ") if text else []
-    right = all(_NUMBER.fullmatch(number) for number in numbers)
-    if right and (len(numbers) < 2 or sorted(map(int, numbers)) == [*range(1, len(numbers) + 1)]):
-        return text
-    return UNKNOWN
-
-
-def _turn(text: str) -> int:
-    return int(text) if _NUMBER.fullmatch(text) else 0
 
 
 def _short(text: str) -> str:

@@ -512,7 +512,8 @@ class _Handler(BaseHTTPRequestHandler):
         site = self.server.site
         site.calls.append(operation)
         if site.shut:
-            return 400, {"__type": site.shut[0], "Message": site.shut[1]}
+            code = {"TurkErrorCode": "AWS.MechanicalTurk.ParameterRequired"} if site.shut[0] == "RequestError" else {}
+            return 400, {"__type": site.shut[0], "Message": site.shut[1], **code}
         try:
             fault = site.fault(operation, "before")
             if fault is None:

@@ -190,8 +190,8 @@ def test_a_hit_that_lists_do_not_show_yet_is_known_by_its_token(variant: Variant
         platform = mturk(study, site)
         hit = platform.post(make_offer(), "t")
         assert platform.find_posted("t") is None
-        assert platform.post(make_offer(), "t") == hit
-        assert platform.find_posted("t") is None
+        with pytest.raises(UncertainError, match="its list does not show the HIT yet"):
+            platform.post(make_offer(), "t")
         site.forget_tokens()  # after 24 hours
         assert platform.find_posted("t") == hit
         assert list(site.hits) == [hit]
@@ -371,26 +371,20 @@ def test_no_keys(study: Study, site: MTurkSite, monkeypatch: pytest.MonkeyPatch,
         monkeypatch.delenv(name, raising=False)
     for name in ("AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"):
         monkeypatch.setenv(name, str(tmp_path / "none"))
-    with pytest.raises(ServiceError, match="no AWS keys were found; set AWS_ACCESS_KEY_ID"):
+    with pytest.raises(ServiceError, match="cannot be used .*; set AWS_ACCESS_KEY_ID"):
         mturk(study, site).balance()
     monkeypatch.setenv("AWS_PROFILE", "nosuch")
-    with pytest.raises(ServiceError, match="the AWS settings cannot be used"):
+    with pytest.raises(ServiceError, match="cannot be used .*nosuch"):
         mturk(study, site)
 
 
 @pytest.mark.parametrize(
     ("code", "message", "complaint"),
     [
-        ("UnrecognizedClientException", "The security token is invalid", "does not accept the AWS keys"),
-        (
-            "RequestError",
-            "Your AWS account must be linked to your Amazon Mechanical Turk Account",
-            "refuses this AWS account",
-        ),
-        ("AccessDeniedException", "not authorized to perform: mturk:GetAccountBalance", "refuses this AWS account"),
-        ("RequestError", "This service is no longer available.", "closed on 30 September 2026"),
+        ("UnrecognizedClientException", "The security token is invalid", "set AWS_ACCESS_KEY_ID"),
+        ("AccessDeniedException", "not authorized to perform: mturk:GetAccountBalance", "linked to the requester"),
         ("UnknownOperationException", "", "closed on 30 September 2026"),
-        ("ThrottlingException", "Rate exceeded", "too many calls"),
+        ("ThrottlingException", "Rate exceeded", "run the command again"),
     ],
 )
 def test_a_service_that_refuses_all(study: Study, site: MTurkSite, code: str, message: str, complaint: str) -> None:
@@ -412,7 +406,7 @@ def test_not_enough_money(variant: Variant) -> None:
     """3 x 1.20 dollars and 20% are 4.32; there are 4."""
     study = variant(name="turks", crowd=COUNTRIES)
     with MTurkSite(balance=400) as site:
-        with pytest.raises(ServiceError, match=r"the account has \$4.00") as caught:
+        with pytest.raises(ServiceError, match="add money on the requester's site") as caught:
             mturk(study, site).post(make_offer(), "t")
         assert isinstance(caught.value, NoMoneyError)  # it had no effect: other work is not kept waiting for it
         assert site.hits == {}

@@ -156,33 +156,6 @@ def test_a_preview_can_only_be_looked_at(page: Page, study: Study, site: MTurkSi
     assert findings(page) == []
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_phone(page: Page, study: Study, site: MTurkSite, scheme: str) -> None:
-    """Nothing scrolls sideways at 390 pixels, a word of 300 letters neither."""
-    page.set_viewport_size({"width": 390, "height": 844})
-    page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-    worker = Worker(page, study, site, make_offer([("x" * 300, "https://example.org/" + "y" * 300)]))
-    assert findings(page) == []
-    worker.begin()
-    worker.turn("x" * 300)
-    assert page.evaluate("document.documentElement.scrollWidth") == 390
-    assert findings(page) == []
-    assert worker.complaints == []
-
-
-def test_right_to_left(page: Page, study: Study, site: MTurkSite) -> None:
-    """An English original stands at the left, its Arabic translation at the right; both keep their language."""
-    arabic = "جلست القطة على الحصيرة."
-    worker = Worker(
-        page, study, site, make_offer([("The cat sat.", arabic)], languages=("en", "ar"), pool="translation")
-    )
-    worker.begin()
-    text = page.get_by_text(arabic)
-    expect(text).to_have_attribute("lang", "ar")
-    expect(text).to_have_css("direction", "rtl")
-    expect(page.get_by_text("The cat sat.")).to_have_css("direction", "ltr")
-
-
 @pytest.mark.parametrize("code", ["ar", "ur"])
 def test_a_page_right_to_left(page: Page, variant: Callable[..., Study], site: MTurkSite, code: str) -> None:
     """Page, instructions, consent and buttons run from right to left in their language; an English text does not."""
@@ -223,11 +196,3 @@ def test_hostile_texts_do_nothing(page: Page, study: Study, site: MTurkSite) -> 
     first, second = worker.answers()
     assert (first.comment, second.comment) == (HOSTILE, "=cmd|' /C calc'!A0")
     assert worker.complaints == []
-
-
-def test_without_script_it_says_so(page: Page, study: Study, site: MTurkSite) -> None:
-    assert page.context.browser is not None
-    plain = page.context.browser.new_page(java_script_enabled=False)
-    Worker(plain, study, site, make_offer())
-    expect(plain.get_by_text("This task needs JavaScript.")).to_be_visible()
-    plain.close()

@@ -40,22 +40,16 @@ def page(study: Study, *arguments: object, **more: object) -> str:
     return question_html(study, load_rubric(study), make_offer(*arguments, **more), SUBMIT)  # type: ignore[arg-type]
 
 
-def test_a_question_called_like_another_field_of_the_form_is_refused(
-    study: Study, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its answers would come twice, and every worker's be refused."""
+def test_what_the_form_cannot_hold_is_refused(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An answer that would come twice, and an order that nobody would know."""
     rubric, offer = load_rubric(study), make_offer()
     first, *others = rubric.questions
-    called = {
-        name: rubric.model_copy(update={"questions": (first.model_copy(update={"name": name}), *others)})
-        for name in ("seconds", "order")
-    }
+    seconds = rubric.model_copy(update={"questions": (first.model_copy(update={"name": "seconds"}), *others)})
     with pytest.raises(StudyError, match="question 'seconds': MTurk's page uses this name for another field"):
-        question_xml(study, called["seconds"], offer, SUBMIT)
-    assert "order" in question_xml(study, called["order"], offer, SUBMIT)  # of pairs the page sends no order
+        question_xml(study, seconds, offer, SUBMIT)
     monkeypatch.setattr("annotation.crowd.page.drawing_of", lambda *_: OrderDrawing("seed"))
-    with pytest.raises(StudyError, match="question 'order'"):
-        question_xml(study, called["order"], offer, SUBMIT)
+    with pytest.raises(StudyError, match="cannot record an order drawn for each worker"):
+        question_xml(study, rubric, offer, SUBMIT)
 
 
 def test_what_a_worker_reads_stands_in_it(study: Study) -> None:

@@ -6,13 +6,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
 
 from annotation.campaign_records import CampaignRecords
 from annotation.crowd import judging
-from annotation.crowd.batches import make_batches
 from annotation.crowd.collecting import collect
-from annotation.crowd.platform import Offer
 from annotation.ratings.ratings import decide
 from annotation.sampling.sample import draw_sample
 from annotation.verdicts.acceptance import accept
@@ -21,12 +18,9 @@ from plumbline.fields import expected_of
 from tests.annotation import subjects
 from tests.annotation.campaigns import Make
 from tests.annotation.crowd.campaigns import drawn, honest, step
-from tests.annotation.crowd.made_offers import make_offer
 from tests.annotation.crowd.mturk.mturk_site import MTurkSite
-from tests.annotation.crowd.mturk.test_form_browser import Worker
 from tests.annotation.crowd.test_campaign import launch
 from tests.annotation.kinds import BETTER, FAULTS, NATURAL, ORDER, RULES, ask, rubric
-from tests.axe import grave
 
 
 @pytest.fixture
@@ -34,33 +28,6 @@ def site(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[MTurkSite]
     ask(monkeypatch, tmp_path, rubric(NATURAL, FAULTS, BETTER, ORDER))
     with MTurkSite() as running:
         yield running
-
-
-@pytest.mark.browser
-def test_a_worker_answers_all_kinds(page: Page, variant: Make, site: MTurkSite) -> None:
-    study = variant(name="kinds", rubric="kinds", crowd={"countries": {"en": ["US"]}}, acceptance={"rules": RULES})
-    worker = Worker(page, study, site, make_offer([("The cat slept.", "A cat was asleep.")]))
-    worker.begin()
-    asked = "What was asked: The program was asked to rephrase the text while keeping its meaning."
-    expect(page.locator(".asked")).to_have_text(asked)
-    worker.press("4", "5", "Enter")
-    expect(page.locator("#alert")).to_contain_text("How does the new text sound?")  # a label must be chosen
-    worker.press("2")
-    page.get_by_role("checkbox", name="Meaning").check()
-    page.get_by_role("checkbox", name="Grammar").check()
-    page.get_by_role("textbox", name="How would you say it?").fill('<b>"Asleep"</b>')
-    worker.press("Control+Enter")
-    expect(page.locator("#alert")).to_contain_text("What suffered most?")
-    worker.press("1", "2", "2")  # form, sense, tone
-    assert grave(page) == []
-    worker.press("Enter")
-    worker.submit()
-    (answer,) = worker.answers()
-    assert answer.values == {
-        "quality": 4, "fluency": 5, "naturalness": "odd", "faults": "grammar, meaning", "better": '<b>"Asleep"</b>',
-        "order": "form > sense = tone",
-    }  # fmt: skip
-    assert not worker.complaints
 
 
 def test_a_batch_of_all_kinds_is_collected_paid_and_judged(variant: Make, site: MTurkSite) -> None:
@@ -88,42 +55,6 @@ def test_a_batch_of_all_kinds_is_collected_paid_and_judged(variant: Make, site: 
     step(study, site, lambda campaign: judging.approve(campaign, [kind]))
     (verdict,) = accept(study).verdicts
     assert verdict.decision == "accepted", verdict.reasons
-
-
-@pytest.mark.browser
-def test_a_worker_reads_a_chat_and_a_list_from_right_to_left(
-    page: Page, site: MTurkSite, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """Texts of a file in Arabic: its fields are in their own direction, and nothing in them is markup."""
-    ways = {"name": "ways", "kind": "list", "title": {"en": "Ways", "ar": "طرق"}}
-    subjects.ask(monkeypatch, tmp_path, subjects.rubric(fields=[*subjects.rubric()["fields"], ways]))
-    chat = [{"role": "user", "content": "<b>أين المكتبة؟</b>"}, {"role": "assistant", "content": "هناك"}]
-    own = [
-        {"prompt": f"ابحث عن {word}", "talk": chat, "ways": ["مشيا", "<i>بالقطار</i>"], "from": group}
-        for group in ("human", "machine")
-        for word in ("كتاب", "مدينة")
-    ]
-    study = subjects.texts(
-        tmp_path, "reading", own, crowd={"countries": {"ar": ["EG"]}}, sample={"pairs": 3, "repeats": 0},
-        subject={"language": "ar", "context": {"talk": "talk", "ways": "ways"}, "expected": {}},
-    )  # fmt: skip
-    pairs = draw_sample(study)
-    (batch,) = make_batches(study, pairs, [])
-    known = {pair.pair_id: pair for pair in pairs}
-    offer = Offer(batch, tuple(known[one] for one in batch.pair_ids), 3, 100)
-    worker = Worker(page, study, site, offer)
-    worker.begin()
-    section = page.locator("#item")
-    expect(section.locator("ol.chat")).to_have_attribute("dir", "rtl")
-    assert section.locator("ol.chat li").all_inner_texts() == ["user\n<b>أين المكتبة؟</b>", "assistant\nهناك"]
-    assert section.locator("ol.list:not(.chat) li").all_inner_texts() == ["مشيا", "<i>بالقطار</i>"]
-    expect(section.locator("p.text")).to_have_attribute("lang", "ar")
-    for _ in batch.pair_ids:
-        page.locator('input[value="irrelevant"]').check()
-        page.locator("#next").click()
-    worker.submit("إرسال" if page.locator("html").get_attribute("lang") == "ar" else "Submit")
-    assert [one.values for one in worker.answers()] == [{"label": "irrelevant"}] * 4
-    assert not worker.complaints
 
 
 def test_texts_are_rated_paid_and_judged_by_a_crowd(
