@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import Any, Literal
@@ -17,7 +17,6 @@ import numpy as np
 import pandas as pd
 
 from annotation.crowd.page import consent_of
-from annotation.planning import RatingVariation, outlook, planned_rules
 from annotation.questions import ENGLISH, Question, QuestionScale, worded
 from annotation.report.exhibits import wording_exhibit
 from annotation.report.material import CampaignMaterial
@@ -31,15 +30,12 @@ from annotation.report.methods import (
     rated_here,
     templates,
 )
-from annotation.statistics.summaries import Design
 from annotation.verdicts.tables import SIMULATED, display, scoped, with_interval
-from plumbline.errors import StudyError
 from plumbline.languages import language_name
 from plumbline.reading import parse_yaml
 from plumbline.scales import Continuous, is_fine
 from plumbline.statistics.agreement import Answers, raw_agreement
 from plumbline.statistics.estimates import stream
-from plumbline.statistics.severity import severity
 from plumbline.study.crowd import PTEB_COUNTRIES
 from plumbline.study.ethics import QUESTIONS, begins
 from plumbline.words import count, count_words
@@ -55,8 +51,6 @@ _BY_FIRST_WORD = {
     **{key: {"no": 1, "yes": 2} for key in ("personal_data", "special_category")},
     "payment": {"yes": 1, "no": 3, "n/a": 4},
 }
-_ABOVE = 0.5  # points on the good side of a limit, at which power is computed
-_CAMPAIGNS = 1000
 #: Task of a transformation (option of HEDS 2.3).
 _TASKS = {
     **dict.fromkeys(("paraphrasing", "backtranslation", "style_change"), 13),
@@ -165,7 +159,6 @@ def sheet_facts(material: CampaignMaterial) -> dict[str, Any]:
     """Return the facts of the sheets' templates, by name: those of the methods section, and these."""
     study, bundle, all_simulated = material.study, material.study.bundle, _all_simulated(material)
     inputs, outputs = languages_of(material)
-    chance = f"{_OPEN} How the number of items was chosen is not on record." if material.imported else power(material)
     rights = {name: spec.licence for name, spec in bundle.datasets.items()}
     people = material.counting.groupby("rater_id")["simulated"].any()
     return {
@@ -186,8 +179,6 @@ def sheet_facts(material: CampaignMaterial) -> dict[str, Any]:
         "tasks": _tasks(material),
         "input_boxes": _languages(inputs),
         "output_boxes": _languages(outputs),
-        "power": chance,
-        "computed": not chance.startswith((_OPEN, "N/A")),
         "trained": {
             "number": len({result.item_id for result in material.trained}),
             "judged": sum(result.judged for result in material.trained),
@@ -357,44 +348,3 @@ def self_agreement(material: CampaignMaterial, question: str) -> str:
     answers = Answers.of_table(both[["value_first", "value"]].to_numpy(np.float64), scale.scale)
     share = raw_agreement(answers, stream(material.study.sample.seed, "repeats", question))
     return f"share of equal answers {with_interval(share)}, of {count(len(both), 'repeated answer')}"
-
-
-def power(material: CampaignMaterial) -> str:
-    """Return the chance of acceptance at a true mean above the limit, simulated with these ratings' variation."""
-    if material.counting.empty or not material.questions:
-        return "N/A"
-    try:
-        return "; ".join(_prospects(material)) or "N/A"
-    except (StudyError, ValueError):  # rules that cannot be planned, or ratings that do not vary
-        return "N/A"
-
-
-def _prospects(material: CampaignMaterial) -> Iterator[str]:
-    study, raters = material.study, material.study.raters.per_pair
-    design = Design.of(study, material.asked)
-    pairs = min((verdict.n_pairs for verdict in material.verdicts), default=0)
-    for rule in planned_rules(design, study.file) if pairs else ():
-        if rule.statistic != "mean":
-            continue
-        several = bool(study.acceptance.rules)  # else the one threshold is for every question
-        alone = replace(design, rule=design.rule.model_copy(update={"rules": (rule,)})) if several else design
-        mean = rule.limit + (_ABOVE if rule.at_least is not None else -_ABOVE)
-        for question in (rule.question,) if several else material.questions:
-            assumed = _variation(material.counting[material.counting["question"] == question])
-            generator = stream(study.sample.seed, "sheet", question)
-            prospect = outlook(alone, assumed, (pairs, raters), mean, _CAMPAIGNS, generator)
-            yield (
-                f"{question}: {prospect.accepted:.3f} at a true mean of {mean:g} (limit {rule.limit:g};"
-                f" {pairs} {study.called.item}s as in the smallest verdict, {count(raters, 'rater')} for each;"
-                f" {_CAMPAIGNS:,} simulated campaigns; standard deviations of items {assumed.spread:.2f},"
-                f" raters {assumed.bias:.2f}, noise {assumed.noise:.2f})"
-            )
-
-
-def _variation(ratings: pd.DataFrame) -> RatingVariation:
-    """Return the variation of one question's ratings within transformations. Raises ValueError if they do not vary."""
-    columns = ["pair_id", "rater_id", "value", "transformation"]
-    parts = severity(ratings.loc[ratings["value"].notna(), columns], "transformation")
-    if not parts.error_sd > 0:
-        raise ValueError("power is undefined for ratings that do not vary")
-    return RatingVariation(parts.item_sd, parts.rater_sd, parts.error_sd)

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 import re
 import shutil
 from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
-from statistics import NormalDist
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 from jinja2 import UndefinedError
@@ -22,11 +19,10 @@ from langcodes.data_dicts import LANGUAGE_ALPHA3
 from annotation.campaign_records import CampaignRecords
 from annotation.crowd.summary import CrowdSummary
 from annotation.questions import Question
-from annotation.records import Verdict
 from annotation.report.material import CampaignMaterial
 from annotation.report.methods import INTERVALS
 from annotation.rubric import load_rubric
-from annotation.sheets.facts import NOBODY, answered, answers_of, instrument, power, repeated, self_agreement
+from annotation.sheets.facts import NOBODY, answered, answers_of, instrument, repeated, self_agreement
 from annotation.sheets.heds import HedsAnswers, form, heds_answers, heds_json
 from annotation.sheets.latex import citations, methods_latex
 from annotation.sheets.writing import write_sheets
@@ -40,7 +36,6 @@ from plumbline.records import Rating
 from plumbline.study import ROOT, Study, load_study
 from tests.annotation.ratings.test_review import rate
 from tests.annotation.report.test_methods import small
-from tests.annotation.verdicts.test_verdicts import pair
 from tests.conftest import DEMO
 
 PEOPLE = {
@@ -244,29 +239,6 @@ def test_intra_annotator_agreement_is_that_of_repeats(rated_once: Study, demo: S
     material = small(demo)
     assert repeated(material).empty and not self_agreement(material, "quality")
     assert heds_of(material)["4.3.12.2"]["quality"].text == "IntraAA not assessed"
-
-
-def test_power_is_what_a_normal_mean_has(demo: Study) -> None:
-    """The study's rule compares means: P(mean >= 3) at a true 3.5, here by the normal distribution."""
-    generator, pairs = np.random.default_rng(1), [pair(number) for number in range(40)]
-    items, raters = generator.normal(3, 0.6, 40), generator.normal(0, 0.6, 4)
-    rows = [
-        {"pair_id": one.pair_id, "rater_id": f"rater-{rater}", "transformation": one.transformation, "question": name,
-         "value": float(np.clip(np.round(items[number] + raters[rater] + generator.normal(0, 0.7)), 1, 5))}
-        for number, one in enumerate(pairs) for rater in range(4) for name in ("quality", "fluency")
-    ]  # fmt: skip
-    verdict = Verdict.model_construct(n_pairs=25)
-    material = dataclasses.replace(small(demo), counting=pd.DataFrame(rows), verdicts=[verdict])
-    lines = re.findall(
-        r"(\w+): ([\d.]+) at a true mean of 3.5 \(limit 3; (\d+) pairs .*?, (\d) raters .*?items ([\d.]+),"
-        r" raters ([\d.]+), noise ([\d.]+)\)",
-        power(material),
-    )
-    assert [line[0] for line in lines] == ["quality", "fluency"]
-    for _, chance, *numbers in lines:
-        n, per_pair, spread, bias, noise = map(float, numbers)
-        error = math.sqrt(spread**2 / n + bias**2 / per_pair + noise**2 / (n * per_pair))
-        assert float(chance) == pytest.approx(NormalDist().cdf(0.5 / error), abs=0.02)
 
 
 def test_ratings_of_files_leave_open_how_they_were_collected(demo: Study) -> None:
