@@ -277,7 +277,10 @@ class FieldTitles(StudyPart):
     @model_validator(mode="before")
     @classmethod
     def _listed(cls, data: Any) -> Any:
-        return {"shown": data} if isinstance(data, list) else data
+        if isinstance(data, list):
+            return {"shown": data}
+        # A set of rules has empty titles of pairs beside the fields of other items.
+        return {name: value for name, value in data.items() if value != {}} if isinstance(data, dict) else data
 
     @model_validator(mode="after")
     def _of_one_subject(self) -> FieldTitles:
