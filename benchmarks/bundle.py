@@ -39,7 +39,7 @@ from plumbline.transformations import TRANSFORMATIONS
 
 TEXTS, SCORED = 200_000, 3_000
 PAIRS, RATERS = 100, 3  # of each transformation: with two questions 4,800 ratings
-FILE = "made.plumb"
+FILE = "made.zip"
 
 
 @benchmark

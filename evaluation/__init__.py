@@ -6,7 +6,6 @@ from plumbline.importing import lazily
 
 TYPE_CHECKING = False  # true for type checkers; importing `typing` first would delay the handling of Ctrl-C
 if TYPE_CHECKING:
-    from evaluation.bundle.tasks import plumbline_benchmark, plumbline_tasks
     from evaluation.human.metrics import expected_ap, expected_ndcg
     from evaluation.human.mteb_results import human_benchmark
     from evaluation.instructions.spread import (
@@ -36,8 +35,6 @@ __all__ = [
     "human_benchmark",
     "median_ecdf",
     "median_permutation_test",
-    "plumbline_benchmark",
-    "plumbline_tasks",
     "rank_intervals",
     "share_above_median",
     "split_half_choice",
@@ -47,7 +44,6 @@ __all__ = [
 __getattr__, __dir__ = lazily(
     __name__,
     {
-        "evaluation.bundle.tasks": ["plumbline_benchmark", "plumbline_tasks"],
         "evaluation.human.mteb_results": ["human_benchmark"],
         "evaluation.human.metrics": ["expected_ap", "expected_ndcg"],
         "evaluation.instructions.spread": [

@@ -36,13 +36,7 @@ def report(records: EvaluationRecords, verdicts: Sequence[Verdict]) -> str:
     scores = scores.assign(model=scores["model"].map(short))
     drift = drift.assign(model=drift["model"].map(short))
     head = f"Evaluation of {study.name!r}, protocol {study.evaluation.protocol!r}; scores times 100."
-    parts = ["\n".join([head, *_warnings(verdicts)]), _axes(scores, verdicts, include_rejected=False)]
-    parts.append(_transformations(scores, include_rejected=False))
-    if (scores["status"] == "included_rejected").any():
-        parts.append("INCLUDING TRANSFORMATIONS THAT NO VERDICT ACCEPTS (--include-rejected):")
-        parts.append(_axes(scores, verdicts, include_rejected=True))
-        parts.append(_transformations(scores, include_rejected=True))
-    parts += [_datasets(scores), _left_out(scores)]
+    parts = ["\n".join([head, *_warnings(verdicts)]), scores_text(scores, verdicts)]
     if (ratings := records.sample_ratings) is not None:
         question = records.question
         frame = drift_by_quality(records.sample, ratings, drift, per_pair=study.raters.per_pair, question=question)
@@ -50,6 +44,16 @@ def report(records: EvaluationRecords, verdicts: Sequence[Verdict]) -> str:
         empty = "no drift was computed" if drift.empty else "no pair has a rating that counts"
         parts.append(_drift(table, question, empty))
     return "\n\n".join(parts)
+
+
+def scores_text(scores: pd.DataFrame, verdicts: Sequence[Verdict]) -> str:
+    """Return the tables of scores: axes, transformations, data sets, and units left out."""
+    parts = [_axes(scores, verdicts, include_rejected=False), _transformations(scores, include_rejected=False)]
+    if (scores["status"] == "included_rejected").any():
+        parts.append("INCLUDING TRANSFORMATIONS THAT NO VERDICT ACCEPTS (--include-rejected):")
+        parts.append(_axes(scores, verdicts, include_rejected=True))
+        parts.append(_transformations(scores, include_rejected=True))
+    return "\n\n".join([*parts, _datasets(scores), _left_out(scores)])
 
 
 def short_names(models: Collection[str]) -> dict[str, str]:

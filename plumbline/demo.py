@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
     _refuse_incomplete()
     if options.study == STUDY and not Path(STUDY).exists():
         put_samples()
-    export = _call("bundle", "export", *study, "--out", f"{options.exports or 'exports'}/demo.plumb")
+    export = _call("bundle", "export", *study, "--out", f"{options.exports or 'exports'}/demo.zip")
     # other campaigns may be too small
     bundle = {"bundle: all results -> one file": [export]} if options.study == STUDY else {}
     rehearsal = shlex.join(_call("demo", "--rehearse", *study))

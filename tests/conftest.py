@@ -98,7 +98,6 @@ LONGEST = (
     "annotation/ratings/test_review_withdrawals.py",
     "test_labels_alone.py",
     "evaluation/bundle/test_evaluate.py",
-    "evaluation/bundle/test_tasks.py",
 )
 
 

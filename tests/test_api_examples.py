@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 from plumbline.study import ROOT
-from tests.evaluation.bundle.samples import made_bundle
 from tests.evaluation.human.rehearsed import human_study, make_human
 from tests.finished import finished_study
 from tests.shared import made_once
@@ -32,12 +31,11 @@ EXAMPLES = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", PAGE, re.DOTA
 
 @pytest.fixture
 def study_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Studies in studies/ (demo, mine, human), what was made of the last two in exports/, and a bundle."""
+    """Studies in studies/ (demo, mine, human), what was made of the last two in exports/."""
     shutil.move(finished_study(tmp_path).file, tmp_path / "studies" / "mine.yaml")
     shutil.copy(ROOT / "studies" / "demo.yaml", tmp_path / "studies")
     human_study(tmp_path / "studies")
     shutil.copytree(made_once("human", make_human) / "exports" / "human", tmp_path / "exports" / "human")
-    shutil.copy(made_bundle() / "a.plumb", tmp_path / "sample.plumb")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

@@ -296,7 +296,6 @@ FIXED_NAMES = {
     "annotation/questions.py": {"asked"},
     "annotation/records.py": {"known"},
     "annotation/server/backup.py": {"made"},
-    "evaluation/bundle/records.py": {"place"},
     "evaluation/human/metrics.py": {"given"},
     "evaluation/human/records.py": {"made"},
     "evaluation/work.py": {"place", "made", "kept", "asked"},

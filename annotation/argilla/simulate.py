@@ -177,14 +177,13 @@ def _truths(study: Study, rubric: Rubric, pairs: Sequence[Pair], *, draws: bool 
     """
     kinds = study.transforming
     transformed = [name for name, kind in kinds.items() if kind.calls]
-    bundled = not study.outputs.exists()  # pairs of a bundle, without records of their outputs
     of_the_eight = not draws and any(name in EIGHT for name in transformed)
-    wanted = not bundled and (study.generator.kind == "recorded" or of_the_eight)
+    wanted = study.generator.kind == "recorded" or of_the_eight
     recorded = RecordedOutputs.of(study) if transformed and wanted else None
     languages = {
         row.key: row.language
         for name in study.transformations
-        for seed in (() if bundled else study.seeds)
+        for seed in study.seeds
         for row in read_transformed(study, name, seed)
     }
     truths: dict[str, dict[str, float]] = {}
@@ -194,7 +193,7 @@ def _truths(study: Study, rubric: Rubric, pairs: Sequence[Pair], *, draws: bool 
         expected = rubric.right_answers(pair)
         if pair.control in CHECKS:
             rated = {question.name: float(expected.get(question.name, question.scale[-1]) or 0) for question in ratings}
-        elif pair.fields or bundled:
+        elif pair.fields:
             truths[pair.pair_id] = _drawn(study.raters.simulation_seed, pair.key, questions)
             continue
         else:
@@ -219,7 +218,7 @@ def _truths(study: Study, rubric: Rubric, pairs: Sequence[Pair], *, draws: bool 
 
 
 def _drawn(simulation_seed: int, key: str, questions: Sequence[QuestionScale]) -> dict[str, float]:
-    """Draw the true values of an item of another subject, or of a bundle's pair: good more often than bad.
+    """Draw the true values of an item of another subject: good more often than bad.
 
     The values follow from the item's key, so a repeat has the same ones. They say nothing about the item's quality.
     """

@@ -1,29 +1,31 @@
-"""The data card of a folder of Parquet files, for the hub, the `datasets` library, and people."""
+"""A bundle's `README.md` and `croissant.json`: for people, the hub, the `datasets` library, and search engines."""
 
 from __future__ import annotations
 
+import hashlib
 import html
+import itertools
 import re
+import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from pathlib import Path
 from typing import Any
 
+import mteb
 import pyarrow as pa
+import pyarrow.parquet as pq
 import yaml
+from mteb.types import Licenses
 
-from evaluation.bundle import report
-from evaluation.bundle.bundle import Bundle
-from evaluation.bundle.records import BundleManifest
+from annotation.records import PairMean
+from evaluation.bundle import records
+from evaluation.bundle.facts import BundleFacts
+from evaluation.bundle.mteb_tasks import BASELINES, WrittenTask, module_name
+from plumbline.records import Pair, Rating, Record, Score, Text
+from plumbline.store import json_bytes
 
-# The hub's names of licences for data; it calls any other `other`.
-_LICENCES = """
-afl-3.0 agpl-3.0 apache-2.0 bsd-3-clause cc cc-by-2.0 cc-by-2.5 cc-by-3.0 cc-by-4.0 cc-by-nc-2.0 cc-by-nc-3.0
-cc-by-nc-4.0 cc-by-nc-nd-3.0 cc-by-nc-nd-4.0 cc-by-nc-sa-2.0 cc-by-nc-sa-3.0 cc-by-nc-sa-4.0 cc-by-nd-4.0
-cc-by-sa-3.0 cc-by-sa-4.0 cc0-1.0 cdla-permissive-1.0 cdla-permissive-2.0 cdla-sharing-1.0 etalab-2.0 eupl-1.1
-eupl-1.2 gfdl gpl gpl-2.0 gpl-3.0 lgpl lgpl-2.1 lgpl-3.0 mit mpl-2.0 odbl odc-by openrail pddl unlicense
-"""
-_KNOWN = frozenset(_LICENCES.split())
+_LICENCES = frozenset(typing.get_args(Licenses))  # the hub's names; it calls any other `other`
 _TASKS = {
     "sts": "sentence-similarity",
     "str": "sentence-similarity",
@@ -37,136 +39,181 @@ _TASKS = {
     "bitext_mining": "translation",
 }
 _SIZES = (("n<1K", 1_000), ("1K<n<10K", 10_000), ("10K<n<100K", 100_000), ("100K<n<1M", 1_000_000))
-_LARGEST = "1M<n<10M"
-_CROWDS = ("mturk", "prolific", "link")
+_TABLES: tuple[tuple[str, str, type[Record], str], ...] = (
+    ("outputs", "outputs/*/*.parquet", records.BundledOutput, "the output of each text, by transformation and seed"),
+    ("texts", "texts/*.parquet", Text, "all texts that were transformed, with their positions in the data sets"),
+    ("pairs", records.PAIRS, Pair, "the rated pairs: a sample of outputs, with their originals"),
+    ("ratings", records.RATINGS, Rating, "one answer of one rater, named by a pseudonym, to one question on one pair"),
+    ("pair_means", records.MEANS, PairMean, "each pair's means, and whether they reach the threshold"),
+    ("controls", records.CONTROLS, Pair, "pairs that check raters; they do not count in verdicts"),
+    ("control_ratings", records.CONTROL_RATINGS, Rating, "the ratings of controls"),
+    ("scores", records.SCORES, Score, "the scores of the maker's embedding models"),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Configuration:
-    """A table of one kind of rows."""
+    """A table of one kind of rows, in one or more files."""
 
     name: str
     what: str  #: one line
-    splits: Mapping[str, str]  #: the file of each split, from the folder
+    splits: Mapping[str, Sequence[str]]  #: the files of each split, from the folder
     schema: pa.Schema
-    meanings: Mapping[str, str]  #: by column
     rows: int
-    key: tuple[str, ...] = ()  #: columns that name a row
+    record: type[Record] | None = None
+
+    def meaning(self, column: str) -> str:
+        """Return a column's meaning; empty for columns of the maker's files."""
+        return (self.record.model_fields[column].description or "") if self.record else ""
 
 
-def card(bundle: Bundle, configurations: Sequence[Configuration], archive: str) -> str:
-    """Return README.md; `archive` is the bundle's file beside it."""
-    front = yaml.safe_dump(_front(bundle, configurations), sort_keys=False, allow_unicode=True)
-    manifest = bundle.manifest
+def write_cards(facts: BundleFacts, folder: Path, tasks: Sequence[WrittenTask], left_out: Sequence[str]) -> list[str]:
+    """Write both files for the tables and tasks in a folder; return what Croissant lacks, a line each."""
+    configurations = [*_configurations(folder)]
+    (folder / records.CARD).write_text(_card(facts, configurations, tasks, left_out), encoding="utf-8")
+    metadata, lacking = croissant(facts, configurations, folder)
+    (folder / records.CROISSANT).write_bytes(json_bytes(metadata))
+    return [f"{records.CROISSANT} lacks {name}: set bundle.{key} in the study" for name, key in lacking]
+
+
+def _configurations(folder: Path) -> list[Configuration]:
+    """Return the tables in a folder, outputs first."""
+    found = []
+    for name, pattern, record, what in _TABLES:
+        files = sorted(path.relative_to(folder).as_posix() for path in folder.glob(pattern))
+        if files:
+            found.append(_configuration(folder, name, what, {"test": files}, record))
+    for place in sorted(folder.glob("data/*")):
+        parts = {path.stem: [path.relative_to(folder).as_posix()] for path in sorted(place.iterdir())}
+        rows = {part: files for part, files in parts.items() if part in ("train", "test")}
+        for suffix, splits in [("", rows), *((f"-{part}", {"test": parts[part]}) for part in parts.keys() - rows)]:
+            what = f"{suffix[1:] or 'rows'} of the data set {place.name}, untransformed"
+            found.append(_configuration(folder, f"data-{place.name}{suffix}", what, splits, None))
+    return [configuration for configuration in found if configuration.rows]  # the library fails on empty tables
+
+
+def _configuration(
+    folder: Path, name: str, what: str, splits: Mapping[str, Sequence[str]], record: type[Record] | None
+) -> Configuration:
+    files = [pq.ParquetFile(folder / file) for file in itertools.chain(*splits.values())]
+    rows = sum(file.metadata.num_rows for file in files)
+    return Configuration(name, what, splits, files[0].schema_arrow, rows, record)
+
+
+def _card(
+    facts: BundleFacts, configurations: Sequence[Configuration], tasks: Sequence[WrittenTask], left_out: Sequence[str]
+) -> str:
+    manifest = facts.manifest
+    front = yaml.safe_dump(_front(facts, configurations), sort_keys=False, allow_unicode=True)
+    sources = [
+        [name, s.task, ", ".join(s.languages), s.n_texts, s.licence, s.reference or s.revision]
+        for name, s in manifest.datasets.items()
+    ]
+    decided = [[v.transformation, v.language, v.decision, v.n_pairs, "; ".join(v.reasons)] for v in facts.verdicts]
+    citations = dict.fromkeys(
+        citation for citation in (manifest.citation, *(s.citation for s in manifest.datasets.values())) if citation
+    )
     parts = [
-        f"---\n{front}---\n\n# {plain(manifest.study)}, edition {plain(manifest.edition)}",
-        *(f"**{line}**" for line in report.warnings(bundle)),
-        f"Bundle {bundle.identity}.",
-        *map(plain, report.claims(bundle)),
+        f"---\n{front}---\n\n# {plain(facts.title)}",
+        *(f"**{plain(line)}**" for line in facts.warnings),
+        *map(plain, facts.claims[1:]),
         "This data set has texts that a program transformed, ratings of a sample of them, and verdicts on which"
         " transformations may be used in which languages.",
         '```python\nfrom datasets import load_dataset\n\nload_dataset("FOLDER", "outputs", split="test")\n```',
-        f"`{archive}` has the same data with all the evidence, and can be checked: `plumbline bundle inspect {archive}`"
-        " computes agreement and verdicts again from the ratings. These tables are a copy for reading.",
-        "Evaluate on a transformation only where `verdicts` accepts it, for the language of the originals.",
+        "`sha256sum -c SHA256SUMS` checks the files. `plumbline bundle inspect FILE` also computes the verdicts again"
+        " from the ratings, and `plumbline bundle evaluate FILE --model NAME` scores models as the study does.",
+        "Evaluate on a transformation only where a verdict accepts it, for the language of the originals.",
         "## Sources of the texts",
-        table(
-            ["data set", "task", "languages", "texts", "licence", "source"],
-            [
-                [s.name, s.task, ", ".join(s.languages), s.n_texts, s.licence, s.reference or s.revision]
-                for s in manifest.datasets
-            ],
-        ),
+        table(["data set", "task", "languages", "texts", "licence", "source"], sources),
         f"Outputs and ratings: {plain(manifest.licence) or 'no licence is named; ask before you share them'}. They"
         " derive from the originals, so check the originals' licences too.",
         "## Verdicts",
-        table(
-            ["transformation", "language", "decision", "pairs", "reasons"],
-            [[v.transformation, v.language, v.decision, v.n_pairs, "; ".join(v.reasons)] for v in bundle.verdicts],
-        ),
+        table(["transformation", "language", "decision", "pairs", "reasons"], decided),
+        *_of_tasks(facts.study, tasks, left_out),
         "## Configurations",
         *(_section(configuration) for configuration in configurations),
+        *(["## Citation"] if citations else []),
+        *(f"```bibtex\n{citation.replace('```', '')}\n```" for citation in citations),
     ]
-    cited = [
-        citation for citation in (manifest.citation, *(source.citation for source in manifest.datasets)) if citation
-    ]
-    if cited:
-        parts += [
-            "## Citation",
-            *(f"```bibtex\n{citation.replace('```', '')}\n```" for citation in dict.fromkeys(cited)),
-        ]
     return "\n\n".join(parts) + "\n"
 
 
-def _front(bundle: Bundle, configurations: Sequence[Configuration]) -> dict[str, Any]:
+_HOW = """`{module}.py` has tasks for mteb {version}, with their data in `tasks`; using them does not need Plumbline.
+All tasks of a data set have the same items. Scores follow mteb's protocol; the study's may cover more items and seeds.
+
+```python
+import mteb, {module}
+
+mteb.evaluate(mteb.get_model("intfloat/multilingual-e5-small"), {module}.TASKS)
+```
+
+To contribute a task to mteb, upload its folder of `tasks` (`hf upload --repo-type dataset ORGANISATION/TASK
+tasks/TASK`), set `path` and `revision` in the module to the repository and its commit, copy the class to `mteb/tasks`,
+its file of `descriptive_stats` to `mteb/descriptive_stats`, and `results` to mteb's repository of results. mteb's check
+list requires a `reference` for each data set, and results of two models; still to run: {lacking}."""
+
+
+def _of_tasks(study: str, tasks: Sequence[WrittenTask], left_out: Sequence[str]) -> list[str]:
+    """Return the part on the tasks for mteb; none without tasks."""
+    if not tasks:
+        return []
+    models = list(tasks[0].scores)
+    rows = [
+        [t.draft.metadata.name, t.draft.dataset, t.draft.transformation, t.draft.n_items, t.draft.verdict]
+        + [f"{t.scores[name]:.4f}" for name in models]
+        for t in tasks
+    ]
+    lacking = ", ".join(f"`mteb run -m {name}`" for name in BASELINES if name not in models) or "none"
+    return [
+        "## Tasks for mteb",
+        _HOW.format(module=module_name(study), version=mteb.__version__, lacking=lacking),
+        table(["task", "data set", "transformation", "items", "verdict", *models], rows),
+        *(["Left out:\n\n" + "\n".join(f"- {plain(line)}" for line in left_out)] if left_out else []),
+    ]
+
+
+def _front(facts: BundleFacts, configurations: Sequence[Configuration]) -> dict[str, Any]:
     """Return the metadata for machines: the hub's keys and words."""
-    manifest = bundle.manifest
-    licences, unknown = _licences(manifest)
-    tasks = dict.fromkeys(_TASKS[source.task] for source in manifest.datasets if source.task in _TASKS)
-    size = next((name for name, limit in _SIZES if configurations[0].rows < limit), _LARGEST)
+    manifest = facts.manifest
+    names = [manifest.licence, *(source.licence for source in manifest.datasets.values())]
+    unknown = [name for name in names if name and name.lower() not in _LICENCES]
+    licences = list(dict.fromkeys(_licence_of_hub(name) for name in names))
+    tasks = dict.fromkeys(_TASKS[source.task] for source in manifest.datasets.values() if source.task in _TASKS)
+    codes = {code for source in manifest.datasets.values() for code in source.languages}
+    codes |= {code for verdict in facts.verdicts for code in verdict.output_languages}
+    crowds = set(facts.ratings["source"]) & {"mturk", "prolific", "link"}
     return {
-        "pretty_name": f"{manifest.study} {manifest.edition}",
+        "pretty_name": facts.title,
         "license": licences[0] if len(licences) == 1 else licences,
-        **({"license_name": unknown} if unknown else {}),
-        "language": _languages(bundle),
-        "tags": ["plumbline", "text-embeddings", "robustness", _rated(bundle)],
-        "annotations_creators": [_creators(bundle)],
+        **({"license_name": "-".join(unknown[0].lower().split())} if unknown else {}),
+        "language": sorted({code.partition("-")[0] for code in codes}),
+        "tags": ["plumbline", "text-embeddings", "mteb", "simulated-ratings" if facts.simulated else "human-ratings"],
+        "annotations_creators": ["machine-generated" if facts.simulated else "crowdsourced" if crowds else "other"],
         "language_creators": ["found", "machine-generated"],
-        "size_categories": [size],
+        "size_categories": [next((name for name, limit in _SIZES if configurations[0].rows < limit), "1M<n<10M")],
         **({"task_categories": list(tasks)} if tasks else {}),
-        **_sources(manifest),
         "configs": [
             {
                 "config_name": configuration.name,
                 **({"default": True} if configuration is configurations[0] else {}),
-                "data_files": [{"split": split, "path": file} for split, file in configuration.splits.items()],
+                "data_files": [{"split": split, "path": files} for split, files in configuration.splits.items()],
             }
             for configuration in configurations
         ],
     }
 
 
-def _licences(manifest: BundleManifest) -> tuple[list[str], str]:
-    """Return (the licences in the hub's words, the name of the first that it does not know)."""
-    names = [manifest.licence, *(source.licence for source in manifest.datasets)]
-    unknown = [name for name in names if name and name.lower() not in _KNOWN]
-    named = [(name.lower() if name.lower() in _KNOWN else "other") if name else "unknown" for name in names]
-    return list(dict.fromkeys(named)), "-".join(unknown[0].lower().split()) if unknown else ""
-
-
-def _languages(bundle: Bundle) -> list[str]:
-    """Return language codes without scripts and regions, as the hub writes them."""
-    codes = {code for source in bundle.manifest.datasets for code in source.languages}
-    codes |= {code for verdict in bundle.verdicts for code in verdict.output_languages}
-    return sorted({code.partition("-")[0] for code in codes})
-
-
-def _rated(bundle: Bundle) -> str:
-    return "simulated-ratings" if bundle.manifest.simulated else "human-ratings"
-
-
-def _creators(bundle: Bundle) -> str:
-    if bundle.manifest.simulated:
-        return "machine-generated"
-    sources = set(bundle.evidence.collected.plain_ratings["source"])
-    return "crowdsourced" if sources & set(_CROWDS) else "other"
-
-
-def _sources(manifest: BundleManifest) -> dict[str, list[str]]:
-    """Return the hub's data sets from which texts come."""
-    repositories = [source.revision.partition("@")[0] for source in manifest.datasets if source.kind == "mteb"]
-    return {"source_datasets": repositories} if repositories else {}
+def _licence_of_hub(name: str) -> str:
+    return (name.lower() if name.lower() in _LICENCES else "other") if name else "unknown"
 
 
 def _section(configuration: Configuration) -> str:
     columns = table(
         ["column", "type", "meaning"],
-        [[f.name, _type(f.type), configuration.meanings[f.name]] for f in configuration.schema],
+        [[f.name, _type(f.type), configuration.meaning(f.name)] for f in configuration.schema],
     )
-    files = ", ".join(f"`{file}` ({split})" for split, file in configuration.splits.items())
-    key = f" Key: {', '.join(configuration.key)}." if configuration.key else ""
     what = plain(configuration.what[0].upper() + configuration.what[1:])
-    return f"### {configuration.name}\n\n{what}. {configuration.rows:,} rows in {files}.{key}\n\n{columns}"
+    return f"### {configuration.name}\n\n{what}. {configuration.rows:,} rows.\n\n{columns}"
 
 
 def _type(kind: pa.DataType) -> str:
@@ -204,70 +251,68 @@ CONTEXT = {
     "sc": "https://schema.org/",
     **{name: f"cr:{name}" for name in _CR},
 }
-_FORMATS = {".parquet": "application/x-parquet", ".plumb": "application/zip", ".md": "text/markdown"}
 _SPDX = {"apache-2.0": "Apache-2.0", "mit": "MIT", "odc-by": "ODC-By-1.0", "odbl": "ODbL-1.0"}
 
 
 def croissant(
-    bundle: Bundle, configurations: Sequence[Configuration], files: Mapping[str, tuple[str, int]]
-) -> tuple[dict[str, Any], list[str]]:
-    """Return (the metadata, the fields that Croissant requires and the study lacks); `files` have hash and bytes."""
-    manifest = bundle.manifest
-    facts = {
-        "creator": [{"@type": "sc:Organization", "name": creator} for creator in manifest.creators],
-        "datePublished": manifest.published,
-        "license": [
-            _licence(name)
-            for name in dict.fromkeys([manifest.licence, *(s.licence for s in manifest.datasets)])
-            if name
-        ],
-        "url": manifest.reference,
+    facts: BundleFacts, configurations: Sequence[Configuration], folder: Path
+) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+    """Return (the metadata, the fields that Croissant requires and the study lacks, each with the study's key)."""
+    manifest = facts.manifest
+    licences = dict.fromkeys([manifest.licence, *(source.licence for source in manifest.datasets.values())])
+    wanted = {
+        "creator": ("creators", [{"@type": "sc:Organization", "name": creator} for creator in manifest.creators]),
+        "datePublished": ("published", manifest.published),
+        "license": ("licence", [_licence(name) for name in licences if name]),
+        "url": ("reference", manifest.reference),
     }
-    warnings = "".join(f"{line} " for line in report.warnings(bundle))
+    files = [file for c in configurations for file in itertools.chain(*c.splits.values())]
+    warnings = "".join(f"{line} " for line in facts.warnings)
     return {
         "@context": CONTEXT,
         "@type": "sc:Dataset",
         "conformsTo": SPECIFICATION,
-        "name": manifest.study,
-        "description": f"{warnings}{manifest.description or manifest.study} (bundle {bundle.identity})",
-        **{name: value for name, value in facts.items() if value},
+        "name": facts.study,
+        "description": f"{warnings}{facts.description or facts.study}",
+        **{name: value for name, (_, value) in wanted.items() if value},
         "version": _version(manifest.edition),
         **({"citeAs": manifest.citation} if manifest.citation else {}),
-        "inLanguage": sorted({code for source in manifest.datasets for code in source.languages}),
+        "inLanguage": sorted({code for source in manifest.datasets.values() for code in source.languages}),
         "distribution": [
             {
                 "@type": "cr:FileObject",
                 "@id": name,
                 "name": name,
                 "contentUrl": name,
-                "contentSize": f"{size} B",
-                "encodingFormat": _FORMATS[PurePosixPath(name).suffix],
-                "sha256": digest,
+                "contentSize": f"{(folder / name).stat().st_size} B",
+                "encodingFormat": "application/x-parquet",
+                "sha256": hashlib.sha256((folder / name).read_bytes()).hexdigest(),
             }
-            for name, (digest, size) in files.items()
+            for name in files
         ],
         "recordSet": [
-            _rows(configuration, split, file)
+            _record_set(configuration, file)
             for configuration in configurations
-            for split, file in configuration.splits.items()
+            for file in itertools.chain(*configuration.splits.values())
         ],
-    }, [name for name, value in facts.items() if not value]
+    }, [(name, key) for name, (key, value) in wanted.items() if not value]
 
 
-def _rows(configuration: Configuration, split: str, file: str) -> dict[str, Any]:
-    name = configuration.name if len(configuration.splits) == 1 else f"{configuration.name}/{split}"
+def _record_set(configuration: Configuration, file: str) -> dict[str, Any]:
+    name = file.removesuffix(".parquet")
+    key = configuration.record.KEY if configuration.record else ()
     return {
         "@type": "cr:RecordSet",
         "@id": name,
         "name": name,
         "description": configuration.what,
-        **({"key": [{"@id": f"{name}/{column}"} for column in configuration.key]} if configuration.key else {}),
+        **({"key": [{"@id": f"{name}/{column}"} for column in key]} if key else {}),
         "field": [
             {
                 "@type": "cr:Field",
                 "@id": f"{name}/{column.name}",
                 "name": column.name,
-                "description": configuration.meanings[column.name],
+                "description": configuration.meaning(column.name) or "column of the maker's file, unchanged",
                 "dataType": _croissant_type(column.type),
                 **({"repeated": True} if pa.types.is_list(column.type) else {}),
                 "source": {"fileObject": {"@id": file}, "extract": {"column": column.name}},

@@ -1,4 +1,4 @@
-"""Drafts of mteb tasks from a bundle, in memory: their items, data, metadata, and people's verdicts in words.
+"""Drafts of mteb tasks from a study, in memory: their items, data, metadata, and people's verdicts in words.
 
 All tasks of a data set have the same items, at most `MOST`, so that their scores compare.
 """
@@ -6,26 +6,26 @@ All tasks of a data set have the same items, at most `MOST`, so that their score
 from __future__ import annotations
 
 import re
+import typing
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mteb.abstasks.task_metadata import TaskMetadata
+from mteb.abstasks.task_metadata import TaskDomain, TaskMetadata
+from mteb.types import Licenses
 
 from annotation.records import Summary, Verdict
-from evaluation.bundle.bundle import Bundle
-from evaluation.bundle.records import DatasetSource
-from evaluation.bundle.source import BundleSource
-from evaluation.bundle.tasks import grouped, metadata_of
+from evaluation.bundle.facts import BundleFacts
+from evaluation.sources import OutputSource
 from evaluation.tasks.protocols import METRICS
 from evaluation.tasks.scoring import make_task, unusable
 from evaluation.texts import transformed
 from evaluation.units import ScoreUnit, plan_units
 from generation.datasets.dataset import Dataset
-from plumbline.errors import DataError, StudyError
-from plumbline.records import Text
+from plumbline.languages import with_script
+from plumbline.records import Pair, Text
 from plumbline.statistics.estimates import stream
-from plumbline.study.datasets import TaskType
+from plumbline.study.datasets import SEARCHES, TaskType
 from plumbline.transformations import ORIGINAL
 from plumbline.words import count
 
@@ -46,69 +46,53 @@ class TaskDraft:
     verdict: str = ""  #: in words; empty for the untransformed texts
 
 
-def drafts_of(bundle: Bundle) -> tuple[list[TaskDraft], list[str]]:
-    """Return (the tasks of a bundle, the parts left out with reasons)."""
-    study = bundle.study([{"name": "whatever mteb brings"}])
-    source = BundleSource(bundle, study)
-    hidden = {dataset.name for dataset in bundle.manifest.datasets if dataset.texts == "reference"}
-    shared = [dataset for dataset in bundle.manifest.datasets if dataset.name not in hidden]
-    left_out = [f"{name}: its texts may not be shared" for name in sorted(hidden)]
-    units = plan_units(source, bundle.verdicts, source.pairs(), include_rejected=False)
-    drafts: list[TaskDraft] = []
-    for dataset in shared:
-        of_dataset, without = _units_of(dataset.name, units)
-        left_out += without
-        drafts += _of_dataset(bundle, source, dataset, of_dataset, left_out)
-    if not any(draft.transformation != ORIGINAL for draft in drafts):
-        reasons = "; ".join(left_out) or "no verdict accepts a transformation"
-        raise DataError(f"{bundle.path}: no task can be made ({reasons})")
-    names = [draft.metadata.name for draft in drafts]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise StudyError(f"two tasks would be called {twice[0]}; rename one of the study's data sets")
+def drafts_of(source: OutputSource, facts: BundleFacts, pairs: Sequence[Pair]) -> tuple[list[TaskDraft], list[str]]:
+    """Return (the tasks of a study, the parts left out with reasons).
+
+    Each accepted transformation is a task, with its first seed; so is the data set itself if it has any.
+    """
+    by_place: dict[str, dict[str, list[ScoreUnit]]] = {}
+    for unit in plan_units(source, facts.verdicts, pairs):
+        by_place.setdefault(unit.name, {}).setdefault(unit.transformation, []).append(unit)
+    drafts, left_out = list[TaskDraft](), list[str]()
+    for name, of_dataset in by_place.items():
+        if facts.manifest.datasets[name].texts == "reference":
+            left_out.append(f"{name}: its texts may not be shared")
+            continue
+        if facts.manifest.datasets[name].task == "instruction_reranking":
+            left_out.append(f"{name}: instruction reranking needs code of its own in mteb")
+            continue
+        chosen = []
+        for transformation, units in of_dataset.items():
+            if any(unit.decision.status == "left_out" for unit in units):
+                left_out.append(f"{name}, {transformation}: {units[0].decision.reason}")
+            else:
+                chosen.append(units[0])
+        if any(unit.transformation != ORIGINAL for unit in chosen):
+            drafts += _of_dataset(source, facts, chosen, left_out)
     return drafts, left_out
 
 
-def _units_of(name: str, units: Sequence[ScoreUnit]) -> tuple[list[ScoreUnit], list[str]]:
-    """Return (a data set's accepted units, for each transformation the first seed's; what is left out)."""
-    chosen, left_out = list[ScoreUnit](), list[str]()
-    for dataset, transformation, of_place in grouped(units):
-        if dataset != name:
-            continue
-        first = of_place[0]
-        if first.task == "instruction_reranking":
-            return [], [
-                f"{name}: instruction reranking is not exported, as its mteb tasks would need code of their own"
-            ]
-        if any(unit.decision.status == "left_out" for unit in of_place):
-            left_out.append(f"{name}, {transformation}: {first.decision.reason}")
-        else:
-            chosen.append(first)
-    return chosen, left_out
-
-
 def _of_dataset(
-    bundle: Bundle, source: BundleSource, dataset: DatasetSource, units: Sequence[ScoreUnit], left_out: list[str]
+    source: OutputSource, facts: BundleFacts, units: Sequence[ScoreUnit], left_out: list[str]
 ) -> Iterator[TaskDraft]:
     """Yield the tasks of a data set; add what is left out to `left_out`."""
-    if not units:
-        return
-    items = SharedItems.of(units, source.study.sample.seed)
+    items, name = SharedItems.of(units, source.study.sample.seed), units[0].name
     if items.n_flawed:
         left_out.append(
-            f"{dataset.name}: {count(items.n_flawed, 'item')} whose text, in one of the tasks, has fewer than"
+            f"{name}: {count(items.n_flawed, 'item')} whose text, in one of the tasks, has fewer than"
             f" {SHORTEST} characters, is a duplicate, or is also in the train split"
         )
     if items.n_drawn_from > MOST:
         unused = count(items.n_drawn_from - MOST, "item")
-        left_out.append(f"{dataset.name}: {unused}, because at most {MOST:,} are used (drawn at random)")
+        left_out.append(f"{name}: {unused}, because at most {MOST:,} are used (drawn at random)")
     for unit in units:
         data = items.data(unit)
         if reason := unusable(data, "paper"):
             left_out.append(f"{unit.name}, {unit.transformation}: {reason}")
             continue
-        task = make_task(data, "mteb")
-        verdict = _verdict(bundle.verdicts, unit)
-        metadata = _metadata(bundle, source, dataset, unit, task, verdict)
+        task, verdict = make_task(data, "mteb"), _verdict(facts.verdicts, unit)
+        metadata = _metadata(source, facts, unit, task, verdict)
         n_items = sum(data.sizes().values())
         yield TaskDraft(unit.name, unit.transformation, unit.task, task, metadata, n_items, verdict)
 
@@ -135,11 +119,11 @@ class SharedItems:
             _item(text) for text in dataset.texts() if text.text_id in lost and _is_scored(text) and not _nested(text)
         }
         names = list(dict.fromkeys(_item(text) for text in texts if _is_scored(text)))
-        whole = [name for name in names if name not in incomplete]
+        complete = [name for name in names if name not in incomplete]
         flawed = frozenset().union(*(_flawed(texts, unit) for unit in units))
-        good = [name for name in whole if name not in flawed]
+        good = [name for name in complete if name not in flawed]
         positions = stream(seed, "mteb", units[0].name).permutation(len(good))[:MOST]
-        return cls(frozenset(good[position] for position in positions), lost, len(whole) - len(good), len(good))
+        return cls(frozenset(good[position] for position in positions), lost, len(complete) - len(good), len(good))
 
     def data(self, unit: ScoreUnit) -> Dataset:
         """Return the data set of a unit with only these items."""
@@ -182,36 +166,56 @@ def _flawed(texts: Sequence[Text], unit: ScoreUnit) -> set[str]:
     return flawed
 
 
-def _metadata(
-    bundle: Bundle, source: BundleSource, dataset: DatasetSource, unit: ScoreUnit, task: Any, verdict: str
-) -> TaskMetadata:
-    """Return all metadata that mteb requires of a task. Raises StudyError if the study lacks some."""
-    reference = dataset.reference or bundle.manifest.reference
-    if not reference:
-        raise StudyError(
-            f"data set {dataset.name!r} has no `reference`, the address of a page about it, which mteb requires; add it"
-            f" to `bundle.datasets` in the study, or to `bundle`"
-        )
-    of_bundle = metadata_of(bundle, source, dataset, [unit], ["default"])
-    name = identifier(dataset.name) + identifier(unit.transformation)  # of no task of mteb, where originals may be one
+def _metadata(source: OutputSource, facts: BundleFacts, unit: ScoreUnit, task: Any, verdict: str) -> TaskMetadata:
+    """Return all metadata that mteb requires of a task; its revision is set when its data are written."""
+    manifest, rights, base = facts.manifest, facts.manifest.datasets[unit.name], task.metadata
+    name = identifier(unit.name) + identifier(unit.transformation)  # of no task of mteb, where originals may be one
+    of_study = f"From {facts.title}; {facts.made}.{''.join(f' {line}' for line in facts.warnings)}"
+    untransformed = f"{unit.name} untransformed, with the items of the transformed tasks of {facts.study}."
+    codes = _languages(source, unit)
     several = set(task.dataset) != {"default"}
-    changes: dict[str, Any] = {
-        "name": name,
-        "description": f"{of_bundle.description} {verdict}" if verdict else _untransformed(bundle, dataset),
-        "dataset": {"path": name, "revision": bundle.identity},
-        "reference": reference,
-        "bibtex_citation": of_bundle.bibtex_citation or "",
-        "main_score": METRICS[unit.task],
-        "adapted_from": [task.metadata.name] if dataset.kind == "mteb" else None,
-        "domains": of_bundle.domains or [],
-    }
-    if several:
-        changes["eval_langs"] = {name: task.metadata.hf_subsets_to_langscripts[name] for name in task.dataset}
-    return TaskMetadata.model_validate(of_bundle.model_dump() | changes)
+    by_people = verdict and not facts.warnings
+    return TaskMetadata(
+        name=name,
+        description=f"{unit.name}, {unit.transformation.replace('_', ' ')}. {of_study} {verdict}"
+        if verdict
+        else untransformed,
+        dataset={"path": name, "revision": "0"},
+        type=base.type,
+        category=base.category,
+        modalities=base.modalities,
+        prompt=base.prompt,
+        reference=rights.reference or manifest.reference or None,
+        eval_splits=["test"],
+        eval_langs={name: base.hf_subsets_to_langscripts[name] for name in task.dataset} if several else codes,
+        main_score=METRICS[unit.task],
+        date=facts.rated,
+        domains=[domain for domain in rights.domains if domain in typing.get_args(TaskDomain)],
+        task_subtypes=[],
+        license=_licence(rights.licence),
+        annotations_creators=base.annotations_creators or "derived",
+        dialect=[],
+        sample_creation="LM-generated and verified" if by_people else base.sample_creation or "created",
+        bibtex_citation="\n".join(text for text in (rights.citation, manifest.citation) if text),
+        adapted_from=[base.name] if unit.spec.mteb else None,
+    )
 
 
-def _untransformed(bundle: Bundle, dataset: DatasetSource) -> str:
-    return f"{dataset.name} untransformed, with the items of the transformed tasks of {bundle.manifest.study}."
+def _languages(source: OutputSource, unit: ScoreUnit) -> list[str]:
+    """Return the languages of the outputs, for searches also those of the searched texts."""
+    if unit.transformation == ORIGINAL:
+        return [with_script(code) for code in unit.languages]
+    jobs = (source.plan.job(text, unit.transformation, unit.seed) for text in unit.dataset.texts())
+    codes = {job.languages[-1] for job in jobs}
+    codes |= set(unit.languages) if unit.task in (*SEARCHES, "bitext_mining") else set()
+    return [with_script(code) for code in sorted(codes)]
+
+
+def _licence(name: str) -> Any:
+    """Return the licence in mteb's words, or its address."""
+    if name.lower() in typing.get_args(Licenses):
+        return name.lower()
+    return name if name.startswith(("http://", "https://")) else "not specified"
 
 
 def _verdict(verdicts: Sequence[Verdict], unit: ScoreUnit) -> str:

@@ -22,10 +22,7 @@ from evaluation.scoring import RunOutcome, evaluate_units
 from evaluation.units import plan_units
 from evaluation.work import Loader
 from plumbline.errors import StudyError
-from plumbline.records import Score
-from plumbline.store import read_frame
 from plumbline.study import Study, load_study
-from plumbline.words import count
 
 MAKERS = " (maker's)"
 # Columns that must be equal for two models' scores to be on the same items and texts, measured alike.
@@ -40,20 +37,19 @@ class EvaluationRequest:
     """The options of an evaluation."""
 
     files: Mapping[str, Path] = field(default_factory=dict)  #: copies of texts that may not be shared, by data set
-    beside: Sequence[tuple[str, pd.DataFrame]] = ()  #: other scores, by a name
     include_rejected: bool = False  #: also score rejected transformations
     simulated: bool = False  #: allow simulated ratings, for a rehearsal
 
 
 @dataclass(frozen=True)
 class BundleEvaluation:
-    """The result: the study whose folder has the records, the run's outcome, its scores, and comparable ones."""
+    """The result: the study whose folder has the records, the run's outcome, its scores, and the maker's."""
 
     study: Study
     outcome: RunOutcome
     scores: pd.DataFrame  #: of the requested models (`plumbline.records.Score`)
-    beside: pd.DataFrame  #: comparable scores of the maker and others
-    notes: tuple[str, ...]  #: which of these are left out, and why
+    makers: pd.DataFrame  #: comparable scores of the maker's other models
+    n_left_out: int  #: scores of the maker on other items, texts or settings
 
 
 def evaluate_bundle(
@@ -68,34 +64,22 @@ def evaluate_bundle(
     `models` are as in a study file (`specs`). Raises StudyError for simulated ratings unless the request allows them,
     and as `evaluation.scoring.evaluate`.
     """
-    if bundle.manifest.simulated and not wanted.simulated:
+    if bundle.facts.simulated and not wanted.simulated:
         raise StudyError(
             f"{bundle.path}: its ratings are SIMULATED: nobody accepted these texts, and scores on them measure"
             " nothing; add --simulated to rehearse"
         )
-    study = bundle.study(models, exports, f"{bundle.manifest.study[:54].rstrip('-_')}-{bundle.short}")
+    study = bundle.study(models, exports, f"{bundle.facts.study[:54].rstrip('-_')}-{bundle.identity[:8]}")
     source = BundleSource(bundle, study, wanted.files)
     pairs = source.pairs()
     units = plan_units(source, bundle.verdicts, pairs, include_rejected=wanted.include_rejected)
     good = accepted_pairs(bundle.means, bundle.rubric.question_names())
     measures = (AcceptedPairs(study.evaluation, pairs, good, study.acceptance.min_pairs), AllTexts())
-    records = EvaluationRecords.open(study)
-    outcome = evaluate_units(records, units, bundle.verdicts, pairs, measures, load)
+    outcome = evaluate_units(EvaluationRecords.open(study), units, bundle.verdicts, pairs, measures, load)
     scores = EvaluationRecords.open(study).scores
-    others, notes = [], []
-    for name, frame in ((MAKERS, bundle.scores), *((f" ({name})", frame) for name, frame in wanted.beside)):
-        alike, n_left_out = like_for_like(scores, frame)
-        same = _as_scored(scores, alike)
-        alike = alike[~alike["model"].isin(same)]
-        if same:
-            notes.append(
-                f"{name.strip(' ()')}: scores of {', '.join(same)} equal those computed here and are shown once"
-            )
-        others.append(alike.assign(model=alike["model"] + name))
-        notes += [f"{name.strip(' ()')}: {count(n_left_out, 'score')} left out, as items, texts or settings differ"] * (
-            n_left_out > 0
-        )
-    return BundleEvaluation(study, outcome, scores, pd.concat(others, ignore_index=True), tuple(notes))
+    makers, n_left_out = like_for_like(scores, bundle.scores)
+    makers = makers[~makers["model"].isin(_as_scored(scores, makers))]
+    return BundleEvaluation(study, outcome, scores, makers.assign(model=makers["model"] + MAKERS), n_left_out)
 
 
 def like_for_like(scores: pd.DataFrame, others: pd.DataFrame) -> tuple[pd.DataFrame, int]:
@@ -172,8 +156,3 @@ def models_of(file: Path) -> dict[str, dict[str, Any]]:
     if not models:
         raise StudyError(f"{study.file} has no `evaluation.models`; name a model with --model")
     return models
-
-
-def scores_in(folder: Path) -> pd.DataFrame:
-    """Read the scores in an evaluation's folder. Raises DataError if they are missing or damaged."""
-    return read_frame(folder / "scores.parquet", Score, "plumbline bundle evaluate")

@@ -1,41 +1,44 @@
 """`plumbline bundle export`: write a study's validated outputs, with their evidence, as one file.
 
-Members are written one after the other, with one unit of outputs in memory; the file appears complete, and only after
-it was read back and checked as `inspect` does. It includes the study's settings without folders, addresses and names.
+A folder is written and then packed: records, tables' description for the hub, and tasks for mteb. Memory holds one unit
+of outputs. It includes the study's settings without folders, addresses and names. The file appears complete, and only
+after it was read back and checked as `inspect` does.
 """
 
 from __future__ import annotations
 
-import contextlib
 import functools
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pydantic import BaseModel
 
-from annotation.judges.decisions import read_judging
 from annotation.names import is_pseudonym
-from annotation.records import PairMean, RuleSet, Verdict
-from annotation.rubric import Rubric
-from evaluation.bundle import records, tables
-from evaluation.bundle.bundle import MANIFEST, Writer
-from evaluation.bundle.records import ArchiveMember, BundledPrompt, BundledTransformation, BundleManifest, DatasetSource
+from annotation.records import PairMean
+from evaluation.bundle import card, mteb_tasks, records, tables
+from evaluation.bundle.archive import pack
+from evaluation.bundle.bundle import Bundle
+from evaluation.bundle.check import open_checked
+from evaluation.bundle.facts import BundleFacts
+from evaluation.bundle.mteb_tasks import WrittenTask, write_study_tasks
+from evaluation.bundle.records import BundledPrompt, BundledTransformation, BundleManifest, DatasetFacts
 from evaluation.records import EvaluationRecords
+from evaluation.sources import Folder
 from generation.datasets.dataset import Dataset
-from generation.datasets.loading import iter_datasets
 from generation.datasets.local import TableDataset
 from generation.datasets.mteb_tasks import MtebTask
 from generation.jobs import Plan
 from generation.unit import COMMAND as GENERATE
 from generation.unit import refuse_other_outputs
 from plumbline.errors import DataError, StudyError, nearest
-from plumbline.reading import read_bytes
-from plumbline.records import SOURCES, Pair, Rating, Record, Score, Text, TransformedText, arrow_schema, text_id
-from plumbline.store import atomic, read_table
+from plumbline.records import SOURCES, Pair, Rating, Score, Text, TransformedText, arrow_schema, text_id
+from plumbline.store import atomic, json_bytes, read_table
 from plumbline.study import Study
 from plumbline.study.base import StudyPart
 from plumbline.study.datasets import DatasetSpec
@@ -47,7 +50,15 @@ from plumbline.words import count, trim
 WITHHELD = "(not in the bundle)"  # replaces raters' free answers
 _COLUMNS = ("key", "text_id", "source_language", "output", "status", "reason", "flags", "first_flags", "attempts")
 _UNNAMED = ("", "not specified")  # missing licences
-Member = tuple[str, bytes | memoryview]  # its name and content
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A written bundle, read back; its tasks for mteb, and what these and Croissant lack, a line each."""
+
+    bundle: Bundle
+    tasks: Sequence[WrittenTask]
+    lacking: Sequence[str]
 
 
 def export(
@@ -55,30 +66,25 @@ def export(
     out: Path,
     *,
     comments: bool = False,
-    check: Callable[[Path], object] = lambda _: None,
+    baselines: bool = False,
     step: Callable[[], object] = lambda: None,
-) -> BundleManifest:
-    """Write a study's bundle to `out`; return its manifest.
+) -> Exported:
+    """Write a study's bundle to `out`, and read it back.
 
-    `comments` includes raters' comments and free answers. `check` is called on the file before it gets its name, `step`
-    for each unit of outputs. Raises StudyError for a study that cannot have a bundle or lacks facts for one, DataError
-    for records that do not follow from each other, and the errors of `check`.
+    `comments` includes raters' comments and free answers, `baselines` results of mteb's baselines on the tasks for
+    mteb; `step` is called for each unit of outputs. Raises StudyError for a study that cannot have a bundle or lacks
+    facts for one, DataError for records that do not follow from each other.
     """
     if study.subject:
         raise StudyError(
             f"{study.file}: a study with the subject {study.subject.kind} scores no models, so it has no bundle"
-        )
-    if study.raters.suggestions != "none":
-        raise StudyError(
-            f"{study.file}: half of its pairs show judges' scores (raters.suggestions); bundles of such experiments are"
-            " not supported; use a study without that setting"
         )
     names = [spec.name for spec in study.datasets]
     for name in study.bundle.datasets:
         if name not in names:
             raise StudyError(f"{study.file}: bundle.datasets: no data set {name!r}; {nearest(name, names)}")
     evidence = EvaluationRecords.open(study)
-    verdicts = evidence.verified
+    _ = evidence.verified
     raters = evidence.collected.plain_ratings["rater_id"].unique()
     if named_raters := [rater for rater in raters if not is_pseudonym(rater)]:
         raise DataError(
@@ -86,81 +92,102 @@ def export(
             f" {'has' if len(named_raters) == 1 else 'have'} no pseudonym such as rater-1a2b3c4d;"
             f" run `{study.command('collect')}` again"
         )
-    content = _Content(study, evidence, verdicts, comments)
+    bundles = list[Bundle]()
 
-    def whole(path: Path) -> bool:
-        check(path)
+    def checked(path: Path) -> bool:
+        bundles.append(open_checked(path))
         return True
 
-    with atomic(out, whole, public=True) as file, contextlib.closing(Writer(file)) as writer:
-        for name, member in content.members(step):
-            writer.add(name, member)
-        manifest = content.manifest({name: ArchiveMember(sha256=h, size=n) for name, (h, n) in writer.members.items()})
-        writer.add(MANIFEST, manifest.to_bytes())
-    return manifest
+    with tempfile.TemporaryDirectory(prefix="plumbline-bundle-") as temporary:
+        folder = Path(temporary)
+        writer = _Writer(study, evidence, folder, comments)
+        writer.write(step)
+        models = mteb_tasks.baselines() if baselines else {}
+        tasks, left_out = write_study_tasks(writer.source, writer.facts, evidence.pairs, folder, models)
+        lacking = card.write_cards(writer.facts, folder, tasks, left_out)
+        with atomic(out, checked, public=True) as file:
+            pack(folder, file)
+    return Exported(bundles[-1], tasks, [*(f"no task for mteb: {line}" for line in left_out), *lacking])
 
 
-@dataclass
-class _Content:
-    """The content of a bundle, made member by member."""
+class _Writer:
+    """Writes a study's records and data to a folder."""
 
-    study: Study
-    evidence: EvaluationRecords
-    verdicts: list[Verdict]
-    comments: bool
-    _sources: list[DatasetSource] = field(default_factory=list)
-    _settings: list[dict[str, Any]] = field(default_factory=list)
-    _texts: list[Text] = field(default_factory=list)  #: the distinct texts of each data set, in order
+    def __init__(self, study: Study, evidence: EvaluationRecords, folder: Path, comments: bool) -> None:
+        self.source = Folder(study)
+        self._study, self._evidence, self._folder, self._comments = study, evidence, folder, comments
+        self._texts = list[Text]()  # the distinct texts of each data set, in order
+        self._settings = list[dict[str, Any]]()  # of data sets
+        self._datasets: dict[str, DatasetFacts] = {}
 
-    def members(self, step: Callable[[], object]) -> Iterator[Member]:
-        """Yield all members except the manifest: data sets, outputs, ratings, and verdicts."""
-        study, plan = self.study, Plan(self.study)
-        for spec, dataset in zip(study.datasets, iter_datasets(study), strict=True):
-            distinct = {text.text_id: text for text in dataset.texts()}
-            source = _source_of(study.bundle.datasets.get(spec.name), spec, dataset, distinct, study.file)
-            self._sources.append(source)
-            self._settings.append(_dataset_settings(spec, dataset))
-            self._texts += distinct.values()
-            included = source.texts == "include"
-            rows = (text if included else text.model_copy(update={"text": ""}) for text in dataset.texts())
-            yield records.texts_of(spec.name), tables.to_parquet(tables.of_records(rows, Text))
-            if included and isinstance(dataset, TableDataset):
-                yield from tables.dataset_members(dataset)
+    @functools.cached_property
+    def facts(self) -> BundleFacts:
+        """The facts about the bundle, once the data sets are written."""
+        study, seen = self._study, self._evidence
+        of_study = study.bundle.model_dump(exclude={"datasets"})
+        manifest = BundleManifest(**of_study, made_with=version_of("plumbline"), datasets=self._datasets)
+        ratings = seen.collected.plain_ratings
+        ratings = ratings if self._comments else ratings.assign(comment="")
+        generator = _generator(study.generator)
+        return BundleFacts(study.name, study.description, generator, manifest, seen.verified, ratings)
+
+    def write(self, step: Callable[[], object]) -> None:
+        """Write data sets, outputs, settings, ratings, verdicts, scores, and the manifest."""
+        study, plan = self._study, self.source.plan
+        for spec in study.datasets:
+            self._write_dataset(spec, self.source.dataset(spec))
         for name in study.transformations:
             for seed in study.seeds:
-                yield records.outputs_of(name, seed), tables.to_parquet(self._outputs(plan, name, seed))
+                self._write_table(records.outputs_of(name, seed), self._outputs(plan, name, seed))
                 step()
-        yield records.TRANSFORMATIONS, tables.models_to_json(_transformations(plan))
-        yield records.STUDY, tables.to_json(_settings(study, self._settings))
-        yield from self._ratings()
-        yield from self._judgements()
-        yield _frame(records.MEANS, self.evidence.pair_means, PairMean)
-        if (study.folder / "scores.parquet").exists():
-            scores = self.evidence.scores
+        self._write_json(records.TRANSFORMATIONS, list(_transformations(plan)))
+        self._write_json(records.STUDY, _settings(study, self._settings))
+        self._write_ratings()
+        self._write_verdicts()
+        if (study.folder / records.SCORES).exists():
+            scores = self._evidence.scores
             failed = scores["status"] == "failed"  # its reason may name folders and servers
-            yield _frame(records.SCORES, scores.assign(reason=scores["reason"].mask(failed, WITHHELD)), Score)
-        if not self._hidden:  # both reports show texts, in examples and charts
-            for name, report in records.REPORTS.items():
-                if (study.folder / report).exists():
-                    yield name, read_bytes(study.folder / report)
+            scores = scores.assign(reason=scores["reason"].mask(failed, WITHHELD))
+            self._write_table(records.SCORES, tables.of_frame(scores, Score))
+        self._write_json(records.MANIFEST, self.facts.manifest)
+
+    def _write_table(self, name: str, table: pa.Table) -> None:
+        path = self._folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(table, path, compression="zstd")
+
+    def _write_json(self, name: str, content: BaseModel | Sequence[BaseModel] | Mapping[str, Any]) -> None:
+        (self._folder / name).write_bytes(json_bytes(content))
+
+    def _write_dataset(self, spec: DatasetSpec, dataset: Dataset) -> None:
+        """Write a data set's texts, and the rows of a local one, unless its texts may not be shared."""
+        distinct = {text.text_id: text for text in dataset.texts()}
+        facts = _facts_of(self._study.bundle.datasets.get(spec.name), spec, dataset, distinct, self._study.file)
+        self._datasets[spec.name] = facts
+        self._settings.append(_dataset_settings(spec, dataset))
+        self._texts += distinct.values()
+        included = facts.texts == "include"
+        rows = (text if included else text.model_copy(update={"text": ""}) for text in dataset.texts())
+        self._write_table(records.texts_of(spec.name), tables.of_records(rows, Text))
+        if included and isinstance(dataset, TableDataset):
+            for name, table in tables.dataset_tables(dataset):
+                self._write_table(name, table)
 
     @functools.cached_property
     def _hidden(self) -> list[str]:
         """The data sets whose texts may not be shared."""
-        rights = self.study.bundle.datasets
-        names = [spec.name for spec in self.study.datasets]
-        return [name for name in names if name in rights and rights[name].texts == "reference"]
+        return [name for name, facts in self._datasets.items() if facts.texts == "reference"]
 
     @functools.cached_property
     def _withheld(self) -> dict[str, str]:
-        """The hashes of their texts by text, once all data sets are read."""
-        shared = {text.text for text in self._texts if text.dataset not in self._hidden} if self._hidden else ()
-        return _hashes_of((text for text in self._texts if text.dataset in self._hidden), shared)
+        """The hashes of their texts by text, as they are and without outer white space."""
+        shared = {text.text for text in self._texts if text.dataset not in self._hidden} if self._hidden else set()
+        hidden = (text for text in self._texts if text.dataset in self._hidden and text.text not in shared)
+        return {words: text_id(words, text.language) for text in hidden for words in (text.text, trim(text.text))}
 
-    def _ratings(self) -> Iterator[Member]:
-        """Yield the members with pairs, ratings, rules and verdicts."""
-        seen = self.evidence
-        pairs = seen.collected.pairs
+    def _write_ratings(self) -> None:
+        """Write pairs and ratings: without batches, times on the page and file names, and comments only on request."""
+        pairs, rubric = self._evidence.collected.pairs, self._evidence.rubric
         words = pairs["dataset"].isin(self._hidden)
         for name in ("original", "transformed"):  # in controls both are originals, in pairs the first
             out = words if name == "original" else words & pairs["control"].isin(("positive", "negative"))
@@ -168,43 +195,46 @@ class _Content:
             pairs = pairs.assign(**{name: pairs[name].astype(str).where(~out, "")})
         pairs = pairs.astype(dict.fromkeys(pairs.select_dtypes("category"), str))
         pairs = pairs.assign(model=pairs["model"].map(_name_of))
+        ratings = self._evidence.collected.plain_ratings
+        spoken = self._comments & ~ratings["pair_id"].isin(pairs.loc[words, "pair_id"])  # comments may quote texts
+        free = ratings["question"].isin([question.name for question in rubric.asked() if question.kind == "text"])
+        ratings = ratings.assign(
+            source=ratings["source"].where(ratings["source"].isin(SOURCES), "file"),
+            batch="",
+            seconds=float("nan"),
+            comment=ratings["comment"].where(spoken, ""),
+            answer=ratings["answer"].where(spoken | ~free | (ratings["answer"] == ""), WITHHELD),
+        )
         is_control = pairs["control"] != ""
-        ratings = seen.collected.plain_ratings  # comments may quote texts
-        spoken = self.comments & ~ratings["pair_id"].isin(pairs.loc[words, "pair_id"])
-        rated = _portable_ratings(ratings, seen.rubric, spoken)
-        of_controls = rated["pair_id"].isin(pairs.loc[is_control, "pair_id"])
-        yield _frame(records.PAIRS, pairs[~is_control], Pair)
-        yield _frame(records.CONTROLS, pairs[is_control], Pair)
-        yield _frame(records.RATINGS, rated[~of_controls], Rating)
-        yield _frame(records.CONTROL_RATINGS, rated[of_controls], Rating)
-        yield records.RUBRIC, tables.to_json(seen.rubric.model_dump(mode="json"))
-        verdicts = [verdict.model_copy(update={"model": _name_of(verdict.model)}) for verdict in self.verdicts]
-        by_member: dict[str, Sequence[Any]] = {
-            "decisions.json": self.evidence.decided,
-            "rules.json": _portable_rules(seen.rules),
+        of_controls = ratings["pair_id"].isin(pairs.loc[is_control, "pair_id"])
+        for name, frame, record in (
+            (records.PAIRS, pairs[~is_control], Pair),
+            (records.CONTROLS, pairs[is_control], Pair),
+            (records.RATINGS, ratings[~of_controls], Rating),
+            (records.CONTROL_RATINGS, ratings[of_controls], Rating),
+            (records.MEANS, self._evidence.pair_means, PairMean),
+        ):
+            self._write_table(name, tables.of_frame(frame, record))
+
+    def _write_verdicts(self) -> None:
+        seen = self._evidence
+        verdicts = [verdict.model_copy(update={"model": _name_of(verdict.model)}) for verdict in seen.verified]
+        by_name: dict[str, BaseModel | Sequence[BaseModel]] = {
+            records.RUBRIC: seen.rubric,
+            "decisions.json": seen.decided,
+            "rules.json": seen.rules,
             "looks.json": seen.looks,
             "waves.json": seen.waves,
             "sample.json": seen.supply,
             records.VERDICTS: verdicts,
-            records.AGREEMENT: self.evidence.agreement,
+            records.AGREEMENT: seen.agreement,
         }
-        yield from ((name, tables.models_to_json(rows)) for name, rows in by_member.items())
-
-    def _judgements(self) -> Iterator[Member]:
-        """Yield the members on judges that decide with people; their answers count as comments."""
-        if self.evidence.study.acceptance.judges != "decide":
-            return
-        judging = read_judging(self.evidence)
-        judgements = judging.judgements
-        spoken = self.comments & ~judgements["dataset"].isin(self._hidden)
-        judgements = judgements.assign(text=judgements["text"].where(spoken, ""))
-        yield _frame(records.JUDGED, judging.judged, records.BundledJudged)
-        yield _frame(records.JUDGEMENTS, judgements, records.BundledJudgement)
-        yield records.REFUSED, tables.to_json({"refused": judging.refused})
+        for name, content in by_name.items():
+            self._write_json(name, content)
 
     def _outputs(self, plan: Plan, name: str, seed: int) -> pa.Table:
         """Return a unit's outputs in the order of the data sets' texts. Raises DataError if some are missing."""
-        study = self.study
+        study = self._study
         refuse_other_outputs(study, name, seed)
         wanted: dict[str, list[str]] = {}
         languages = []
@@ -223,40 +253,17 @@ class _Content:
             raise DataError(f"{file}: {rows.null_count} of {len(wanted)} outputs {verb} missing; run `{command}`")
         table = table.take(rows)
         outputs, copies = _without(table["output"].combine_chunks(), self._withheld)
-        reasons = pc.list_element(pc.split_pattern(table["reason"], ": ", max_splits=1), 0)
-        more = {"datasets": list(wanted.values()), "language": languages}
-        more |= {"output": outputs, records.COPY: copies, "reason": reasons}
         schema = arrow_schema(records.BundledOutput)
-        columns = [
-            table[part.name] if part.name not in more
-            else column if isinstance(column := more[part.name], pa.ChunkedArray)
-            else pa.array(column, part.type)
-            for part in schema
-        ]  # fmt: skip
-        return pa.table(columns, schema=schema)
-
-    def manifest(self, members: dict[str, ArchiveMember]) -> BundleManifest:
-        """Return the manifest of these members."""
-        study, spec = self.study, self.study.bundle
-        ratings: pd.DataFrame = self.evidence.collected.plain_ratings
-        times = ratings.loc[ratings["status"] == "submitted", "submitted_at"]
-        facts = ("edition", "licence", "citation", "contact", "creators", "reference", "published")
-        return BundleManifest(
-            made_with=version_of("plumbline"),
-            study=study.name,
-            description=study.description,
-            **{name: getattr(spec, name) for name in facts},
-            simulated=bool(ratings["simulated"].any()),
-            comments=self.comments,
-            datasets=tuple(self._sources),
-            generator=_generator(study.generator),
-            rated=(f"{times.min():%Y-%m-%d}", f"{times.max():%Y-%m-%d}"),
-            members=members,
-        )
-
-
-def _frame(name: str, frame: pd.DataFrame, record: type[Record]) -> Member:
-    return name, tables.to_parquet(tables.of_frame(frame, record))
+        columns = {part: table[part] for part in table.column_names} | {
+            "transformation": pa.repeat(name, len(table)),
+            "seed": pa.array([seed] * len(table), schema.field("seed").type),
+            "datasets": pa.array(list(wanted.values()), schema.field("datasets").type),
+            "language": pa.array(languages, pa.string()),
+            "output": outputs,
+            "reason": pc.list_element(pc.split_pattern(table["reason"], ": ", max_splits=1), 0),
+            records.COPY: copies,
+        }
+        return pa.table([columns[part] for part in schema.names], schema=schema)
 
 
 def _settings(study: Study, datasets: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -267,8 +274,6 @@ def _settings(study: Study, datasets: Sequence[Mapping[str, Any]]) -> dict[str, 
         "languages": list(study.languages),
         "wordings": list(study.wordings),
     }
-    if study.acceptance.judges == "decide":
-        optional["judges"] = _judges(judge.settings() for judge in study.judges)
     loadable = [  # models that anybody can load from the hub or mteb; some need no files
         {
             **model.model_dump(mode="json", exclude_unset=True, include=set(records.OF_MODELS)),
@@ -283,7 +288,7 @@ def _settings(study: Study, datasets: Sequence[Mapping[str, Any]]) -> dict[str, 
         "datasets": list(datasets),
         "transformations": list(study.transformations),
         "seeds": list(study.seeds),
-        **{name: value for name, value in optional.items() if value or name == "judges"},
+        **{name: value for name, value in optional.items() if value},
         "generator": _generator(study.generator),
         "sample": study.sample.model_dump(mode="json"),
         "rubric": study.rubric,
@@ -297,31 +302,15 @@ def _settings(study: Study, datasets: Sequence[Mapping[str, Any]]) -> dict[str, 
     }
 
 
-def _portable_rules(sets: Sequence[RuleSet]) -> list[RuleSet]:
-    """Return the fixed rules without the maker's folders."""
-    portable = []
-    for fixed in sets:
-        judges = fixed.rules.get("judges")
-        judged = {} if judges is None else {"judges": {**judges, "each": _judges(judges["each"])}}
-        portable.append(fixed.model_copy(update={"rules": {**fixed.rules, **judged}}))
-    return portable
-
-
-def _judges(each: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return judges as in the rules, with models in folders named by their folder."""
-    return [{**judge, "model": _name_of(judge["model"])} for judge in each]
-
-
 def _generator(engine: EngineSpec) -> dict[str, Any]:
-    """Return the generator without its location; a model in a folder keeps its name and a mark."""
+    """Return the generator without its location; a model in a folder keeps its name."""
     kind: type[StudyPart] = SETTINGS.get(engine.kind, StudyPart)
     settings = kind.model_validate(engine.settings).model_dump(exclude_none=True)
-    portable = {
-        **engine.model_dump(mode="json", include={"kind", "model", "revision", "sampling"}),
+    return {
+        **engine.model_dump(mode="json", include={"kind", "revision", "sampling"}),
+        "model": _name_of(engine.model),
         **{name: settings[name] for name in records.OF_GENERATORS if name in settings},
     }
-    name = _name_of(engine.model)
-    return portable if name == engine.model else {**portable, "model": name, records.FOLDER: True}
 
 
 def _name_of(model: str) -> str:
@@ -346,23 +335,10 @@ def _transformations(plan: Plan) -> Iterator[BundledTransformation]:
         )
 
 
-def _portable_ratings(frame: pd.DataFrame, rubric: Rubric, spoken: pd.Series[bool]) -> pd.DataFrame:
-    """Return ratings without batches, times on the page and file names; comments only where `spoken`."""
-    named_source = frame["source"].isin(SOURCES)
-    free = frame["question"].isin([question.name for question in rubric.asked() if question.kind == "text"])
-    return frame.assign(
-        source=frame["source"].where(named_source, "file"),
-        batch="",
-        seconds=float("nan"),
-        comment=frame["comment"].where(spoken, ""),
-        answer=frame["answer"].where(spoken | ~free | (frame["answer"] == ""), WITHHELD),
-    )
-
-
-def _source_of(
+def _facts_of(
     rights: RightsSpec | None, spec: DatasetSpec, dataset: Dataset, texts: Mapping[str, Text], file: Path
-) -> DatasetSource:
-    """Return the manifest's entry of a data set; `texts` are its distinct ones by id. StudyError without a licence."""
+) -> DatasetFacts:
+    """Return the facts about a data set; `texts` are its distinct ones by id. Raises StudyError without a licence."""
     of_mteb: dict[str, Any] = {"licence": "", "citation": "", "reference": "", "domains": ()}
     if isinstance(dataset, MtebTask):
         meta = dataset.loaded.task.metadata
@@ -377,9 +353,7 @@ def _source_of(
             " not be shared"
         )
     facts = rights or RightsSpec(licence=licence)
-    return DatasetSource(
-        name=spec.name,
-        kind="mteb" if spec.mteb else "local",
+    return DatasetFacts(
         task=dataset.task,
         revision=dataset.revision,
         texts=facts.texts,
@@ -398,16 +372,6 @@ def _dataset_settings(spec: DatasetSpec, dataset: Dataset) -> dict[str, Any]:
     path, _, revision = dataset.revision.rpartition("@")
     pinned = {"revision": revision} if len(revision) == 40 else {}
     return {**settings, "name": spec.name, "path": path, **pinned}
-
-
-def _hashes_of(texts: Iterable[Text], shared: Collection[str]) -> dict[str, str]:
-    """Return the hash of each text not in `shared`, as it is and without outer white space."""
-    return {
-        words: text_id(words, text.language)
-        for text in texts
-        if text.text not in shared
-        for words in (text.text, trim(text.text))
-    }
 
 
 def _without(outputs: pa.Array, hashes: Mapping[str, str]) -> tuple[pa.Array, pa.Array]:

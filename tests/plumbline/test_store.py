@@ -48,7 +48,7 @@ def usual_umask() -> Iterator[None]:
 def test_what_is_written_is_its_users_alone_until_others_are_let_in(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)  # as folders are by themselves
     folder = tmp_path / "exports" / "study"
-    journal, text, beside, bundle = folder / "a.journal", folder / "a.json", tmp_path / "a.json", folder / "a.plumb"
+    journal, text, beside, bundle = folder / "a.journal", folder / "a.json", tmp_path / "a.json", folder / "a.zip"
     kept = Journal(journal)
     kept.append(row())
     kept.close()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Hashable
 from dataclasses import replace
 from datetime import timedelta
@@ -29,12 +28,6 @@ from annotation.verdicts.preregistration import fix_rules
 from annotation.verdicts.tables import verdict_table
 from annotation.verdicts.verdicts import verdicts
 from annotation.verdicts.verification import refuse_edited
-from evaluation.bundle.bundle import Bundle
-from evaluation.bundle.check import open_checked
-from evaluation.bundle.export import export
-from evaluation.bundle.records import BundledJudgement
-from evaluation.bundle.report import checks, contents
-from evaluation.bundle.source import _settings
 from evaluation.tables.sensitivity import decision_at
 from plumbline.errors import DataError, StudyError
 from plumbline.statistics.prediction_powered import FEWEST_RATED
@@ -42,12 +35,9 @@ from plumbline.store import write_json
 from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec, RatersSpec, SampleSpec
 from plumbline.study.engines import EngineSpec, JudgeSpec, refuse_unfit_judges
-from plumbline.study.evaluation import BundleSpec
 from tests.annotation.judgements import HASHES
 from tests.annotation.judges.test_check import rated
 from tests.annotation.judges.test_powered import design, frames, sample, sampled
-from tests.evaluation.bundle.samples import changed as copied
-from tests.evaluation.bundle.test_bundle import renewed, said_of, with_json, with_rows
 
 RULE = AcceptanceSpec.model_validate({"judges": "decide", "min_pairs": 30})
 
@@ -134,7 +124,6 @@ def test_judges_that_decide_are_fixed_and_theirs_is_no_verdict_alone(generated: 
     evidence, found = Evidence.whole(study), CampaignRecords.open(study).verdicts
     refuse_edited(evidence, found)
     refuse_other_judgements(evidence, found)
-    _judgements_travel_in_a_bundle(study, tmp_path)
     assert "People and judges decide the verdicts together" in check_text("demo", check(Evidence.whole(study)))
     turned = [one.model_copy(update={"decision_people": "undecided"}) for one in found if one.decision == "accepted"]
     assert any("decide differently from people alone" in line for line in doubts_of(evidence, turned, ()))
@@ -174,36 +163,6 @@ def _late_judgements_are_counted(evidence: Evidence, verdict: Verdict) -> None:
     changed.loc[own[:5], "finished_at"] = first + timedelta(seconds=1)
     asked = replace(made, judging=replace(made.judging, judgements=changed))
     assert {one.question: one.late for one in asked.of(verdict)} == {"quality": 5, "fluency": 0}
-
-
-def _judgements_travel_in_a_bundle(study: Study, folder: Path) -> None:
-    """Verdicts of both are computed again from what is in it, and an edited judgement, pool or judge is named."""
-    rights = {one.name: {"licence": "apache-2.0"} for one in study.datasets}
-    said = BundleSpec.model_validate({"licence": "cc-by-4.0", "datasets": rights})
-    spoken, sample = folder / "spoken.plumb", study.sample.model_copy(update={"pairs": 30})  # a file must say so many
-    made = study.model_copy(update={"bundle": said, "sample": sample})
-    export(made, spoken, comments=True)
-    export(made, folder / "a.plumb", check=open_checked)
-    bundle = Bundle.open(folder / "a.plumb")
-    told = checks(bundle, [], "")
-    assert "the judges' part of the verdicts matches the values computed again from 1,536 judgements of 384" in told
-    shown = contents(bundle)
-    assert "people alone  pairs" in shown and re.search(r"\ntranslation +English +accepted +accepted +48", shown)
-    words = bundle.table("judgements.parquet", BundledJudgement).to_pandas()
-    assert set(words["text"]) == {""} and set(words["prompt_hash"].str.len()) == {32}
-    more = Bundle.open(spoken).table("judgements.parquet", BundledJudgement).to_pandas()
-    assert (more["text"] != "").any()
-    assert _settings(bundle, Path("a.yaml"))["acceptance"]["judges"] == "report"
-    kinder = with_rows(lambda frame: frame.assign(score=frame["score"].clip(upper=4) + 1))
-    elsewhere = with_rows(lambda frame: frame.assign(stratum="one"))
-    other = with_json(lambda one: one | {"judges": [one["judges"][0] | {"seed": 7}, *one["judges"][1:]]})
-    for edits, what in (
-        ({"judgements.parquet": kinder}, "verdicts.json does not follow from the judgements"),
-        ({"judged.parquet": elsewhere}, "has other rules than the study: judges.pool"),
-        ({"study.json": other}, "judges.each.shares.seed 1337, now 7"),
-        ({"judges.json": None}, "judges.json is missing"),
-    ):
-        assert what in said_of(renewed(copied(bundle.path, folder / "b.plumb", edits))), what
 
 
 def _with_more(verdict: Verdict) -> Verdict:

@@ -1,65 +1,94 @@
-"""The finished study with licences, and its bundle."""
+"""A small study with simulated ratings and licences, and its bundle."""
 
 from __future__ import annotations
 
 import stat
 import zipfile
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import yaml
+import pandas as pd
 
+from annotation.campaign_records import CampaignRecords
+from annotation.verdicts.acceptance import accept
 from evaluation.bundle.export import export
-from evaluation.bundle.records import REPORTS
 from evaluation.scoring import evaluate
-from plumbline.study import ROOT, Study, load_study
-from tests.finished import finished_study
+from plumbline.records import Rating
+from plumbline.store import write_table
+from plumbline.study import Study
+from tests.evaluation.conftest import write_outputs, write_pairs, write_study
 from tests.shared import made_once
 
-Changes = Mapping[str, Callable[[bytes], bytes] | None]  # of members, by name
+Changes = Mapping[str, Callable[[bytes], bytes] | None]  # of files in a bundle, by name
 
-DATA = ROOT / "studies" / "demo"
+NGRAMS = "character-n-grams"
 RIGHTS = {"licence": "apache-2.0", "domains": ["Written"], "reference": "https://example.org/sample"}
 REFERENCE = RIGHTS | {"texts": "reference"}
+_VALUES = ((5, 4), (4, 5), (4, 4))  # of quality and fluency, by each of three raters
 
 
-def recorded_study(folder: Path, **changes: Any) -> Study:
-    """The finished study with licences, in a folder of its own."""
-    file = finished_study(folder).file
-    said = yaml.safe_load(file.read_text(encoding="utf-8"))
-    said["evaluation"]["models"].append({"name": "character-n-grams", "kind": "lexical"})
-    rights = {one["name"]: RIGHTS for one in said["datasets"]}
-    said["bundle"] = {"licence": "cc-by-4.0", "contact": "maker@example.org", "datasets": rights} | changes
-    file.write_text(yaml.safe_dump(said), encoding="utf-8")
-    return load_study(file, folder / "exports")
+def sample_study(folder: Path, **bundle: Any) -> Study:
+    """A study of two data sets and transformations, all accepted by simulated raters, with these facts for a bundle."""
+    rights = dict.fromkeys(("sts", "requests"), RIGHTS)
+    said = {"licence": "cc-by-4.0", "contact": "maker@example.org", "datasets": rights} | bundle
+    models = [{"name": "one", "revision": "1", "path": "my-weights"}, {"name": NGRAMS, "kind": "lexical"}]
+    study = write_study(folder, description="A small study", evaluation={"models": models}, bundle=said)
+    write_outputs(study)
+    rated = {pair.key for pair in write_pairs(study)}
+    for name in study.transformations:  # other outputs lack a word, so that each set has another score
+        frame = pd.read_parquet(path := study.transformation_file(name, 1337))
+        frame["output"] = frame["output"].where(frame["key"].isin(rated), frame["output"].str.partition(" ")[2])
+        frame.to_parquet(path)
+    ratings = [
+        Rating(
+            pair_id=pair.pair_id,
+            transformation=pair.transformation,
+            language=pair.language,
+            rater_id=f"simulated-{number:08x}",
+            question=question,
+            value=value,
+            status="submitted",
+            submitted_at=datetime(2026, 1, 2, tzinfo=UTC),
+            source="simulated",
+            batch="the batch",
+            seconds=7.0,
+            comment=f"I read {pair.original}",
+            simulated=True,
+        )
+        for pair in CampaignRecords.open(study).pairs
+        for number, values in enumerate(_VALUES)
+        for question, value in zip(("quality", "fluency"), values, strict=True)
+    ]
+    write_table(study.folder / "ratings.parquet", ratings, Rating)
+    write_table(study.folder / "control_ratings.parquet", list[Rating](), Rating)
+    accept(study)
+    return study
 
 
 def _make(folder: Path) -> None:
-    study = recorded_study(folder)
-    evaluate(study, models=["character-n-grams"])
-    for report in REPORTS.values():
-        (study.folder / report).parent.mkdir(exist_ok=True)
-        (study.folder / report).write_text("<p>a report</p>", encoding="utf-8")
-    export(study, folder / "a.plumb")
-    (folder / "a.plumb").chmod(0o444)
+    study = sample_study(folder)
+    evaluate(study, models=[NGRAMS])
+    export(study, folder / "a.zip")
+    (folder / "a.zip").chmod(0o444)
+
+
+def made_bundle() -> Path:
+    """The folder of the study and its bundle, `a.zip`, made once; not to be written to."""
+    return made_once("bundle", _make)
 
 
 def changed(bundle: Path, path: Path, changes: Changes, added: dict[str, bytes] | None = None) -> Path:
-    """A copy with members changed: a function of their bytes, None to leave one out, or new ones by name."""
-    with zipfile.ZipFile(bundle) as old, zipfile.ZipFile(path, "w") as new:
-        for one in old.infolist():
-            change = changes.get(one.filename, bytes)
+    """A copy with files changed: a function of their bytes, None to leave one out, or new ones by name."""
+    with zipfile.ZipFile(bundle) as old, zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as new:
+        for member in old.infolist():
+            change = changes.get(member.filename, bytes)
             if change is not None:
-                new.writestr(one, change(old.read(one)))
+                new.writestr(member.filename, change(old.read(member)))
         for name, content in (added or {}).items():
             info = zipfile.ZipInfo(name)
             link = stat.S_IFLNK if name.startswith("link") else stat.S_IFREG
             info.external_attr = (link | 0o644) << 16
             new.writestr(info, content)
     return path
-
-
-def made_bundle() -> Path:
-    """The folder of the study and its bundle, `a.plumb`, made once; not to be written to."""
-    return made_once("bundle", _make)

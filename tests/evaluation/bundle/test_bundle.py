@@ -1,40 +1,39 @@
-"""The file: what is in it, what is not, and that whatever was changed in it is named."""
+"""The file: what is in it and what is not, that changes are named, and that hostile ones are refused in one line."""
 
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import io
 import json
 import os
-import shutil
 import struct
 import subprocess
+import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import datasets
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import yaml
 
-from annotation.judges import decisions
-from evaluation.bundle.bundle import Archive, Bundle, check_signature
+from evaluation.bundle.bundle import Bundle
 from evaluation.bundle.check import faults, open_checked
 from evaluation.bundle.export import export
-from evaluation.bundle.records import REPORTS
-from evaluation.bundle.report import difference
 from evaluation.bundle.source import BundleSource
 from plumbline.errors import DataError, StudyError
-from plumbline.manifest import Manifest
-from plumbline.records import TransformedText
-from plumbline.store import hashed_bytes
-from plumbline.study import Study
+from plumbline.study import ROOT, Study
+from tests import forks
 from tests.commands import here
-from tests.evaluation.bundle.samples import DATA, REFERENCE, RIGHTS, made_bundle, recorded_study
+from tests.evaluation.bundle.samples import REFERENCE, RIGHTS, sample_study
 
 Edit = Callable[..., Path]
+OUTPUTS = "outputs/paraphrasing/1337.parquet"
 
 
 def with_rows(change: Callable[[pd.DataFrame], pd.DataFrame]) -> Callable[[bytes], bytes]:
@@ -50,272 +49,353 @@ def with_rows(change: Callable[[pd.DataFrame], pd.DataFrame]) -> Callable[[bytes
 
 
 def with_json(change: Callable[[Any], Any]) -> Callable[[bytes], bytes]:
-    """A change of what a JSON member says."""
+    """A change of what a JSON file says."""
     return lambda content: json.dumps(change(json.loads(content))).encode()
 
 
-def renewed(path: Path, *, packed: bool = False) -> Path:
-    """The archive with a manifest that fits its members: what somebody does who knows the format."""
+def renewed(path: Path) -> Path:
+    """The archive with checksums that fit its files: what somebody does who knows the format."""
     with zipfile.ZipFile(path) as archive:
-        held = {one: archive.read(one) for one in archive.namelist()}
-    said = json.loads(held["manifest.json"])
-    for name, content in held.items():
-        if name != "manifest.json":
-            said["members"][name] = {"sha256": hashlib.sha256(content).hexdigest(), "size": len(content)}
-    held["manifest.json"] = json.dumps(said).encode()
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED if packed else zipfile.ZIP_STORED) as archive:
-        for name, content in held.items():
+        contents = {name: archive.read(name) for name in archive.namelist() if name != "SHA256SUMS"}
+    lines = [f"{hashlib.sha256(content).hexdigest()}  {name}\n" for name, content in contents.items()]
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in (contents | {"SHA256SUMS": "".join(lines).encode()}).items():
             archive.writestr(name, content)
     return path
 
 
 def said_of(path: Path) -> str:
-    return "\n".join(f"{member} {what}" for member, what in faults(Bundle.open(path)))
+    return "\n".join(f"{file} {what}" for file, what in faults(Bundle.open(path)))
 
 
-def test_the_same_study_gives_the_same_bytes(study: Study, bundle: Path, tmp_path: Path) -> None:
-    export(study, tmp_path / "b.plumb", check=open_checked)
-    assert (tmp_path / "b.plumb").read_bytes() == bundle.read_bytes()
-    assert open_checked(bundle).identity == hashlib.sha256(Archive(bundle).read("manifest.json")).hexdigest()
+def unpacked(bundle: Path, folder: Path) -> Path:
+    with zipfile.ZipFile(bundle) as archive:
+        archive.extractall(folder)
+    return folder
 
 
-def test_nothing_in_it_names_a_person_or_a_place(study: Study, bundle: Path) -> None:
-    archive = Archive(bundle)
-    assert set(REPORTS) <= set(archive.names)
-    whole = b"".join(archive.read(name) for name in archive.names)
-    assert str(study.file.parent).encode() not in whole and b"/tmp/" not in whole and b"strict" not in whole
-    ratings = pd.read_parquet(io.BytesIO(archive.read("ratings.parquet")))
-    assert ratings["rater_id"].str.fullmatch("simulated-[0-9a-f]{8}").all() and ratings["seconds"].isna().all()
-    assert set(ratings["comment"]) == {""} and set(ratings["batch"]) == {""}
-
-
-def test_raters_who_stand_there_by_name_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    study = recorded_study(tmp_path)
-    for name in ("refuse_stale", "refuse_edited"):
-        monkeypatch.setattr(decisions, name, lambda *_: None)
-    path = study.folder / "ratings.parquet"
-    frame = pd.read_parquet(path)
-    frame.assign(rater_id="anna").drop_duplicates(["pair_id", "question"]).to_parquet(path)
-    monkeypatch.setattr(
-        "plumbline.manifest.Manifest.table_bytes",
-        lambda manifest, name, made_by: hashed_bytes(manifest.folder / name, made_by),
-    )
-    with pytest.raises(DataError, match="1 rater has no pseudonym"):
-        export(study, tmp_path / "a.plumb")
-    assert not list(tmp_path.glob("*.plumb*")) and not list(tmp_path.glob(".*.tmp"))
+def test_the_same_study_gives_the_same_bytes_and_anybody_can_check_them(
+    study: Study, bundle: Path, tmp_path: Path
+) -> None:
+    export(study, tmp_path / "b.zip")
+    assert (tmp_path / "b.zip").read_bytes() == bundle.read_bytes()
+    folder = unpacked(bundle, tmp_path / "out")
+    subprocess.run(["sha256sum", "--check", "--strict", "SHA256SUMS"], cwd=folder, check=True, capture_output=True)
+    assert Bundle.open(bundle).identity == hashlib.sha256((folder / "SHA256SUMS").read_bytes()).hexdigest()
 
 
 def words_in(name: str, content: bytes) -> str:
-    """All that can be read in a member: of a table the words in its cells, as JSON has them."""
+    """All that can be read in a file: of a table the words in its cells, as JSON has them."""
     if not name.endswith(".parquet"):
         return content.decode()
     return json.dumps(pq.read_table(io.BytesIO(content)).to_pylist(), ensure_ascii=False, default=str)
 
 
-def test_texts_that_may_not_be_handed_on_stay_out(tmp_path: Path) -> None:
-    study = recorded_study(tmp_path, datasets=dict.fromkeys(("sample_sts", "sample_intents"), REFERENCE))
-    own = set(pd.read_parquet(study.folder / "texts.parquet")["text"])
-    for report in REPORTS.values():
-        (study.folder / report).parent.mkdir()
-        (study.folder / report).write_text("\n".join(own), encoding="utf-8")
-    path = study.transformation_file("paraphrasing", 1337)  # a server that says the text back
-    frame = pd.read_parquet(path)
-    failed = frame["status"] == "failed"
-    frame["reason"] = frame["reason"].mask(failed, "the server refused the text: " + frame["text"])
-    Manifest.of(study).write_table(str(path.relative_to(study.folder)), frame, TransformedText)
-    export(study, tmp_path / "a.plumb", comments=True, check=open_checked)
-    bundle = open_checked(tmp_path / "a.plumb")
-    assert len(own) == 84 and {*bundle.texts("sample_sts")["text"].to_pylist()} == {""}
-    assert {*bundle.outputs("paraphrasing", 1337)["reason"].to_pylist()} == {"", "the server refused the text"}
-    assert bundle.archive.names and not [one for one in bundle.archive.names if one.startswith(("data/", "report/"))]
+def test_nothing_in_it_names_a_person_or_a_place(study: Study, bundle: Path) -> None:
+    archive = Bundle.open(bundle).archive
+    text = "\n".join(words_in(name, archive.read(name)) for name in archive.names)
+    for private in (str(study.file.parent), "my-weights", "I read", "the batch"):
+        assert private not in text
+    ratings = pd.read_parquet(io.BytesIO(archive.read("ratings.parquet")))
+    assert ratings["rater_id"].str.fullmatch("simulated-[0-9a-f]{8}").all() and ratings["seconds"].isna().all()
+
+
+def test_raters_with_names_and_comments_unasked_stay_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = sample_study(tmp_path)
+    export(study, tmp_path / "a.zip", comments=True)
+    assert Bundle.open(tmp_path / "a.zip").evidence.collected.plain_ratings["comment"].str.startswith("I read").all()
+    monkeypatch.setattr("evaluation.bundle.export.is_pseudonym", lambda name: not name.endswith("1"))
+    with pytest.raises(DataError, match="1 rater has no pseudonym"):
+        export(study, tmp_path / "b.zip")
+    assert not (tmp_path / "b.zip").exists()
+
+
+def test_texts_that_may_not_be_handed_on_stay_out_and_come_back_from_a_copy(tmp_path: Path) -> None:
+    study = sample_study(tmp_path, datasets={"sts": REFERENCE, "requests": RIGHTS})
+    texts = pd.read_csv(tmp_path / "sts.csv")
+    path = study.transformation_file("paraphrasing", 1337)  # of which some outputs are texts, and a server says one
+    frame, pairs = pd.read_parquet(path), pd.read_parquet(study.folder / "pairs.parquet")
+    unrated = frame.index[frame["text"].isin(texts["sentence2"]) & ~frame["key"].isin(pairs["key"])]
+    frame.loc[unrated[0], "output"] = texts["sentence1"][9]
+    frame.loc[unrated[1], ["output", "status", "reason"]] = [
+        "",
+        "failed",
+        "the server refused: " + texts["sentence2"][3],
+    ]
+    frame.to_parquet(path)
+    export(study, tmp_path / "a.zip", comments=True)
+    bundle = open_checked(tmp_path / "a.zip")
+    hidden = {*texts["sentence1"], *texts["sentence2"]}
     for name in bundle.archive.names:
-        whole = words_in(name, bundle.archive.read(name))
-        assert not [text for text in own if text in whole or json.dumps(text)[1:-1] in whole], name
-    copies = [row for row in bundle.outputs("translation", 1337).to_pylist() if row["copy_of"]]
-    assert [(row["copy_of"] == row["text_id"], row["output"], row["status"]) for row in copies] == [(True, "", "ok")]
-
-
-def test_a_copy_of_a_text_is_left_out_of_pairs_and_put_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    study = recorded_study(tmp_path, datasets={"sample_sts": REFERENCE, "sample_intents": RIGHTS})
-    path, texts = study.folder / "pairs.parquet", pd.read_parquet(study.folder / "texts.parquet")
-    pairs = pd.read_parquet(path)
-    one = pairs[(pairs["dataset"] == "sample_sts") & (pairs["transformation"] == "paraphrasing")].iloc[0]
-    other = texts[(texts["dataset"] == "sample_sts") & (texts["text"] != one["original"])].iloc[0]["text"]
-    pairs.assign(transformed=pairs["transformed"].mask(pairs["key"] == one["key"], other)).to_parquet(path)
-    made = study.transformation_file("paraphrasing", 1337)
-    frame = pd.read_parquet(made)
-    frame.assign(output=frame["output"].mask(frame["key"] == one["key"], other)).to_parquet(made)
-    for name in ("refuse_stale", "refuse_edited"):  # the records' hashes are others now
-        monkeypatch.setattr(decisions, name, lambda *_: None)
-    export(study, tmp_path / "a.plumb")
-    bundle = Bundle.open(tmp_path / "a.plumb")
-    (kept,) = (pair for pair in bundle.evidence.collected.sample_pairs if pair.key == one["key"])
-    assert (kept.original, kept.transformed) == ("", "")
-    source = BundleSource(bundle, bundle.study(), {"sample_sts": DATA / "pairs.csv"})
-    (whole,) = (pair for pair in source.pairs() if pair.key == one["key"])
-    assert (whole.original, whole.transformed) == (one["original"], other)
-    hashed = bundle.outputs("paraphrasing", 1337).to_pandas().query("copy_of != ''")
-    assert list(hashed["copy_of"]) == list(texts.query("text == @other")["text_id"])
-    said = "\n".join(difference(Bundle.open(made_bundle() / "a.plumb"), bundle).splitlines())
-    assert ["paraphrasing", "84", "83", "1", "0"] in [line.split() for line in said.splitlines()]
-    assert ["translation", "84", "84", "0", "0"] in [line.split() for line in said.splitlines()]
+        shown = words_in(name, bundle.archive.read(name))
+        assert not [text for text in hidden if text in shown], name
+    assert not [name for name in bundle.archive.names if name.startswith(("data/sts/", "tasks/Sts"))]
+    copies = [row for row in bundle.outputs("paraphrasing", 1337).to_pylist() if row["copy_of"]]
+    assert [(row["output"], row["status"]) for row in copies] == [("", "ok")]
+    assert {*bundle.outputs("paraphrasing", 1337)["reason"].to_pylist()} == {"", "the server refused"}
+    source = BundleSource(bundle, bundle.study(), {"sts": tmp_path / "sts.csv"})
+    assert {*frame["output"]} - {""} == {text for text, _ in source.outputs("paraphrasing", 1337).by_key.values()} - {
+        None
+    }
+    own = pairs.set_index("pair_id")
+    assert [pair.original for pair in source.pairs()] == [own["original"][pair.pair_id] for pair in source.pairs()]
 
 
 @pytest.mark.parametrize(
     ("rights", "said"),
-    [
-        ({}, "the texts of 'sample_sts' have no licence"),
-        ({"sts": RIGHTS}, "no data set 'sts'; known: "),
-    ],
+    [({}, "the texts of 'sts' have no licence"), ({"st": RIGHTS}, "no data set 'st'; did you mean 'sts'")],
 )
 def test_a_study_says_whose_its_texts_are(tmp_path: Path, rights: Any, said: str) -> None:
-    study = recorded_study(tmp_path, datasets=rights)
+    study = sample_study(tmp_path, datasets=rights)
     with pytest.raises(StudyError, match=said):
-        export(study, tmp_path / "a.plumb")
-    assert not (tmp_path / "a.plumb").exists()
+        export(study, tmp_path / "a.zip")
+    assert not (tmp_path / "a.zip").exists()
+
+
+def test_a_study_without_verdicts_has_no_bundle(tmp_path: Path) -> None:
+    study = sample_study(tmp_path)
+    (study.folder / "verdicts.json").unlink()
+    with pytest.raises(DataError, match=r"verdicts\.json does not exist yet; run"):
+        export(study, tmp_path / "a.zip")
+    assert not (tmp_path / "a.zip").exists()
 
 
 def test_an_export_that_is_killed_leaves_no_half_file(study: Study, tmp_path: Path) -> None:
-    out = tmp_path / "a.plumb"
+    out = tmp_path / "a.zip"
     child = os.fork()
     if not child:
         export(study, out, step=lambda: os.kill(os.getpid(), 9))
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -9
-    assert not out.exists() and list(tmp_path.glob(".a.plumb.*.tmp"))
+    assert not out.exists()
     export(study, out)
-    assert [one.name for one in tmp_path.iterdir()] == ["a.plumb"]
+    assert [path.name for path in tmp_path.iterdir()] == ["a.zip"]
 
 
-def accepted_more(verdicts: Any) -> Any:
-    return [{**one, "decision": "rejected"} if one["transformation"] == "translation" else one for one in verdicts]
-
-
-def lower(frame: pd.DataFrame) -> pd.DataFrame:
-    place = frame.index[frame["value"] == 5][0]
-    return frame.assign(value=frame["value"].mask(frame.index == place, 1))
-
-
-def other_rated(pairs: pd.DataFrame) -> Callable[[pd.DataFrame], pd.DataFrame]:
-    key = pairs.loc[pairs["transformation"] == "paraphrasing", "key"].iloc[0]
-    return lambda frame: frame.assign(output=frame["output"].mask(frame["key"] == key, "something else"))
-
-
-def test_whatever_was_edited_is_named(bundle: Path, edited: Edit) -> None:
-    seen = Bundle.open(bundle).evidence.collected
-    rater = seen.plain_ratings["rater_id"].iloc[0]
-    decision = {"rater_id": rater, "exclude": True, "reason": "hasty", "signs": []}
-    excluded = json.dumps([decision | {"decided_at": "2026-11-22T12:00:00Z"}]).encode()
-    changes: dict[str, tuple[Callable[[bytes], bytes], str]] = {
-        "verdicts.json": (
-            with_json(accepted_more),
-            "translation in English says rejected, but its ratings give accepted",
-        ),
-        "ratings.parquet": (with_rows(lower), "pair_means.parquet does not follow from the ratings: pair "),
-        "outputs/paraphrasing/1337.parquet": (with_rows(other_rated(seen.pairs)), "was edited: the output of pair "),
-        "texts/sample_sts.parquet": (with_rows(lambda f: f.assign(text="A")), "the text 'A' does not match its hash"),
-        "decisions.json": (lambda _: excluded, f"for {rater}'s rating of pair "),
-        "transformations.json": (lambda c: c.replace(b"{text}", b"{text}!"), "has prompts of paraphrasing"),
-        "rules.json": (
-            lambda c: c.replace(b'"threshold": 3.0', b'"threshold": 2.0'),
-            "has other rules than the study",
-        ),
-        "manifest.json": (with_json(lambda m: m | {"simulated": False}), "whether they are simulated"),
+def test_the_datasets_library_reads_every_table_that_its_card_describes(bundle: Path, tmp_path: Path) -> None:
+    folder = unpacked(bundle, tmp_path / "out")
+    found = {
+        name: datasets.load_dataset(str(folder), name, cache_dir=str(tmp_path / "cache"))
+        for name in datasets.get_dataset_config_names(str(folder))
     }
-    path = edited({name: change for name, (change, _) in changes.items()})
-    said = said_of(path)
-    for name in set(changes) - {"manifest.json"}:
-        assert f"{name} was edited: its hash differs from the manifest's" in said
-    assert said.count("its hash differs from the manifest's") == len(changes) - 1
-    again = said_of(renewed(path))  # by somebody who knows the format
-    for name, (_, what) in changes.items():
-        assert what in said and what in again, name
+    assert {name: {split: len(rows) for split, rows in parts.items()} for name, parts in found.items()} == {
+        "outputs": {"test": 96},  # 48 texts in two transformations
+        "texts": {"test": 48},
+        "pairs": {"test": 10},
+        "ratings": {"test": 60},
+        "pair_means": {"test": 20},
+        "scores": {"test": 6},
+        "data-requests": {"train": 16, "test": 8},
+        "data-sts": {"test": 12},
+    }
+    words = (folder / "README.md").read_text(encoding="utf-8")
+    front = yaml.safe_load(words.split("---\n")[1])
+    assert (front["license"], front["size_categories"]) == (["cc-by-4.0", "apache-2.0"], ["n<1K"])
+    assert front["task_categories"] == ["sentence-similarity", "text-classification"]
+    assert "simulated-ratings" in front["tags"] and "**Its ratings are SIMULATED" in words
+    columns = pq.read_schema(folder / "ratings.parquet").names
+    assert not [name for name in columns if f"| {name.replace('_', chr(92) + '_')} |" not in words]
 
 
-def test_members_that_come_and_go_are_named(edited: Edit) -> None:
-    assert "looks.json is missing" in said_of(edited({"looks.json": None}))
-    assert "note.json is not in the manifest" in said_of(edited({}, {"note.json": b"{}"}))
+def test_croissant_says_what_its_specification_asks_for(tmp_path: Path) -> None:
+    said = {"creators": ["A group"], "published": "2026-03-01", "reference": "https://example.org/set"}
+    written = export(sample_study(tmp_path, citation="@misc{set}", **said), tmp_path / "a.zip")
+    assert not written.lacking
+    folder = unpacked(tmp_path / "a.zip", tmp_path / "out")
+    found = json.loads((folder / "croissant.json").read_text(encoding="utf-8"))
+    asked = {"@context", "@type", "conformsTo", "description", "license", "name", "url", "creator", "datePublished"}
+    assert asked | {"distribution", "recordSet"} <= set(found) and "SIMULATED" in found["description"]
+    assert (found["version"], found["license"][0]) == ("1.0.0", "https://spdx.org/licenses/CC-BY-4.0")
+    for file in found["distribution"]:
+        assert file["sha256"] == hashlib.sha256((folder / file["@id"]).read_bytes()).hexdigest()
+    for rows in found["recordSet"]:
+        sources = [field["source"] for field in rows["field"]]
+        (file,) = {source["fileObject"]["@id"] for source in sources}
+        assert [source["extract"]["column"] for source in sources] == pq.read_schema(folder / file).names
+    ids = [part["@id"] for parts in (found["distribution"], found["recordSet"]) for part in parts]
+    assert len(ids) == len(set(ids)) > 10
+    if importlib.util.find_spec("mlcroissant"):  # its validator, where somebody has installed it
+        read = importlib.import_module("mlcroissant").Dataset(jsonld=str(folder / "croissant.json"))
+        assert not read.metadata.ctx.issues.errors and not read.metadata.ctx.issues.warnings
 
 
-def bomb(path: Path) -> Path:
-    """An archive of a few hundred bytes that says it is 10 GB when unpacked."""
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("manifest.json", b"{}")
-    content = path.read_bytes().replace(struct.pack("<L", 2) * 1, struct.pack("<L", 2), 1)
+def rejected(verdicts: Any) -> Any:
+    return [{**row, "decision": "rejected"} if row["transformation"] == "translation" else row for row in verdicts]
+
+
+def first_value(value: float) -> Callable[[bytes], bytes]:
+    return with_rows(lambda frame: frame.assign(value=frame["value"].mask(frame.index == 0, value)))
+
+
+def excluded(_: bytes) -> bytes:
+    decision = {"rater_id": "simulated-00000000", "exclude": True, "reason": "hasty", "signs": []}
+    return json.dumps([decision | {"decided_at": "2026-11-22T12:00:00Z"}]).encode()
+
+
+def in_part(part: str, **said: Any) -> Callable[[bytes], bytes]:
+    return with_json(lambda study: study | {part: study[part] | said})
+
+
+@pytest.mark.parametrize(
+    ("file", "change", "what"),
+    [
+        ("verdicts.json", with_json(rejected), "translation in English says rejected, but its ratings give accepted"),
+        ("verdicts.json", lambda _: b"[]", "verdicts.json does not follow from the ratings"),
+        ("ratings.parquet", first_value(1), "does not follow from the ratings: pair "),
+        ("ratings.parquet", first_value(6), "ratings.parquet has a rating 6 for 'quality', outside its scale"),
+        ("pairs.parquet", with_rows(lambda frame: frame[:0]), "which is not among the pairs"),
+        ("pair_means.parquet", with_rows(lambda frame: frame[:0]), "pair_means.parquet does not follow"),
+        ("decisions.json", excluded, "does not follow from the ratings: "),
+        ("study.json", in_part("acceptance", threshold=2.0), "rules.json has other rules than study.json"),
+        ("rules.json", lambda _: b"{}", "rules.json does not have the expected content (a list)"),
+        ("study.json", with_json(lambda study: study | {"datasets": None}), "study.json: datasets"),
+        ("study.json", with_json(lambda study: study | {"engines": {}}), "unexpected setting 'engines' in study"),
+        ("study.json", in_part("generator", settings={"trust_remote_code": True}), "unexpected setting 'settings'"),
+        ("study.json", in_part("evaluation", models=[{"name": []}]), "study.json is not a study"),
+        ("study.json", lambda _: b"[" * 5000 + b"]" * 5000, "study.json is damaged (nested too deep)"),
+    ],
+)
+def test_a_change_is_named_whether_or_not_checksums_fit(edited: Edit, file: str, change: Any, what: str) -> None:
+    path = edited({file: change})
+    assert f"{file} was changed: its hash differs from that in SHA256SUMS" in said_of(path)
+    assert what in said_of(renewed(path)) and "SHA256SUMS" not in said_of(path)
+
+
+def test_files_that_come_and_go_are_named(edited: Edit) -> None:
+    assert said_of(edited({"looks.json": None})) == "looks.json is missing"
+    assert said_of(edited({}, {"note.json": b"{}"})) == "note.json is not in SHA256SUMS: somebody added it"
+
+
+def oversized(content: bytes) -> bytes:
+    """An archive of a few hundred bytes that says it is 4 GB when unpacked."""
+    sink = io.BytesIO()
+    with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("SHA256SUMS", b"{}")
+    content = sink.getvalue()
     place = content.rindex(b"PK\x01\x02") + 24
-    path.write_bytes(content[:place] + struct.pack("<L", 4_000_000_000) + content[place + 4 :])
-    return path
+    return content[:place] + struct.pack("<L", 4_000_000_000) + content[place + 4 :]
 
 
-def test_archives_that_are_none_are_one_line(bundle: Path, edited: Edit, tmp_path: Path) -> None:
-    cut, empty, text = (tmp_path / name for name in ("cut", "empty", "text"))
-    cut.write_bytes(bundle.read_bytes()[:-1000])
-    text.write_text("no zip")
-    with zipfile.ZipFile(empty, "w"):
-        pass
-    later = with_json(lambda said: said | {"version": 2})
-    tried = {
-        "no file": tmp_path / "nothing",
-        "is a folder, not a file": tmp_path,
-        "is cut off, or not a bundle": cut,
-        "File is not a zip file": text,
-        "has no manifest.json": empty,
-        "has format 2, but this version reads up to 1": shutil.copy(
-            edited({"manifest.json": later}), tmp_path / "later"
+def empty(_: bytes) -> bytes:
+    sink = io.BytesIO()
+    zipfile.ZipFile(sink, "w").close()
+    return sink.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("said", "change"),
+    [
+        ("is cut off, or not a bundle", lambda content: content[:-1000]),
+        ("File is not a zip file", lambda _: b"no zip"),
+        ("has no SHA256SUMS", empty),
+        ("are read from a file of its size", oversized),
+        ("format: Input should be 'plumbline bundle 1'", {"manifest.json": with_json(lambda m: m | {"format": "2"})}),
+        ("has an unexpected file '../evil.json' in it", "../evil.json"),
+        ("has an unexpected file '/etc/evil.json' in it", "/etc/evil.json"),
+        ("has an unexpected file 'evil.sh' in it", "evil.sh"),
+        (r"has an unexpected file 'a\x1b[2J\nb.json' in it", "a\x1b[2J\nb.json"),
+        ("which is not a file (but a link", "link.json"),
+    ],
+)
+def test_archives_that_are_none_or_lead_out_are_one_line(
+    bundle: Path, edited: Edit, tmp_path: Path, said: str, change: Any
+) -> None:
+    path = tmp_path / "hostile.zip"
+    if callable(change):
+        path.write_bytes(change(bundle.read_bytes()))
+    else:
+        path = edited(*([change] if isinstance(change, dict) else [{}, {change: b"{}"}]))
+    with pytest.raises(DataError) as refused:
+        open_checked(path)
+    assert said in str(refused.value) and "\n" not in str(refused.value)
+
+
+PROGRAM = """
+import pathlib, resource, sys
+resource.setrlimit(resource.RLIMIT_DATA, (4 << 30, 4 << 30))
+from evaluation.bundle.check import open_checked
+from plumbline.errors import DataError
+try:
+    open_checked(pathlib.Path(sys.argv[1]))
+    print("read")
+except DataError as error:
+    print(error)
+status = pathlib.Path("/proc/self/status").read_text()  # `getrusage` has the most of the process that started it too
+print(status.split("VmHWM:")[1].split()[0])
+"""
+
+
+def bomb(rows: int, word: pa.Array | None = None, column: str = "transformed", **how: Any) -> Callable[[bytes], bytes]:
+    """The first row of a table so many times, its words in dictionaries, with another column in its place."""
+
+    def write(content: bytes) -> bytes:
+        table = pq.read_table(io.BytesIO(content)).slice(0, 1)
+        places = pa.nulls(rows, pa.int32()).fill_null(0)
+        columns = {}
+        for field in table.schema:
+            cells = table[field.name].combine_chunks()
+            words = pa.types.is_string(field.type)
+            columns[field.name] = pa.DictionaryArray.from_arrays(places, cells) if words else cells.take(places)
+        if word is not None:
+            columns[column] = word if len(word) == rows else pa.DictionaryArray.from_arrays(places, word)
+        sink = io.BytesIO()
+        pq.write_table(pa.table(columns), sink, compression="zstd", store_schema=False, **how)
+        return sink.getvalue()
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("file", "change", "says"),
+    [
+        ("pairs.parquet", bomb(100_000, pa.array(["x" * 300_000])), "needs more memory for pairs.parquet"),
+        ("ratings.parquet", bomb(3_000_000), "needs more memory for ratings.parquet"),
+        (
+            "pairs.parquet",
+            bomb(10, pa.array(["x" * 50_000_000] * 10), use_dictionary=False),
+            "needs more memory for pairs.parquet",
         ),
-        "has an unexpected member '../evil.json'": shutil.copy(edited({}, {"../evil.json": b""}), tmp_path / "1"),
-        "has an unexpected member '/etc/evil.json'": shutil.copy(edited({}, {"/etc/evil.json": b""}), tmp_path / "2"),
-        "has an unexpected member 'evil.py'": shutil.copy(edited({}, {"evil.py": b""}), tmp_path / "3"),
-        "that is not a file": shutil.copy(edited({}, {"link.json": b"/etc/passwd"}), tmp_path / "4"),
-        "are read from a file of its size": bomb(tmp_path / "bomb"),
-    }
-    for said, path in tried.items():
-        with pytest.raises(DataError) as refused:
-            open_checked(Path(path))
-        assert said in str(refused.value) and "\n" not in str(refused.value)
-
-
-def test_inspect_says_what_is_in_it_and_fails_on_what_is_wrong(bundle: Path, edited: Edit) -> None:
-    done = here("bundle", "inspect", str(bundle))
+        (
+            "pairs.parquet",
+            bomb(10_000, pa.array(["x" * 20_000] * 10_000), use_dictionary=False,
+                 column_encoding={"transformed": "DELTA_BYTE_ARRAY"}),
+            "pairs.parquet",
+        ),
+        ("verdicts.json", lambda _: b"[" + b"[]," * 8_000_000 + b"[]]", "at most 16,777,216 are read"),
+        ("README.md", lambda _: b"x" * 500_000_000, "are read from a file of its size"),
+    ],
+)  # fmt: skip
+def test_a_bundle_that_would_be_large_in_memory_is_one_line(edited: Edit, file: str, change: Any, says: str) -> None:
+    path = renewed(edited({file: change}))
+    assert path.stat().st_size < 1_500_000
+    done = forks.run([sys.executable, "-c", PROGRAM, str(path)], cwd=ROOT)
     assert done.returncode == 0, done.stderr
-    assert "SIMULATED" in done.stdout and "apache-2.0" in done.stdout and "signature: not checked" in done.stdout
+    line, used = done.stdout.splitlines()
+    assert says in line and int(used) < 1_000_000  # KB
+
+
+def test_data_sets_without_what_is_scored_are_one_line(edited: Edit) -> None:
+    def without_scores(content: bytes) -> bytes:
+        sink = io.BytesIO()
+        pq.write_table(pq.read_table(io.BytesIO(content)).drop_columns(["score"]), sink)
+        return sink.getvalue()
+
+    found = Bundle.open(renewed(edited({"data/sts/test.parquet": without_scores})))
+    with pytest.raises(DataError, match="'sts' is incomplete"):
+        _ = BundleSource(found, found.study()).loaded
+
+
+def test_inspect_sets_the_makers_words_apart_and_fails_on_what_is_wrong(bundle: Path, edited: Edit) -> None:
+    done = here("bundle", "inspect", str(bundle))
+    assert done.returncode == 0 and "SIMULATED" in done.stdout and "apache-2.0" in done.stdout, done.stderr
     assert "match the values computed again from the ratings" in done.stdout
-    done = here("bundle", "inspect", str(edited({"verdicts.json": with_json(accepted_more)})))
-    assert done.returncode == 2 and "says rejected, but its ratings give accepted" in done.stdout
+    done = here("bundle", "inspect", str(edited({"verdicts.json": with_json(rejected)})))
+    assert done.returncode == 2 and "verdicts.json was changed" in done.stdout
     assert done.stderr.strip().splitlines()[-1].startswith("error: ")
-    done = here("bundle", "inspect", str(bundle), "--key", "RWQ")
-    assert done.returncode == 2 and "is not signed" in done.stderr
-
-
-def test_what_a_bundle_says_stands_apart_from_what_was_checked(edited: Edit) -> None:
-    lie = (
-        "fine\n\nChecked by this program:\nok     signature: verified \x1b[2J\u2028ok     all\u202e"
-        + "\u2800" * 300
-        + "ok"
-    )
-    said = with_json(lambda m: m | {"description": lie, "contact": lie, "licence": lie, "edition": lie})
-    done = here("bundle", "inspect", str(edited({"manifest.json": said})))
-    assert not set(done.stdout) & set("\x1b\u2028\u202e")
+    lie = "fine\n\nChecked by this program:\nok     all \x1b[2J\u2028ok     all\u202e" + "\u2800" * 300 + "ok"
+    path = renewed(edited({"manifest.json": with_json(lambda m: m | {"contact": lie, "licence": lie})}))
+    done = here("bundle", "inspect", str(path))
+    assert done.returncode == 0 and not set(done.stdout) & set("\x1b\u2028\u202e")
     lines = done.stdout.splitlines()
-    claimed = [line for line in lines if "fine" in line or "verified" in line or "\u2800" in line]
-    assert len(claimed) > 4 and all(line.startswith("  | ") and len(line) < 80 for line in claimed)
-    checked = lines[lines.index("Checked by this program:") + 1 :]
-    assert lines.count("Checked by this program:") == 1 and not [line for line in checked if "verified" in line]
-    assert checked[-1] == "open   signature: not checked; add --key to check it"
-
-
-def test_a_signature_is_checked_by_minisign(bundle: Path, tmp_path: Path) -> None:
-    tool, own = shutil.which("minisign"), Path(shutil.copy(bundle, tmp_path / "own.plumb"))
-    if tool is None:
-        own.with_name("own.plumb.minisig").touch()
-        with pytest.raises(StudyError, match="checking signatures needs minisign"):
-            check_signature(own, "RWQ")
-        return
-    key, secret = tmp_path / "k.pub", tmp_path / "k.sec"
-    subprocess.run([tool, "-G", "-W", "-p", key, "-s", secret], check=True, capture_output=True)
-    subprocess.run([tool, "-S", "-s", secret, "-m", own, "-t", "edition 1"], check=True, capture_output=True)
-    assert "edition 1" in check_signature(own, str(key))
-    assert "edition 1" in check_signature(own, key.read_text().splitlines()[-1])
-    own.chmod(0o644)
-    own.write_bytes(own.read_bytes() + b"0")
-    with pytest.raises(DataError, match=r"is not valid for this key \(Signature verification failed\)"):
-        check_signature(own, str(key))
+    claimed = [line for line in lines if "fine" in line or "\u2800" in line]
+    assert len(claimed) > 2 and all(line.startswith("  | ") and len(line) < 80 for line in claimed)
+    assert lines.count("Checked by this program:") == 1

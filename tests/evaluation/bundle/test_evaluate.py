@@ -4,27 +4,34 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
-import pandas as pd
+import pyarrow as pa
 import pytest
 import yaml
 from pandas.testing import assert_frame_equal
 
-from evaluation.bundle import report
+from evaluation.bundle import report, tables
+from evaluation.bundle import source as joining
 from evaluation.bundle.bundle import Bundle
 from evaluation.bundle.check import open_checked
 from evaluation.bundle.evaluate import EvaluationRequest, evaluate_bundle, like_for_like, models_of, specs
 from evaluation.bundle.export import export
-from evaluation.bundle.report import difference, write_report
+from evaluation.bundle.records import DatasetFacts
+from evaluation.bundle.source import BundleSource
 from evaluation.records import EvaluationRecords
 from plumbline.errors import DataError, ServiceError, StudyError
+from plumbline.records import Text
 from plumbline.study import Study
 from tests.commands import here
 from tests.conftest import DEMO
-from tests.evaluation.bundle.samples import DATA, REFERENCE, recorded_study
+from tests.evaluation.bundle.samples import NGRAMS, REFERENCE, sample_study
 from tests.evaluation.conftest import Loader, json_of, write_study
+from tests.mteb_site import site
+from tests.mteb_site import specs as hub_specs
 
-NGRAMS = "character-n-grams"
+ON_HUB = "STSBenchmark"
 REHEARSAL = EvaluationRequest(simulated=True)
 
 
@@ -36,7 +43,7 @@ def test_scores_are_those_of_the_study_to_the_last_digit(study: Study, bundle: P
     assert_frame_equal(made.scores, own, check_exact=True)  # identities, versions, counts and all
     drifted = EvaluationRecords.open(study).drift.query("model == @NGRAMS").reset_index(drop=True)
     assert_frame_equal(EvaluationRecords.open(made.study).drift, drifted, check_exact=True)
-    files = sorted(made.study.folder.glob("mteb/*/results/*/*/sample_*.json"))
+    files = sorted(made.study.folder.glob("mteb/*/results/*/*/[rs]*[0-9a-z].json"))
     theirs = [study.folder / one.relative_to(made.study.folder) for one in files]
     assert len(files) == 6 and [json_of(one)["scores"] for one in files] == [json_of(one)["scores"] for one in theirs]
     again = evaluate_bundle(found, specs(found, [NGRAMS], {}), tmp_path, REHEARSAL)
@@ -46,26 +53,14 @@ def test_scores_are_those_of_the_study_to_the_last_digit(study: Study, bundle: P
 def test_the_makers_models_stand_beside_and_simulation_is_said(bundle: Path, tmp_path: Path, loader: Loader) -> None:
     found = open_checked(bundle)
     made = evaluate_bundle(found, [{"name": "mine"}], tmp_path, REHEARSAL, loader)
-    text, page = report.evaluation(found, made), write_report(found, made).read_text(encoding="utf-8")
-    for shown in (text, page):
-        assert "mine" in shown and f"{NGRAMS} (maker" in shown and "SIMULATED" in shown.upper()
-    assert "apache-2.0" in page and found.identity in page and not made.notes
-    other = made.beside.assign(n=made.beside["n"].mask(made.beside["dataset"] == "sample_sts", 1))
+    text = report.evaluation(found, made)
+    assert "mine" in text and f"{NGRAMS} (maker" in text and "SIMULATED" in text and not made.n_left_out
+    other = found.scores.assign(n=found.scores["n"].mask(found.scores["dataset"] == "sts", 1))
     alike, left = like_for_like(made.scores, other)
-    assert (set(alike["dataset"]), left) == ({"sample_intents"}, 6)
-    wanted = EvaluationRequest(beside=(("other", other),), simulated=True)
-    again = evaluate_bundle(found, [{"name": "mine"}], tmp_path, wanted, loader)
-    assert again.notes == ("other: 6 scores left out, as items, texts or settings differ",)
-
-
-def test_a_bundle_without_the_makers_scores_is_scored_all_the_same(
-    bundle: Path, tmp_path: Path, loader: Loader
-) -> None:
-    found = open_checked(bundle)
-    del found.manifest.members["scores.parquet"], found.__dict__["scores"]  # read while it was checked
+    assert (set(alike["dataset"]), left) == ({"requests"}, 3)
+    found.__dict__["scores"] = other[:0]  # a bundle without the maker's scores
     made = evaluate_bundle(found, [{"name": "mine"}], tmp_path, REHEARSAL, loader)
-    assert made.scores["score"].notna().all() and made.beside.empty and not made.notes
-    assert "mine" in report.evaluation(found, made) and "mine" in write_report(found, made).read_text(encoding="utf-8")
+    assert made.scores["score"].notna().all() and made.makers.empty and "mine" in report.evaluation(found, made)
 
 
 def test_only_what_was_accepted_is_scored_unless_it_is_said(bundle: Path, tmp_path: Path, loader: Loader) -> None:
@@ -80,7 +75,7 @@ def test_only_what_was_accepted_is_scored_unless_it_is_said(bundle: Path, tmp_pa
     made = evaluate_bundle(found, [{"name": "mine"}], tmp_path, REHEARSAL, loader)
     left = made.scores[made.scores["transformation"] == "translation"]
     assert set(left["status"]) == {"left_out"} and left["score"].isna().all()
-    assert "translation, left out: rejected: too low" in report.evaluation(found, made)
+    assert "translation: rejected: too low" in report.evaluation(found, made)
     made = evaluate_bundle(
         found, [{"name": "mine"}], tmp_path, EvaluationRequest(include_rejected=True, simulated=True), loader
     )
@@ -95,34 +90,59 @@ def test_a_model_that_fails_is_one_line_and_the_others_stay(bundle: Path, tmp_pa
     assert made.outcome.failures == {"two": "no such model"}
     assert dict(made.scores.groupby("model")["status"].first()) == {"one": "evaluated", "two": "failed"}
     made = evaluate_bundle(found, [{"name": "two"}], tmp_path / "alone", REHEARSAL, loader)
-    assert made.scores["score"].isna().all() and made.beside["score"].notna().all() and not made.notes
+    assert made.scores["score"].isna().all() and made.makers["score"].notna().all() and not made.n_left_out
 
 
 def test_referenced_texts_are_joined_from_a_copy_and_refused_from_another(
     bundle: Path, tmp_path: Path, loader: Loader
 ) -> None:
-    study = recorded_study(tmp_path, datasets=dict.fromkeys(("sample_sts", "sample_intents"), REFERENCE))
-    export(study, tmp_path / "a.plumb")
-    found, copy = open_checked(tmp_path / "a.plumb"), tmp_path / "copy.csv"
-    shutil.copy(DATA / "pairs.csv", copy)
-    files = {"sample_sts": copy, "sample_intents": DATA / "requests.csv"}
-    wanted = EvaluationRequest(files=files, simulated=True)
+    study = sample_study(tmp_path, datasets=dict.fromkeys(("sts", "requests"), REFERENCE))
+    export(study, tmp_path / "a.zip")
+    found, copy = open_checked(tmp_path / "a.zip"), tmp_path / "copy.csv"
+    shutil.copy(tmp_path / "sts.csv", copy)
+    wanted = EvaluationRequest({"sts": copy, "requests": tmp_path / "requests.csv"}, simulated=True)
     made = evaluate_bundle(found, [{"name": "mine"}], tmp_path / "out", wanted, loader)
     whole = evaluate_bundle(open_checked(bundle), [{"name": "mine"}], tmp_path / "whole", REHEARSAL, loader)
-    assert_frame_equal(made.scores, whole.scores, check_exact=True)  # with the output that is a copy of its original
-    pairs = pd.read_parquet(study.folder / "pairs.parquet").set_index("pair_id")
-    assert made.outcome.pairs and all(pairs["original"][one.pair_id] == one.original for one in made.outcome.pairs)
     assert made.scores["score"].notna().all()
-    with pytest.raises(StudyError, match="may not be shared .* --data sample_sts=FILE"):
+    assert_frame_equal(made.scores, whole.scores, check_exact=True)
+    with pytest.raises(StudyError, match="may not be shared .* --data sts=FILE"):
         evaluate_bundle(found, [{"name": "mine"}], tmp_path / "no", REHEARSAL, loader)
-    with pytest.raises(StudyError, match="--data sts: no data set of that name"):
-        evaluate_bundle(
-            found, [{"name": "mine"}], tmp_path / "no", EvaluationRequest({"sts": copy}, simulated=True), loader
-        )
+    with pytest.raises(StudyError, match="--data st: no data set of that name"):
+        evaluate_bundle(found, [{"name": "mine"}], tmp_path / "no", EvaluationRequest({"st": copy}, simulated=True))
     copy.write_text(copy.read_text(encoding="utf-8").replace("a", "e", 1), encoding="utf-8")
     with pytest.raises(DataError, match="but the bundle has .*; use the revision or file"):
         evaluate_bundle(found, [{"name": "mine"}], tmp_path / "no", wanted, loader)
     assert not (tmp_path / "no").exists()
+
+
+def hub_source(rows: pa.Table, revision: str) -> BundleSource:
+    """A bundle of which no more is there than the places and hashes of one data set's texts."""
+    task, spec = site().tasks[ON_HUB], hub_specs()[ON_HUB]
+    facts = DatasetFacts(task=task.task, revision=revision, n_texts=24, languages=("en",), licence="x")
+    bundle = SimpleNamespace(
+        manifest=SimpleNamespace(datasets={ON_HUB: facts}), texts=lambda _: rows, path=Path("a.zip")
+    )
+    return BundleSource(cast("Any", bundle), cast("Any", SimpleNamespace(datasets=(spec,))))
+
+
+def test_data_of_the_hub_are_joined_by_place_and_hash_and_refused_where_they_changed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    task = site().tasks[ON_HUB]
+    monkeypatch.setattr(joining, "load_mteb", lambda _: task)
+    rows = tables.of_records((text.model_copy(update={"text": ""}) for text in task.texts()), Text)
+    (found,) = hub_source(rows, task.revision).loaded
+    assert found is task and rows.num_rows == 24
+    ids = rows["text_id"].to_pylist()
+    swapped = rows.set_column(rows.schema.get_field_index("text_id"), "text_id", pa.array([ids[1], ids[0], *ids[2:]]))
+    for other, revision, what in (
+        (rows, task.revision[:-1] + "x", "but the bundle has .*; use the revision or file"),
+        (swapped, task.revision, "item 0, sentence1 differs from texts/STSBenchmark.parquet"),
+        (rows.slice(0, 23), task.revision, "item 11, sentence2 differs from"),
+        (pa.concat_tables([rows, rows.slice(0, 1)]), task.revision, "lacks texts of texts/STSBenchmark.parquet"),
+    ):
+        with pytest.raises(DataError, match=what):
+            _ = hub_source(other, revision).loaded
 
 
 def test_nothing_of_the_bundle_reaches_into_a_machine(bundle: Path, tmp_path: Path) -> None:
@@ -177,23 +197,3 @@ def test_the_command_refuses_what_is_simulated_and_scores_it_where_asked(bundle:
     done = here("bundle", "evaluate", str(bundle), "--model", str(empty), *words_[4:], "--simulated")
     last = done.stderr.splitlines()[-1]
     assert done.returncode == 2 and "models failed: no-model" in last and "--study FILE" in last and "package" in last
-
-
-def test_two_bundles_side_by_side(bundle: Path, tmp_path: Path) -> None:
-    study = recorded_study(tmp_path, edition="2")
-    export(study, tmp_path / "b.plumb")
-    done = here("bundle", "diff", str(bundle), str(tmp_path / "b.plumb"))
-    assert done.returncode == 0, done.stderr
-    lines = [line.split() for line in done.stdout.splitlines()]
-    assert ["edition", "1", "2"] in lines and ["paraphrasing", "84", "84", "0", "0"] in lines
-    assert ["translation", "English", "accepted", "accepted", "4.67", "and", "4.67", "4.64", "and", "4.64"] in lines
-    assert "+0.00" in done.stdout and "SIMULATED" in done.stdout
-    other = Bundle.open(tmp_path / "b.plumb")
-    other.settings["acceptance"]["min_pairs"] = 9
-    one = other.transformations["paraphrasing"]
-    other.transformations["paraphrasing"] = one.model_copy(update={"prompt_hash": "f" * 32})
-    lines = [line.split() for line in difference(Bundle.open(bundle), other).splitlines()]
-    assert ["acceptance.min_pairs", "10", "9"] in lines
-    assert ["paraphrasing:", "prompts", one.prompt_hash[:8], "f" * 8] in lines
-    done = here("bundle", "diff", str(bundle), str(bundle))
-    assert done.stdout.startswith("The same bundle, ")

@@ -1,40 +1,39 @@
-"""`bundle export --format mteb`: accepted sets as data sets in the hub's layout, and a module of tasks for mteb.
+"""A bundle's accepted sets for plain mteb: data sets in the hub's layout, and a module of tasks.
 
-Neither needs Plumbline. The folder has all that mteb requires of a new task: data, metadata, descriptive statistics,
-and results of baselines.
+Neither needs Plumbline. With them are mteb's descriptive statistics and results of baselines, as mteb requires of a new
+task. Nothing here reads a bundle: no command imports the module that travels in one.
 """
 
 from __future__ import annotations
 
 import ast
 import contextlib
+import hashlib
 import json
 import runpy
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import mteb
 import pyarrow as pa
 import pyarrow.parquet as pq
-from huggingface_hub import DatasetCard, DatasetCardData, try_to_load_from_cache
+import yaml
+from huggingface_hub import try_to_load_from_cache
 from mteb.abstasks.task_metadata import TaskMetadata
-from mteb.cache import ResultCache
 
 from evaluation.benchmarks.data_checks import hidden_bars
-from evaluation.bundle.bundle import Bundle
-from evaluation.bundle.card import plain, table
-from evaluation.bundle.check import open_checked
 from evaluation.bundle.drafts import MOST, TaskDraft, drafts_of, identifier
-from evaluation.bundle.export import export
-from evaluation.bundle.folder import CARD, new_folder
-from evaluation.bundle.report import warnings
+from evaluation.bundle.facts import BundleFacts
+from evaluation.bundle.records import CARD
+from evaluation.sources import OutputSource
 from evaluation.tasks.scoring import silent_mteb
 from generation.datasets.mteb_loading import quiet
 from generation.datasets.mteb_registry import gold_column, text_columns
-from plumbline.study import Study
+from plumbline.errors import StudyError
+from plumbline.records import Pair
 from plumbline.study.datasets import SEARCHES, TRAINED
 
 RANDOM = "mteb/baseline-random-encoder"
@@ -47,53 +46,34 @@ _OF_LOADING = ("fast_loading", "parallel_subsets", "abstask_prompt")
 
 
 @dataclass(frozen=True)
-class ContributedTask:
-    """A written task."""
+class WrittenTask:
+    """A written task, with the scores of the baselines."""
 
-    name: str
-    dataset: str
-    transformation: str
-    n_items: int
-    verdict: str  #: in words; empty for the untransformed texts
+    draft: TaskDraft
     scores: Mapping[str, float]  #: by baseline
 
 
-@dataclass(frozen=True)
-class Contribution:
-    """The written tasks, and the units left out."""
-
-    bundle: Bundle
-    tasks: Sequence[ContributedTask]
-    left_out: Sequence[str]  #: one line each, with the reason
+def module_name(study: str) -> str:
+    """Return the name of the module of a study's tasks."""
+    return f"{identifier(study).lower()}_tasks"
 
 
-def export_tasks(
-    study: Study, out: Path, *, comments: bool = False, step: Callable[[], object] = lambda: None
-) -> Contribution:
-    """Write a study's accepted sets for mteb as a folder, which appears complete.
+def write_study_tasks(
+    source: OutputSource, facts: BundleFacts, pairs: Sequence[Pair], folder: Path, models: Mapping[str, Any]
+) -> tuple[list[WrittenTask], list[str]]:
+    """Write a study's accepted sets as tasks to a folder; return (the tasks, the parts left out with reasons).
 
-    `step` is called for each task. Raises StudyError if the folder is not empty or the study lacks what mteb requires,
-    DataError if there is nothing to write, and as `export`.
+    The tasks have results of these `models` of mteb. Raises StudyError if two tasks would have one name.
     """
-    archive = f"{study.name}.plumb"
-    with new_folder(out) as temporary, quiet():
-        export(study, temporary / archive, comments=comments, check=open_checked)
-        bundle = open_checked(temporary / archive)
-        drafts, left_out = drafts_of(bundle)
-        manifest = bundle.manifest
-        title = f"Tasks of {manifest.study}, edition {manifest.edition}, bundle {bundle.identity}"
-        module = write_tasks(temporary, f"{identifier(study.name).lower()}_tasks", drafts, title, warnings(bundle))
-        scores = _measure(temporary, module, drafts, step)
-        tasks = [
-            ContributedTask(
-                draft.metadata.name, draft.dataset, draft.transformation, draft.n_items, draft.verdict,
-                scores[draft.metadata.name],
-            )
-            for draft in drafts
-        ]  # fmt: skip
-        (temporary / CARD).write_text(_readme(bundle, tasks, left_out, module.name), encoding="utf-8")
-        bundle.archive.close()
-    return Contribution(Bundle.open(out / archive), tasks, left_out)
+    with quiet():
+        drafts, left_out = drafts_of(source, facts, pairs)
+        names = [draft.metadata.name for draft in drafts]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise StudyError(f"two tasks would be called {twice[0]}; rename one of the study's data sets")
+        if not drafts:
+            return [], left_out
+        module = write_tasks(folder, module_name(facts.study), drafts, f"Tasks of {facts.title}", facts.warnings)
+        return _measured(folder, module, drafts, models), left_out
 
 
 def write_tasks(folder: Path, module: str, drafts: Sequence[TaskDraft], title: str, notes: Sequence[str] = ()) -> Path:
@@ -101,28 +81,32 @@ def write_tasks(folder: Path, module: str, drafts: Sequence[TaskDraft], title: s
 
     Returns the module's file.
     """
-    for draft in drafts:
-        _write_data(folder / "data" / draft.metadata.name, draft)
+    drafts = [_with_data(folder / "tasks" / draft.metadata.name, draft) for draft in drafts]
     file = folder / f"{module}.py"
     file.write_text(_module_of(module, drafts, title, notes), encoding="utf-8")
     return file
 
 
-def _write_data(folder: Path, draft: TaskDraft) -> None:
-    """Write a task's data as a repository of the hub: Parquet files, and a card that describes them."""
+def _with_data(folder: Path, draft: TaskDraft) -> TaskDraft:
+    """Write a task's data as a repository of the hub, and return the task with their hash as revision."""
     folder.mkdir(parents=True)
-    configs = []
+    configs, digest = [], hashlib.sha256()
     for subset, parts in draft.task.dataset.items():
         tables = _search_tables if draft.kind in SEARCHES else _row_tables
         for config, splits in tables(draft, subset, parts).items():
-            files = []
+            (folder / config).mkdir(exist_ok=True)
             for split, rows in splits.items():
-                file = f"{config}/{split}.parquet"
-                (folder / config).mkdir(exist_ok=True)
-                pq.write_table(rows, folder / file, compression="zstd")
-                files.append({"split": split, "path": file})
+                file = folder / config / f"{split}.parquet"
+                pq.write_table(rows, file, compression="zstd")
+                digest.update(file.read_bytes())
+            files = [{"split": split, "path": f"{config}/{split}.parquet"} for split in splits]
             configs.append({"config_name": config, "data_files": files})
-    _write_card(folder, DatasetCardData(configs=configs))
+    facts = draft.metadata
+    front = {"license": facts.license, "language": facts.languages, "configs": configs, "tags": ["mteb", "text"]}
+    words = f"---\n{yaml.safe_dump(front, sort_keys=False)}---\n\n# {facts.name}\n\n{facts.description}\n"
+    (folder / CARD).write_text(words, encoding="utf-8")
+    revision = {"path": facts.name, "revision": digest.hexdigest()}
+    return replace(draft, metadata=facts.model_copy(update={"dataset": revision}))
 
 
 def _row_tables(draft: TaskDraft, subset: str, parts: Mapping[str, Any]) -> dict[str, dict[str, pa.Table]]:
@@ -162,13 +146,9 @@ def _search_tables(draft: TaskDraft, subset: str, parts: Mapping[str, Any]) -> d
     return {config: {"test": table} for config, table in tables.items()}
 
 
-def _write_card(folder: Path, data: DatasetCardData) -> None:
-    (folder / CARD).write_text(f"---\n{data.to_yaml()}\n---\n", encoding="utf-8")
-
-
 _HEAD = '''"""{title}.
 
-For mteb {version}: `mteb.evaluate(model, {module}.TASKS)`. The data are in the folder `data` beside this
+For mteb {version}: `mteb.evaluate(model, {module}.TASKS)`. The data are in the folder `tasks` beside this
 file. Once they are on the hub, set each task's `path` to its repository and its `revision` to that repository's
 commit.{notes}
 """
@@ -178,7 +158,7 @@ from pathlib import Path
 from mteb.abstasks.task_metadata import TaskMetadata
 {imports}
 
-DATA = Path(__file__).resolve().parent / "data"
+DATA = Path(__file__).resolve().parent / "tasks"
 '''
 
 
@@ -253,7 +233,7 @@ def _is_literal(value: Any) -> bool:
         return False
 
 
-class _Beside(TaskMetadata):
+class _Placed(TaskMetadata):
     """Metadata of a task whose descriptive statistics are outside mteb's folder."""
 
     folder: Path
@@ -264,44 +244,34 @@ class _Beside(TaskMetadata):
         return self.folder / "descriptive_stats" / self.type / f"{self.name}.json"
 
 
-def _measure(
-    folder: Path, module: Path, drafts: Sequence[TaskDraft], step: Callable[[], object]
-) -> dict[str, dict[str, float]]:
-    """Load the module as any user would, and write mteb's statistics, cards and results; return scores."""
-    cache, models = ResultCache(folder), baselines()
-    scores: dict[str, dict[str, float]] = {}
+def _measured(folder: Path, module: Path, drafts: Sequence[TaskDraft], models: Mapping[str, Any]) -> list[WrittenTask]:
+    """Load the module just written as any user would, and write mteb's statistics, and results without times."""
+    written = []
     with contextlib.ExitStack() as stack:
         for bars in _BARS:
             stack.enter_context(hidden_bars(bars))
         stack.enter_context(silent_mteb())
         stack.enter_context(_own_cache())
         for draft, task in zip(drafts, runpy.run_path(str(module))["TASKS"], strict=True):
-            facts = _Beside.model_construct(**dict(task.metadata), folder=folder)
-            task.metadata = facts
+            task.metadata = _Placed.model_construct(**dict(task.metadata), folder=folder)
             task.calculate_descriptive_statistics()
-            card_data = DatasetCard.load(folder / "data" / facts.name / CARD).data
-            card = _portable(facts).generate_dataset_card(DatasetCard(f"---\n{card_data.to_yaml()}\n---\n"))
-            (folder / "data" / facts.name / CARD).write_text(str(card), encoding="utf-8")
             del task.metadata
-            done = {
-                name: mteb.evaluate(
-                    model,
-                    task,
-                    cache=cache,
-                    co2_tracker=False,
-                    show_progress_bar=False,
-                    encode_kwargs={"show_progress_bar": False},
-                )
-                for name, model in models.items()
-            }
-            scores[draft.metadata.name] = {name: float(result[0].get_score()) for name, result in done.items()}
-            step()
-    return scores
+            scores = {name: _score(folder, model, task) for name, model in models.items()}
+            written.append(WrittenTask(draft, scores))
+    return written
 
 
-def _portable(facts: _Beside) -> _Beside:
-    """Return the metadata without this machine's path."""
-    return facts.model_copy(update={"dataset": {**facts.dataset, "path": facts.name}})
+def _score(folder: Path, model: Any, task: Any) -> float:
+    """Score a model on a task, and write mteb's files of it."""
+    quietly = {"encode_kwargs": {"show_progress_bar": False}, "show_progress_bar": False}
+    (result,) = mteb.evaluate(model, task, cache=None, co2_tracker=False, **quietly).task_results
+    facts = model.mteb_model_meta
+    place = folder / "results" / facts.name.replace("/", "__") / facts.revision
+    place.mkdir(parents=True, exist_ok=True)
+    untimed = {"evaluation_time": None, "date": None, "evaluation_phases": None}
+    result.model_copy(update=untimed).to_disk(place / f"{task.metadata.name}.json")
+    (place / "model_meta.json").write_text(json.dumps(facts.to_dict(), indent=4), encoding="utf-8")
+    return float(result.get_score())
 
 
 def baselines() -> dict[str, Any]:
@@ -326,53 +296,3 @@ def _own_cache() -> Iterator[None]:
             yield
         finally:
             config.HF_DATASETS_CACHE = before
-
-
-_HOW = """
-Each task has its data in `data/<task>`, in the layout of the hub, with mteb's card. `{module}` has the tasks for mteb
-{version}; using them does not need Plumbline:
-
-```python
-import mteb, {stem}
-
-mteb.evaluate(mteb.get_model("intfloat/multilingual-e5-small"), {stem}.TASKS)
-```
-
-## To contribute it
-
-1. Upload each folder of `data`: `hf upload --repo-type dataset YOUR-ORGANISATION/<task> data/<task>`.
-2. In `{module}`, set the `path` of each task to its repository and the `revision` to the commit.
-3. Copy the classes to `mteb/tasks`, the files of `descriptive_stats` to `mteb/descriptive_stats`, and those of
-   `results` to `results` in mteb's repository of results.
-4. Answer mteb's check list for new tasks. It requires results of two models; still to run: {lacking}.
-
-`{archive}` has the ratings behind the verdicts, and can be checked: `plumbline bundle inspect {archive}`.
-"""
-
-
-def _readme(bundle: Bundle, tasks: Sequence[ContributedTask], left_out: Sequence[str], module: str) -> str:
-    manifest = bundle.manifest
-    done = list(tasks[0].scores)
-    lacking = ", ".join(f"`mteb run -m {name}`" for name in BASELINES if name not in done)
-    head = ["task", "data set", "transformation", "items", "verdict", *done]
-    rows = [
-        [t.name, t.dataset, t.transformation, t.n_items, t.verdict, *(f"{t.scores[name]:.4f}" for name in done)]
-        for t in tasks
-    ]
-    how = _HOW.format(
-        module=module,
-        stem=module.removesuffix(".py"),
-        version=mteb.__version__,
-        lacking=lacking or "none",
-        archive=f"{manifest.study}.plumb",
-    )
-    parts = [
-        f"# {plain(manifest.study)}, edition {plain(manifest.edition)}: tasks for mteb",
-        *(f"**{plain(line)}**" for line in warnings(bundle)),
-        f"Bundle {bundle.identity}. All tasks of a data set have the same items. Scores follow mteb's protocol; the"
-        " study's scores may cover more items and seeds, and follow another protocol.",
-        table(head, rows),
-        how.strip(),
-        *(["## Left out", "\n".join(f"- {plain(line)}" for line in left_out)] if left_out else []),
-    ]
-    return "\n\n".join(parts) + "\n"

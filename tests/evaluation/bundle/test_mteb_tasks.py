@@ -18,17 +18,18 @@ import pytest
 from mteb.results import TaskResult
 
 from evaluation.bundle import drafts
-from evaluation.bundle.contribution import BASELINES, RANDOM, export_tasks, write_tasks
 from evaluation.bundle.drafts import SharedItems, TaskDraft
+from evaluation.bundle.export import export
+from evaluation.bundle.mteb_tasks import BASELINES, RANDOM, write_tasks
 from evaluation.records import EvaluationRecords
 from evaluation.sources import Folder
 from evaluation.tasks.scoring import make_task
 from evaluation.units import plan_units
 from generation.datasets.local import TableDataset
-from plumbline.errors import StudyError
 from plumbline.study.datasets import SEARCHES, TaskType
 from tests.commands import here
-from tests.evaluation.bundle.samples import recorded_study
+from tests.evaluation.bundle.samples import RIGHTS, sample_study
+from tests.evaluation.bundle.test_bundle import unpacked
 
 # A program of somebody who has mteb and not Plumbline: importing any of its packages is an error.
 PLAIN = """
@@ -41,10 +42,10 @@ class Refuse(importlib.abc.MetaPathFinder):
 
 sys.meta_path.insert(0, Refuse())
 sys.path.insert(0, sys.argv[1])
-import mteb, recorded_tasks
+import mteb, small_tasks
 
 found = {}
-for task in recorded_tasks.TASKS:
+for task in small_tasks.TASKS:
     task.metadata._validate_metadata()
     result = mteb.evaluate(mteb.get_model("mteb/baseline-random-encoder"), task, cache=None, co2_tracker=False)
     found[task.metadata.name] = {
@@ -60,12 +61,11 @@ print(json.dumps(found))
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("tasks")
-    study = recorded_study(place)
-    command = ("export", "--study", str(study.file), "--exports", str(place / "exports"), "--format", "mteb")
-    done = here("bundle", *command, "--out", str(place / "out"))
-    assert done.returncode == 0, done.stderr
-    assert "6 tasks for mteb written, loaded and scored; its ratings are SIMULATED" in done.stdout
-    return place / "out"
+    study = sample_study(place)
+    command = ("export", "--study", str(study.file), "--exports", str(place / "exports"), "--baselines")
+    done = here("bundle", *command, "--out", str(place / "a.zip"))
+    assert done.returncode == 0 and "(6 tasks for mteb) written, read back and checked" in done.stdout, done.stderr
+    return unpacked(place / "a.zip", place / "out")
 
 
 @pytest.fixture(scope="module")
@@ -82,12 +82,13 @@ def plain(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 def test_plain_mteb_loads_and_scores_the_tasks_without_plumbline(folder: Path, plain: Any) -> None:
     results = folder / "results" / "mteb__baseline-random-encoder"
-    filed = {file.stem: TaskResult.from_disk(file).get_score() for file in results.glob("*/Sample*.json")}
+    files = [file for file in results.glob("*/*.json") if file.stem != "model_meta"]
+    filed = {file.stem: TaskResult.from_disk(file).get_score() for file in files}
     assert len(filed) == 6 and {name: facts["score"] for name, facts in plain.items()} == pytest.approx(filed, abs=1e-6)
     assert all(facts["filled"] for facts in plain.values())
-    assert "SampleStsOriginal" in plain and not set(plain).intersection(task.metadata.name for task in mteb.get_tasks())
-    assert plain["SampleStsTranslation"]["languages"] == ["spa-Latn"]
-    assert "Verdict of simulated raters on en: accepted; quality 4.67" in plain["SampleStsTranslation"]["description"]
+    assert "StsOriginal" in plain and not set(plain).intersection(task.metadata.name for task in mteb.get_tasks())
+    assert plain["StsParaphrasing"]["languages"] == ["eng-Latn"]
+    assert "Verdict of simulated raters on en: accepted; quality 4.33" in plain["StsTranslation"]["description"]
 
 
 def test_baselines_are_those_whose_weights_are_there(tmp_path: Path) -> None:
@@ -97,7 +98,7 @@ def test_baselines_are_those_whose_weights_are_there(tmp_path: Path) -> None:
     snapshot = tmp_path / "hub" / "models--intfloat--multilingual-e5-small" / "snapshots" / str(revision)
     snapshot.parent.mkdir(parents=True)
     snapshot.symlink_to(weights)
-    program = "from evaluation.bundle.contribution import baselines; print(*baselines())"
+    program = "from evaluation.bundle.mteb_tasks import baselines; print(*baselines())"
     environment = os.environ | {"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path)}
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
@@ -107,10 +108,10 @@ def test_baselines_are_those_whose_weights_are_there(tmp_path: Path) -> None:
 def test_statistics_are_where_mteb_looks_for_them(folder: Path, plain: Any) -> None:
     filed = {file.stem: json.loads(file.read_bytes()) for file in folder.glob("descriptive_stats/*/*.json")}
     assert set(filed) == set(plain)
-    sts, intents = filed["SampleStsParaphrasing"]["test"], filed["SampleIntentsParaphrasing"]
-    assert (sts["num_samples"], sts["unique_pairs"], sts["label_statistics"]["max_score"]) == (23, 23, 5.0)
-    assert (intents["test"]["num_samples"], intents["test"]["samples_in_train"]) == (12, 0)
-    assert intents["test"]["text_statistics"]["unique_texts"] == 12
+    sts, requests = filed["StsParaphrasing"]["test"], filed["RequestsParaphrasing"]["test"]
+    assert (sts["num_samples"], sts["unique_pairs"]) == (12, 12)
+    assert (requests["num_samples"], requests["samples_in_train"]) == (8, 0)
+    assert requests["text_statistics"]["unique_texts"] == 8
 
 
 def sentences(n: int, what: str = "sentence") -> list[str]:
@@ -213,10 +214,10 @@ def test_words_of_others_are_literals_in_the_module(tmp_path: Path) -> None:
 def test_items_are_the_same_in_all_tasks_good_in_each_and_at_most_so_many(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    study = recorded_study(tmp_path)
+    study = sample_study(tmp_path)
     records = EvaluationRecords.open(study)
     units = plan_units(Folder(study), records.verified, records.pairs)
-    whole = [unit for unit in units if unit.name == "sample_sts"]
+    whole = [unit for unit in units if unit.name == "sts"]
     items = SharedItems.of(whole, 7)
     assert len(items.chosen) == items.n_drawn_from and items.n_flawed == 0
     monkeypatch.setattr(drafts, "MOST", 5)
@@ -226,8 +227,8 @@ def test_items_are_the_same_in_all_tasks_good_in_each_and_at_most_so_many(
     assert len(golds) == 3 and golds[0] == golds[1] == golds[2] and len(golds[0]) == 5
 
 
-def test_what_mteb_asks_and_the_study_does_not_say_is_named(tmp_path: Path) -> None:
-    rights = {name: {"licence": "apache-2.0"} for name in ("sample_sts", "sample_intents")}
-    with pytest.raises(StudyError, match="data set 'sample_sts' has no `reference`"):
-        export_tasks(recorded_study(tmp_path, datasets=rights), tmp_path / "out")
-    assert not (tmp_path / "out").exists()
+def test_what_has_no_task_is_named(tmp_path: Path) -> None:
+    rights = {"sts": RIGHTS | {"texts": "reference"}, "requests": {"licence": "apache-2.0"}}
+    written = export(sample_study(tmp_path, datasets=rights), tmp_path / "a.zip")
+    assert "no task for mteb: sts: its texts may not be shared" in written.lacking
+    assert {task.draft.dataset for task in written.tasks} == {"requests"}
