@@ -98,8 +98,8 @@ class Bundle:
     @functools.cached_property
     def scores(self) -> pd.DataFrame:
         """The maker's scores; no rows without any."""
-        known = records.SCORES in self.archive.names
-        return joined([self.table(records.SCORES, Score)] if known else [], Score)
+        has_scores = records.SCORES in self.archive.names
+        return joined([self.table(records.SCORES, Score)] if has_scores else [], Score)
 
     @functools.cached_property
     def rubric(self) -> Rubric:
@@ -208,8 +208,8 @@ class Bundle:
     def _refuse_others(self, pairs: Sequence[pa.Table], rated: Sequence[pa.Table]) -> None:
         """Raise DataError for ratings of other pairs, or outside their question's scale."""
         where = self.path / records.RATINGS
-        known = {pair_id for table in pairs for pair_id in table["pair_id"].to_pylist()}
-        if unknown := {pair_id for table in rated for pair_id in table["pair_id"].to_pylist()} - known:
+        pair_ids = {pair_id for table in pairs for pair_id in table["pair_id"].to_pylist()}
+        if unknown := {pair_id for table in rated for pair_id in table["pair_id"].to_pylist()} - pair_ids:
             raise DataError(f"{where} has ratings of pair {min(unknown)}, which is not among the pairs; {AGAIN}")
         for question in self.rubric.rating_names():
             values = rated[0].filter(pc.equal(rated[0]["question"], question))["value"].drop_null()

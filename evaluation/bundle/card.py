@@ -78,18 +78,18 @@ def write_cards(facts: BundleFacts, folder: Path, tasks: Sequence[WrittenTask], 
 
 def _configurations(folder: Path) -> list[Configuration]:
     """Return the tables in a folder, outputs first."""
-    found = []
+    configurations = []
     for name, pattern, record, what in _TABLES:
         files = sorted(path.relative_to(folder).as_posix() for path in folder.glob(pattern))
         if files:
-            found.append(_configuration(folder, name, what, {"test": files}, record))
-    for place in sorted(folder.glob("data/*")):
-        parts = {path.stem: [path.relative_to(folder).as_posix()] for path in sorted(place.iterdir())}
+            configurations.append(_configuration(folder, name, what, {"test": files}, record))
+    for dataset in sorted(folder.glob("data/*")):
+        parts = {path.stem: [path.relative_to(folder).as_posix()] for path in sorted(dataset.iterdir())}
         rows = {part: files for part, files in parts.items() if part in ("train", "test")}
         for suffix, splits in [("", rows), *((f"-{part}", {"test": parts[part]}) for part in parts.keys() - rows)]:
-            what = f"{suffix[1:] or 'rows'} of the data set {place.name}, untransformed"
-            found.append(_configuration(folder, f"data-{place.name}{suffix}", what, splits, None))
-    return [configuration for configuration in found if configuration.rows]  # the library fails on empty tables
+            what = f"{suffix[1:] or 'rows'} of the data set {dataset.name}, untransformed"
+            configurations.append(_configuration(folder, f"data-{dataset.name}{suffix}", what, splits, None))
+    return [table for table in configurations if table.rows]  # the library fails on empty ones
 
 
 def _configuration(

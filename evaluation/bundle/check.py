@@ -25,9 +25,9 @@ def open_checked(path: Path, step: Callable[[], object] = lambda: None) -> Bundl
     return bundle
 
 
-def refuse(bundle: Bundle, found: Iterable[Fault]) -> None:
+def refuse(bundle: Bundle, wrong: Iterable[Fault]) -> None:
     """Raise DataError with the first fault, if there is any."""
-    for file, what in found:
+    for file, what in wrong:
         raise DataError(f"{bundle.path}: {file} {what}; {AGAIN}")
 
 

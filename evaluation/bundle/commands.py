@@ -40,12 +40,12 @@ def export_study(options: argparse.Namespace) -> int:
 
 def inspect(options: argparse.Namespace) -> int:
     """Run `bundle inspect`: check a bundle and print its contents."""
-    bundle, found = _checked(options.bundle)
-    if not found:
+    bundle, wrong = _checked(options.bundle)
+    if not wrong:
         print(f"bundle {bundle.identity}", *bundle.facts.warnings, sep="\n")
         print(f"\n{report.claims(bundle)}\n\n{report.contents(bundle)}\n")
-    print(report.checks(bundle, found))
-    refuse(bundle, found)
+    print(report.checks(bundle, wrong))
+    refuse(bundle, wrong)
     return 0
 
 
@@ -53,8 +53,8 @@ def evaluate(options: argparse.Namespace) -> int:
     """Run `bundle evaluate`: score models on what people accepted."""
     if not (options.model or options.study):
         raise StudyError("name the models to score: --model NAME, or --study FILE for those of your study")
-    bundle, found = _checked(options.bundle)
-    refuse(bundle, found)
+    bundle, wrong = _checked(options.bundle)
+    refuse(bundle, wrong)
     models = specs(bundle, options.model, models_of(options.study) if options.study else {})
     exports = place(options.exports, "--exports") if options.exports else working("exports")
     study = bundle.study(models)

@@ -53,7 +53,7 @@ _UNNAMED = ("", "not specified")  # missing licences
 
 
 @dataclass(frozen=True)
-class Exported:
+class BundleExport:
     """A written bundle, read back; its tasks for mteb, and what these and Croissant lack, a line each."""
 
     bundle: Bundle
@@ -68,7 +68,7 @@ def export(
     comments: bool = False,
     baselines: bool = False,
     step: Callable[[], object] = lambda: None,
-) -> Exported:
+) -> BundleExport:
     """Write a study's bundle to `out`, and read it back.
 
     `comments` includes raters' comments and free answers, `baselines` results of mteb's baselines on the tasks for
@@ -100,17 +100,17 @@ def export(
 
     with tempfile.TemporaryDirectory(prefix="plumbline-bundle-") as temporary:
         folder = Path(temporary)
-        writer = _Writer(study, evidence, folder, comments)
+        writer = _BundleWriter(study, evidence, folder, comments)
         writer.write(step)
         models = mteb_tasks.baselines() if baselines else {}
         tasks, left_out = write_study_tasks(writer.source, writer.facts, evidence.pairs, folder, models)
         lacking = card.write_cards(writer.facts, folder, tasks, left_out)
         with atomic(out, checked, public=True) as file:
             pack(folder, file)
-    return Exported(bundles[-1], tasks, [*(f"no task for mteb: {line}" for line in left_out), *lacking])
+    return BundleExport(bundles[-1], tasks, [*(f"no task for mteb: {line}" for line in left_out), *lacking])
 
 
-class _Writer:
+class _BundleWriter:
     """Writes a study's records and data to a folder."""
 
     def __init__(self, study: Study, evidence: EvaluationRecords, folder: Path, comments: bool) -> None:

@@ -233,7 +233,7 @@ def _is_literal(value: Any) -> bool:
         return False
 
 
-class _Placed(TaskMetadata):
+class _LocalMetadata(TaskMetadata):
     """Metadata of a task whose descriptive statistics are outside mteb's folder."""
 
     folder: Path
@@ -253,7 +253,7 @@ def _measured(folder: Path, module: Path, drafts: Sequence[TaskDraft], models: M
         stack.enter_context(silent_mteb())
         stack.enter_context(_own_cache())
         for draft, task in zip(drafts, runpy.run_path(str(module))["TASKS"], strict=True):
-            task.metadata = _Placed.model_construct(**dict(task.metadata), folder=folder)
+            task.metadata = _LocalMetadata.model_construct(**dict(task.metadata), folder=folder)
             task.calculate_descriptive_statistics()
             del task.metadata
             scores = {name: _score(folder, model, task) for name, model in models.items()}
@@ -266,11 +266,11 @@ def _score(folder: Path, model: Any, task: Any) -> float:
     quietly = {"encode_kwargs": {"show_progress_bar": False}, "show_progress_bar": False}
     (result,) = mteb.evaluate(model, task, cache=None, co2_tracker=False, **quietly).task_results
     facts = model.mteb_model_meta
-    place = folder / "results" / facts.name.replace("/", "__") / facts.revision
-    place.mkdir(parents=True, exist_ok=True)
+    results = folder / "results" / facts.name.replace("/", "__") / facts.revision
+    results.mkdir(parents=True, exist_ok=True)
     untimed = {"evaluation_time": None, "date": None, "evaluation_phases": None}
-    result.model_copy(update=untimed).to_disk(place / f"{task.metadata.name}.json")
-    (place / "model_meta.json").write_text(json.dumps(facts.to_dict(), indent=4), encoding="utf-8")
+    result.model_copy(update=untimed).to_disk(results / f"{task.metadata.name}.json")
+    (results / "model_meta.json").write_text(json.dumps(facts.to_dict(), indent=4), encoding="utf-8")
     return float(result.get_score())
 
 

@@ -55,8 +55,8 @@ def contents(bundle: Bundle) -> str:
     places = {"include": "in the bundle", "reference": "in your own copy (--data)"}
     rows = []
     for name, s in bundle.manifest.datasets.items():
-        place = "on the hub" if name in mteb else places[s.texts]
-        rows.append([name, s.task, ", ".join(s.languages), str(s.n_texts), s.licence, place])
+        location = "on the hub" if name in mteb else places[s.texts]
+        rows.append([name, s.task, ", ".join(s.languages), str(s.n_texts), s.licence, location])
     cells = [[cell if len(cell) <= _CELL else f"{cell[:_CELL]} ..." for cell in row] for row in rows]
     datasets = columns(["data set", "task", "languages", "texts", "licence", "data"], cells)
     return "\n\n".join([datasets, _verdicts(bundle.verdicts), _outputs(bundle)])

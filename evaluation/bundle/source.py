@@ -146,11 +146,11 @@ class BundleSource:
 
     def _completed(self, pair: Pair) -> Pair:
         """Return a pair with both of its texts. Raises DataError if the bundle lacks its output."""
-        found = self.outputs(pair.transformation, pair.seed).by_key.get(pair.key)
-        original = pair.original or (self._words.get(self.plan.text_of(pair), "") if found else "")
-        if found is None or not original:
+        output = self.outputs(pair.transformation, pair.seed).by_key.get(pair.key)
+        original = pair.original or (self._words.get(self.plan.text_of(pair), "") if output else "")
+        if output is None or not original:
             raise DataError(f"{self.bundle.path}: pair {pair.pair_id} has no output or text in the bundle")
-        return pair.model_copy(update={"original": original, "transformed": pair.transformed or found[0] or ""})
+        return pair.model_copy(update={"original": original, "transformed": pair.transformed or output[0] or ""})
 
     @functools.cached_property
     def _words(self) -> dict[str, str]:
