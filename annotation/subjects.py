@@ -135,7 +135,7 @@ def read_texts(study: Study, rubric: Rubric) -> list[SubjectItem]:
     """The file's items, in its order; rows with right answers among them. Raises DataError with file, row and field."""
     subject, first = study.judging.spec, study.judging.first_command
     path = subject.file(study)
-    if not path.is_file() and first.startswith("generation."):
+    if not path.is_file() and first != "sample":
         raise DataError(f"{path} does not exist yet; run `{study.command(first)}` first")
     if not path.is_file():
         raise DataError(f"subject: no file {path}; correct `path` in the study")

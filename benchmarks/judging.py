@@ -56,8 +56,7 @@ def _share(url: str) -> float:
         "name": "stub",
         "engine": engine,
         "score": "text",
-        "retry": {"attempts": 1},
-    }  # the server answers with words, which are asked for once
+    }
     pairs = CONCURRENCY * LATENCIES // 2  # each with two questions
     with tempfile.TemporaryDirectory() as folder:
         study = judged_study(Path(folder), pairs, judge)
@@ -171,6 +170,7 @@ def judged_study(folder: Path, pairs: int, judge: dict[str, Any]) -> Study:
         "generator": {"kind": "recorded", "model": "recorded", "path": "outputs.jsonl"},
         "judges": [judge],
         "judge_pool": "all",
+        "attempts": 1,  # the server answers with words
     }
     (folder / "study.yaml").write_text(yaml.safe_dump(study), encoding="utf-8")
     loaded = load_study(folder / "study.yaml", folder / "exports")

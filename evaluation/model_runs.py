@@ -89,7 +89,7 @@ class ModelRun:
         """
         spec, evaluation = job.model.spec, host.evaluation
         spec.location(host.file.parent)
-        at_once = spec.http.concurrency if spec.kind == "openai" else 1
+        at_once = spec.requests if spec.kind == "openai" else 1
         batch = evaluation.batch_size * at_once  # texts encoded at once
         shards = Shards(host.store(job.model.model_id), batch)
         return cls(job, shards, deque(range(len(job.pieces))))

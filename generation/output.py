@@ -13,9 +13,14 @@ from generation.jobs import Job, Plan
 from plumbline.error_types import Flag
 from plumbline.models.chat import Attempt, ask_until
 from plumbline.records import TransformedText
-from plumbline.study.engines import RetrySpec
 from plumbline.study.transformations import Transformation
 from plumbline.words import count
+
+#: Error types that lead to another attempt. The language of a short text is sometimes detected wrongly, and some texts
+#: have no paraphrase, so `wrong_language` and `identical` do not.
+_AGAIN: tuple[Flag, ...] = (
+    *("empty", "ellipsis", "json_fragment", "reasoning_leak", "prefix_leak", "runaway", "truncated"),
+)
 
 
 async def make_output(plan: Plan, generator: Generator, job: Job) -> TransformedText:
@@ -23,17 +28,15 @@ async def make_output(plan: Plan, generator: Generator, job: Job) -> Transformed
 
     Raises ServiceError if no text can succeed.
     """
-    retry = plan.study.retry
     seen: list[tuple[GenerationOutcome, tuple[Flag, ...], list[Flag]]] = []
 
     def is_bad(outcome: GenerationOutcome) -> bool:
-        # Identifying a language is slow: do it here only if a retry depends on it.
-        flags = _flags(plan, job, outcome, by_language="wrong_language" in retry.flags)
-        seen.append((outcome, flags, _wrong(plan, job, flags, retry)))
+        flags = _flags(plan, job, outcome, by_language=False)  # identifying a language is slow
+        seen.append((outcome, flags, _wrong(plan, job, flags)))
         return bool(seen[-1][2]) or outcome.cut_off
 
     first = Attempt(1, job.seed, plan.study.generator.sampling)
-    ended = await ask_until(functools.partial(generator.transform, job), is_bad, first, retry)
+    ended = await ask_until(functools.partial(generator.transform, job), is_bad, first, plan.study.attempts)
     again = ended.status or len(seen) > 1
     first_flags = _flags(plan, job, seen[0][0], by_language=True) if seen and again else ()
     if ended.status:
@@ -79,13 +82,13 @@ def _flags(plan: Plan, job: Job, outcome: GenerationOutcome, *, by_language: boo
     )
 
 
-def _wrong(plan: Plan, job: Job, flags: Sequence[Flag], retry: RetrySpec) -> list[Flag]:
+def _wrong(plan: Plan, job: Job, flags: Sequence[Flag]) -> list[Flag]:
     """Return the error types that deserve another attempt; one that the original has too is not the output's fault."""
-    wrong = [flag for flag in flags if flag in retry.flags]
+    wrong = [flag for flag in flags if flag in _AGAIN]
     if not wrong:
         return []
     of_original = find_flags(job.text, job.text, plan.kinds[job.transformation], language=job.source_language)
-    return [flag for flag in wrong if flag == "identical" or flag not in of_original]
+    return [flag for flag in wrong if flag not in of_original]
 
 
 def _reason(wrong: Sequence[Flag], outcome: GenerationOutcome, attempt: Attempt) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 
 from pydantic import Field
 
-from annotation.human.asking import GRADES, NONE, YES, apart, questions_of
+from annotation.human.asking import NONE, YES, apart, questions_of
 from annotation.human.records import HumanItem, HumanTask
 from annotation.judges.prompts import shown, spoken
 from annotation.questions import AND, Question, ranked, worded
@@ -70,14 +70,6 @@ class AnnotatorMessage:
     def message(self) -> str:
         """The message's text, rendered on demand."""
         return self.render()
-
-
-def as_asked(task: HumanTask, spec: AnnotatorSpec) -> HumanTask:
-    """Return a task as a model gets it: as people do, except for a relevance that the study sets for the model."""
-    searched = task.asked in ("graded", "binary", "ranked")
-    if not searched or not does(spec, task) or spec.relevance in (None, task.asked):
-        return task
-    return task.model_copy(update={"asked": spec.relevance, "scale": GRADES if spec.relevance == "graded" else ()})
 
 
 def does(spec: AnnotatorSpec, task: HumanTask) -> bool:

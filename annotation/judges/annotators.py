@@ -17,7 +17,7 @@ from annotation.human.asking import RaterAnswers, answers_of, apart
 from annotation.human.records import ITEMS, MODEL_ANSWERS, TASKS, HumanAnswer, HumanItem
 from annotation.human.simulated import read_items
 from annotation.human.tasks import read_tasks, subject_of
-from annotation.judges.annotator_messages import AnnotatorMessage, Instructions, as_asked, does, read_answer
+from annotation.judges.annotator_messages import AnnotatorMessage, Instructions, does, read_answer
 from annotation.judges.pool import COMMAND
 from annotation.judges.prompts import refuse_no_recording
 from annotation.judges.records import ModelAnswer
@@ -92,7 +92,7 @@ class Annotating(PromptedAnswers[AnnotatorMessage, ModelAnswer]):
     spec: AnnotatorSpec
 
     def __init__(self, study: Study, spec: AnnotatorSpec, items: Sequence[HumanItem], *, again: bool = False) -> None:
-        every = [as_asked(task, spec) for task in read_tasks(study)]
+        every = read_tasks(study)
         self.spec, self.tasks = spec, [task for task in every if does(spec, task)]
         self.hash = annotator_hash(spec, study.resolve)
         instructions = Instructions(load_rubric(study, tasks=every))
@@ -175,7 +175,7 @@ async def _ask(model: Annotating, client: _Client, asking: AnnotatorMessage) -> 
         return await client.answer(asking, attempt)
 
     first = Attempt(1, spec.seed, spec.sampling)
-    outcome = await ask_until(ask, lambda answer: bool(read_answer(answer, asking)[1]), first, spec.retry)
+    outcome = await ask_until(ask, lambda answer: bool(read_answer(answer, asking)[1]), first, model.attempts)
     answers, reason, status, text = dict[str, dict[str, str]](), outcome.reason, outcome.status, ""
     if outcome.answer is not None and not status:
         (answers, reason), text = read_answer(outcome.answer, asking), outcome.answer.text

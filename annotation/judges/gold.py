@@ -228,9 +228,7 @@ def agreement_with_gold(study: Study, names: Sequence[str] = ()) -> tuple[list[G
     questionnaires, pairs = gold_questions(study, names)
     scales = {(questionnaire.prompt.lowest, questionnaire.prompt.highest) for questionnaire in questionnaires}
     if len(scales) > 1:
-        raise StudyError(
-            f"{study.file}: judges must rate gold pairs on one scale; give all of them the same gold_prompt"
-        )
+        raise StudyError(f"{study.file}: judges must rate gold pairs on one scale")
     progresses = progress_of(study, questionnaires, pairs, study.folder / FOLDER)
     judgements = pd.concat([progress.frame() for progress in progresses], ignore_index=True)
     rows = _rows(judgements, pairs, [float(end or 0) for end in scales.pop()])
@@ -259,19 +257,16 @@ def _rows(judgements: pd.DataFrame, pairs: Sequence[GoldPair], scale: Sequence[f
     ]
 
 
+GOLD_PROMPT = "pteb_sts"  # of prompts/judges/ (PTEB, section 2)
+
+
 def gold_questions(study: Study, names: Sequence[str] = ()) -> tuple[list[Questionnaire], list[GoldPair]]:
     """Return the questionnaires of a study's judges (or of these) on pairs of texts, and the pairs."""
     rubric, questionnaires = load_rubric(study), []
     for spec in named(study.judges, names, study.file):
-        of_gold = {"prompt": spec.gold_prompt, "questions": (), "orders": ("up",), "score": None}
+        of_gold = {"prompt": GOLD_PROMPT, "questions": (), "orders": ("up",), "score": None}
         where = f"{study.file}: judge {spec.name!r}"
-        questionnaire = Questionnaire(spec.model_copy(update=of_gold), rubric, study.resolve, where)
-        if not questionnaire.prompt.question:
-            raise StudyError(
-                f"{where}: gold_prompt {spec.gold_prompt!r} asks the rubric's questions;"
-                " choose a prompt with its own question, such as pteb_sts"
-            )
-        questionnaires.append(questionnaire)
+        questionnaires.append(Questionnaire(spec.model_copy(update=of_gold), rubric, study.resolve, where))
     return questionnaires, gold_pairs(study.datasets, study.file)
 
 

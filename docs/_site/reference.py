@@ -42,7 +42,8 @@ def study() -> str:
         seen.add(model)
         parts = [part for field in study_fields(model).values() for part in _models(field.annotation)]
         lines += [f"## {title} {{#{model.__name__.lower()}}}", *_described(model), _keys(model)]
-        for settings in _SETTINGS.get(model, ()):
+        for settings in (one for one in _SETTINGS.get(model, ()) if one not in seen):
+            seen.add(settings)
             lines += [*_described(settings), _keys(settings)]
         waiting += [(_title(part), part) for part in parts]
     return "\n\n".join(lines) + "\n"

@@ -8,7 +8,7 @@ follow.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -358,34 +358,19 @@ def annotators(
     models: Sequence[ScorerAnswers],
     raters: Sequence[ScorerAnswers],
     *,
-    otherwise: Mapping[str, str] | None = None,
     n_resamples: int = 1000,
     rng: np.random.Generator,
 ) -> pd.DataFrame:
-    """Return a row (`OF_MODELS`) for each model: its agreement with raters, and the alternative annotator test.
-
-    `otherwise` has the question of models that were not asked as people were: an order has no common scale with grades,
-    so these models have no test.
-    """
+    """Return a row (`OF_MODELS`) for each model: its agreement with raters, and the alternative annotator test."""
     rows = []
     for model in models:
         measure, estimate, interval = with_people(task, model, raters, n_resamples=n_resamples, rng=rng)
-        question = (otherwise or {}).get(model.scorer, task.question)
-        test = in_a_raters_place(task, model, raters) if question == task.question else None
-        why = (
-            test.reason
-            if test
-            else f"no alternative annotator test, as the model's question ({question}) differs from people's"
-            f" ({task.question})"
-        )
-        omega, rho, passes, n = (test.omega, test.rho, test.passes, len(test.raters)) if test else (*_NONE, False, 0)
-        reason = "; ".join(filter(None, (estimate.reason, why)))
+        test = in_a_raters_place(task, model, raters)
+        omega, rho, passes, n = test.omega, test.rho, test.passes, len(test.raters)
+        reason = "; ".join(filter(None, (estimate.reason, test.reason)))
         facts = (task.name, task.language, model.scorer, measure, *_numbers(estimate, interval))
         rows.append((*facts, omega, rho, passes, n, reason))
     return pd.DataFrame(rows, columns=list(OF_MODELS))
-
-
-_NONE = (math.nan, math.nan)
 
 
 def in_a_raters_place(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -156,19 +156,18 @@ class TaskPart:
     results: tuple[ModelMade, ...]
 
 
-def compare(parts: Sequence[TaskPart], *, seed: int, otherwise: Mapping[str, str] | None = None) -> HumanTables:
+def compare(parts: Sequence[TaskPart], *, seed: int) -> HumanTables:
     """Return scores, agreement, differences and items of all sampled tasks, with Holm's correction over the tasks.
 
     All scores by a task's metric use the items that all compared scorers answered (`evaluation.human.scores.score`).
-    `otherwise` has the question of language models that were not asked as people were. Raises DataError if no item of
-    any task gives a score.
+    Raises DataError if no item of any task gives a score.
     """
     some = [part for part in parts if part.sample.units]
     if not some:
         why = "; ".join(_left_out(parts))
         raise DataError("people saw no item that can be scored" + (f" ({why})" if why else ""))
     number = enough_resamples(len(some))
-    compared = [_compared(part, number, seed, otherwise or {}) for part in some]
+    compared = [_compared(part, number, seed) for part in some]
     apart = pd.concat([tables.differences for tables in compared], ignore_index=True)
     differences = with_holm(apart).assign(subset=apart["subset"])
     scores = _columns([tables.scores for tables in compared], list(HumanScore.model_fields))
@@ -199,7 +198,7 @@ def _columns(frames: Sequence[pd.DataFrame], names: list[str]) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)[names]
 
 
-def _compared(part: TaskPart, number: int, seed: int, otherwise: Mapping[str, str]) -> HumanTables:
+def _compared(part: TaskPart, number: int, seed: int) -> HumanTables:
     sample = part.sample
     facts = sample.task.task, sample.task.task_type, sample.language
     task = TaskItems.of(facts, sample.task.asked, metric_of(sample), gold_of(sample), sample.units)
@@ -213,7 +212,7 @@ def _compared(part: TaskPart, number: int, seed: int, otherwise: Mapping[str, st
     agreed = agreement(
         task, people, scale=sample.task.scale, labels=sample.task.labels, n_resamples=number, rng=rng("agreement")
     )
-    beside = annotators(task, language, people, otherwise=otherwise, n_resamples=number, rng=rng("annotators"))
+    beside = annotators(task, language, people, n_resamples=number, rng=rng("annotators"))
     reasons = {result.model: result.reason for result in part.results}
     why = [reasons.get(scorer, "") for scorer in scored.scores["scorer"]]
     scores = scored.scores.assign(

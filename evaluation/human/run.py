@@ -57,8 +57,7 @@ def evaluate_human(
             TaskPart(sample, people, annotators, tuple(scores.of_models(embedding, sample)))
             for sample in records.samples
         ]
-        otherwise = {spec.called: spec.relevance for spec in named if spec.relevance}
-        compared = compare(parts, seed=study.sample.seed, otherwise=otherwise)
+        compared = compare(parts, seed=study.sample.seed)
         silent = [spec.called for spec in named if spec.called not in set(annotators["rater_id"])]
         notes = [
             *(

@@ -45,7 +45,7 @@ def fingerprint(spec: ModelSpec, base: Path) -> str:
     it.
     """
     if spec.kind == "lexical":
-        return identity("lexical-v1", list(spec.lexical.ngrams), spec.lexical.dimensions)
+        return identity("lexical-v1", list(spec.ngrams), DIMENSIONS)
     if not (spec.path or spec.package):
         return ""
     try:
@@ -339,6 +339,7 @@ def _forward(run: object, weight: torch.Tensor, bias: torch.Tensor | None, rows:
     return result
 
 
+DIMENSIONS = 2048  # buckets that character n-grams are hashed into
 IN_TORCH = ("sentence_transformers", "mteb")  # kinds that torch runs in this process
 
 

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from evaluation.models.embeddings import Embeddings
-from evaluation.models.in_process import first_line
+from evaluation.models.in_process import DIMENSIONS, first_line
 from plumbline.addresses import allow_connections, key_in, proxy_for
 from plumbline.errors import ServiceError, StudyError
 from plumbline.study.evaluation import ModelSpec
@@ -108,18 +108,17 @@ class CharacterNgrams(CosineModel):
     def __init__(self, spec: ModelSpec) -> None:
         """Take the parameters; nothing is loaded."""
         super().__init__()
-        self._settings = spec.lexical
+        self._ngrams = spec.ngrams
 
     @functools.cached_property
     def _vectorizer(self) -> Any:
         from sklearn.feature_extraction.text import HashingVectorizer  # noqa: PLC0415
 
-        settings = self._settings
-        return HashingVectorizer(analyzer="char_wb", ngram_range=settings.ngrams, n_features=settings.dimensions)
+        return HashingVectorizer(analyzer="char_wb", ngram_range=self._ngrams, n_features=DIMENSIONS)
 
     def embed(self, texts: Sequence[str], *, prompt: str, role: str, batch_size: int) -> Embeddings:
-        """Return rows of length 1 in the texts' order, with one number more than `dimensions`."""
-        vectors = np.zeros((len(texts), self._settings.dimensions + 1), dtype=np.float32)
+        """Return rows of length 1 in the texts' order, with one number more than DIMENSIONS."""
+        vectors = np.zeros((len(texts), DIMENSIONS + 1), dtype=np.float32)
         vectors[:, :-1] = self._vectorizer.transform([prompt + text for text in texts]).toarray()
         vectors[~vectors.any(axis=1), -1] = 1.0
         return vectors
@@ -164,11 +163,11 @@ class ServerModel(CosineModel):
             retry_after_max=LONGEST_WAIT,
         )
         options: dict[str, Any] = {
-            "maxsize": spec.http.concurrency,
+            "maxsize": spec.requests,
             "retries": retries,
             "timeout": spec.http.timeout_seconds,
         }
-        allow_connections(spec.http.concurrency)
+        allow_connections(spec.requests)
         self._pool = urllib3.ProxyManager(proxy, **options) if proxy else urllib3.PoolManager(**options)
         self._width = 0
 
@@ -178,7 +177,7 @@ class ServerModel(CosineModel):
         Raises ServiceError for a server that fails, refuses, or returns something else.
         """
         batches = [[prompt + text for text in texts[at : at + batch_size]] for at in range(0, len(texts), batch_size)]
-        with ThreadPoolExecutor(self._spec.http.concurrency) as workers:
+        with ThreadPoolExecutor(self._spec.requests) as workers:
             parts = list(workers.map(self._ask, batches))
         for width in (part.shape[1] for part in parts):
             self._width = self._width or width

@@ -9,7 +9,10 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from plumbline.errors import TextFailedError, TextUnansweredError
-from plumbline.study.engines import RetrySpec, Sampling
+from plumbline.study.engines import Sampling
+
+_RETRY_TEMPERATURE = 0.7  # from the second attempt on: at 0 a new seed changes nothing
+_MORE_TOKENS = 2  # factor by which max_tokens grows after an answer that was cut off
 
 
 @dataclass(frozen=True)
@@ -20,12 +23,12 @@ class Attempt:
     seed: int
     sampling: Sampling
 
-    def next(self, first_seed: int, retry: RetrySpec, *, cut_off: bool) -> Attempt:
-        """Return the next attempt: a new seed, the retry's temperature, and more tokens if the answer was cut off."""
+    def next(self, first_seed: int, *, cut_off: bool) -> Attempt:
+        """Return the next attempt: a new seed, another temperature, and more tokens if the answer was cut off."""
         number = self.number + 1
         digest = hashlib.sha256(f"attempt-v1 {first_seed} {number}".encode()).digest()
-        room = int(self.sampling.max_tokens * retry.more_tokens) if cut_off else self.sampling.max_tokens
-        sampling = Sampling(temperature=retry.temperature, top_p=self.sampling.top_p, max_tokens=room)
+        room = self.sampling.max_tokens * _MORE_TOKENS if cut_off else self.sampling.max_tokens
+        sampling = Sampling(temperature=_RETRY_TEMPERATURE, top_p=self.sampling.top_p, max_tokens=room)
         return Attempt(number, int.from_bytes(digest[:4], "big") >> 1, sampling)
 
 
@@ -96,9 +99,9 @@ class Outcome(Generic[A]):
 
 
 async def ask_until(
-    ask: Callable[[Attempt], Awaitable[A]], is_bad: Callable[[A], bool], first: Attempt, retry: RetrySpec
+    ask: Callable[[Attempt], Awaitable[A]], is_bad: Callable[[A], bool], first: Attempt, attempts: int
 ) -> Outcome[A]:
-    """Ask until an answer is good, a new attempt would give the same, or `retry`'s attempts are used up."""
+    """Ask until an answer is good, a new attempt would give the same, or the attempts are used up."""
     attempt, answer = first, None
     while True:
         try:
@@ -106,6 +109,6 @@ async def ask_until(
         except TextFailedError as error:
             status = "unanswered" if isinstance(error, TextUnansweredError) else "failed"
             return Outcome(answer, attempt.number - 1, attempt, status, str(error))
-        if not is_bad(answer) or attempt.number >= retry.attempts or not answer.repeatable:
+        if not is_bad(answer) or attempt.number >= attempts or not answer.repeatable:
             return Outcome(answer, attempt.number, attempt)
-        attempt = attempt.next(first.seed, retry, cut_off=answer.cut_off)
+        attempt = attempt.next(first.seed, cut_off=answer.cut_off)

@@ -106,6 +106,7 @@ def whole(text: str) -> str:
 HEADERS = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "plumbline"}
 FIRST_DELAY = 0.5  # most seconds before the second try; doubles with every try (full jitter)
 LAST_DELAY = 30.0
+_CONCURRENCY = 32  # requests in flight, unless the study names a number
 CONNECT = 30.0  # seconds to connect; a slower server counts as absent
 IDLE = 4.0  # seconds to keep an unused connection: servers (uvicorn, so vLLM) close theirs after 5
 TOP = 20  # number of most likely first tokens to ask for: the servers' maximum
@@ -164,7 +165,7 @@ class ChatServer(Chat):
     @property
     def concurrency(self) -> int:
         """The number of requests in flight at once."""
-        return self.spec.http.concurrency
+        return self.spec.http.concurrency or _CONCURRENCY
 
     async def ask(self, message: str, attempt: Attempt, labels: Sequence[str] = ()) -> Completion:
         """Return the server's answer to one user message, with probabilities of `labels` if it reports them.
@@ -233,7 +234,7 @@ class ChatServer(Chat):
 
     def _connect(self) -> aiohttp.ClientSession:
         """Open the session; its connections belong to the running event loop."""
-        allow_connections(self.spec.http.concurrency)
+        allow_connections(self.concurrency)
         tls = ssl.create_default_context() if self.url.startswith("https") else True
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE, ssl=tls),

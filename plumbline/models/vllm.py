@@ -265,6 +265,7 @@ def _arguments(spec: EngineSpec, model: str) -> dict[str, Any]:
         "enable_prefix_caching": True,
         "language_model_only": True,  # Gemma-3 also takes images, which costs memory
         "disable_log_stats": True,
+        "gpu_memory_utilization": 0.9,
         # On a CPU the engine dies if a seeded request's prompt is computed in pieces (vLLM 0.32).
         "enable_chunked_prefill": False if current_platform.is_cpu() else None,
         **spec.vllm.arguments(),

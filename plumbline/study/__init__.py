@@ -37,7 +37,6 @@ from plumbline.study.engines import (
     Engine,
     EngineSpec,
     JudgeSpec,
-    RetrySpec,
     refuse_unfit_judges,
     with_engines,
 )
@@ -103,8 +102,8 @@ class Study(StudyPart):
         ),
     )
     candidates: tuple[Engine, ...] = Field(default=(), description="other generators to compare with `generator`")
-    retry: RetrySpec = Field(
-        default=RetrySpec(), description="further attempts at faulty outputs: error types, number and temperature"
+    attempts: int = Field(
+        default=3, ge=1, le=20, description="most attempts at a faulty output, including the first (docs/generation.md)"
     )
     sample: SampleSpec = Field(default=SampleSpec(), description="the sample of pairs that people rate")
     rubric: Name = Field(default="hteb", description="questions and guidelines: prompts/rubrics/<rubric>.yaml")

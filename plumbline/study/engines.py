@@ -9,7 +9,6 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from plumbline.addresses import refuse_no_address
-from plumbline.error_types import Flag, known_flags
 from plumbline.errors import StudyError, nearest
 from plumbline.study.base import Line, Name, StudyPart, Variable, first_complaint, refuse_duplicates
 from plumbline.study.campaign import AcceptanceSpec, RatersSpec, SampleSpec
@@ -40,7 +39,12 @@ class HttpSettings(StudyPart):
     api_key_env: Variable = Field(
         default="OPENAI_API_KEY", description="environment variable that holds the API key, if the server needs one"
     )
-    concurrency: int = Field(default=32, ge=1, le=4096, description="requests in flight at the same time")
+    concurrency: int | None = Field(
+        default=None,
+        ge=1,
+        le=4096,
+        description="requests in flight at the same time; default: 32, of an embedding model 8",
+    )
     timeout_seconds: float = Field(default=300.0, gt=0, le=86_400, description="time limit of one request")
     retries: int = Field(
         default=6, ge=0, le=100, description="further attempts after status 429, 5xx or a broken connection"
@@ -55,14 +59,7 @@ class VllmSettings(StudyPart):
 
     tensor_parallel_size: int = Field(default=1, ge=1, le=1024, description="GPUs that share one copy of the model")
     data_parallel_size: int = Field(default=1, ge=1, le=1024, description="copies of the model")
-    quantization: Line | None = Field(default=None, description="quantization; default: the checkpoint's own")
-    dtype: Line = Field(default="auto", description="data type of the weights")
-    max_model_len: int | None = Field(
-        default=None, ge=1, le=10**9, description="limit for prompt and answer together, in tokens"
-    )
-    gpu_memory_utilization: float = Field(default=0.9, gt=0, le=1, description="share of the GPU's memory")
     max_num_seqs: int = Field(default=256, ge=1, le=10**6, description="sequences that the engine decodes at once")
-    enforce_eager: bool = Field(default=False, description="no CUDA graphs: starts sooner, runs slower")
     concurrency: int | None = Field(
         default=None, ge=1, le=10**6, description="texts submitted to the engine at once; default: twice max_num_seqs"
     )
@@ -90,6 +87,7 @@ class RecordedSettings(StudyPart):
 
 SETTINGS: dict[str, type[StudyPart]] = {"recorded": RecordedSettings, "openai": HttpSettings, "vllm": VllmSettings}
 _BESIDE = ("model", "revision", "tokenizer_revision")  # arguments of vLLM that are no settings
+_OF_SPEED = ("max_model_len", "gpu_memory_utilization", "enforce_eager")  # arguments of vLLM that change no answer
 _PLACES = {"recorded": "path", "openai": "base_url"}
 
 
@@ -121,8 +119,8 @@ class EngineSpec(StudyPart):
     settings: dict[str, Any] = Field(
         default={},
         description=(
-            "settings, by `kind`. openai: api_key_env, concurrency, timeout_seconds, retries; recorded:"
-            " languages, saw_ratings; vllm: concurrency, and any argument of vLLM's engine"
+            "settings, by `kind`. openai: api_key_env, concurrency, timeout_seconds, retries; recorded: languages,"
+            " saw_ratings; vllm: concurrency, and any argument of vLLM's engine, such as quantization or max_model_len"
         ),
     )
 
@@ -182,11 +180,10 @@ class EngineSpec(StudyPart):
             return ["none"]
         parts: list[Any] = [self.model, self.revision, (sampling or self.sampling).model_dump()]
         if self.kind == "vllm":
-            chosen = {"quantization": self.vllm.quantization, "dtype": self.vllm.dtype}
             # An argument that only vLLM knows may change answers (`hf_overrides`, for example).
-            further = self.vllm.model_extra or {}
-            if further or chosen != {"quantization": None, "dtype": "auto"}:
-                parts.append({**chosen, **further})
+            given = self.vllm.model_extra or {}
+            if further := {name: value for name, value in given.items() if name not in _OF_SPEED}:
+                parts.append(further)
         return parts
 
 
@@ -238,66 +235,25 @@ def with_engines(data: Mapping[str, Any]) -> dict[str, Any]:
     return data
 
 
-class RetrySpec(StudyPart):
-    """The outputs that are worth another attempt, and the settings of that attempt.
-
-    An output that still has one of `flags` after the last attempt is stored as failed. `wrong_language` and
-    `identical` are not among them by default: the language of a short text is sometimes detected wrongly, and some
-    texts have no paraphrase. A flag that the original text has as well never counts here.
-    """
-
-    more_tokens: ClassVar[float] = 2.0  #: factor by which max_tokens grows after an answer that was cut off
-
-    flags: tuple[Flag, ...] = Field(
-        default=("empty", "ellipsis", "json_fragment", "reasoning_leak", "prefix_leak", "runaway", "truncated"),
-        description="for a generator: error types that lead to another attempt",
-    )
-    attempts: int = Field(
-        default=3, ge=1, le=20, description="largest number of attempts, including the first; each has its own seed"
-    )
-    temperature: float = Field(
-        default=0.7, ge=0, le=2, description="temperature from the second attempt on: at 0 a new seed changes nothing"
-    )
-
-    @field_validator("flags", mode="before")
-    @classmethod
-    def _known(cls, value: Any) -> Any:
-        return known_flags(value)
-
-
 class _Rater(StudyPart):
     """A language model that answers as people do, under a name of its own."""
 
     SAMPLING: ClassVar[Mapping[str, Any]] = {}
+    seed: ClassVar[int] = 1337  #: of the first attempt
 
     name: Name = Field(description="its name in records and tables")
     engine: Engine = Field(description="the model: a name from `engines`")
-    retry: RetrySpec = Field(
-        default=RetrySpec(), description="number of `attempts` when an answer cannot be parsed, and their `temperature`"
-    )
-    seed: int = Field(default=1337, ge=0, le=2**31 - 1, description="seed of the first attempt")
     questions: tuple[Name, ...] = Field(
         default=(),
         description=(
             "the rubric's questions that it answers, or the tasks of a human study that it does; default: all"
         ),
     )
-    relevance: Relevance | None = Field(
-        default=None,
-        description="with subject human, for searches: the form of its answer, if it differs from people's",
-    )
 
     @field_validator("questions")
     @classmethod
     def _each_once(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         refuse_duplicates(list(value), "question")
-        return value
-
-    @field_validator("retry")
-    @classmethod
-    def _of_answers(cls, value: RetrySpec) -> RetrySpec:
-        if "flags" in value.model_fields_set:
-            raise ValueError("flags: applies to a generator's outputs alone; take it out")
         return value
 
     @functools.cached_property
@@ -342,10 +298,7 @@ class AnnotatorSpec(_Rater):
 
 
 #: The settings of a judge that rules and bundles record.
-JUDGE_SETTINGS = (
-    *("name", "model", "revision", "questions", "orders", "score", "least_mass", "attempts", "temperature", "seed"),
-    "kind",
-)
+JUDGE_SETTINGS = ("name", "model", "revision", "questions", "orders", "score", "least_mass", "kind")
 
 
 class JudgeSpec(_Rater):
@@ -355,9 +308,6 @@ class JudgeSpec(_Rater):
 
     prompt: Line = Field(
         default="rubric", description="a prompt in prompts/judges/ (rubric, pteb_sts, pteb_paraphrase), or a YAML file"
-    )
-    gold_prompt: Line = Field(
-        default="pteb_sts", description="the prompt for checking the judge against gold scores of pairs of texts"
     )
     orders: tuple[Order, ...] = Field(
         default=("up",),
@@ -369,6 +319,7 @@ class JudgeSpec(_Rater):
         description="expected: the mean of the points weighted by their probabilities; text: the number in the answer;"
         " default: expected if the points are whole numbers, else text",
     )
+
     least_mass: float = Field(
         default=0.5,
         ge=0,
@@ -385,7 +336,7 @@ class JudgeSpec(_Rater):
     def settings(self) -> dict[str, Any]:
         """Return the settings that rules and bundles record."""
         whole = self.model_dump(mode="json")
-        whole |= {"kind": self.kind, "model": self.model, "revision": self.revision, **whole["retry"]}
+        whole |= {"kind": self.kind, "model": self.model, "revision": self.revision}
         return {name: whole[name] for name in JUDGE_SETTINGS}
 
 
@@ -402,8 +353,6 @@ def refuse_unfit_judges(
     for judge in judges:
         if judge.name == "judged":
             raise ValueError("judges: the name 'judged' is reserved for a file; give the judge another name")
-        if judge.relevance:
-            raise ValueError(f"judges: {judge.name!r}: relevance applies to subject human alone; take it out")
         if judge.name in people:
             raise ValueError(f"judges: {judge.name!r} is also the name of a rater; give the judge another name")
     if judges and pool != "all" and pool < sample.pairs:

@@ -40,12 +40,6 @@ def refuse_no_model(folder: Path, name: str, files: Sequence[str] = ("config.jso
         raise StudyError(f"model {name!r}: {folder} contains no model (no {' or '.join(files)}); correct the path")
 
 
-class EmbeddingServerSettings(HttpSettings):
-    """`settings` of an embedding model behind a server."""
-
-    concurrency: int = Field(default=8, ge=1, le=1000, description="requests in flight at the same time")
-
-
 class CodeSettings(StudyPart):
     """`settings` of a model of mteb."""
 
@@ -73,7 +67,6 @@ class LexicalSettings(StudyPart):
     """`settings` of a lexical model."""
 
     ngrams: tuple[int, int] = Field(default=(3, 5), description="shortest and longest n-gram, in characters")
-    dimensions: int = Field(default=2048, ge=16, le=2**20, description="number of buckets that n-grams are hashed into")
 
     @field_validator("ngrams")
     @classmethod
@@ -86,7 +79,7 @@ class LexicalSettings(StudyPart):
 MODEL_SETTINGS: dict[str, type[StudyPart]] = {
     "sentence_transformers": LibrarySettings,
     "mteb": CodeSettings,
-    "openai": EmbeddingServerSettings,
+    "openai": HttpSettings,
     "word_vectors": WordVectorSettings,
     "lexical": LexicalSettings,
 }
@@ -123,8 +116,8 @@ class ModelSpec(StudyPart):
         default={},
         description=(
             "settings, by `kind`. sentence_transformers: remote_code, package; mteb: remote_code;"
-            " word_vectors: vectors, words, package; lexical: ngrams, dimensions; openai: api_key_env,"
-            " concurrency, timeout_seconds, retries"
+            " word_vectors: vectors, words, package; lexical: ngrams; openai: api_key_env, concurrency,"
+            " timeout_seconds, retries"
         ),
     )
 
@@ -159,19 +152,24 @@ class ModelSpec(StudyPart):
         return hash((self.name, self.revision))
 
     @functools.cached_property
-    def http(self) -> EmbeddingServerSettings:
+    def http(self) -> HttpSettings:
         """The settings of a model behind a server."""
-        return EmbeddingServerSettings.model_validate(self.settings)
+        return HttpSettings.model_validate(self.settings)
 
     @functools.cached_property
     def word_vectors(self) -> WordVectorSettings:
         """The files of word vectors."""
         return WordVectorSettings.model_validate(self.settings)
 
-    @functools.cached_property
-    def lexical(self) -> LexicalSettings:
-        """The parameters of a lexical model."""
-        return LexicalSettings.model_validate(self.settings)
+    @property
+    def requests(self) -> int:
+        """The number of requests in flight to a model behind a server."""
+        return self.http.concurrency or 8
+
+    @property
+    def ngrams(self) -> tuple[int, int]:
+        """The shortest and longest n-gram of a lexical model."""
+        return LexicalSettings.model_validate(self.settings).ngrams
 
     @property
     def package(self) -> str:
@@ -221,11 +219,11 @@ class EvaluationSpec(StudyPart):
         default=32, ge=1, le=10**6, description="texts per forward pass; halved when memory runs out"
     )
     device: str = Field(default="", description="torch device, such as cuda:1 or cpu; if empty, the best available")
-    precision: Literal["float32", "float16", "bfloat16"] = Field(
-        default="float32", description="data type of the models' weights; embeddings are stored as float32"
-    )
     embeddings_gb: float = Field(
         default=20.0, gt=0, le=10**6, description="limit for stored embeddings of all models on disk, in GB"
+    )
+    precision: Literal["float32", "float16", "bfloat16"] = Field(
+        default="float32", description="data type of the models' weights; embeddings are stored as float32"
     )
     abstention: bool = Field(
         default=False,

@@ -130,16 +130,6 @@ class HumanSubject(StudyPart):
         for model in self.models:
             if unknown := [name for name in model.questions if name not in names]:
                 raise ValueError(f"models: {model.name!r}: no task {unknown[0]!r}; {nearest(unknown[0], names)}")
-            many = [
-                task.name
-                for task in self.tasks
-                if task.candidates > TOGETHER and task.name in (model.questions or names)
-            ]
-            if many and model.relevance == "ranked":
-                raise ValueError(
-                    f"models: {model.name!r}: relevance: ranked allows at most {TOGETHER} candidates, but {many[0]!r}"
-                    " has more; name other tasks in `questions`, or leave `relevance` out"
-                )
         if taken := sorted({HUMAN, "items", "texts"} & set(names)):
             raise ValueError(f"{taken[0]!r} is a reserved name; give the task another name")
         return self

@@ -26,7 +26,7 @@ from plumbline.study.subject import (
     TextsSubject,
 )
 
-_OF_TRANSFORMATIONS = ("transformations", "prompts", "languages", "seeds", "generator", "candidates", "retry")
+_OF_TRANSFORMATIONS = ("transformations", "prompts", "languages", "seeds", "generator", "candidates", "attempts")
 
 
 class Subject:
@@ -181,7 +181,7 @@ class WordingSubject(_RowSubject):
 
     kind = "instructions"
     names = ItemNames("group", "wording")
-    takes = ("generator", "retry")
+    takes = ("generator", "attempts")
     takes_all = True
     spec: InstructionsSubject
     first_command = "instructions"

@@ -108,16 +108,16 @@ def test_words_that_mean_two_answers_are_none() -> None:
     assert found == {"1": "p1", "1 = 2": "p1", "Much": "p2", "2 = Much": "p2"}  # "2" is words of one, number of another
 
 
-def model(url: str, **more: Any) -> dict[str, Any]:
-    engine = {"kind": "openai", "model": "m", "base_url": url, "settings": {"retries": 0}}
+def model(url: str, called: str = "m", **more: Any) -> dict[str, Any]:
+    engine = {"kind": "openai", "model": called, "base_url": url, "settings": {"retries": 0}}
     return {"name": "one", "engine": engine, **more}
 
 
-def asked_study(folder: Path, *models: dict[str, Any]) -> Study:
+def asked_study(folder: Path, *models: dict[str, Any], relevance: str = "binary") -> Study:
     tasks = [
         {"data": "classes", "items": 4, "raters": 2},
         {"data": "groups", "items": 8, "raters": 2},
-        {"data": "search", "items": 3, "raters": 2, "candidates": 4, "relevance": "binary"},
+        {"data": "search", "items": 3, "raters": 2, "candidates": 4, "relevance": relevance},
     ]
     study = study_of(folder, *tasks, judges=list(models))
     draw_sample(study)
@@ -133,13 +133,14 @@ def reply(asked: Asked) -> Reply:
     if len(words) > 1:
         numbers = {word: n for n, word in enumerate(dict.fromkeys(words), 1)}
         return says(json.dumps({"answer": {str(n): numbers[word] for n, word in enumerate(words, 1)}}))
-    return says("I would say tea." if asked.body["temperature"] < 0.5 else words[0])
+    unwilling = asked.body["model"] == "unwilling" or asked.body["temperature"] < 0.5
+    return says("I would say tea." if unwilling else words[0])
 
 
 def test_models_do_what_people_do_and_are_asked_once(tmp_path: Path) -> None:
     with ChatStub(reply) as stub:
-        study = asked_study(tmp_path, model(stub.url, relevance="ranked", retry={"attempts": 2}), model(stub.url,
-                            name="short", retry={"attempts": 1}, questions=["classes"]))  # fmt: skip
+        unwilling = model(stub.url, "unwilling", name="short", questions=["classes"])
+        study = asked_study(tmp_path, model(stub.url), unwilling, relevance="ranked")
         first, second = annotate(study)
         number = len(stub.asked)
         again = annotate(study)
@@ -147,7 +148,7 @@ def test_models_do_what_people_do_and_are_asked_once(tmp_path: Path) -> None:
         annotate(study, ["short"], again=True)
         assert len(stub.asked) > number
     assert first.counts == {"ok": 8, "reused": 0}  # 4 texts at the second attempt, all groups at once, 3 orders
-    assert second.counts == {"failed": 4, "reused": 0}  # one attempt, and no guess
+    assert second.counts == {"failed": 4, "reused": 0}  # and no guess
     assert [one.counts for one in again] == [{"reused": 8}, {"reused": 4}]
     answers = Manifest.of(study).frame(MODEL_ANSWERS, HumanAnswer, "judge run")
     assert set(answers["rater_id"]) == {"one"} and set(answers["rater_kind"]) == {"model"}

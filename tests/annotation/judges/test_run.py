@@ -168,7 +168,7 @@ def test_a_server_that_gives_no_chat_answer_ever_is_one_line(judged_by: Callable
 
 def test_what_cannot_be_read_is_asked_again_and_then_failed_with_its_reason(judged_by: Callable[..., Study]) -> None:
     with ChatStub(lambda asked: says("4/5" if asked.times < 3 else "2")) as stub:
-        study = judged_by(chat(stub.url, score="text", questions=["quality"], retry={"attempts": 2}), judge_pool=PAIRS)
+        study = judged_by(chat(stub.url, score="text", questions=["quality"]), judge_pool=PAIRS, attempts=2)
         (first,) = judge(study)
         (second,) = judge(study)
         assert (first.counts["failed"], second.counts["reused"], len(stub.asked)) == (PAIRS, PAIRS, 1 + 2 * PAIRS)

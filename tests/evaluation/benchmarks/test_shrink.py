@@ -25,10 +25,7 @@ from tests.commands import here
 from tests.mteb_site import site
 
 TOPICS = [[f"{first}{word}{first}" for word in "aeiou"] for first in ("st", "br", "kl", "m")]
-MODELS = [
-    {"name": f"m{size}", "kind": "lexical", "settings": {"ngrams": [size, size], "dimensions": 512}}
-    for size in (2, 3, 4)
-]
+MODELS = [{"name": f"m{size}", "kind": "lexical", "settings": {"ngrams": [size, size]}} for size in (2, 3, 4)]
 
 
 @pytest.fixture(scope="module")

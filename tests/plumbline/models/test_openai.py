@@ -18,7 +18,7 @@ from plumbline.study import Study
 from tests.generation.helpers import LETTERS, server, small_study
 from tests.stubs import Asked, ChatStub, Reply, Script, answers, last_line, refuses, says, upper
 
-ONCE = {"attempts": 1}  # for `retry`: what the run makes of a bad answer is not what is tested here
+ONCE = 1  # `attempts`: what the run makes of a bad answer is not what is tested here
 
 
 def for_bread(reply: Reply, times: int = 99) -> Script:
@@ -131,7 +131,7 @@ def test_a_text_that_cannot_be_had_ends_alone_with_its_reason(
     tmp_path: Path, fault: Reply, asked: int, status: str, reason: str
 ) -> None:
     with ChatStub(for_bread(fault)) as stub:
-        study = small_study(tmp_path, generator=server(stub.url), retry=ONCE)
+        study = small_study(tmp_path, generator=server(stub.url), attempts=ONCE)
         assert generate(study) == Counter({"ok": 9, status: 1})
     found = rows(study)
     assert (found["bread"].status, found["bread"].output) == (status, "")
