@@ -287,10 +287,10 @@ def review(options: argparse.Namespace) -> int:
         f"{study.name}: {', '.join(named(rater, names) for rater in raters)} {'is' if len(raters) == 1 else 'are'}"
         f" {done}: {decision.reason}; run `{study.command('accept')}` again"
     )
-    if study.raters.replace_excluded and decision.exclude:
+    if decision.exclude:
         print(f"  to offer the {study.called.item}s of excluded raters to others again, run"
               f" `{study.command('publish')}`, or for a crowd `{study.command('crowd launch')}`,"
-              " which uses the remaining money (raters.replace_excluded: false prevents it)")  # fmt: skip
+              " which uses the remaining money")  # fmt: skip
     return 0
 
 

@@ -116,7 +116,6 @@ def task_of(  # noqa: PLR0913
         "examples": [_known(item, rubric) for item in training if Queue.of(item.pair) == queue],
         "contact": (study.crowd.contact if study.crowd else "") or study.raters.contact,
         "consent": consent,
-        "difference": study.raters.difference,
         "texts": [
             {"name": name, "title": title, "lang": codes[name], "dir": direction(codes[name])}
             for name, title in titles.items()

@@ -32,7 +32,7 @@ RATERS, ANSWERS, SECONDS, ROUNDS = 8, 40, 15.0, 3
 TASK: dict[str, Any] = {
     "version": 1, "study": "benchmark", "queue": "benchmark", "name": "Benchmark", "language": "en", "direction": "ltr",
     "words": rate.WORDS, "title": "Benchmark", "about": "Asked", "asked": "", "guidelines": "", "examples": [],
-    "contact": "", "consent": "", "difference": False,
+    "contact": "", "consent": "",
     "texts": [{"name": name, "title": name, "lang": "en", "dir": "ltr"} for name in ("original", "transformed")],
     "questions": [
         {"name": name, "kind": "rating", "required": True, "title": name, "hint": "",

@@ -68,7 +68,7 @@ def _keys(rubric: Rubric, pool: str, language: str) -> str:
 # Limits of Argilla (`argilla_server.api.schemas.v1.questions`).
 _TOO_FINE = (
     f"has a scale without points, or with more than {MOST_LEVELS} points, which Argilla's page cannot show; use"
-    " raters.page: plumbline on Plumbline's own server, give the scale fewer points, or collect ratings from a file"
+    " Plumbline's own server, give the scale fewer points, or collect ratings from a file"
 )
 _MOST_RANKED, _LONGEST_LABEL = 50, 500  # the most labels of a ranking, and characters of a label
 # The least number of labels that Argilla can be told to show at first; we want all of them shown.

@@ -169,14 +169,14 @@ def _publish(
 def _offer_excluded(records: Evidence, argilla: Argilla, targets: Sequence[_Target], rubric: Rubric) -> tuple[int, int]:
     """Offer excluded raters' pairs again, and bring back answers that count again; return how many of each."""
     study, noted, excluded = records.study, records.answers_again, excluded_raters(records.decided)
-    if not noted and not (excluded and study.raters.replace_excluded):
+    if not noted and not excluded:
         return 0, 0
     aside, back = list[_Response](), list[_Response]()
     answers = [answer for part in last_snapshot(study.folder, ARGILLA).values() for answer in part.answers]
     collected = {(answer.pair_id, answer.rater_id): answer for answer in answers if answer.status == "submitted"}
     for target, responses in _responses(argilla, targets, study.name):
         unchanged = [response for response in responses if response.says(collected, target, rubric)]
-        if study.raters.replace_excluded and responses[0].pair_id not in records.withdrawn:
+        if responses[0].pair_id not in records.withdrawn:
             aside += _surplus(unchanged, responses, excluded, target.per_pair)
         back += [response for response in unchanged if response.comes_back(excluded, noted)]
     note_again(records, [(response.pair_id, response.rater_id) for response in aside])
@@ -225,7 +225,7 @@ def has_rating_page(study: Study, connection: Connection | None) -> bool:
     They do on our own server, unless they see suggestions of judges.
     """
     here = connection is not None and connection.home is not None
-    return here and study.raters.page == "plumbline" and study.raters.suggestions == "none"
+    return here and study.raters.suggestions == "none"
 
 
 def _take_out(argilla: Argilla, targets: Sequence[_Target], withdrawn: Collection[str]) -> tuple[int, int]:

@@ -308,8 +308,8 @@ class CrowdCampaign:
         return works
 
     def lost_work(self) -> dict[str, list[Work]]:
-        """Return excluded workers' unrejected work by batch, if the study replaces it; [] for other batches."""
-        excluded = self._excluded() if self.study.raters.replace_excluded else {}
+        """Return excluded workers' unrejected work by batch; [] for other batches."""
+        excluded = self._excluded()
         lost = {key: [work for work in works if _valid(work)] for key, works in excluded.items()}
         return defaultdict(list, {key: works for key, works in lost.items() if works})
 

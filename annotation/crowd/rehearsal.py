@@ -1,7 +1,7 @@
 """A made-up crowd for practice: launch, collect, review, approve, bonus and close on any study, without a key.
 
 Its workers have a skill, a speed and a habit of giving up; about one in eleven answers carelessly. Their work is
-computed from `raters.simulation_seed` and the number of commands so far: for them, each command that asks the crowd
+computed from a fixed seed and the number of commands so far: for them, each command that asks the crowd
 takes half an hour. Nobody is paid: the account is `rehearsal.json` beside the ledger (`annotation.crowd.account`).
 
 It is always a sandbox: pseudonyms begin with `simulated-`, ratings are marked, and `annotation.ratings.answers.keep`
@@ -51,7 +51,7 @@ def worker_of(seed: int, number: int) -> MadeUpWorker:
     """Return the worker with this number, the same at each call.
 
     Args:
-        seed: of the simulation (`raters.simulation_seed`).
+        seed: of the simulation.
         number: of the worker, from 0.
 
     >>> worker_of(1337, 3) == worker_of(1337, 3)

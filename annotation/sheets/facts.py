@@ -152,7 +152,7 @@ def _all_simulated(material: CampaignMaterial) -> bool:
 
 def shows_our_page(material: CampaignMaterial) -> bool:
     """Tell whether raters saw the page that the preview shows, and not Argilla's own."""
-    return rated_here(material) and bool(material.crowd or material.study.raters.page != "argilla")
+    return rated_here(material)
 
 
 def sheet_facts(material: CampaignMaterial) -> dict[str, Any]:

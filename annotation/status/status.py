@@ -209,7 +209,7 @@ def _again(evidence: Evidence, published: Stage, undecided: Sequence[Ahead]) -> 
     last = max((decision.decided_at for decision in evidence.decisions if decision.exclude), default=None)
     if last is None or published.at is None or published.annotators is None or published.at > last:
         return 0
-    return sum(group.anew for group in undecided) if evidence.study.raters.replace_excluded else 0
+    return sum(group.anew for group in undecided)
 
 
 def _languages(pairs: pd.DataFrame) -> list[tuple[str, str]]:

@@ -86,19 +86,12 @@ class RatersSpec(StudyPart):
     simulated: tuple[SimulatedRater, ...] = Field(
         default=(), description="simulated raters for rehearsals; leave out in a real campaign"
     )
-    simulation_seed: Seed = Field(default=1337, description="seed of the simulated raters' answers")
+    simulation_seed: ClassVar[int] = 1337  #: of the simulated raters' answers
     suggestions: Literal["none", "half"] = Field(
         default="none",
         description=(
             "half: an experiment in which a random half of the pairs shows judges' scores, and no verdict"
             " counts that half; none: raters see no scores"
-        ),
-    )
-    replace_excluded: bool = Field(
-        default=True,
-        description=(
-            "whether `publish` and `crowd launch` offer the pairs of excluded raters to others (crowd workers are paid"
-            " again); if not, fewer answers count for those pairs"
         ),
     )
     blocks: tuple[Annotated[int, Field(ge=_FEWEST, le=10**7)], ...] = Field(
@@ -109,22 +102,8 @@ class RatersSpec(StudyPart):
         ),
     )
 
-    page: Literal["plumbline", "argilla"] = Field(
-        default="plumbline",
-        description=(
-            "the page on which annotators rate: Plumbline's rating page or Argilla's own; campaigns on another"
-            " Argilla server or with `suggestions` always use Argilla's"
-        ),
-    )
     contact: str = Field(
         default="", max_length=200, description="e-mail or web address for annotators' questions; shown to them"
-    )
-    difference: bool = Field(
-        default=False,
-        description=(
-            "whether the rating page marks words that differ between two texts of one language; marks draw"
-            " the eye, so report them with the results"
-        ),
     )
 
     @field_validator("blocks")

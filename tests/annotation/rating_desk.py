@@ -150,7 +150,6 @@ def task(
         "examples": [],
         "contact": "lab@example.org",
         "consent": "",
-        "difference": False,
         "texts": [
             {"name": f"text{place}", "title": title, "lang": language, "dir": direction(language)}
             for place, title in enumerate(("Original", "New text", "A third")[:texts])

@@ -28,8 +28,10 @@ ALL_DONE = re.compile("The task is completed|no pending records to annotate")
 
 
 @pytest.fixture
-def study(variant: Callable[..., Study]) -> Study:
-    sample, raters = {"pairs": 5, **ALONE}, {"per_pair": 2, "page": "argilla"}
+def study(variant: Callable[..., Study], monkeypatch: pytest.MonkeyPatch) -> Study:
+    """A study whose annotators rate on Argilla's own page, as on another server."""
+    monkeypatch.setattr("annotation.argilla.publish.has_rating_page", lambda *_: False)
+    sample, raters = {"pairs": 5, **ALONE}, {"per_pair": 2}
     made = variant(name="browser", transformations=["paraphrasing"], sample=sample, raters=raters)
     generate(made)
     draw_sample(made)

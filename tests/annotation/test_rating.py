@@ -264,7 +264,7 @@ def test_pauses_do_not_count_as_time(page: Page) -> None:
 @pytest.mark.parametrize("language", ["en", "ar"])
 def test_texts_are_text_in_any_script_and_length(page: Page, language: str) -> None:
     texts = [[HOSTILE, "漢字かな 😀\n\n\tdef f(x):\n\t\treturn x"], ["جلست القطة على الحصيرة. " * 420, "w" * 10_000]]
-    desk = Desk(page, [WORDED], texts, language=language, difference=True)
+    desk = Desk(page, [WORDED], texts, language=language)
     page.set_viewport_size({"width": 640, "height": 450})  # what 200% zoom leaves of 1280 by 900
     page.locator("#begin").click()
     for place, (first, second) in enumerate(texts):

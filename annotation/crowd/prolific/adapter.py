@@ -137,8 +137,7 @@ class Prolific(Platform):
         self._refuse_unshowable(offer)
 
     def _refuse_unshowable(self, offer: Offer) -> None:
-        ours: dict[str, Any] | None = {} if self._study.raters.page == "plumbline" else None
-        if what := Words.of(self._rubric, offer.batch.queue, task=ours).too_much():
+        if what := Words.of(self._rubric, offer.batch.queue, task={}).too_much():
             raise StudyError(f"{self._study.file}: the page cannot show rubric {self._rubric.name!r}: {what}")
 
     def send_offer(self, offer: Offer, token: str) -> str:

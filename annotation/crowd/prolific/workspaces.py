@@ -269,10 +269,8 @@ class ArgillaRooms:
         shown = Words.of(rubric, queue, done, self._task(offer, name))
         return create_dataset(self._argilla, shown, (name, name), ENOUGH)
 
-    def _task(self, offer: Offer, name: str) -> dict[str, Any] | None:
-        """Return a batch's task for the rating page; None where participants rate on Argilla's own."""
-        if self._study.raters.page == "argilla":
-            return None
+    def _task(self, offer: Offer, name: str) -> dict[str, Any]:
+        """Return a batch's task for the rating page."""
         drawing = drawing_of(self._study, offer.pairs)
         return task_of(self._study, self._rubric, offer.batch.queue, name, drawing=drawing)
 
@@ -288,7 +286,6 @@ class ArgillaRooms:
             "most": ENOUGH // 2,
             "code": room.code,
             "return_code": room.return_code,
-            "rated_on": self._study.raters.page,
             **shown_first(crowd, rubric, offer.batch.queue, len(offer.pairs)),
         }
         if self._platform == "link" and (link := crowd.link) is not None:

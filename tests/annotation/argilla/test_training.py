@@ -88,12 +88,14 @@ def test_known_pairs_are_answered_by_everybody_and_count_nowhere(argilla: Argill
 
 
 @pytest.fixture
-def harmful(variant: Make, tmp_path: Path) -> Study:
+def harmful(variant: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
     """A study whose one known pair has markup in its reason; made before the browser, whose loop is in its way."""
+    monkeypatch.setattr("annotation.argilla.publish.has_rating_page", lambda *_: False)
+    monkeypatch.setattr("annotation.argilla.training.has_rating_page", lambda *_: False)
     file = tmp_path / "known.jsonl"
     row = json.loads(KNOWN.read_text(encoding="utf-8").splitlines()[0])
     file.write_text(json.dumps(row | {"why_en": HARM}) + "\n", encoding="utf-8")
-    return made(variant, "folded", file, raters={"page": "argilla"})
+    return made(variant, "folded", file)
 
 
 @pytest.mark.browser

@@ -216,24 +216,6 @@ def test_an_excluded_workers_pairs_are_offered_again_and_paid_from_what_is_left(
     decide(study, bad, exclude=False, reason="a mistake")
     assert CampaignRecords.open(study).ratings["surplus"].sum() == len(before) / 2  # the latest do not count
 
-    other = drawn(variant, name="leaves", raters={"per_pair": 2, "replace_excluded": False})
-    launch(other, site)
-    hit = list(site.hits)[-1]
-    work(other, site, hit, "bad")
-    work(other, site, hit, "good")
-    step(other, site, collect)
-    step(other, site, judging.approve_all)
-    careless = CampaignRecords.open(other).ratings["rater_id"].iloc[0]
-    decide(other, careless, exclude=True, reason="every answer is 4")
-    before, workers = {name: set(who) for name, who in site.kept_out.items()}, dict[str, str]()
-    monkeypatch.setattr(CrowdCampaign, "_keep_out", lambda *_: None)  # by their share of the work nobody is
-    assert launch(other, site).extended == 0
-    step(
-        other, site, lambda campaign: workers.update({w.pseudonym: w.submission.worker for w in campaign.ledger.work()})
-    )
-    new = [who - before.get(name, set()) for name, who in site.kept_out.items()]
-    assert set().union(*new) == {workers[careless]}  # who is excluded is paid for no further batch
-
 
 @pytest.mark.parametrize("place", ["after extend", "after _settle"])
 def test_whose_answers_are_asked_for_again_is_noted_after_a_kill(variant: Make, site: MTurkSite, place: str) -> None:

@@ -66,7 +66,7 @@ def study_of(folder: Path, *tasks: Mapping[str, Any], data: Mapping[str, Any] | 
     raters = [{"name": "ada", "right": 0.9}, {"name": "bob", "right": 0.6, "cannot_tell": 0.2}]
     content = {
         "name": "people", "subject": {"kind": "human", "tasks": list(tasks)}, "datasets": datasets,
-        "raters": {"simulated": raters, "simulation_seed": 7}, **more,
+        "raters": {"simulated": raters}, **more,
     }  # fmt: skip
     (folder / "people.yaml").write_text(yaml.safe_dump(content))
     return load_study(folder / "people.yaml", folder / "exports")

@@ -140,7 +140,7 @@ def _left(room: Mapping[str, Any], left: int) -> str:
 def pairs_page(room: Mapping[str, Any]) -> str:
     """Return the path of a room's rating page."""
     dataset = quote(str(room["dataset_id"]), safe="")
-    return f"/rate/{dataset}" if room["rated_on"] == "plumbline" else f"/dataset/{dataset}/annotation-mode"
+    return f"/rate/{dataset}"
 
 
 def literal(value: object) -> str:

@@ -21,7 +21,7 @@
 const IDLE_SECONDS = 120;  // who does nothing for longer has paused: no time of it counts, nor while the page is hidden
 const AHEAD = 4;  // items that are fetched before they are asked for
 const DRAFT_MS = 5000, MOST_WAIT = 30;  // seconds between two tries
-const MOST_BUTTONS = 20, MOST_RANKS = 9, MOST_CELLS = 4e6;
+const MOST_BUTTONS = 20, MOST_RANKS = 9;
 
 // Texts come in by textContent and by attributes' values alone: nothing in them is markup.
 const make = (parent, tag, attributes = {}, text = null) => {
@@ -53,39 +53,6 @@ const rendered = (parent, text, level) => {
 
 // What was typed or pasted; half a character and null, which servers refuse with all else of the answer, become U+FFFD.
 const typed = area => area.value.trim().replace(/[\0\p{Surrogate}]/gu, "\ufffd");
-
-// Which words of two texts are not in both: the longest common subsequence, after what begins and ends alike.
-const wordsOf = (text, language) => {
-  try {
-    return [...new Intl.Segmenter(language, {granularity: "word"}).segment(text)].map(part => part.segment);
-  } catch {
-    return text.split(/(\s+)/);
-  }
-};
-const differing = (first, second) => {
-  let start = 0, end = 0;
-  const least = Math.min(first.length, second.length);
-  while (start < least && first[start] === second[start]) start++;
-  while (end < least - start && first.at(-1 - end) === second.at(-1 - end)) end++;
-  const a = first.slice(start, first.length - end), b = second.slice(start, second.length - end), width = b.length + 1;
-  if (a.length * b.length > MOST_CELLS) return null;
-  const table = new Uint16Array((a.length + 1) * width);
-  for (let i = a.length - 1; i >= 0; i--) for (let j = b.length - 1; j >= 0; j--) {
-    const at = i * width + j;
-    table[at] = a[i] === b[j] ? table[at + width + 1] + 1 : Math.max(table[at + width], table[at + 1]);
-  }
-  const marks = [new Set(), new Set()];
-  for (let i = 0, j = 0; i < a.length || j < b.length;) {
-    if (i < a.length && j < b.length && a[i] === b[j]) { i++; j++; continue; }
-    const gone = j === b.length || i < a.length && table[(i + 1) * width + j] >= table[i * width + j + 1];
-    if (gone) marks[0].add(start + i++); else marks[1].add(start + j++);
-  }
-  return marks;
-};
-const marked = (element, parts, marks, tag) => {
-  element.textContent = "";
-  parts.forEach((part, at) => marks.has(at) && part.trim() ? make(element, tag, {}, part) : element.append(part));
-};
 
 // Time that counts.
 const stopwatch = () => {
@@ -387,7 +354,7 @@ function start(task, store) {
 
   const makeTexts = (parent, item) => {
     const box = make(parent, "div", {class: `texts n${task.texts.length}`});
-    const elements = task.texts.map((kind, place) => {
+    task.texts.forEach((kind, place) => {
       const value = item.texts[place], attributes = {lang: kind.lang, dir: kind.dir || "auto"};
       const part = make(box, "section", {class: "part"});
       make(part, "h3", {dir: "auto"}, kind.title);
@@ -400,11 +367,6 @@ function start(task, store) {
       }
       return list;
     });
-    const [first, second] = task.texts;
-    if (!task.difference || item.texts.length !== 2 || first.lang !== second.lang) return;
-    if (!item.texts.every(value => typeof value === "string")) return;
-    const parts = item.texts.map(value => wordsOf(value, first.lang)), marks = differing(...parts);
-    if (marks) elements.forEach((element, at) => marked(element, parts[at], marks[at], at ? "ins" : "del"));
   };
 
   const valuesOf = () => {
