@@ -181,8 +181,8 @@ class EngineSpec(StudyPart):
         parts: list[Any] = [self.model, self.revision, (sampling or self.sampling).model_dump()]
         if self.kind == "vllm":
             # An argument that only vLLM knows may change answers (`hf_overrides`, for example).
-            given = self.vllm.model_extra or {}
-            if further := {name: value for name, value in given.items() if name not in _OF_SPEED}:
+            arguments = self.vllm.model_extra or {}
+            if further := {name: value for name, value in arguments.items() if name not in _OF_SPEED}:
                 parts.append(further)
         return parts
 
