@@ -229,9 +229,6 @@ class Words:
             changes.append(f"the guidelines: {from_to(shown.guidelines.strip(), self.guidelines.strip())}")
         if shown.task is not None and self.task is None:
             changes.append("the page, from Plumbline's to Argilla's")
-        elif shown.task is not None and self.task is not None:
-            marked = ["on" if task["difference"] else "off" for task in (shown.task, self.task)]
-            changes += [f"marking of differing words: {from_to(*marked)}"] if marked[0] != marked[1] else []
         return "; ".join(changes)
 
     def shows_otherwise(self, shown: Words) -> bool:
