@@ -40,7 +40,6 @@ from annotation.verdicts.tables import (
 )
 from plumbline.exhibits.table import Exhibit
 from plumbline.languages import language_name
-from plumbline.manifest import study_hash
 from plumbline.scales import classes_of
 from plumbline.statistics.estimates import Estimate
 from plumbline.study.base import StudyPart
@@ -380,7 +379,6 @@ def _place(verdict: Verdict) -> str:
 
 
 _RULES: dict[str, type[StudyPart]] = {"acceptance": AcceptanceSpec, "quality": QualitySpec, "raters": RatersSpec}
-_DIGITS = 16  # of a hash, as printed
 
 
 def rules_exhibit(material: CampaignMaterial) -> Exhibit:
@@ -442,59 +440,3 @@ def amendments_exhibit(material: CampaignMaterial) -> Exhibit:
     frame = pd.DataFrame([(at.isoformat(), *rest) for at, *rest in rows], columns=["fixed_at", "reason", "changes"])
     printed = frame.assign(fixed_at=[stamp(at) for at, *_ in rows]).set_axis(["When", "Reason", "Changed"], axis=1)
     return Exhibit("amendments", "Changes of the rules after the first rating", frame, printed)
-
-
-def stages_exhibit(material: CampaignMaterial) -> Exhibit:
-    """Return a row for each stage: when it ran, and whether it read the present study file."""
-    now = study_hash(material.study.file)
-    rows = [
-        (name, entry.get("finished_at", ""), entry.get("study_sha256", ""), entry.get("study_sha256") == now)
-        for name, entry in _stages(material).items()
-    ]
-    frame = pd.DataFrame(rows, columns=["stage", "finished_at", "study_sha256", "study_unchanged"])
-    printed = frame.assign(
-        finished_at=frame["finished_at"].str.replace("T", " ").str.replace("+00:00", " UTC"),
-        study_sha256=frame["study_sha256"].str[:_DIGITS],
-        study_unchanged=["unchanged" if same else "changed" for same in frame["study_unchanged"]],
-    ).set_axis(["Stage", "Ended", "Study file", "Since then"], axis=1)
-    return Exhibit("stages", "Stages, each with the hash of the study file that it read", frame, printed)
-
-
-def hashes_exhibit(material: CampaignMaterial) -> Exhibit:
-    """Return a row for each hash: the verdicts' inputs, and each stage's inputs and outputs."""
-    rows = []
-    for verdict in material.verdicts:
-        rows += [
-            ("verdicts", "pairs.parquet", verdict.pairs_sha256),
-            ("verdicts", "ratings.parquet", verdict.ratings_sha256),
-            ("verdicts", "the rule", verdict.rule_id),
-            ("verdicts", f"{_maker(verdict)} {verdict.model}", verdict.generator_hash),
-        ]
-    rows += [
-        ("verdicts", f"prompts of {verdict.transformation}", verdict.prompt_hash)
-        for verdict in material.verdicts
-        if verdict.prompt_hash
-    ]
-    for name, entry in _stages(material).items():
-        for part, verb in (("inputs", "read"), ("outputs", "wrote")):
-            rows += [(f"{name} {verb}", path, digest) for path, digest in entry.get(part, {}).items()]
-    frame = pd.DataFrame(list(dict.fromkeys(rows)), columns=["by", "what", "hash"])
-    printed = frame.assign(hash=frame["hash"].str[:_DIGITS]).set_axis(["By", "What", "Hash"], axis=1)
-    return Exhibit("hashes", f"Hashes (first {_DIGITS} digits)", frame, printed)
-
-
-def _maker(verdict: Verdict) -> str:
-    """Return the kind of maker that `verdict.model` names."""
-    return "generator" if verdict.prompt_hash else verdict.generator_kind
-
-
-def versions_exhibit(material: CampaignMaterial) -> Exhibit:
-    """Return a row for each package, as of the last stage that ran."""
-    frame = pd.DataFrame(list(material.manifest.get("versions", {}).items()), columns=["package", "version"])
-    printed = frame.set_axis(["Package", "Version"], axis=1)
-    return Exhibit("versions", "Package versions at the last stage that ran", frame, printed)
-
-
-def _stages(material: CampaignMaterial) -> dict[str, dict[str, Any]]:
-    """Return the manifest's stages without the report's own."""
-    return {name: entry for name, entry in material.manifest.get("stages", {}).items() if name != "report"}

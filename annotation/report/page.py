@@ -194,9 +194,6 @@ _MAKERS = (
     exhibits.usual_rules_exhibit,
     exhibits.wording_exhibit,
     exhibits.amendments_exhibit,
-    exhibits.stages_exhibit,
-    exhibits.hashes_exhibit,
-    exhibits.versions_exhibit,
 )
 _CROWD_MAKERS = (raters.campaigns_exhibit, raters.crowd_decisions_exhibit)  # where there is a crowd
 
@@ -270,11 +267,6 @@ def sections(
         _exclusions(material, tables),
         *_crowd(material, tables),
         _rules(material, tables),
-        Section(
-            "Provenance",
-            [tables[name].table() for name in ("stages", "hashes", "versions") if len(tables[name].frame)],
-            folded=True,
-        ),
     ]
 
 

@@ -64,7 +64,7 @@ def spent(study: Study) -> int:
 def test_want_of_money_for_one_batch_does_not_keep_done_work_unpaid(variant: Make) -> None:
     study = drawn(variant, crowd={**campaigns.CROWD, "share": 1.0})
     with MTurkSite(balance=3 * UNIT) as site:  # for one batch of two workers, and half of another
-        with pytest.raises(NoMoneyError, match=r"the account has \$1.44.*add money"):
+        with pytest.raises(NoMoneyError, match="add money"):
             launch(study, site)
         (hit,) = site.hits
         work(study, site, hit, "one")
