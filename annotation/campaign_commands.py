@@ -45,7 +45,6 @@ from annotation.status.status import read_status
 from annotation.status.text import headline
 from annotation.training import read_items
 from annotation.verdicts.acceptance import accept, answers_lines
-from annotation.verdicts.alternatives import by_usual_rules, usual_rules_text
 from annotation.verdicts.counted import ahead_of_sample, never_lines, size_line
 from annotation.verdicts.doubts import doubts_text
 from annotation.verdicts.evidence import Evidence
@@ -354,10 +353,6 @@ def reach_verdicts(options: argparse.Namespace) -> int:
         print(f"\nLooks after blocks, study {study.name}\n\n{looks_text(looks)}")
         if len(unbiased := unbiased_frame(done.verdicts)):
             print(f"\n{unbiased_text(unbiased)}\n{WHY_UNBIASED}.")
-    data = done.evidence.collected
-    usual = by_usual_rules(data.sample_pairs, data.sample_ratings, done.evidence.design, done.verdicts, data.withdrawn)
-    if len(usual):
-        print(f"\nThe usual rules side by side, study {study.name}\n\n{usual_rules_text(usual)}")
     if judges or why_not:
         print(f"\nJudges beside people, study {study.name}\n\n{beside_text(judges) if judges else why_not}")
     if study.raters.suggestions == "half":

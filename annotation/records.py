@@ -181,7 +181,6 @@ class Verdict(Record):
     decision: Outcome = Field(description="the decision; only accepted transformations are evaluated")
     reasons: tuple[str, ...] = Field(description="the reasons for the decision, one line each")
     n_pairs: int = Field(description="pairs that count; every number of the verdict is computed from them")
-    n_ratings: int = Field(description="ratings of these pairs that count, over all questions")
     waves: tuple[int, ...] = Field(
         default=(1,),
         description="waves of the sample that these pairs belong to; without such pairs, all drawn waves",
@@ -195,10 +194,6 @@ class Verdict(Record):
         default=(), description="the rules that decided; empty if one threshold decided"
     )
     combine: Literal["all", "any"] = Field(default="all", description="whether all rules must be met, or any")
-    probability: Number = Field(
-        default=math.nan,
-        description=f"measure of how close the decision was. {P_IS} NaN if a rule's P is NaN",
-    )
     probabilities: tuple[Chance, ...] = Field(default=(), description="P of each of `rules`, in their order")
     n_excluded: int = Field(default=0, description="ratings that quality control excluded, over all questions")
     decision_with_excluded: Outcome | None = Field(
@@ -228,14 +223,10 @@ class Verdict(Record):
     model: str = Field(description="the generator's model")
     generator_hash: str = Field(description="hash of model, revision and sampling")
     prompt_hash: str = Field(description="hash of the prompts' texts")
-    pairs_sha256: str = Field(description="hash of the sample that was rated (pairs.parquet)")
-    rule_id: str = Field(description="hash of the rule that the verdict follows (acceptance, raters.per_pair)")
-    ratings_sha256: str = Field(description="hash of the ratings that the verdict rests on (ratings.parquet)")
-    generator_kind: str = Field(default="", description="the generator's kind, such as recorded, function or outputs")
-    rubric_hash: str = Field(default="", description="hash of the rubric")
-    withdrawn_hash: str = Field(
-        default="", description="hash of the ids of withdrawn pairs; empty where there are none"
+    rests_on: dict[str, str] = Field(
+        default={}, description="hashes of what the verdict rests on, by name, such as pairs.parquet or rubric"
     )
+    generator_kind: str = Field(default="", description="the generator's kind, such as recorded, function or outputs")
     decision_people: Outcome | None = Field(
         default=None,
         description="the decision by people's ratings alone, if people and judges decide together; else none",
@@ -252,9 +243,6 @@ class Verdict(Record):
     to_look_at: tuple[str, ...] = Field(
         default=(), description="pseudonyms of the raters whose review the verdict waits for"
     )
-    kept_hash: str = Field(
-        default="", description="hash of the raters whom people reviewed and kept; empty if there are none"
-    )
 
     blocks: tuple[int, ...] = Field(
         default=(), description="for a rule by blocks: number of pairs after each block, including withdrawn pairs"
@@ -262,6 +250,20 @@ class Verdict(Record):
     looks: tuple[BlockLook, ...] = Field(
         default=(), description="for a rule by blocks: the looks so far, up to the one that decided"
     )
+
+    @property
+    def n_ratings(self) -> int:
+        """The ratings that count, over all questions."""
+        return sum(summary.n_ratings for summary in self.questions)
+
+    @property
+    def probability(self) -> float:
+        """How close the decision was (`P_IS`); NaN if a rule's P is NaN."""
+        values = [chance.probability for chance in self.probabilities]
+        values = values or [summary.probability for summary in self.questions if summary.kind == "rating"]
+        if not values or any(map(math.isnan, values)):
+            return math.nan
+        return min(values) if self.combine == "all" else max(values)
 
     @property
     def by_rule(self) -> Outcome:
@@ -397,10 +399,7 @@ class Look(Record):
 
     at: AwareDatetime = Field(description="time of the verdicts, UTC")
     n_ratings: int = Field(description="ratings that counted, over all questions")
-    ratings_sha256: str = Field(description="hash of the ratings that the verdicts rested on (ratings.parquet)")
-    rule_id: str = Field(description="hash of the rule that the verdicts followed")
-    pairs_sha256: str = Field(default="", description="hash of the sample (pairs.parquet)")
-    rubric_hash: str = Field(default="", description="hash of the rubric")
+    rests_on: dict[str, str] = Field(description="hashes of what the verdicts rested on, as in `Verdict`")
     decisions: dict[str, int] = Field(description="number of accepted, rejected and undecided verdicts")
 
 

@@ -19,7 +19,7 @@ from evaluation import axis_table, hodges_lehmann, wilcoxon
 from tests.finished import NAME as FINISHED
 from tests.finished import finished_once
 
-NOT_OF_FRAMES = {"pairs_sha256", "ratings_sha256", "rule_id", "rubric_hash"}  # files and rules of a study
+NOT_OF_FRAMES = {"rests_on"}  # files and rules of a study
 OF_THE_SUPPLY = {"failed_share", "without", "kept_out_share"}  # what could not be drawn
 OF_THE_CHECKS = {"checked"}  # of raters
 

@@ -35,11 +35,10 @@ def test_negation_is_accepted_where_the_meaning_is_gone_and_typos_where_it_is_ke
     generate(study, allow_code=True)
     pairs = draw_sample(study)
     design = Design.of(study, load_rubric(study))
-    rests_on = dict.fromkeys(("pairs_sha256", "ratings_sha256", "rule_id"), "")
 
     def decisions(**quality: int) -> dict[str, str]:
         counting = counting_ratings(rated(study, pairs, quality), 3)
-        return {one.transformation: one.decision for one in verdicts(pairs, counting, design, rests_on, None)}
+        return {one.transformation: one.decision for one in verdicts(pairs, counting, design, None)}
 
     assert decisions(typos=5, negation=1) == {"typos": "accepted", "negation": "accepted"}
     assert decisions(typos=5, negation=4) == {"typos": "accepted", "negation": "rejected"}

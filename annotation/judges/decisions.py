@@ -264,9 +264,9 @@ def write_beside(folder: Path, verdicts: Sequence[Verdict], outcome: JudgedOutco
 def _records(verdicts: Sequence[Verdict], outcome: JudgedOutcome) -> list[BesideVerdict]:
     shared = {"judges": outcome.judging.judges, "recorded": outcome.recorded, "simulated": outcome.simulated}
     shared["judgements"] = outcome.judgements
-    names = ("pairs_sha256", "ratings_sha256", "rule_id")
+    names = {"pairs_sha256": "pairs.parquet", "ratings_sha256": "ratings.parquet", "rule_id": "rule"}
     return [
-        BesideVerdict.model_validate({**row, **shared, **{name: getattr(verdict, name) for name in names}})
+        BesideVerdict.model_validate({**row, **shared, **{name: verdict.rests_on[key] for name, key in names.items()}})
         for row, verdict in zip(outcome.decisions.to_dict("records"), verdicts, strict=True)
     ]
 

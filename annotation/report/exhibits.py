@@ -14,9 +14,7 @@ from annotation.questions import worded
 from annotation.ratings.ratings import decision_words
 from annotation.records import Group, Verdict
 from annotation.report.material import CampaignMaterial
-from annotation.statistics.summaries import Design
 from annotation.training import by_trained
-from annotation.verdicts.alternatives import by_usual_rules, printed_rules
 from annotation.verdicts.by_task import groups_by_task, verdicts_by_task
 from annotation.verdicts.preregistration import amendments
 from annotation.verdicts.rules import in_own_words, in_words
@@ -401,14 +399,6 @@ def _worded(name: str, value: Any) -> str:
         return "none" if value is None else str(value)
     rules = [RuleSpec.model_validate(rule) for rule in value]
     return "; ".join(f"{in_words(rule)} (by {rule.by})" for rule in rules)
-
-
-def usual_rules_exhibit(material: CampaignMaterial) -> Exhibit:
-    """Return a row for each verdict with the decisions of the usual rules; none without imported ratings."""
-    design = Design.of(material.study, material.rubric)
-    out = {pair.pair_id for pair in material.pairs} - {pair.pair_id for pair in material.staying}
-    frame = by_usual_rules(material.pairs, material.ratings, design, material.verdicts, out)
-    return Exhibit("usual_rules", "Decisions of the usual rules on the same ratings", frame, printed_rules(frame))
 
 
 def wording_exhibit(material: CampaignMaterial) -> Exhibit:

@@ -277,8 +277,7 @@ def _changed(verdicts: Sequence[Verdict], decision: str) -> str:
 
 
 def _other_basis(before: Look, after: Look) -> bool:
-    names = ("ratings_sha256", "rule_id", "pairs_sha256", "rubric_hash")
-    return any(getattr(before, name) != getattr(after, name) for name in names)
+    return before.rests_on != after.rests_on
 
 
 def other_questions(rubric: Rubric, plain: Collection[str], tasks: Sequence[HumanTask] = ()) -> list[str]:

@@ -30,7 +30,6 @@ from annotation.report.methods import INTERVALS, listed, methods
 from annotation.report.raters import judge_exhibits, judges_section
 from annotation.status.status import read_status
 from annotation.status.text import headline
-from annotation.verdicts.alternatives import ABOUT as USUAL_RULES
 from annotation.verdicts.doubts import looked_for
 from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.judged import deciders
@@ -191,7 +190,6 @@ _MAKERS = (
     exhibits.decisions_exhibit,
     exhibits.exclusions_exhibit,
     exhibits.rules_exhibit,
-    exhibits.usual_rules_exhibit,
     exhibits.wording_exhibit,
     exhibits.amendments_exhibit,
 )
@@ -229,7 +227,6 @@ def all_tables(material: CampaignMaterial) -> dict[str, Exhibit]:
         "unbiased_means",
         "labels",
         "examples",
-        "usual_rules",
         "reliability",
         "adjusted_means",
         "severity",
@@ -314,10 +311,8 @@ def _decided(material: CampaignMaterial, tables: Mapping[str, Exhibit], drawn: M
         f"{P_IS} {_P_BY} Failed is the share of {material.study.judging.failed} and were not rated."
         f" {material.study.called.item.capitalize()}s are those with enough raters. All intervals are 95% intervals."
     )
-    about = [USUAL_RULES] if "usual_rules" in tables else []
-    usual = [tables["usual_rules"].table()] if about else []
     figures = _mean_figures(material, drawn[MEANS]) if MEANS in drawn else []
-    return Section("What was decided", [*parts, *figures, tables["verdicts"].table(), *about, *usual])
+    return Section("What was decided", [*parts, *figures, tables["verdicts"].table()])
 
 
 def _no_chances(material: CampaignMaterial) -> list[str]:

@@ -45,8 +45,6 @@ from plumbline.study.campaign import AcceptanceSpec
 from plumbline.study.crowd import CrowdSpec, PlatformName
 from plumbline.words import count
 
-_RESTS_ON = dict.fromkeys(("pairs_sha256", "ratings_sha256", "rule_id"), "")  # of verdicts that are shown, not kept
-
 
 @dataclass(frozen=True)
 class Status:
@@ -279,7 +277,7 @@ def _found_so_far(evidence: Evidence, *, may_judge: bool) -> list[Verdict]:
         return []
     counting = counting_ratings(read.of_sample, study.raters.per_pair)
     dealt = dealt_with(read.of_sample, read.withdrawn)
-    return with_checks(verdicts(read.sample_pairs, counting, evidence.design, _RESTS_ON, None, dealt), evidence)
+    return with_checks(verdicts(read.sample_pairs, counting, evidence.design, None, dealt), evidence)
 
 
 def _undecided(rule: AcceptanceSpec, pairs: pd.DataFrame, verdicts: Sequence[Verdict]) -> list[Ahead]:

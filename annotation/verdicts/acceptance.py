@@ -14,7 +14,6 @@ from annotation.campaign_records import (
     AGREEMENT,
     LOOKS,
     PAIR_MEANS,
-    PAIRS,
     RATINGS,
     VERDICTS,
     CampaignRecords,
@@ -28,9 +27,7 @@ from annotation.ratings.ratings import (
     counting_ratings,
     dealt_with,
     is_marked,
-    kept_hash,
     stays,
-    withdrawn_hash,
     write_ratings,
 )
 from annotation.records import Group, JudgedMean, Look, PairMean, Verdict
@@ -41,7 +38,7 @@ from annotation.verdicts.judged import Unit, with_judged
 from annotation.verdicts.preregistration import amendment_lines, rules_due, write_rules
 from annotation.verdicts.rules import with_rules_fixed
 from annotation.verdicts.severity import adjusted_means, turned_lines
-from annotation.verdicts.verdicts import conclude, with_supply
+from annotation.verdicts.verdicts import conclude, rests_on, with_supply
 from plumbline.errors import DataError
 from plumbline.manifest import Manifest
 from plumbline.scales import on_scale
@@ -75,15 +72,10 @@ def accept(study: Study, amend: str | None = None, judged: Judged | None = None)
     rules = rules_due(evidence, evidence.rules_now, evidence.collected.ratings, amend)
     write_looks(evidence)
     looks, ratings, design = evidence.looks, evidence.collected.sample_ratings, evidence.design
-    rests_on = {"pairs_sha256": evidence.sha256(PAIRS), "ratings_sha256": evidence.sha256(RATINGS)}
-    rests_on |= {"rule_id": evidence.rule_id, "rubric_hash": evidence.rubric.identity()}
     pairs, withdrawn = evidence.collected.sample_pairs, evidence.collected.withdrawn
-    judged_by = rests_on | {
-        "withdrawn_hash": withdrawn_hash(withdrawn),
-        "kept_hash": kept_hash(evidence.decided),
-    }
-    groups, verdicts, means = conclude(pairs, ratings, design, judged_by, design.seed, withdrawn)
-    verdicts = with_supply(verdicts, evidence.supply)
+    groups, verdicts, means = conclude(pairs, ratings, design, design.seed, withdrawn)
+    hashes = rests_on(evidence)
+    verdicts = with_supply([verdict.model_copy(update={"rests_on": hashes}) for verdict in verdicts], evidence.supply)
     verdicts = with_rules_fixed(verdicts, evidence.changed(rules=rules).rules_fixed[0])
     if study.acceptance.judges == "decide":
         if judged is None:
@@ -91,7 +83,7 @@ def accept(study: Study, amend: str | None = None, judged: Judged | None = None)
         verdicts = with_judged(verdicts, judged(evidence, verdicts), design.rule)
     verdicts = with_checks(verdicts, evidence)
     counting, dealt = counting_ratings(ratings, design.per_pair), dealt_with(ratings, withdrawn)
-    seen = _look(looks, verdicts, len(counting), rests_on)
+    seen = _look(looks, verdicts, len(counting), hashes)
     written = evidence.changed(rules=rules, looks=seen, signs=evidence.signs)
     adjusted = adjusted_means(pairs, counting, design, verdicts, dealt)
     doubts = [*doubts_of(written, verdicts, written.signs), *turned_lines(adjusted)]
@@ -144,12 +136,10 @@ def _check(evidence: Evidence) -> None:
         )
 
 
-def _look(
-    looks: Sequence[Look], verdicts: Sequence[Verdict], n_ratings: int, rests_on: Mapping[str, str]
-) -> list[Look]:
+def _look(looks: Sequence[Look], verdicts: Sequence[Verdict], n_ratings: int, hashes: dict[str, str]) -> list[Look]:
     """Return the looks with this one, unless its results are the last one's."""
     counts = dict(Counter(verdict.decision for verdict in verdicts))
-    look = Look.model_validate({"at": datetime.now(UTC), "n_ratings": n_ratings, "decisions": counts, **rests_on})
+    look = Look(at=datetime.now(UTC), n_ratings=n_ratings, decisions=counts, rests_on=hashes)
     same = bool(looks) and looks[-1].model_copy(update={"at": look.at}) == look
     return list(looks) if same else [*looks, look]
 

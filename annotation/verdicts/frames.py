@@ -92,9 +92,8 @@ def judge(  # noqa: PLR0913 (four are names of columns)
             f"some pairs have more raters than the {design.per_pair} that count (Design.per_pair), and no column"
             " 'submitted_at' says who came first"
         )
-    rests_on = dict.fromkeys(("pairs_sha256", "ratings_sha256", "rule_id"), "")
     withdrawn = set(rated.loc[rated["withdrawn"] != "", "pair_id"])
-    judged = verdicts(sample, counting, design, rests_on, seed, dealt_with(rated, withdrawn))
+    judged = verdicts(sample, counting, design, seed, dealt_with(rated, withdrawn))
     judged = with_exclusions(judged, sample, rated, design, withdrawn)
     return with_withdrawals(judged, sample, rated, design, withdrawn)
 

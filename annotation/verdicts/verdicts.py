@@ -38,7 +38,7 @@ from plumbline.records import Pair
 from plumbline.statistics.agreement import Answers
 from plumbline.statistics.estimates import Estimate
 from plumbline.statistics.intervals import score_at_least
-from plumbline.study.campaign import AcceptanceSpec, RuleSpec
+from plumbline.study.campaign import RuleSpec
 
 
 def chances(ratings: pd.DataFrame, rules: Sequence[RuleSpec], design: Design) -> tuple[Chance, ...]:
@@ -49,19 +49,6 @@ def chances(ratings: pd.DataFrame, rules: Sequence[RuleSpec], design: Design) ->
     (`score_at_least`), so that P is 0.975 if the interval's end is at the limit. A median's interval gives no P.
     """
     return tuple(_chance(ratings[ratings["question"] == rule.question], rule, design) for rule in rules)
-
-
-def overall(summaries: Sequence[Summary], rule_chances: Sequence[Chance], rule: AcceptanceSpec) -> float:
-    """Return a verdict's P: the least of rules that must all hold, or the greatest of rules one of which is enough.
-
-    Without own rules it is the least P(mean >= threshold) of the questions. NaN if any P is NaN, or if there is none.
-    """
-    probabilities = [chance.probability for chance in rule_chances if rule.rules]
-    if not rule.rules:
-        probabilities = [summary.probability for summary in summaries if summary.kind == "rating"]
-    if not probabilities:
-        return math.nan
-    return float(np.min(probabilities) if rule.combine == "all" else np.max(probabilities))
 
 
 def _chance(ratings: pd.DataFrame, rule: RuleSpec, design: Design) -> Chance:
@@ -134,7 +121,6 @@ def accepted_pairs(means: pd.DataFrame, questions: Collection[str]) -> frozenset
 
 
 COMMAND = "accept"
-_RESTS_ON = dict.fromkeys(("pairs_sha256", "ratings_sha256", "rule_id"), "")  # for verdicts that are only compared
 _MAKER = ("model", "generator_hash", "prompt_hash", "generator_kind")  # of a text
 
 
@@ -142,19 +128,17 @@ def conclude(
     pairs: Sequence[Pair],
     ratings: pd.DataFrame,
     design: Design,
-    rests_on: Mapping[str, str],
     seed: int | None,
     withdrawn: Collection[str] = (),
 ) -> tuple[list[Group], list[Verdict], pd.DataFrame]:
     """Return Table 2, the verdicts and the pairs' means of a sample: `pairs`, and all their ratings.
 
-    `rests_on` are the verdicts' fields pairs_sha256, ratings_sha256 and rule_id. `seed` is that of resampling pairs for
-    intervals of agreement, on which no decision rests; None leaves these out. `withdrawn` are the pairs that people
-    withdrew, as marked in the ratings.
+    `seed` is that of resampling pairs for intervals of agreement, on which no decision rests; None leaves these out.
+    `withdrawn` are the pairs that people withdrew, as marked in the ratings.
     """
     ratings = coded(ratings)
     counting = counting_ratings(ratings, design.per_pair)
-    judged = verdicts(pairs, counting, design, rests_on, seed, dealt_with(ratings, withdrawn))
+    judged = verdicts(pairs, counting, design, seed, dealt_with(ratings, withdrawn))
     judged = with_exclusions(judged, pairs, ratings, design, withdrawn)
     judged = with_withdrawals(judged, pairs, ratings, design, withdrawn)
     places = {pair.transformation: (pair.axis, pair.pool) for pair in pairs}
@@ -169,42 +153,42 @@ def refuse_stale(records: CampaignRecords, verdicts: Sequence[Verdict]) -> None:
     """
     if not verdicts:
         return
-    rests_on = {
-        (
-            verdict.pairs_sha256,
-            verdict.ratings_sha256,
-            verdict.rule_id,
-            verdict.rubric_hash,
-            verdict.withdrawn_hash,
-            verdict.kept_hash,
-        )
-        for verdict in verdicts
-    }
     needed: list[RecordFile[Any]] = [PAIRS, RATINGS, RULES]
     for file in needed:
         if not records.path(file).exists():
             raise DataError(f"{records.path(file)} is gone, and the verdicts rest on it; restore it from a copy")
-    study = records.study
-    now = {
-        "pairs.parquet": records.sha256(PAIRS), "ratings.parquet": records.sha256(RATINGS),
-        "the study's rule (acceptance, raters.per_pair)": records.rule_id,
-        f"the rubric {study.rubric!r}": records.rubric.identity(),
-        "the list of withdrawn pairs": withdrawn_hash(records.withdrawn),
-        "the list of kept raters": kept_hash(records.decided),
-    }  # fmt: skip
-    for was in rests_on:
-        changed = [name for (name, is_now), before in zip(now.items(), was, strict=True) if before != is_now]
-        if changed:
+    now = rests_on(records)
+    for verdict in verdicts:
+        if changed := [_NAMES.get(name, name) for name in now if verdict.rests_on.get(name) != now[name]]:
             line = f"{' and '.join(changed)} changed after the verdicts were reached"
-            raise DataError(f"{line}; run `{study.command(COMMAND)}` again")
+            raise DataError(f"{line}; run `{records.study.command(COMMAND)}` again")
     refuse_unmarked(records)
+
+
+_NAMES = {
+    "rule": "the study's rule (acceptance, raters.per_pair)",
+    "rubric": "the rubric",
+    "withdrawn": "the list of withdrawn pairs",
+    "kept": "the list of kept raters",
+}
+
+
+def rests_on(records: CampaignRecords) -> dict[str, str]:
+    """Return hashes of what a study's verdicts rest on now: files, rule, rubric, withdrawn pairs and kept raters."""
+    return {
+        "pairs.parquet": records.sha256(PAIRS),
+        "ratings.parquet": records.sha256(RATINGS),
+        "rule": records.rule_id,
+        "rubric": records.rubric.identity(),
+        "withdrawn": withdrawn_hash(records.withdrawn),
+        "kept": kept_hash(records.decided),
+    }
 
 
 def verdicts(
     pairs: Sequence[Pair],
     ratings: pd.DataFrame,
     design: Design,
-    rests_on: Mapping[str, str],
     seed: int | None,
     dealt: Dealt | None = None,
 ) -> list[Verdict]:
@@ -213,7 +197,7 @@ def verdicts(
     `pairs` are those of the sample, `ratings` those that count. A transformation is judged on its pool's ratings
     (translation and cross_translation are rated as one): all of them, those in its language, or those of its language
     and task, as the rule's scope says. Only pairs that count (`verdicts.counted`) enter. `dealt` says which pairs need
-    not be waited for (`ratings.ratings.dealt_with`). `rests_on` and `seed` are as for `conclude`.
+    not be waited for (`ratings.ratings.dealt_with`). `seed` is as for `conclude`.
     """
     rule, key = design.rule, SCOPES[design.rule.scope]
     sample = sample_frame(pairs)
@@ -229,7 +213,6 @@ def verdicts(
                     **unit,
                     **maker,
                     **result,
-                    **rests_on,
                     "task_type": row["task_type"] if "task_type" in key else "",
                     "scope": rule.scope,
                     "rule": "lower_bound" if any(rule_spec.by == "interval" for rule_spec in rule.rules) else rule.rule,
@@ -291,16 +274,13 @@ def _judged(sample: pd.DataFrame, rests: Basis, design: Design, seed: int | None
                 f" {'; '.join(reasons)}",
             )
             decision = progress.decision
-        sure = chances(of_group, rules, design)
         return group_key, {
             "output_languages": tuple(sorted(pairs["output_language"].unique())),
             "decision": decision,
             "reasons": reasons,
             **({"blocks": progress.ends, "looks": progress.looks} if progress else {}),
-            "probability": overall(summaries, sure, rule),
-            "probabilities": sure,
+            "probabilities": chances(of_group, rules, design),
             "n_pairs": n_pairs,
-            "n_ratings": len(of_group),
             "waves": _waves(pairs["wave"], counted),
             "questions": summaries,
             "simulated": bool(of_group["simulated"].any()),
@@ -340,7 +320,7 @@ def with_exclusions(
     if not excluded.any():
         return list(reached)
     every = counting_ratings(ratings, design.per_pair, with_excluded=True)
-    others = verdicts(pairs, every, design, _RESTS_ON, None, dealt_with(ratings, withdrawn))
+    others = verdicts(pairs, every, design, None, dealt_with(ratings, withdrawn))
     key = SCOPES[design.rule.scope]
     facts = sample_frame(pairs).set_index("pair_id")
     counts = facts.loc[ratings.loc[excluded, "pair_id"], key].value_counts().to_dict()
@@ -374,7 +354,7 @@ def with_withdrawals(
     staying = ratings.assign(withdrawn="")
     counting = counting_ratings(staying, design.per_pair)
     raters = {**dealt_with(staying).raters, **dict.fromkeys(rated, design.per_pair)}  # nobody is asked for more
-    others = verdicts(pairs, counting, design, _RESTS_ON, None, Dealt(raters, set(withdrawn) - rated))
+    others = verdicts(pairs, counting, design, None, Dealt(raters, set(withdrawn) - rated))
     key = SCOPES[design.rule.scope]
     counts, of_rated = (
         Counter(tuple(getattr(pair, name) for name in key) for pair in out if pair.pair_id in some)

@@ -26,15 +26,7 @@ from plumbline.languages import language_name
 
 _NEAR = 1e-5  # relative difference between versions of numpy and scipy, and by rounding in irrCAC
 _RESAMPLED = ("alpha", "kappa", "raw")  # their values or intervals take long and decide nothing
-_REST = (
-    "pairs_sha256",
-    "ratings_sha256",
-    "rule_id",
-    "rubric_hash",
-    "generator_kind",
-    "withdrawn_hash",
-    "kept_hash",
-)  # see `refuse_stale`
+_REST = ("rests_on",)  # see `refuse_stale`
 
 
 def refuse_edited(evidence: Evidence, verdicts: Sequence[Verdict]) -> None:
@@ -60,7 +52,7 @@ def differences(
     """Yield each file with its difference from the evidence's results; None stands for a missing record."""
     pairs, ratings = evidence.collected.sample_pairs, evidence.collected.coded_ratings
     withdrawn = evidence.collected.withdrawn
-    due, follow, due_means = conclude(pairs, ratings, evidence.design, dict.fromkeys(_REST[:3], ""), None, withdrawn)
+    due, follow, due_means = conclude(pairs, ratings, evidence.design, None, withdrawn)
     follow = with_rules_fixed(with_supply(follow, evidence.supply), evidence.rules_fixed[0])
     if evidence.study.acceptance.judges == "decide":  # the judges' own records are checked elsewhere
         follow = with_judged(follow, {unit_of(verdict): verdict.judged for verdict in verdicts}, evidence.design.rule)

@@ -146,7 +146,7 @@ def _rules(reader: StudyReader) -> None:
             "When": f"{look.at:%Y-%m-%d %H:%M} UTC",
             "Ratings": look.n_ratings,
             "Verdicts": ", ".join(f"{n} {name}" for name, n in look.decisions.items()),
-            "Rule": look.rule_id[:8],
+            "Rule": look.rests_on["rule"][:8],
         }
         for look in looks
     ]

@@ -14,7 +14,6 @@ from plumbline.study.campaign import AcceptanceSpec
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 QUESTIONS, SCALE = ("quality", "fluency"), (1, 2, 3, 4, 5)
-HASHES = {"pairs_sha256": "p", "ratings_sha256": "r", "rule_id": "u"}
 
 
 def pair(
@@ -68,7 +67,7 @@ def ratings(pairs: list[Pair], quality: list[int], fluency: list[int], raters: i
 
 def judged(pairs: list[Pair], frame: pd.DataFrame, per_pair: int = 2, **rule: object) -> list[Verdict]:
     design = Design(QUESTIONS, SCALE, per_pair, AcceptanceSpec.model_validate({"min_pairs": 2, **rule}))
-    return verdicts(pairs, frame, design, HASHES, 1)
+    return verdicts(pairs, frame, design, 1)
 
 
 def decided(pairs: list[Pair], frame: pd.DataFrame, **rule: object) -> list[tuple[str, str, str]]:

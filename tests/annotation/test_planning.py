@@ -25,7 +25,7 @@ from plumbline.statistics.estimates import stream
 from plumbline.statistics.group_sequential import Blocks, looks
 from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec, RuleSpec
-from tests.annotation.judgements import HASHES, START, pair
+from tests.annotation.judgements import START, pair
 
 SCALE = (1, 2, 3, 4, 5)
 RULE = RuleSpec(question="quality", at_least=3)
@@ -156,7 +156,7 @@ def test_plans_decide_as_verdicts_do(rule: dict[str, str]) -> None:
                 "simulated": True,
             }
         )
-        decisions += [one.decision for one in verdicts(pairs, frame, own, HASHES, 1)]
+        decisions += [one.decision for one in verdicts(pairs, frame, own, 1)]
     assert planned.accepted * 30 == pytest.approx(decisions.count("accepted"))
     assert planned.undecided * 30 == pytest.approx(decisions.count("undecided"))
 
@@ -215,7 +215,7 @@ def test_plans_decide_shares_as_verdicts_do(rule: dict[str, Any], share: float) 
                 "simulated": True,
             }
         )
-        decisions += [one.decision for one in verdicts(pairs, frame, own, HASHES, None)]
+        decisions += [one.decision for one in verdicts(pairs, frame, own, None)]
     assert planned.accepted * 30 == pytest.approx(decisions.count("accepted"))
     assert planned.undecided * 30 == pytest.approx(decisions.count("undecided"))
     assert 0 < planned.accepted < 1

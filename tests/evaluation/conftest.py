@@ -248,16 +248,17 @@ def verdict(study: Study, transformation: str, /, **changes: Any) -> Verdict:
         "decision": "accepted",
         "reasons": ("mean quality 4.20: at least 3",),
         "n_pairs": 20,
-        "n_ratings": 120,
         "questions": (),
         "threshold": 3.0,
         "simulated": False,
         "model": "writer",
         "generator_hash": plan.generator_hash,
         "prompt_hash": plan.prompt_hashes[transformation],
-        "pairs_sha256": file_hash(pairs) if pairs.exists() else "none",
-        "ratings_sha256": "0",
-        "rule_id": CampaignRecords.open(study).rule_id,
+        "rests_on": {
+            "pairs.parquet": file_hash(pairs) if pairs.exists() else "none",
+            "ratings.parquet": "0",
+            "rule": CampaignRecords.open(study).rule_id,
+        },
     }
     return Verdict(**{**data, **changes})
 

@@ -26,7 +26,6 @@ from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.verdicts import verdicts
 from plumbline.study import Study
 from plumbline.study.engines import EngineSpec
-from tests.annotation.judgements import HASHES
 from tests.annotation.judges.test_powered import design, frames, sample, sampled
 from tests.commands import here
 
@@ -147,7 +146,7 @@ def test_what_differs_comes_first_and_orders_and_lengths_are_told() -> None:
     assert order["n"] == 200 and order["difference"] == pytest.approx(0.5, abs=0.02)
     length, gap = tables["length"].iloc[0], tables["people"].iloc[-1]
     assert length["low"] < length["slope"] < length["high"] and gap["low"] < gap["gap"] < gap["high"]
-    found = verdicts(sample(), ratings.assign(submitted_at=0), chosen, HASHES, None)
+    found = verdicts(sample(), ratings.assign(submitted_at=0), chosen, None)
     means = powered_means(basis(sampled(), ratings, chosen), replace(judging, judgements=both), chosen)
     tables["decisions"] = with_judges(found, means, chosen.rule)
     text = check_text("mine", JudgeCheck(tables, ("paraphrasing (en): undecided by people alone",), (), simulated=True))

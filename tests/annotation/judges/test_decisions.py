@@ -46,7 +46,7 @@ def decided(**changed: float | str) -> Verdict:
     """40 rated pairs of which people alone cannot tell by the lower end; one number of people and judge is changed."""
     ratings, judging = frames(mean=3.32)
     chosen = design()
-    found = verdicts(sample(), ratings.assign(submitted_at=0), chosen, HASHES, None)
+    found = verdicts(sample(), ratings.assign(submitted_at=0), chosen, None)
     row = powered_means(basis(sampled(), ratings, chosen), judging, chosen).to_dict("records")[0]
     own = {unit_of(one): (judged_mean({**row, **dict[Hashable, Any](changed)}),) for one in found}
     return with_judged(found, own, chosen.rule)[0]
@@ -94,7 +94,7 @@ def test_by_the_mean_nothing_is_accepted_that_people_would_not() -> None:
     """People's own mean is 2.9; with the judge it would be 3.1. And the other way round."""
     ratings, judging = frames(mean=2.95)
     chosen = design(rule="mean")
-    found = verdicts(sample(), ratings.assign(submitted_at=0), chosen, HASHES, None)
+    found = verdicts(sample(), ratings.assign(submitted_at=0), chosen, None)
     row = powered_means(basis(sampled(), ratings, chosen), judging, chosen).to_dict("records")[0]
     people = found[0].questions[0].mean
     for mean in (6 - people, people + 0.01 * (people - 3)):

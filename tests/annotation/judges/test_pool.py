@@ -21,7 +21,7 @@ from annotation.verdicts.judged import with_judged
 from annotation.verdicts.verdicts import verdicts
 from plumbline.records import Pair
 from plumbline.study import Study
-from tests.annotation.judgements import HASHES, pair
+from tests.annotation.judgements import pair
 from tests.annotation.judges.test_decisions import judged_mean, unit_of
 from tests.annotation.judges.test_powered import design
 
@@ -114,7 +114,7 @@ def accepted(judging: Judging, ratings: pd.DataFrame) -> tuple[bool, bool, float
     chosen = design(min_pairs=30)
     sample = [pair(0).model_copy(update={"pair_id": one}) for one in ratings["pair_id"].unique()]
     facts = pd.DataFrame([one.model_dump() for one in sample])[["pair_id", "pool", "language", "task_type", "wave"]]
-    found = verdicts(sample, ratings.assign(submitted_at=0), chosen, HASHES, None)
+    found = verdicts(sample, ratings.assign(submitted_at=0), chosen, None)
     row = powered_means(basis(facts, ratings, chosen), judging, chosen).to_dict("records")[0]
     both = with_judged(found, {unit_of(found[0]): (judged_mean(row),)}, chosen.rule)[0]
     return found[0].decision == "accepted", both.decision == "accepted", float(row["mean"]) - 3

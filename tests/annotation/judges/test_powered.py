@@ -21,7 +21,7 @@ from plumbline.records import Pair
 from plumbline.statistics.intervals import over_pairs
 from plumbline.statistics.prediction_powered import Pool, RatedPairs, powered
 from plumbline.study.campaign import AcceptanceSpec
-from tests.annotation.judgements import HASHES, SCALE, pair
+from tests.annotation.judgements import SCALE, pair
 
 RATED, ALL = 40, 200
 
@@ -219,7 +219,7 @@ def test_decisions_with_judges_stand_beside_peoples() -> None:
     ratings, judging = frames(mean=3.32)
     chosen = design()
     rests = basis(sampled(), ratings, chosen)
-    found = verdicts(sample(), ratings.assign(submitted_at=0), chosen, HASHES, None)
+    found = verdicts(sample(), ratings.assign(submitted_at=0), chosen, None)
     means = powered_means(rests, judging, chosen)
     decided = with_judges(found, means, chosen.rule)
     one = decided.iloc[0]
@@ -243,7 +243,7 @@ def test_judges_alone_never_decide() -> None:
     for rated, rule in ((few, {"min_pairs": 20}), (ratings, {"min_pairs": 50})):
         chosen = design(**rule)
         rests = basis(sampled(), rated, chosen)
-        found = verdicts(sample(), rated.assign(submitted_at=0), chosen, HASHES, None)
+        found = verdicts(sample(), rated.assign(submitted_at=0), chosen, None)
         decided = with_judges(found, powered_means(rests, judging, chosen), chosen.rule)
         assert set(decided["with_judges"]) == ({""} if rated is few else {"undecided"})
     assert decided["why_not"].tolist() == ["", ""] and not decided["differ"].any()

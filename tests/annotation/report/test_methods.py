@@ -154,7 +154,7 @@ def test_how_many_answers_to_controls_were_off_is_told(demo: Study) -> None:
 
 def test_several_looks_are_told(demo: Study) -> None:
     looks = [
-        Look(at=datetime(2026, 2, day, tzinfo=UTC), n_ratings=n, ratings_sha256=str(n), rule_id="r", decisions={})
+        Look(at=datetime(2026, 2, day, tzinfo=UTC), n_ratings=n, rests_on={"ratings.parquet": str(n)}, decisions={})
         for day, n in ((1, 34), (3, 1200))
     ]
     assert "Verdicts were reached" not in text(small(demo, looks=looks[:1]))

@@ -17,7 +17,7 @@ from annotation.statistics.summaries import Design, summarise
 from annotation.verdicts.tables import label_table, verdict_table
 from annotation.verdicts.verdicts import verdicts
 from plumbline.study.campaign import AcceptanceSpec
-from tests.annotation.judgements import HASHES, pair
+from tests.annotation.judgements import pair
 from tests.annotation.verdicts.test_rules import THREE
 
 ABC = QuestionScale("order", "ranking", labels=("a", "b", "c"))
@@ -176,7 +176,7 @@ def test_summaries_and_tables_say_it_of_rankings() -> None:
     assert [one.name for one in found.coefficients] == ["tau-b", "W"]
     assert [round(one.rank.value, 3) for one in found.ranks] == [1.25, 2.083, 2.667]
     assert found.interval_reason == "a ranking has none" and math.isnan(found.mean)
-    (verdict,) = verdicts([pair(0).model_copy(update={"pair_id": "a"})], pd.concat([THREE, ranked_]), own, HASHES, None)
+    (verdict,) = verdicts([pair(0).model_copy(update={"pair_id": "a"})], pd.concat([THREE, ranked_]), own, None)
     row = verdict_table([verdict]).iloc[0]
     assert row["order_a_rank"] == pytest.approx(verdict.questions[1].ranks[0].rank.value)
     assert row["order_a_first"] == verdict.questions[1].shares[0].share.value

@@ -60,9 +60,8 @@ def test_answers_are_told_by_task_and_name(tmp_path: Path) -> None:
     why = "are combined, so no interval is computed"
     assert together == {"groups": f"groups {why}", "search": f"candidates {why}"}
 
-    rests_on = dict.fromkeys(("pairs_sha256", "ratings_sha256", "rule_id"), "")
-    judged = verdicts(pairs, ratings, design, rests_on, None)
-    few = verdicts(pairs, ratings[ratings["transformation"] != "groups"], design, rests_on, None)
+    judged = verdicts(pairs, ratings, design, None)
+    few = verdicts(pairs, ratings[ratings["transformation"] != "groups"], design, None)
     text = verdict_text(few, study.called)
     assert "items with at least 2 raters: 0" in text and "pairs" not in text
     assert f"\n{P_IS}" in text

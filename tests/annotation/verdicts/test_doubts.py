@@ -123,7 +123,8 @@ def test_open_answers_thin_samples_and_close_calls_are_said(generated: Study) ->
     assert "192 of the 768 answers that the sample needs are still open" in lines
     assert doubts(generated, ()) == lines[:2]  # before there are verdicts answers are not waited for in vain
     one = verdicts[0]
-    close = one.model_copy(update={"decision": "accepted", "probability": 0.62, "n_pairs": 11})
+    questions = tuple(summary.model_copy(update={"probability": 0.62}) for summary in one.questions)
+    close = one.model_copy(update={"decision": "accepted", "questions": questions, "n_pairs": 11})
     found = doubts(generated, [close])
     assert "decided on fewer than 20 pairs, or on less than half of those drawn: Paraphrasing (en) (11 of 24)" in found
     assert "other pairs could easily have changed 1 verdict: Paraphrasing (en) (accepted, P 0.62)" in found
@@ -131,7 +132,7 @@ def test_open_answers_thin_samples_and_close_calls_are_said(generated: Study) ->
         assert any(line.endswith(end) for line in doubts(generated, [close] * verdicts_alike))
     # A median has no P: what one rule alone would turn is told all the same; what only all would turn is not known.
     sure = tuple(Chance(probability=chance) for chance in (0.99, math.nan, 0.62))
-    rules = close.model_copy(update={"probability": math.nan, "probabilities": sure})
+    rules = close.model_copy(update={"probabilities": sure})
     for decision, combine, p in (("accepted", "all", "0.62"), ("rejected", "any", "0.99")):
         found = doubts(generated, [rules.model_copy(update={"decision": decision, "combine": combine})])
         assert f"other pairs could easily have changed 1 verdict: Paraphrasing (en) ({decision}, P {p})" in found

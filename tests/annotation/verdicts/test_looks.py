@@ -25,7 +25,7 @@ from plumbline.errors import StudyError
 from plumbline.statistics.group_sequential import Blocks, Criterion, Looks, looks, spent
 from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec
-from tests.annotation.judgements import HASHES, QUESTIONS, SCALE, START, pair, ratings
+from tests.annotation.judgements import QUESTIONS, SCALE, START, pair, ratings
 from tests.annotation.ratings.test_review import rate
 from tests.annotation.sampling.test_queues import RULE
 
@@ -52,7 +52,7 @@ def progress(found: pd.DataFrame, rule: Design | None = None, dealt: Dealt | Non
 
 
 def verdict(found: pd.DataFrame, rule: Design | None = None) -> Verdict:
-    return verdicts(PAIRS, found, rule or design(), HASHES, 1, dealt_with(found))[0]
+    return verdicts(PAIRS, found, rule or design(), 1, dealt_with(found))[0]
 
 
 def test_the_first_look_that_decides_ends_it_and_later_ratings_play_no_part() -> None:

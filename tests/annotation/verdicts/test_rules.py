@@ -20,7 +20,7 @@ from annotation.verdicts.tables import verdict_table
 from annotation.verdicts.verdicts import accepted_pairs, chances, pair_means, verdicts
 from plumbline.statistics.intervals import of_median
 from plumbline.study.campaign import AcceptanceSpec, RuleSpec
-from tests.annotation.judgements import HASHES, pair
+from tests.annotation.judgements import pair
 
 SOUND = QuestionScale("sound", "label", labels=("natural", "odd"))
 FAULTS = QuestionScale("faults", "multi_label", labels=("grammar", "words"), required=False, pools=("expansion",))
@@ -179,12 +179,12 @@ def test_a_verdict_is_as_sure_as_its_least_sure_rule() -> None:
     both = {"question": "quality", "at_least": 3}, SHARE | {"at_most": 0.6}
     pairs = [pair(0).model_copy(update={"pair_id": name}) for name in "abc"]
     for combine, which in (("all", min), ("any", max)):
-        (found,) = verdicts(pairs, THREE, design(*both, combine=combine), HASHES, None)
+        (found,) = verdicts(pairs, THREE, design(*both, combine=combine), None)
         each = [one.probability for one in found.probabilities]
         assert len(each) == 2 and each[0] != each[1] and found.probability == which(each)
         assert verdict_table([found]).iloc[0]["P: share of odd in sound at most 0.6"] == each[1]
         assert Verdict.model_validate_json(found.model_dump_json()).probabilities == found.probabilities
-    (short,) = verdicts(pairs, THREE, Design(("quality",), rule=AcceptanceSpec(min_pairs=2)), HASHES, None)
+    (short,) = verdicts(pairs, THREE, Design(("quality",), rule=AcceptanceSpec(min_pairs=2)), None)
     assert short.probabilities == ()
     assert short.probability == short.questions[0].probability
 
@@ -195,9 +195,9 @@ def test_where_nothing_is_rated_the_probability_is_that_of_the_labels() -> None:
     own = Design(("sound",), rule=spec, others={"sound": SOUND})
     frame = THREE[THREE["question"] == "sound"]
     pairs = [pair(0).model_copy(update={"pair_id": name}) for name in "abc"]
-    (found,) = verdicts(pairs, frame, own, HASHES, None)
+    (found,) = verdicts(pairs, frame, own, None)
     assert found.decision == "accepted" and found.n_pairs == 3
     assert found.probability == found.probabilities[0].probability and math.isnan(found.threshold)
     undone = own.rule.model_copy(update={"rules": ()})
-    (found,) = verdicts(pairs, frame, replace(own, rule=undone), HASHES, None)
+    (found,) = verdicts(pairs, frame, replace(own, rule=undone), None)
     assert found.decision == "undecided" and math.isnan(found.probability)

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from annotation.planning import rated_mean
-from annotation.records import P_IS, Verdict
+from annotation.records import P_IS
 from annotation.statistics.summaries import Design
 from annotation.verdicts.rules import outcomes, short
 from annotation.verdicts.tables import verdict_table, verdict_text
@@ -20,7 +20,7 @@ from plumbline.statistics.intervals import over_pairs, over_pairs_and_raters
 from plumbline.study import ROOT
 from plumbline.study.campaign import AcceptanceSpec
 from plumbline.transformations import TRANSFORMATIONS
-from tests.annotation.judgements import HASHES, QUESTIONS, SCALE, decided, judged, pair, ratings
+from tests.annotation.judgements import QUESTIONS, SCALE, decided, judged, pair, ratings
 from tests.annotation.verdicts.table_two import HTEB, hteb_ratings
 
 
@@ -249,14 +249,14 @@ def test_excluded_ratings_stay_and_the_verdict_shows_what_they_would_change() ->
     frame.loc[(frame["rater_id"] == "rater-2") & (frame["question"] == "quality"), "value"] = 1
     excluded = frame.assign(excluded=np.where(frame["rater_id"] == "rater-2", "failed its controls", ""))
     design = Design(QUESTIONS, SCALE, 3, AcceptanceSpec(min_pairs=2))
-    _, (found,), means = conclude(pairs, excluded, design, HASHES, 1)
+    _, (found,), means = conclude(pairs, excluded, design, 1)
     # without rater-2: (4+4+2+2+4+4+2+2)/8 = 3; with: (24 + 4)/12 = 2.33
     assert (found.decision, found.n_excluded, found.decision_with_excluded) == ("accepted", 8, "rejected")
     assert found.n_ratings == 16 and means["n_ratings"].unique().tolist() == [2]
     assert "without 8 excluded ratings; if counted, rejected" in verdict_text([found])
     assert "excluded ratings" not in verdict_text([found.model_copy(update={"n_excluded": 0})])
     assert verdict_table([found])["decision_with_excluded"].item() == "rejected"
-    _, (plain,), _ = conclude(pairs, frame, design, HASHES, 1)
+    _, (plain,), _ = conclude(pairs, frame, design, 1)
     assert (plain.decision, plain.n_excluded, plain.decision_with_excluded) == ("rejected", 0, None)
 
 
@@ -265,7 +265,7 @@ def test_a_pair_is_accepted_where_both_its_means_are() -> None:
     frame = ratings(pairs, [3, 2, 5, 5], [3, 5, 2, 5])
     one_rater = (frame["pair_id"] == pairs[3].pair_id) & (frame["rater_id"] == "rater-1")
     design = Design(QUESTIONS, SCALE, 2, AcceptanceSpec(min_pairs=2))
-    _, _, means = conclude(pairs, frame[~one_rater], design, HASHES, 1)
+    _, _, means = conclude(pairs, frame[~one_rater], design, 1)
     quality = means[means["question"] == "quality"].set_index("pair_id")
     assert quality["mean"].tolist() == [3.0, 2.0, 5.0, 5.0]
     assert quality["decision"].tolist() == ["accepted", "rejected", "accepted", "undecided"]
@@ -285,4 +285,3 @@ def test_p_is_one_thing_wherever_it_is_explained() -> None:
         text = " ".join(re.sub(r'"\s*\n\s*"', "", file.read_text(encoding="utf-8")).split())
         assert not other.search(text.replace(P_IS, "")), file
     assert P_IS in verdict_text(judged([pair(0), pair(1)], ratings([pair(0), pair(1)], [4, 5], [5, 4])))
-    assert P_IS in str(Verdict.model_fields["probability"].description)

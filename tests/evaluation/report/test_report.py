@@ -31,7 +31,7 @@ from plumbline.errors import DataError, StudyError
 from plumbline.exhibits import page as exhibits
 from plumbline.records import DriftRecord, Pair, Rating, Score
 from plumbline.store import write_json, write_table
-from plumbline.study import Study, file_hash, load_study
+from plumbline.study import Study, load_study
 from plumbline.transformations import TRANSFORMATIONS
 from tests.axe import grave_of_file
 from tests.evaluation.conftest import json_of, verdict, write_pairs, write_study
@@ -131,15 +131,11 @@ def write_beside(study: Study) -> None:
 
 def verdicts(study: Study, simulated: bool, **decisions: str) -> list[Verdict]:
     decided = {REJECTED: "rejected", **decisions}
-    basis = {"ratings_sha256": file_hash(study.folder / "ratings.parquet"), "simulated": simulated}
-    design, none = (
-        Design.of(study, load_rubric(study)),
-        dict.fromkeys(("pairs_sha256", "ratings_sha256", "rule_id"), ""),
-    )
+    design = Design.of(study, load_rubric(study))
     counting = counting_ratings(CampaignRecords.open(study).all_ratings, study.raters.per_pair)
     by_name = {
         verdict.transformation: verdict
-        for verdict in annotation_verdicts(CampaignRecords.open(study).pairs, counting, design, none, 1)
+        for verdict in annotation_verdicts(CampaignRecords.open(study).pairs, counting, design, 1)
     }
     return [
         verdict(
@@ -149,7 +145,7 @@ def verdicts(study: Study, simulated: bool, **decisions: str) -> list[Verdict]:
             reasons=(WHY,) if name in decided else (),
             questions=by_name[name].questions,
             n_pairs=by_name[name].n_pairs,
-            **basis,
+            simulated=simulated,
         )
         for name in study.transformations
     ]

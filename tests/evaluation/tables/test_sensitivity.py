@@ -23,7 +23,7 @@ from evaluation.tables.sensitivity import (
 )
 from plumbline.records import Pair
 from plumbline.study.campaign import AcceptanceSpec
-from tests.annotation.judgements import HASHES, QUESTIONS, SCALE, pair, ratings
+from tests.annotation.judgements import QUESTIONS, SCALE, pair, ratings
 from tests.evaluation.made_scores import score_row
 
 STEPS = thresholds_of((1, 2, 3, 4, 5))  # HTEB's scale
@@ -56,7 +56,7 @@ class Campaign:
             frames.append(ratings(own, values, fluency, raters))
         self.ratings = pd.concat(frames, ignore_index=True)
         self.design = Design(QUESTIONS, SCALE, raters, rule(**changes), others=others or {})
-        self.verdicts: list[Verdict] = verdicts(self.pairs, self.ratings, self.design, HASHES, 1)
+        self.verdicts: list[Verdict] = verdicts(self.pairs, self.ratings, self.design, 1)
 
     def accepted(self, n_resamples: int = 1000, seed: int = 0) -> pd.DataFrame:
         frame = pd.DataFrame([one.model_dump() for one in self.pairs])
@@ -90,7 +90,7 @@ def test_decisions_are_those_that_the_rule_takes_at_each_threshold() -> None:
     table = threshold_decisions(campaign.verdicts, campaign.design.rule, STEPS)
     for threshold in STEPS:
         design = Design(QUESTIONS, SCALE, 2, rule(threshold=threshold))
-        again = verdicts(campaign.pairs, campaign.ratings, design, HASHES, 1)
+        again = verdicts(campaign.pairs, campaign.ratings, design, 1)
         part = table[table["threshold"] == threshold]
         assert list(part["decision"]) == [verdict.decision for verdict in again]
     assert set(table[table["decision"] == "accepted"].groupby("transformation")["threshold"].max()) == {3.0, 5.0}
@@ -156,7 +156,7 @@ def test_a_data_set_in_two_languages_needs_both() -> None:
     german = [pair(number, "expansion", "de", "de") for number in range(4)]
     campaign = Campaign(STEADY)
     frame = pd.concat([campaign.ratings, ratings(german, [2, 2, 2, 2], [5] * 4)], ignore_index=True)
-    found = verdicts([*campaign.pairs, *german], frame, campaign.design, HASHES, 1)
+    found = verdicts([*campaign.pairs, *german], frame, campaign.design, 1)
     scores = scores_of()
     scores.loc[(scores["dataset"] == "d2"), "language"] = "de, en"
     table = threshold_table(scores[scores["axis"].isin(["original", "length"])], found, campaign.design.rule, STEPS)
@@ -224,7 +224,7 @@ def one_severe_rater(interval: str) -> Campaign:
     quality = campaign.ratings["question"] == "quality"
     points = campaign.ratings["rater_id"].map({"rater-0": 1, "rater-1": 4, "rater-2": 5})
     campaign.ratings["value"] = campaign.ratings["value"].where(~quality, points)
-    campaign.verdicts = verdicts(campaign.pairs, campaign.ratings, campaign.design, HASHES, 1)
+    campaign.verdicts = verdicts(campaign.pairs, campaign.ratings, campaign.design, 1)
     return campaign
 
 
@@ -258,7 +258,7 @@ def test_every_rule_is_resampled_by_its_own_interval(changes: dict[str, str]) ->
     frame = campaign.ratings
     noise = pd.Series(rng.integers(-1, 2, len(frame)), index=frame.index)
     frame["value"] = (frame["value"] + noise).clip(1, 5)
-    campaign.verdicts = verdicts(campaign.pairs, frame, campaign.design, HASHES, 1)
+    campaign.verdicts = verdicts(campaign.pairs, frame, campaign.design, 1)
     accepted = campaign.accepted(200)
     # Quality 4 is far above 3 and 3 is not: by its lower end the second is hardly ever accepted.
     assert accepted[SCOPES["paraphrasing"]].mean() > 0.9
