@@ -63,7 +63,7 @@ def beside_people(study: Study, where: list[str]) -> None:
     assert rows["expansion"]["with_judges"] == "" and rows["translation"]["with_judges"] == "accepted"
     assert rows["expansion"]["why_not"] == ("quality, fluency: 24 rated pairs; means with judges need at least 30")
     assert all(one["recorded"] == ["numbers", "shares"] and not one["simulated"] for one in rows.values())
-    assert rows["translation"]["ratings_sha256"] == people["translation"]["ratings_sha256"]
+    assert rows["translation"]["ratings_sha256"] == people["translation"]["rests_on"]["ratings.parquet"]
 
     evidence, found = Evidence.whole(study), CampaignRecords.open(study).verdicts
     saw = {"settings": {"saw_ratings": True}}

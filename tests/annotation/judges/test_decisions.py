@@ -35,7 +35,6 @@ from plumbline.store import write_json
 from plumbline.study import Study
 from plumbline.study.campaign import AcceptanceSpec, RatersSpec, SampleSpec
 from plumbline.study.engines import EngineSpec, JudgeSpec, refuse_unfit_judges
-from tests.annotation.judgements import HASHES
 from tests.annotation.judges.test_check import rated
 from tests.annotation.judges.test_powered import design, frames, sample, sampled
 
