@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from annotation import options as of_commands
-from annotation.campaign_records import RULES, CampaignRecords
+from annotation.campaign_records import CampaignRecords
 from annotation.crowd.commands import lacking
 from annotation.offering import LEDGER
 from annotation.status.status import read_status
@@ -19,7 +17,6 @@ from annotation.verdicts.evidence import Evidence
 from plumbline import __main__ as commands
 from plumbline import cli
 from plumbline.study import Study
-from plumbline.study.crowd import PLATFORMS
 from tests.annotation.campaigns import Make
 from tests.annotation.crowd.campaigns import CROWD, drawn, honest
 from tests.annotation.crowd.mturk.mturk_site import MTurkSite
@@ -158,50 +155,6 @@ def test_bad_input_is_one_line(variant: Make, crowd: Crowd, site: MTurkSite, wor
     assert not site.hits
 
 
-def test_no_keys_is_one_line_that_says_what_to_set(variant: Make, crowd: Crowd) -> None:
-    study = drawn(variant)
-    code, _, complaint = crowd(
-        study, "launch", "--platform", "mturk", AWS_ACCESS_KEY_ID="", AWS_SECRET_ACCESS_KEY="", MTURK_ENDPOINT=""
-    )
-    (line,) = complaint.strip().splitlines()[-1:]
-    assert code == 2 and "AWS_ACCESS_KEY_ID" in line
-    assert not (study.folder / RULES.name).exists()
-
-
-def test_every_line_and_every_error_says_platform_and_mode(variant: Make, crowd: Crowd, site: MTurkSite) -> None:
-    study = drawn(variant)
-    code, _, complaint = crowd(study, "collect", "--live", "--platform", "mturk")
-    assert code == 2 and "error: [live mturk] crowd has no batches here yet; begin with `crowd launch`" in complaint
-    told = [crowd(study, "plan", "--platform", "mturk", "--live")[1], crowd(study, "launch", *LIVE)[1]]
-    work = site.work(next(iter(site.hits)), "AWORKER1")
-    told += [crowd(study, name, *words, "--live")[1] for name, *words in (
-        ["collect"], ["review"], ["review", "--answers", work],
-        ["reject", work, "--reason", "no answer"], ["bonus", *LIVE[3:]], ["close"], ["status"],
-    )]  # fmt: skip
-    for text in told:
-        assert text and all(line.startswith("[live mturk]") for line in text.splitlines()), text
-    code, _, complaint = crowd(study, "collect")
-    assert code == 2 and "crowd has no sandbox campaign yet, but a live one; add --live to use it" in complaint
-
-
-def test_a_submission_of_another_study_and_a_ledger_of_another_version(variant: Make, crowd: Crowd) -> None:
-    study = drawn(variant)
-    assert crowd(study, "launch", "--platform", "mturk")[0] == 0
-    code, _, complaint = crowd(study, "approve", "3OTHERSTUDYSASSIGNMENT")
-    assert code == 2 and "is not in the sandbox mturk campaign of crowd" in complaint
-    database = sqlite3.connect(study.folder / "crowd.sqlite")
-    database.execute("PRAGMA user_version = 9")
-    database.close()
-    code, _, complaint = crowd(study, "status")
-    assert code == 2 and "the ledger has version 9" in complaint
-
-
-def test_a_study_without_a_crowd_says_what_to_add(variant: Make, crowd: Crowd) -> None:
-    study = drawn(variant, crowd=None)
-    code, _, complaint = crowd(study, "plan", "--platform", "mturk")
-    assert code == 2 and "has no `crowd`; add `crowd: {}`" in complaint
-
-
 def test_all_that_a_crowd_needs_is_named_at_once(variant: Make, crowd: Crowd) -> None:
     """English is in none of PTEB's lists; a plan needs no server and no token, but one that is refused names them."""
     wanted = {
@@ -225,7 +178,3 @@ def test_all_that_a_crowd_needs_is_named_at_once(variant: Make, crowd: Crowd) ->
     assert code == 0 and all("[sandbox prolific] before launching: " in line for line in (address, token))
     assert "crowd.address is missing" in address and "PROLIFIC_TOKEN is not set" in token
     assert lacking(CampaignRecords.open(nearly), "mturk", "live") == []
-
-
-def test_the_platforms_that_options_name_are_those_of_a_study() -> None:
-    assert of_commands.PLATFORMS == PLATFORMS

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import csv
-import shutil
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -57,6 +55,17 @@ def work(study: Study, site: MTurkSite, hit: str, worker: str, seconds: float = 
     return site.work(hit, worker, site.fields(hit, honest(study)), seconds)
 
 
+def approved(study: Study, site: MTurkSite, *workers: str) -> str:
+    """Launch a batch, whose workers do it well and are approved; the HIT."""
+    launch(study, site)
+    (hit,) = site.hits
+    for worker in workers:
+        work(study, site, hit, worker)
+    step(study, site, collect)
+    step(study, site, judging.approve_all)
+    return hit
+
+
 def spent(study: Study) -> int:
     return next(told.spent for told in read_summaries(study) if told.mode == "live")
 
@@ -104,11 +113,7 @@ def test_want_of_money_at_the_second_try_says_nothing_of_the_first(variant: Make
 
 def test_a_closed_batch_short_of_workers_still_gets_its_bonuses(variant: Make, site: MTurkSite) -> None:
     study = drawn(variant)
-    launch(study, site)
-    (hit,) = site.hits
-    work(study, site, hit, "only")
-    step(study, site, collect)
-    step(study, site, judging.approve_all)
+    approved(study, site, "only")
     step(study, site, judging.pay_bonuses)
     assert list(site.paid.values()) == [[REWARD]]  # another worker may come: the batch is not done
     step(study, site, lambda campaign: campaign.close())
@@ -158,12 +163,7 @@ def test_bonuses_wait_for_who_replaces_an_excluded_worker(variant: Make, site: M
 
 def test_a_limit_that_stops_bonuses_says_how_many_were_paid(variant: Make, site: MTurkSite) -> None:
     study = drawn(variant)
-    launch(study, site)
-    (hit,) = site.hits
-    for worker in ("one", "two"):
-        work(study, site, hit, worker)
-    step(study, site, collect)
-    step(study, site, judging.approve_all)
+    approved(study, site, "one", "two")
     # $2.80 and 20% are $3.36 for each of two
     with pytest.raises(
         LimitError, match=r"1 of 2 bonuses paid now; the next step costs \$3.36, \$6.24 is already spent"
@@ -177,12 +177,7 @@ def test_a_bonus_that_an_older_copy_of_the_ledger_does_not_know_is_not_paid_agai
     variant: Make, site: MTurkSite
 ) -> None:
     study = drawn(variant)
-    launch(study, site)
-    (hit,) = site.hits
-    for worker in ("one", "two"):
-        work(study, site, hit, worker)
-    step(study, site, collect)
-    step(study, site, judging.approve_all)
+    approved(study, site, "one", "two")
     ledger = study.scratch / LEDGER
     older = ledger.read_bytes()
     step(study, site, judging.pay_bonuses)
@@ -289,21 +284,6 @@ def test_answers_that_come_after_the_submission_are_collected(variant: Make, pro
     assert found[1] == {} and CampaignRecords.open(study).ratings["pair_id"].nunique() == 4
 
 
-def test_answers_twice_or_to_a_pair_of_another_batch_are_told_apart(variant: Make, prolific: Site) -> None:
-    study = drawn(variant, crowd=PROLIFIC)
-    launch(study, prolific)
-    submission, key = _participate(study, prolific, "b" * 24)
-    whole = prolific.rooms.given[key]
-    found: list[object] = []
-    for answers in ([*whole, whole[0]], [*whole[1:], replace(whole[0], pair_id="elsewhere")]):
-        prolific.rooms.given[key] = answers
-        step(study, prolific, lambda campaign: found.append(collect(campaign).troubles))
-    assert found == [
-        {submission: f"submission {submission}: has more than one answer to pair {whole[0].pair_id!r}"},
-        {submission: f"submission {submission}: has an answer to pair 'elsewhere', which is not in its batch"},
-    ]
-
-
 def test_a_language_that_prolific_lacks_is_said_before_anything_is_offered(variant: Make, prolific: Site) -> None:
     """The paraphrases come first and could be offered; of Spanish and Arabic this Prolific knows no readers."""
     study = drawn(variant, transformations=["paraphrasing", "translation"], crowd={**PROLIFIC, "share": 1.0})
@@ -337,12 +317,6 @@ def test_a_study_that_pauses_twice_is_started_twice(variant: Make, prolific: Sit
         assert prolific.studies[posted]["status"] == "ACTIVE"
         works.append(_participate(study, prolific, f"{number:024x}")[0])
     assert spent(study) == 2 * 150
-
-
-def test_drafts_are_not_said_to_be_opened_again(variant: Make, prolific: Site) -> None:
-    study = drawn(variant, crowd=PROLIFIC)
-    assert launch(study, prolific, "sandbox").posted == 1
-    assert launch(study, prolific, "sandbox").extended == 0
 
 
 def test_a_rejection_after_closing_gives_its_money_back(variant: Make, prolific: Site) -> None:
@@ -394,18 +368,6 @@ def test_no_batch_that_an_older_copy_of_the_ledger_lacks_is_offered_again(
     assert set(site.hits) == {*known, later} and not prolific.studies
 
 
-def test_another_sample_is_one_line_for_every_command(variant: Make, site: MTurkSite) -> None:
-    study = drawn(variant)
-    launch(study, site)
-    (hit,) = site.hits
-    work(study, site, hit, "one")
-    other = drawn(variant, name="other", sample={"pairs": 12, "batch": 4, "repeats": 0, "seed": 7})
-    for name in ("pairs.parquet", "controls.parquet"):
-        shutil.copy(other.folder / name, study.folder / name)
-    with pytest.raises(DataError, match="restore the sample that was offered"):
-        step(study, site, collect)
-
-
 def test_a_crash_while_the_ledger_is_made_leaves_no_campaign(variant: Make) -> None:
     study = drawn(variant)
     path = study.scratch / LEDGER
@@ -439,12 +401,7 @@ def _participate(study: Study, site: Site, pid: str) -> tuple[str, tuple[str, st
 
 def test_a_refused_bonus_does_not_keep_the_others_unpaid(variant: Make, site: MTurkSite) -> None:
     study = drawn(variant)
-    launch(study, site)
-    (hit,) = site.hits
-    for worker in ("one", "two"):
-        work(study, site, hit, worker)
-    step(study, site, collect)
-    step(study, site, judging.approve_all)
+    approved(study, site, "one", "two")
     refused = []
 
     def closed(operation: str, moment: Moment) -> Fault:

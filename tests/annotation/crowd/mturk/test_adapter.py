@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
 import random
-import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -436,18 +434,6 @@ def test_the_modes_never_meet(study: Study, mode: Mode, other: Mode) -> None:
         patch.setattr(boto3, "Session", Session)
         MTurk(study, mode)
     assert made == [ENDPOINTS[mode]]
-
-
-def test_without_boto3(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "boto3", None)
-    with pytest.raises(StudyError, match=r"pip install -e '.\[crowd\]'"):
-        MTurk(study, "sandbox")
-    assert importlib.import_module("annotation.crowd.mturk.adapter")
-
-
-def test_a_study_without_crowd(variant: Variant) -> None:
-    with pytest.raises(StudyError, match="has no `crowd`"):
-        MTurk(variant(name="none"), "sandbox")
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from annotation.crowd.page import LIMIT, NAMESPACE, consent_of, prolific_words, question_html, question_xml
 from annotation.crowd.prolific.workspaces import DONE
 from annotation.human.order import OrderDrawing
-from annotation.page import data_of, direction, rating_words
+from annotation.page import data_of, rating_words
 from annotation.rubric import load_rubric
 from annotation.server.plugin.plumbline_argilla import rate
 from annotation.server.plugin.plumbline_argilla.crowd_words import WORDS
@@ -83,16 +83,6 @@ def test_languages_and_directions(
     assert [(one["lang"], one["dir"]) for one in texts] == list(zip(languages, directions, strict=True))
 
 
-@pytest.mark.parametrize("code", ["ar", "ur", "fa", "he", "yi", "ps", "dv", "ckb", "sd"])
-def test_right_to_left(code: str) -> None:
-    assert direction(code) == "rtl"
-
-
-@pytest.mark.parametrize("code", ["en", "tr", "hi", "pa", "ja", "ha", "az"])
-def test_left_to_right(code: str) -> None:
-    assert direction(code) == "ltr"
-
-
 def test_every_word_is_there_in_every_language_of_the_campaign() -> None:
     """And with the same places to fill in."""
     assert {file.stem for file in CROWD_WORDS.glob("*.yaml")} == {"en", *LANGUAGES}
@@ -150,14 +140,6 @@ def test_any_text_comes_through_as_it_is(study: Study, text: str) -> None:
     assert len(re.findall("<script", html)) == len(re.findall("</script>", html)) == 2
 
 
-def test_nothing_but_comments_is_cut_from_the_script() -> None:
-    """`page._lean` cuts lines at two blanks and two slashes, which no text of the script may hold."""
-    for name in ("rate.js", "rate.css"):
-        for line in rate.source(name).splitlines():
-            kept, cut, _ = line.partition("  // ")
-            assert not cut or not any(kept.count(quote) % 2 for quote in "\"'`"), line
-
-
 def test_the_limit(study: Study) -> None:
     """Texts are packed; what is still larger than MTurk takes is refused."""
     rubric, letters = load_rubric(study), random.Random(5)
@@ -174,8 +156,9 @@ def test_a_batch_of_usual_size_fits(study: Study) -> None:
     assert question_xml(study, load_rubric(study), make_offer([(a, b) for a, b in texts]), SUBMIT)
 
 
-def test_an_unknown_pool_and_a_study_without_crowd(study: Study, variant: Callable[..., Study]) -> None:
-    with pytest.raises(StudyError, match="does not define the pool 'nosuch'"):
-        page(study, pool="nosuch")
-    with pytest.raises(StudyError, match="has no `crowd`"):
-        page(variant(name="none"))
+def test_nothing_but_comments_is_cut_from_the_script() -> None:
+    """`page._lean` cuts lines at two blanks and two slashes, which no text of the script may hold."""
+    for name in ("rate.js", "rate.css"):
+        for line in rate.source(name).splitlines():
+            kept, cut, _ = line.partition("  // ")
+            assert not cut or not any(kept.count(quote) % 2 for quote in "\"'`"), line
