@@ -43,7 +43,7 @@ from plumbline.records import Pair
 from plumbline.scales import Continuous, Scale, is_fine
 from plumbline.study import Study
 from plumbline.study.base import StudyPart, first_complaint
-from plumbline.study.campaign import AcceptanceSpec, QualitySpec, RuleSpec
+from plumbline.study.campaign import AcceptanceSpec, QualityLimits, RuleSpec
 from plumbline.words import trim
 
 
@@ -94,19 +94,6 @@ def _unjudged(rule: AcceptanceSpec, questions: Sequence[QuestionScale], pools: S
                 yield f"acceptance.rules: the pool {pool!r} lacks the question {part.question!r}; name the rule's pools"
         if not rule.rules and not any(question.kind == "rating" and question.asked_in(pool) for question in questions):
             yield f"the pool {pool!r} has no rating for the threshold; set acceptance.rules instead"
-
-
-def without_effect(quality: QualitySpec, low: float, high: float) -> Iterator[str]:
-    """Yield faults of `quality` rules without effect on this scale: they hold for every answer, or for none."""
-    most = high - low  # points between any two answers
-    if quality.within >= most:
-        yield f"quality.within {quality.within} makes every answer to a control right; set it below {most}"
-    if quality.apart > most:
-        yield f"quality.apart {quality.apart:g} can never be reached; set it to {most} or less"
-    if quality.low < low:
-        yield f"quality.low {quality.low:g} lists no pair for review; set it to {low} or more"
-    if quality.low >= high:
-        yield f"quality.low {quality.low:g} lists every pair for review; set it below {high}"
 
 
 def _wrong(criterion: RuleSpec, question: QuestionScale, rule: AcceptanceSpec) -> Iterator[str]:
@@ -181,6 +168,16 @@ class Rubric(StudyPart):
         if wrong := next(_incomplete(self), ""):
             raise ValueError(wrong)
         return self
+
+    @property
+    def quality(self) -> QualityLimits:
+        """The limits for signs of careless answers: a quarter of the widest scale, as of 1 to 5."""
+        scales = {tuple(question.scale) for question in self.asked() if question.kind == "rating"}
+        if scales <= set(_PAPERS_SCALES):
+            return QualityLimits()
+        widest = max(scales, key=lambda points: points[-1] - points[0])
+        quarter = (widest[-1] - widest[0]) / 4
+        return QualityLimits(within=int(quarter) or quarter, apart=quarter, low=widest[0] + quarter)
 
     def question_names(self) -> list[str]:
         """The questions' names, in order."""
@@ -367,7 +364,7 @@ def load_rubric(study: Study, folder: Path | None = None, tasks: Sequence[HumanT
     if wrong := next(itertools.chain(_unusable(rubric), wrong_fields(rubric, judging, study.kinds)), ""):
         raise StudyError(f"{path}: {wrong}")
     pools = list(dict.fromkeys(kind.pool for kind in study.kinds.values()))
-    if wrong := _of_another_scale(rubric, study.acceptance, study.quality, pools):
+    if wrong := _of_another_scale(rubric, study.acceptance, pools):
         raise StudyError(f"{study.file}: {wrong}")
     return rubric
 
@@ -398,27 +395,15 @@ def _unusable(rubric: Rubric) -> Iterator[str]:
             yield f"{where} is empty; give it a wording"
 
 
-def _of_another_scale(rubric: Rubric, rules: AcceptanceSpec, quality: QualitySpec, pools: Sequence[str]) -> str:
+def _of_another_scale(rubric: Rubric, rules: AcceptanceSpec, pools: Sequence[str]) -> str:
     """Return the fault of rules with points that the scale lacks, or of defaults meant for another scale."""
     shared, missing = rubric.scale, []
     unsaid = not rules.rules and "threshold" not in rules.model_fields_set
     if shared and unsaid and rules.threshold != _usual_threshold(rubric):
         source = "" if rubric.threshold is None else f"; the rubric's own is {rubric.threshold:g}"
         missing.append(f"acceptance.threshold (the least mean to accept{source})")
-    scales = [
-        question.scale
-        for question in rubric.asked()
-        if question.kind == "rating" and question.scale not in _PAPERS_SCALES
-    ]
-    if scales:
-        missing += [
-            f"quality.{name} (its default of {getattr(quality, name):g} is meant for 1 to 5)"
-            for name in ("within", "apart", "low")
-            if name not in quality.model_fields_set
-        ]
     if missing:
-        scale = (*scales, shared)[0]
-        which = f"rubric {rubric.name!r} has the scale {scale[0]} to {scale[-1]}, so the study must set"
+        which = f"rubric {rubric.name!r} has the scale {shared[0]} to {shared[-1]}, so the study must set"
         return f"{which} {', '.join(missing)}; add {'it' if len(missing) == 1 else 'them'}"
     if first := next(wrong_rules(rules, rubric.asked(), shared, list(rubric.pools), pools), ""):
         return first
@@ -429,8 +414,7 @@ def _of_another_scale(rubric: Rubric, rules: AcceptanceSpec, quality: QualitySpe
         return f"acceptance.threshold {rules.threshold:g} is outside the scale {low} to {high}"
     if rules.stop == "blocks" and not rules.rules and rules.threshold in (low, high):
         return f"acceptance.threshold {rules.threshold:g} {_AT_END}"
-    wrong = next(without_effect(quality, low, high), "")
-    return f"on the scale {low} to {high}, {wrong}" if wrong else ""
+    return ""
 
 
 def _usual_threshold(rubric: Rubric) -> float | None:

@@ -165,7 +165,7 @@ def collect_training(records: CampaignRecords, argilla: Argilla, rubric: Rubric)
             if user.role == "annotator" and counts and user.username not in study.raters.former:
                 rater = (account_pseudonym(study.name, user.id, simulated=user.simulated), user.simulated)
                 rows += [
-                    _trained(rater, item, answers.get((user_id, key)), rubric, study.quality.within)
+                    _trained(rater, item, answers.get((user_id, key)), rubric, rubric.quality.within)
                     for key, item in items.items()
                 ]
     write_json(study.folder / TRAINED.name, sorted(rows, key=lambda result: (result.rater_id, result.item_id)))

@@ -17,7 +17,6 @@ from plumbline.errors import StudyError
 from plumbline.identity import identity
 from plumbline.records import Pair, Record
 from plumbline.study import Study
-from plumbline.study.campaign import ControlsSpec
 from plumbline.study.subject import ItemNames
 from plumbline.words import count
 
@@ -116,13 +115,13 @@ def _split(pairs: Sequence[Pair], size: int, groups: Mapping[str, str], *, whole
     return [[pair for group in part for pair in group] for part in dealt]
 
 
-def _dealt(controls: Sequence[Pair], part: Sequence[Pair], wanted: ControlsSpec, batches: int) -> list[Pair]:
+def _dealt(controls: Sequence[Pair], part: Sequence[Pair], number: int, batches: int) -> list[Pair]:
     """Return the controls of the next of `batches` batches: as many of each kind as the study wants, while they last.
 
     Repeats are dealt with the batch that has their pairs: other batches cannot use them.
     """
     dealt = []
-    for kind, number in (("positive", wanted.positive), ("negative", wanted.negative), ("known", wanted.known)):
+    for kind in ("positive", "negative", "known"):
         of_kind = [control for control in controls if control.control == kind]
         dealt += of_kind[: min(number, -(-len(of_kind) // batches))]
     pair_ids = {pair.pair_id for pair in part}

@@ -270,7 +270,7 @@ def _study(layout: Layout, material: Material, questions: Sequence[ImportedQuest
     content["sample"] = {
         "pairs": largest,
         "seed": SEED,
-        "controls": {"positive": 0, "negative": 0, "known": 0},
+        "controls": 0,
         "repeats": 0,
     }
     content["rubric"] = RUBRIC
@@ -281,7 +281,7 @@ def _study(layout: Layout, material: Material, questions: Sequence[ImportedQuest
         "min_pairs": min(_LEAST_PAIRS, largest),
         "min_raters": least_raters,
     }
-    return content | _quality(questions)
+    return content
 
 
 def _raters_of_items(material: Material) -> np.ndarray:
@@ -348,16 +348,6 @@ def _middling(question: ImportedQuestion, material: Material) -> dict[str, Any]:
 
 def _middle(points: Sequence[float]) -> float:
     return (points[0] + points[-1]) / 2
-
-
-def _quality(questions: Sequence[ImportedQuestion]) -> dict[str, Any]:
-    """Return the limits of quality signs on a scale other than 1 to 5, in the same proportion."""
-    scales = {question.points for question in questions if question.kind == "rating"}
-    if scales <= {(1, 2, 3, 4, 5), (0, 1, 2, 3, 4, 5)}:
-        return {}
-    widest = max(scales, key=lambda points: points[-1] - points[0])
-    span = widest[-1] - widest[0]
-    return {"quality": {"within": int(span // 4), "apart": span / 4, "low": widest[0] + span / 4}}
 
 
 def write_records(

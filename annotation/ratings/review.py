@@ -14,7 +14,7 @@ from annotation.ratings.ratings import counting_ratings, decision_words, stays
 from annotation.records import Sign, Verdict
 from plumbline.cli import columns
 from plumbline.fields import columns_read
-from plumbline.study.campaign import QualitySpec
+from plumbline.study.campaign import QualityLimits
 
 MOST = 30  # pairs
 _PAIR = ["pair_id", "transformation", "language", "original", "transformed"]
@@ -54,7 +54,7 @@ def pairs_to_read(pairs: pd.DataFrame, ratings: pd.DataFrame, per_pair: int, mos
     return table.sort_values(keys, ascending=[False, False, True, True]).head(most)[_COLUMNS].reset_index(drop=True)
 
 
-def low_pairs(ratings: pd.DataFrame, rules: QualitySpec) -> pd.DataFrame:
+def low_pairs(ratings: pd.DataFrame, rules: QualityLimits) -> pd.DataFrame:
     """Pairs whose mean over raters is at most `rules.low` for a question, lowest first; `ratings` are the sample's.
 
     Columns: pair_id, transformation, question, mean, n. PTEB, appendix B, step 3: they are read by a person.
@@ -84,7 +84,7 @@ def review_text(
     ratings = of_sample[stays(of_sample)]
     simulated = " (simulated ratings)" if ratings["simulated"].any() else ""
     rows = [[named(sign.rater_id, names), sign.rule, sign.evidence] for sign in signs]
-    low = low_pairs(ratings, study.quality)
+    low = low_pairs(ratings, records.rubric.quality)
     pairs = [
         [row["pair_id"][:12], row["transformation"], row["question"], f"{row['mean']:.2f}", str(row["n"])]
         for row in low.head(SHOWN).to_dict(orient="records")
@@ -106,7 +106,7 @@ def review_text(
     rated = ratings.empty or bool(ratings["value"].notna().any())  # labels have no mean
     item = study.called.item
     to_read = [
-        f"{item.capitalize()}s to read, with a mean of {study.quality.low:g} or less",
+        f"{item.capitalize()}s to read, with a mean of {records.rubric.quality.low:g} or less",
         columns([item, study.called.judged, "question", "mean", "ratings"], pairs, empty="none") + more,
     ]
     return "\n\n".join(

@@ -22,7 +22,7 @@ from annotation.records import Sign
 from annotation.rubric import CHECKS
 from plumbline.fields import columns_read
 from plumbline.scales import EQUAL
-from plumbline.study.campaign import QualitySpec
+from plumbline.study.campaign import QualityLimits
 from plumbline.words import count_words
 
 COMMENTS = "comments (a hint)"  # the rule that proves nothing
@@ -41,7 +41,7 @@ _WORDY = 30  # words of a comment
 
 
 def find_signs(
-    ratings: pd.DataFrame, pairs: pd.DataFrame, rules: QualitySpec, expected: Expected, labelled: Collection[str] = ()
+    ratings: pd.DataFrame, pairs: pd.DataFrame, rules: QualityLimits, expected: Expected, labelled: Collection[str] = ()
 ) -> list[Sign]:
     """All signs in the submitted ratings, by rater and rule.
 
@@ -108,13 +108,13 @@ def control_answers(submitted: pd.DataFrame, expected: Expected) -> pd.DataFrame
     return answers
 
 
-def missed_answers(answers: pd.DataFrame, rules: QualitySpec) -> pd.DataFrame:
+def missed_answers(answers: pd.DataFrame, rules: QualityLimits) -> pd.DataFrame:
     """Return the `control_answers` that are wrong, or off by more than `rules.within`."""
     differs = (answers["wanted"] != "") & (answers["said"].astype(str) != answers["wanted"])
     return answers[differs | ((answers["value"] - answers["right"]).abs() > rules.within + EQUAL)]
 
 
-def _controls(submitted: pd.DataFrame, rules: QualitySpec, expected: Expected) -> Iterator[Sign]:
+def _controls(submitted: pd.DataFrame, rules: QualityLimits, expected: Expected) -> Iterator[Sign]:
     answers = control_answers(submitted, expected)
     n = answers["rater_id"].value_counts()
     missed = missed_answers(answers, rules)
@@ -129,7 +129,7 @@ def _controls(submitted: pd.DataFrame, rules: QualitySpec, expected: Expected) -
 
 
 def _repeats(
-    submitted: pd.DataFrame, rules: QualitySpec, pairs: pd.DataFrame, labelled: Collection[str]
+    submitted: pd.DataFrame, rules: QualityLimits, pairs: pd.DataFrame, labelled: Collection[str]
 ) -> Iterator[Sign]:
     again = submitted[
         (submitted["control"] == "repeat") & (submitted["value"].notna() | submitted["question"].isin(list(labelled)))
@@ -161,7 +161,7 @@ def _of_raters(rows: pd.DataFrame, texts: Iterable[str]) -> dict[str, list[str]]
     return by_rater
 
 
-def _one_answer(submitted: pd.DataFrame, rules: QualitySpec) -> Iterator[Sign]:
+def _one_answer(submitted: pd.DataFrame, rules: QualityLimits) -> Iterator[Sign]:
     """Yield signs of raters who gave most pairs the same values on all their questions."""
     submitted = submitted.assign(answer=pd.factorize(submitted["answer"])[0])
     rater, question = _codes(submitted["rater_id"]), _codes(submitted["question"])
@@ -185,7 +185,7 @@ def _one_answer(submitted: pd.DataFrame, rules: QualitySpec) -> Iterator[Sign]:
             yield Sign(rater_id=str(rater), rule="same answer", evidence=f"{same} of {n} pairs have {text}", n=n)
 
 
-def _too_fast(submitted: pd.DataFrame, rules: QualitySpec, pairs: pd.DataFrame) -> Iterator[Sign]:
+def _too_fast(submitted: pd.DataFrame, rules: QualityLimits, pairs: pd.DataFrame) -> Iterator[Sign]:
     """Pairs answered in less time than reading their texts takes at `words_a_second`."""
     timed = submitted.dropna(subset=["seconds"]).drop_duplicates("answer")
     # Words are counted only for raters who were too fast if each text had as many as its length allows.
@@ -214,7 +214,7 @@ def _most_words(texts: pd.Series) -> np.ndarray:
     return np.where(texts.str.isascii(), (length + 1) // 2, length)
 
 
-def _apart(submitted: pd.DataFrame, rules: QualitySpec) -> Iterator[Sign]:
+def _apart(submitted: pd.DataFrame, rules: QualityLimits) -> Iterator[Sign]:
     """Against the mean of the other raters of each pair (left one out), a question at a time."""
     shared = with_others(submitted[submitted["control"] == ""])
     questions = submitted["question"].cat.categories
@@ -288,7 +288,7 @@ def _some(texts: Sequence[str]) -> str:
 
 
 def controls_missed(
-    ratings: pd.DataFrame, pairs: pd.DataFrame, rules: QualitySpec, expected: Expected
+    ratings: pd.DataFrame, pairs: pd.DataFrame, rules: QualityLimits, expected: Expected
 ) -> tuple[int, int]:
     """Return the number of wrong ratings of controls, and of all ratings of controls with a known right answer.
 
@@ -299,7 +299,7 @@ def controls_missed(
 
 
 def controls_by_kind(
-    ratings: pd.DataFrame, pairs: pd.DataFrame, rules: QualitySpec, expected: Expected
+    ratings: pd.DataFrame, pairs: pd.DataFrame, rules: QualityLimits, expected: Expected
 ) -> dict[str, dict[str, tuple[int, int]]]:
     """Return (controls that were missed, controls that were answered) by rater and kind of control.
 
@@ -327,7 +327,7 @@ def _numbers(answers: pd.DataFrame) -> Iterator[tuple[tuple[str, str], int]]:
 
 
 def not_looked_at(
-    ratings: pd.DataFrame, pairs: pd.DataFrame, rules: QualitySpec, expected: Expected
+    ratings: pd.DataFrame, pairs: pd.DataFrame, rules: QualityLimits, expected: Expected
 ) -> tuple[str, ...]:
     """A line for each rule that could not check some raters, with the reason; arguments as for `find_signs`.
 
@@ -366,7 +366,7 @@ def not_looked_at(
     )
 
 
-def _often(raters: pd.Series, rules: QualitySpec) -> set[str]:
+def _often(raters: pd.Series, rules: QualityLimits) -> set[str]:
     """Return the raters with at least `rules.least_answers` entries."""
     numbers = raters.value_counts()
     return set(numbers.index[numbers >= rules.least_answers].astype(str))

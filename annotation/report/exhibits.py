@@ -41,7 +41,7 @@ from plumbline.languages import language_name
 from plumbline.scales import classes_of
 from plumbline.statistics.estimates import Estimate
 from plumbline.study.base import StudyPart
-from plumbline.study.campaign import AcceptanceSpec, QualitySpec, RatersSpec, RuleSpec
+from plumbline.study.campaign import AcceptanceSpec, RatersSpec, RuleSpec
 
 
 def verdicts_exhibit(material: CampaignMaterial) -> Exhibit:
@@ -376,7 +376,7 @@ def _place(verdict: Verdict) -> str:
     return f"{verdict.language} {verdict.task_type}".strip()
 
 
-_RULES: dict[str, type[StudyPart]] = {"acceptance": AcceptanceSpec, "quality": QualitySpec, "raters": RatersSpec}
+_RULES: dict[str, type[StudyPart]] = {"acceptance": AcceptanceSpec, "raters": RatersSpec}
 
 
 def rules_exhibit(material: CampaignMaterial) -> Exhibit:

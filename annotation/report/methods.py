@@ -149,7 +149,7 @@ def _sample_facts(material: CampaignMaterial) -> dict[str, Any]:
     missed, answered = controls_missed(
         material.control_ratings,
         pd.DataFrame([pair.model_dump() for pair in material.controls]),
-        material.study.quality,
+        material.rubric.quality,
         material.rubric.expected,
     ) if material.controls else (0, 0)  # fmt: skip
     return {
@@ -193,7 +193,7 @@ def _rating_facts(material: CampaignMaterial) -> dict[str, Any]:
 def _quality_facts(material: CampaignMaterial) -> dict[str, Any]:
     last = {decision.rater_id: decision.exclude for decision in material.decisions}
     return {
-        "quality": material.study.quality,
+        "quality": material.rubric.quality,
         "checks": _checks(material),
         "signs": len(material.signs),
         "sign_raters": len({sign.rater_id for sign in material.signs}),
@@ -267,7 +267,7 @@ def _checks(material: CampaignMaterial) -> list[str]:
 
 
 def _wrong(material: CampaignMaterial) -> str:
-    return wrong(material.study.quality.within, {question.kind for question in material.rubric.asked()})
+    return wrong(material.rubric.quality.within, {question.kind for question in material.rubric.asked()})
 
 
 def _changed(verdicts: Sequence[Verdict], decision: str) -> str:

@@ -68,7 +68,7 @@ class ControlDesign:
 
     def beside(self, pool: str) -> int:
         """Return the number of controls and repeats in a batch of a pool, if texts suffice."""
-        n_known = self.sample.controls.known if self.judging.known_questions else 0
+        n_known = self.sample.controls if self.judging.known_questions else 0
         n_made = self._of_rubric(pool) if self.judging.transforms else 0
         return n_known + n_made + self.sample.repeats
 
@@ -82,7 +82,7 @@ class ControlDesign:
         return sum(number for kind, number in self._kinds() if self.rubric.expected(pool, kind))
 
     def _kinds(self) -> list[tuple[Literal["positive", "negative"], int]]:
-        return [("positive", self.sample.controls.positive), ("negative", self.sample.controls.negative)]
+        return [("positive", self.sample.controls), ("negative", self.sample.controls)]
 
     def make(
         self,
@@ -108,7 +108,7 @@ class ControlDesign:
             for kind, number in self._kinds():
                 if self.rubric.expected(queue.pool, kind):
                     controls += _take(number * batches, kind, sources, donors)
-            controls += right.get(queue, [])[: self.sample.controls.known * batches]
+            controls += right.get(queue, [])[: self.sample.controls * batches]
             repeated = self.sample.repeats * batches
             if blocks is None:
                 again = shuffled[-repeated:] if repeated else []

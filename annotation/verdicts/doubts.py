@@ -98,9 +98,9 @@ def _signs(evidence: Evidence, signs: Sequence[Sign]) -> Iterator[str]:
 def _controls(evidence: Evidence) -> Iterator[str]:
     study, collected = evidence.study, evidence.collected
     rated = collected.known[collected.known["excluded"] == ""]
-    missed, answers = controls_missed(rated, collected.pairs, study.quality, evidence.rubric.expected)
+    missed, answers = controls_missed(rated, collected.pairs, evidence.rubric.quality, evidence.rubric.expected)
     if missed:
-        off = wrong(study.quality.within, {question.kind for question in evidence.rubric.asked()})
+        off = wrong(evidence.rubric.quality.within, {question.kind for question in evidence.rubric.asked()})
         yield f"{missed:,} of {count(answers, 'answer')} to {study.called.known} are {off} (excluded raters left out)"
 
 

@@ -88,7 +88,7 @@ class Evidence(CampaignRecords):
         labelled = [question.name for question in self.rubric.asked() if question.labels]
         data = self.collected  # a withdrawn pair's faults say nothing about its raters
         return find_signs(
-            data.ratings[stays(data.ratings)], data.pairs, self.study.quality, self.rubric.expected, labelled
+            data.ratings[stays(data.ratings)], data.pairs, self.rubric.quality, self.rubric.expected, labelled
         )
 
     @functools.cached_property
@@ -97,7 +97,7 @@ class Evidence(CampaignRecords):
         staying = self.collected.ratings[stays(self.collected.ratings)]
         if staying.empty:
             return ()
-        return not_looked_at(staying, self.collected.pairs, self.study.quality, self.rubric.expected)
+        return not_looked_at(staying, self.collected.pairs, self.rubric.quality, self.rubric.expected)
 
     @functools.cached_property
     def blocks(self) -> Mapping[Place, BlockProgress]:

@@ -24,7 +24,7 @@ from annotation.verdicts.evidence import Evidence
 from annotation.verdicts.tables import scoped
 from plumbline.records import Pair
 from plumbline.statistics.agreement import Answers
-from plumbline.study.campaign import QualitySpec
+from plumbline.study.campaign import QualityLimits
 from plumbline.words import count
 
 LOOK = "raters to review: "  # the beginning of a reason
@@ -38,12 +38,12 @@ class Checks:
 
     missed: Missed = field(default_factory=dict)
     looked_at: Collection[str] = ()  #: raters whom a person looked at and keeps
-    rules: QualitySpec = field(default_factory=QualitySpec)
+    rules: QualityLimits = field(default_factory=QualityLimits)
 
     @classmethod
     def of(cls, evidence: Evidence) -> Checks:
         """Return the study's checks."""
-        collected, rules = evidence.collected, evidence.study.quality
+        collected, rules = evidence.collected, evidence.rubric.quality
         missed = controls_by_kind(collected.known, collected.pairs, rules, evidence.rubric.expected)
         return cls(missed, kept_raters(evidence.decisions, collected.ratings), rules)
 

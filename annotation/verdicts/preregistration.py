@@ -167,7 +167,6 @@ def rules_of(study: Study, rubric: Rubric, judges: Mapping[str, Any] | None = No
     shown = study.raters.suggestions
     return {
         "acceptance": study.acceptance.model_dump(mode="json"),
-        "quality": study.quality.model_dump(mode="json"),
         "raters": {
             "per_pair": study.raters.per_pair,
             **({"suggestions": shown} if shown != "none" else {}),

@@ -294,7 +294,6 @@ def _settings(study: Study, datasets: Sequence[Mapping[str, Any]]) -> dict[str, 
         "rubric": study.rubric,
         "raters": {"per_pair": study.raters.per_pair},
         "acceptance": study.acceptance.model_dump(mode="json", exclude_unset=True),
-        "quality": study.quality.model_dump(mode="json", exclude_unset=True),
         "evaluation": {
             **spec.model_dump(mode="json", include={"protocol", "precision", "failed"}),
             "models": loadable,

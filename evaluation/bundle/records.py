@@ -19,7 +19,7 @@ OF_GENERATORS = ("languages", "quantization", "dtype", "max_model_len")  # setti
 #: The settings that `study.json` may have, by part: none lets a model run code of its own, for example.
 OF_STUDY: dict[str, tuple[str, ...]] = {
     "study": ("name", "description", "datasets", "transformations", "seeds", "prompts", "languages", "wordings",
-              "generator", "sample", "rubric", "raters", "acceptance", "quality", "evaluation"),
+              "generator", "sample", "rubric", "raters", "acceptance", "evaluation"),
     "generator": ("kind", "model", "revision", "sampling", *OF_GENERATORS),
     "raters": ("per_pair",),
     "evaluation": ("protocol", "precision", "failed", "models"),

@@ -28,7 +28,7 @@ from plumbline.reading import read_yaml
 from plumbline.resources import IN_CHECKOUT, resource, working
 from plumbline.resources import ROOT as ROOT
 from plumbline.study.base import Code, Name, Seed, StudyPart, as_is, first_complaint, refuse_duplicates
-from plumbline.study.campaign import AcceptanceSpec, QualitySpec, RatersSpec, SampleSpec, refuse_undecidable
+from plumbline.study.campaign import AcceptanceSpec, RatersSpec, SampleSpec, refuse_undecidable
 from plumbline.study.crowd import CrowdSpec
 from plumbline.study.datasets import DatasetSpec
 from plumbline.study.engines import (
@@ -120,7 +120,6 @@ class Study(StudyPart):
     acceptance: AcceptanceSpec = Field(
         default=AcceptanceSpec(), description="the rule by which a transformation is accepted"
     )
-    quality: QualitySpec = Field(default=QualitySpec(), description="limits for signs of careless answers")
     judges: tuple[JudgeSpec, ...] = Field(
         default=(), description="language models that rate outputs or do tasks as people do"
     )

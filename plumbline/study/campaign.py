@@ -1,15 +1,15 @@
-"""A study's settings for people: the pairs, the raters, the acceptance rule, and the signs of careless answers."""
+"""A study's settings for people: the pairs, the raters, the acceptance rule; and the limits of careless answers."""
 
 from __future__ import annotations
 
 import itertools
 import re
+from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
 from plumbline.error_types import Flag, known_flags
-from plumbline.scales import Point
 from plumbline.study.base import Line, Name, Seed, StudyPart, refuse_duplicates
 
 _ACCOUNT = re.compile(r"[^\W_](?:[\w.@+ -]{0,62}\w)?")
@@ -18,20 +18,18 @@ _RESERVED = re.compile(r"owner|(simulated|worker)-.*")
 _FEWEST = 8  # pairs of the smallest block; a test keeps it equal to `plumbline.statistics.group_sequential.FEWEST`
 
 
-class ControlsSpec(StudyPart):
-    """Control pairs, whose right answers are known, per batch of each queue (PTEB, appendix B: one of each)."""
-
-    positive: int = Field(default=1, ge=0, le=1000, description="controls with nearly identical texts, per batch")
-    negative: int = Field(default=1, ge=0, le=1000, description="controls with unrelated texts, per batch")
-    known: int = Field(default=1, ge=0, le=1000, description="items with a known right answer, per batch")
-
-
 class SampleSpec(StudyPart):
     """The pairs that people rate (HTEB, section 2.4: 100 a transformation), and those that check the raters."""
 
     pairs: int = Field(default=100, ge=1, le=10**7, description="pairs per transformation")
     seed: Seed = Field(default=1337, description="seed of the random draw")
-    controls: ControlsSpec = Field(default=ControlsSpec(), description="pairs that check the raters")
+    controls: int = Field(
+        default=1,
+        ge=0,
+        le=1000,
+        description="pairs per batch that check raters, of each kind: nearly identical texts and unrelated ones, or"
+        " items with a known right answer (PTEB, appendix B: one of each)",
+    )
     repeats: int = Field(default=1, ge=0, le=1000, description="pairs per batch that each rater sees twice")
     batch: int = Field(
         default=50, ge=1, le=10**7, description="pairs per batch; controls and repeats are added to each batch"
@@ -295,19 +293,13 @@ class AcceptanceSpec(StudyPart):
         return self
 
 
-class QualitySpec(StudyPart):
-    """Signs of careless answers that a person reviews (PTEB, appendix B); fixed before the first rating."""
+@dataclass(frozen=True)
+class QualityLimits:
+    """Limits for signs of careless answers that a person reviews (PTEB, appendix B); the defaults are for 1 to 5."""
 
-    within: Annotated[Point, Field(ge=0)] = Field(
-        default=1,
-        description="points by which an answer to a control may be off, or the two answers to a repeat may differ",
-    )
-    apart: float = Field(
-        default=1.0,
-        gt=0,
-        description="sign: ratings that are on average at least this many points above or below the other raters' mean",
-    )
-    low: float = Field(default=2.0, description="pairs with this mean or a lower one are listed for review")
+    within: float = 1  #: points by which an answer to a control may be off, or the two answers to a repeat may differ
+    apart: float = 1.0  #: sign: ratings that are on average this many points above or below the other raters' mean
+    low: float = 2.0  #: pairs with this mean or a lower one are listed for review
     least_answers: ClassVar[int] = 20  #: pairs that a rater must have rated before signs are looked for
     same_answer: ClassVar[float] = 0.95  #: sign: this share of the pairs has one and the same answer
     words_a_second: ClassVar[float] = 10.0  #: reading speed that nobody exceeds: 600 words a minute

@@ -17,7 +17,7 @@ from plumbline.study import Study
 
 Make = Callable[..., Study]
 PARAPHRASING = Queue("paraphrasing", "en", "en")
-ALONE = {"controls": {"positive": 0, "negative": 0}, "repeats": 0}  # a sample with nothing beside it
+ALONE = {"controls": 0, "repeats": 0}  # a sample with nothing beside it
 
 
 def small(variant: Make, name: str, **changes: object) -> Study:

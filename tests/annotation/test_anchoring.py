@@ -112,7 +112,7 @@ RECORDED = {"name": "oracle", "engine": {"kind": "recorded", "model": "seer", "p
 
 def test_a_random_half_of_each_transformation_is_drawn_to_show_scores_and_never_counts(variant: Make) -> None:
     parts = {"transformations": ["paraphrasing", "translation"], "judges": [RECORDED], "acceptance": {"min_pairs": 4}}
-    sample = {"pairs": 9, "controls": {"positive": 1, "negative": 0}, "repeats": 1}
+    sample = {"pairs": 9, "controls": 1, "repeats": 1}
     whole = variant(**parts, sample=sample)
     generate(whole)
     before = {pair.pair_id for pair in draw_sample(whole)}

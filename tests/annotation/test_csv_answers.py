@@ -24,7 +24,7 @@ MAPPING = column_mapping(COLUMNS, ["quality", "fluency"])
 
 @pytest.fixture
 def study(variant: Make) -> Study:
-    sample = {"pairs": 4, "controls": {"positive": 1, "negative": 0}, "repeats": 0}
+    sample = {"pairs": 4, "controls": 1, "repeats": 0}
     return small(variant, "forms", transformations=["paraphrasing"], sample=sample)
 
 
@@ -102,7 +102,7 @@ def test_pairs_are_found_by_their_texts(study: Study, file: Path, tmp_path: Path
 
 
 def test_texts_of_a_repeat_are_its_pairs_and_of_two_pairs_refused(variant: Make, file: Path, tmp_path: Path) -> None:
-    sample = {"pairs": 4, "controls": {"positive": 0, "negative": 0}, "repeats": 1}
+    sample = {"pairs": 4, "controls": 0, "repeats": 1}
     study = small(variant, "again", transformations=["paraphrasing"], sample=sample)
     (repeat,) = CampaignRecords.open(study).controls
     mapping = column_mapping("output=b,rater=c,quality=d,fluency=e", ["quality", "fluency"])

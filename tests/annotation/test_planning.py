@@ -45,7 +45,7 @@ def priced(study: Study, design: Design) -> Price:
 
 def test_hteb_study_costs_what_its_wages_say(variant: Callable[..., Study]) -> None:
     """(6 + 1.25 + 1.10) * 100 pairs * 3 raters * 30 s = 20.875 hours, at $24 an hour $501; 4,800 ratings."""
-    sample = {"pairs": 100, "controls": {"positive": 0, "negative": 0}, "repeats": 0}
+    sample = {"pairs": 100, "controls": 0, "repeats": 0}
     found = priced(variant(sample=sample), Design())
     assert (found.pairs, found.ratings) == (800, 4800)
     assert (found.hours, found.dollars) == (pytest.approx(20.875), pytest.approx(501))
@@ -53,7 +53,7 @@ def test_hteb_study_costs_what_its_wages_say(variant: Callable[..., Study]) -> N
 
 def test_a_question_about_one_pool_is_answered_there_alone(variant: Callable[..., Study]) -> None:
     """800 pairs, 3 raters and two questions, and a third about the 200 of both translations: 4,800 + 600 ratings."""
-    sample = {"pairs": 100, "controls": {"positive": 0, "negative": 0}, "repeats": 0}
+    sample = {"pairs": 100, "controls": 0, "repeats": 0}
     third = QuestionScale("effort", scale=(0, 1, 2), pools=("translation",))
     own = Design(("quality", "fluency", "effort"), others={"effort": third})
     assert priced(variant(sample=sample), own).ratings == 5400
@@ -67,7 +67,7 @@ def test_controls_and_repeats_cost_too(variant: Callable[..., Study]) -> None:
 
     They are paid like pairs: the 8 of expansion 25% more, those of summarised expansion 10%.
     """
-    sample = {"pairs": 100, "controls": {"positive": 1, "negative": 1}, "repeats": 2, "batch": 50}
+    sample = {"pairs": 100, "controls": 1, "repeats": 2, "batch": 50}
     found = priced(variant(sample=sample), Design())
     assert found.pairs == 800 + 60
     assert found.hours == pytest.approx(20.875 + (60 + 8 * 0.25 + 8 * 0.10) * 3 * 30 / 3600)
@@ -75,7 +75,7 @@ def test_controls_and_repeats_cost_too(variant: Callable[..., Study]) -> None:
 
 def test_a_plan_pays_what_the_crowd_is_paid(variant: Callable[..., Study]) -> None:
     """(6 + 1.5 + 1) * 100 pairs * 3 raters * 40 s at $30 an hour: 28.33 hours, $850; the crowd's batches sum to it."""
-    sample = {"pairs": 100, "controls": {"positive": 0, "negative": 0}, "repeats": 0}
+    sample = {"pairs": 100, "controls": 0, "repeats": 0}
     paid = {"hourly": 30, "seconds": 40, "extra": {"expansion": 0.5}}
     study = variant(sample=sample, crowd={"pay": paid})
     found = priced(study, Design())

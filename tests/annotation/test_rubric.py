@@ -13,10 +13,11 @@ import yaml
 from annotation.argilla.client import Argilla
 from annotation.argilla.publish import publish
 from annotation.campaign_records import CampaignRecords
-from annotation.rubric import LIMIT, load_rubric
+from annotation.rubric import LIMIT, Rubric, load_rubric
 from plumbline.errors import StudyError
 from plumbline.prompts import PROMPTS
 from plumbline.study import Study
+from plumbline.study.campaign import QualityLimits
 from tests.annotation.campaigns import Make, small
 
 HTEB: dict[str, Any] = yaml.safe_load((PROMPTS / "rubrics" / "hteb.yaml").read_text(encoding="utf-8"))
@@ -105,7 +106,7 @@ def test_what_argilla_would_not_take_is_refused_before_the_rules_are_fixed(
     content["pools"]["paraphrasing"]["expected"] = {}
     content.pop("threshold")
     (tmp_path / "pteb.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
-    own = {"acceptance": {"threshold": 1.0, "min_pairs": 1}, "quality": {"within": 0.5, "apart": 1, "low": 0}}
+    own = {"acceptance": {"threshold": 1.0, "min_pairs": 1}}
     study = small(variant, "much", rubric="pteb", transformations=["paraphrasing"], **own)
     monkeypatch.setattr("annotation.campaign_records.load_rubric", lambda study: load_rubric(study, tmp_path))
     with pytest.raises(StudyError, match=f"Argilla cannot show rubric .*{said}"):
@@ -132,17 +133,23 @@ def test_rules_of_another_scale_are_asked_for(variant: Make, tmp_path: Path) -> 
     """On 0 to 3 a mean of 3 would be accepted of nothing: nobody said that it should be 3."""
     points = [0, 1, 2, 3]
     unsaid = variant(acceptance={"min_pairs": 5})
-    every = ".* ".join(("acceptance.threshold", "quality.within", "quality.apart", "quality.low"))
-    with pytest.raises(StudyError, match=f"'hteb' has the scale 0 to 3, .* {every} .*; add them"):
+    with pytest.raises(StudyError, match="'hteb' has the scale 0 to 3, .* acceptance.threshold .*; add it"):
         on_scale(unsaid, tmp_path, points)
     with pytest.raises(
         StudyError, match="the scale 0 to 3, .*threshold \\(the least mean to accept; the rubric's own is 2\\)"
     ):
         on_scale(unsaid, tmp_path, points, threshold=2)
-    said = {"acceptance": {"threshold": 3.0}}
-    with pytest.raises(StudyError, match="must set quality.low \\(its default of 2 is meant for 1 to 5\\); add it$"):
-        on_scale(variant(**said, quality={"within": 1, "apart": 1}), tmp_path, points)
-    on_scale(variant(**said, quality={"within": 1, "apart": 1, "low": 1}), tmp_path, points)
+    on_scale(variant(acceptance={"threshold": 3.0}), tmp_path, points)
+
+
+def test_limits_of_quality_are_a_quarter_of_the_scale() -> None:
+    assert Rubric.model_validate(HTEB).quality == QualityLimits(within=1, apart=1.0, low=2.0)
+    changed = copy.deepcopy(HTEB) | {"scale": {"from": 0, "to": 100, "step": 1}}
+    for question in changed["questions"]:
+        question["points"] = {point: {"en": "a point"} for point in (0, 100)}
+    for pool in changed["pools"].values():
+        pool["expected"], pool["questions"] = {}, {}
+    assert Rubric.model_validate(changed).quality == QualityLimits(25, 25.0, 25.0)
 
 
 def test_on_one_to_five_and_in_the_papers_rubrics_the_threshold_is_theirs(variant: Make, tmp_path: Path) -> None:

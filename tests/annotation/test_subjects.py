@@ -91,7 +91,7 @@ def test_a_text_that_was_drawn_is_no_known_item_later(make: Callable[..., Any]) 
     begin_offering(CampaignRecords.open(study), "argilla", load_rubric(study))
     texts_of_first = {fields_of(one)[0].text for one in first}
     later = [{**one, "right": "acceptable"} for one in rows() if one["prompt"] in texts_of_first]
-    larger = make(own=[*later, *rows()], sample={"pairs": 6, "batch": 9, "controls": {"known": 9}})
+    larger = make(own=[*later, *rows()], sample={"pairs": 6, "batch": 9, "controls": 9})
     extend_sample(larger, "more")
     known = [one for one in CampaignRecords.open(larger).controls if one.control == "known"]
     assert len(known) == 4 and texts_of_first.isdisjoint(fields_of(one)[0].text for one in known)

@@ -39,7 +39,7 @@ def study_of(folder: Path, texts: pd.DataFrame) -> Study:
         ],
         "transformations": [{"name": "rewritten", "axis": "own", "outputs": outputs, "raters": asked}],
         "seeds": [1],
-        "sample": {"pairs": len(texts), "controls": {"positive": 0, "negative": 0}, "repeats": 0},
+        "sample": {"pairs": len(texts), "controls": 0, "repeats": 0},
         "raters": {"per_pair": 3},
     }  # fmt: skip
     (folder / "elsewhere.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")

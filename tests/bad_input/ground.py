@@ -126,7 +126,7 @@ def build(root: Path) -> Place:
         "transformations": ["paraphrasing", "style_change"],
         "seeds": [1337],
         "generator": {"kind": "recorded", "model": "m", "path": "data/outputs"},
-        "sample": {"pairs": 6, "controls": {"positive": 1, "negative": 0}, "repeats": 1},
+        "sample": {"pairs": 6, "controls": 1, "repeats": 1},
         "raters": {"per_pair": 3},
         "acceptance": {"min_pairs": 4},
         "evaluation": {"models": [{"name": "fake", "revision": "1"}]},

@@ -110,7 +110,7 @@ def test_translations_have_a_dataset_for_each_pair_of_languages(argilla: Argilla
 
 def test_nothing_that_an_annotator_can_ask_for_tells_a_control_from_a_pair(argilla: Argilla, variant: Make) -> None:
     user = rater(argilla, "grace")
-    beside = {"controls": {"positive": 2, "negative": 2}, "repeats": 2}
+    beside = {"controls": 2, "repeats": 2}
     study = small(variant, "hidden", transformations=["paraphrasing"], sample={"pairs": 6, **beside})
     kinds = {
         pair.pair_id: pair.control

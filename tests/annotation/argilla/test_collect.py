@@ -167,7 +167,7 @@ def test_each_change_leaves_a_snapshot_that_stays(argilla: Argilla, variant: Mak
 
 
 def test_controls_and_repeats_are_collected_apart_and_no_verdict_counts_them(argilla: Argilla, variant: Make) -> None:
-    sample = {"pairs": 6, "controls": {"positive": 1, "negative": 1}, "repeats": 1}
+    sample = {"pairs": 6, "controls": 1, "repeats": 1}
     study = small(variant, "apart", transformations=["paraphrasing"], sample=sample)
     publish(study, argilla)
     assert simulate(study, argilla) == (6 + 3) * 3

@@ -62,7 +62,6 @@ def study(tmp_path: Path, home: server.Home, monkeypatch: pytest.MonkeyPatch) ->
         "rubric": "kinds",
         "transformations": [*TRANSFORMATIONS, TYPOS],
         "sample": {"pairs": 3, "batch": 12},
-        "quality": {"within": 1, "apart": 1.0, "low": 2.0},
         "acceptance": {"protocol": "paper", "min_pairs": 3, "rules": [{"question": "quality", "at_least": 2.5}, SOUND]},
         "crowd": {"countries": {code: ["US"] for code in ("ar", "de", "en", "es", "fr", "ru", "tr")}, "share": 1.0},
         "evaluation": {"models": [{"name": "n-grams", "kind": "lexical"}]},

@@ -20,7 +20,7 @@ from tests.annotation.human.studies import study_of
 
 @pytest.fixture
 def study(variant: Make) -> Study:
-    sample = {"pairs": 24, "batch": 10, "controls": {"positive": 1, "negative": 1}, "repeats": 1}
+    sample = {"pairs": 24, "batch": 10, "controls": 1, "repeats": 1}
     made = variant(transformations=["paraphrasing", "translation"], sample=sample, crowd={"countries": {"en": ["US"]}})
     generate(made)
     draw_sample(made)

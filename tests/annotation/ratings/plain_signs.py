@@ -10,13 +10,13 @@ from typing import Any
 from annotation.ratings.signs import Expected
 from annotation.records import Sign
 from plumbline.records import Pair
-from plumbline.study.campaign import QualitySpec
+from plumbline.study.campaign import QualityLimits
 from plumbline.words import count_words
 
 Row = dict[str, Any]
 
 
-def plain_signs(rows: Sequence[Row], pairs: Sequence[Pair], rules: QualitySpec, expected: Expected) -> list[Sign]:
+def plain_signs(rows: Sequence[Row], pairs: Sequence[Pair], rules: QualityLimits, expected: Expected) -> list[Sign]:
     """The signs in ratings; comments, which need no arithmetic, are left out."""
     known = {pair.pair_id: pair for pair in pairs}
     rows = [row for row in rows if row["status"] == "submitted" and row["pair_id"] in known]
@@ -32,7 +32,7 @@ def plain_signs(rows: Sequence[Row], pairs: Sequence[Pair], rules: QualitySpec, 
 Found = Iterator[tuple[str, str, int]]
 
 
-def _controls(own: Sequence[Row], known: dict[str, Pair], rules: QualitySpec, expected: Expected) -> Found:
+def _controls(own: Sequence[Row], known: dict[str, Pair], rules: QualityLimits, expected: Expected) -> Found:
     answered, off = 0, []
     for row in own:
         pair = known[row["pair_id"]]
@@ -45,7 +45,7 @@ def _controls(own: Sequence[Row], known: dict[str, Pair], rules: QualitySpec, ex
         yield "controls", f"{len(off)} of {answered} answers to controls are wrong: {_some(off)}", answered
 
 
-def _repeats(own: Sequence[Row], known: dict[str, Pair], rules: QualitySpec) -> Found:
+def _repeats(own: Sequence[Row], known: dict[str, Pair], rules: QualityLimits) -> Found:
     before = {(row["pair_id"], row["question"]): row["value"] for row in own}
     again, off = 0, []
     for row in own:
@@ -58,7 +58,7 @@ def _repeats(own: Sequence[Row], known: dict[str, Pair], rules: QualitySpec) -> 
         yield "repeats", f"{len(off)} of {again} repeated answers are inconsistent: {_some(off)}", again
 
 
-def _same(own: Sequence[Row], rules: QualitySpec) -> Found:
+def _same(own: Sequence[Row], rules: QualityLimits) -> Found:
     questions = sorted({row["question"] for row in own})
     value = {(row["pair_id"], row["question"]): row["value"] for row in own}
     answers = [tuple(value.get((pair, question)) for question in questions) for pair in {row["pair_id"] for row in own}]
@@ -70,7 +70,7 @@ def _same(own: Sequence[Row], rules: QualitySpec) -> Found:
             yield "same answer", f"{times} of {len(whole)} pairs have {said}", len(whole)
 
 
-def _fast(own: Sequence[Row], known: dict[str, Pair], rules: QualitySpec) -> Found:
+def _fast(own: Sequence[Row], known: dict[str, Pair], rules: QualityLimits) -> Found:
     seconds = {row["pair_id"]: row["seconds"] for row in reversed(own) if row["seconds"] == row["seconds"]}
     words = {pair: count_words(known[pair].original) + count_words(known[pair].transformed) for pair in seconds}
     fast = sum(taken < words[pair] / rules.words_a_second for pair, taken in seconds.items())
@@ -83,7 +83,7 @@ def _fast(own: Sequence[Row], known: dict[str, Pair], rules: QualitySpec) -> Fou
         )
 
 
-def _apart(own: Sequence[Row], rows: Sequence[Row], known: dict[str, Pair], rules: QualitySpec) -> Found:
+def _apart(own: Sequence[Row], rows: Sequence[Row], known: dict[str, Pair], rules: QualityLimits) -> Found:
     for question in sorted({row["question"] for row in own}):
         mine, theirs = [], []
         for row in own:

@@ -14,7 +14,7 @@ from annotation.ratings.review import low_pairs
 from annotation.ratings.signs import controls_missed, find_signs
 from annotation.records import Sign
 from plumbline.records import Pair, Rating
-from plumbline.study.campaign import QualitySpec
+from plumbline.study.campaign import QualityLimits
 from tests.annotation.ratings.plain_signs import plain_signs
 
 
@@ -22,13 +22,13 @@ def expected(pool: str, control: str) -> dict[str, int]:
     return {"positive": {"quality": 5, "fluency": 5}, "negative": {"quality": 1}}.get(control, {})
 
 
-RULES = QualitySpec()
+RULES = QualityLimits()
 SAMPLE = [f"p{number}" for number in range(24)]
 
 
-def with_rules(apart: float = 1.0, within: int = 1, **fixed: float) -> QualitySpec:
+def with_rules(apart: float = 1.0, within: int = 1, **fixed: float) -> QualityLimits:
     """Rules with other values of what is the same in every study."""
-    return type("OtherRules", (QualitySpec,), fixed)(apart=apart, within=within)
+    return type("OtherRules", (QualityLimits,), fixed)(apart=apart, within=within)
 
 
 def pair(name: str, control: str = "", repeats: str = "") -> Pair:
@@ -162,7 +162,7 @@ TEXTS = (
 )
 
 
-def made_up(seed: int) -> tuple[list[Pair], pd.DataFrame, QualitySpec]:
+def made_up(seed: int) -> tuple[list[Pair], pd.DataFrame, QualityLimits]:
     """A campaign with ties, missing answers, pairs of one rater alone, excluded raters, drafts; and rules."""
     draw = np.random.default_rng(seed)
     sample, raters, points = int(draw.integers(3, 60)), int(draw.integers(1, 9)), int(draw.integers(1, 6))

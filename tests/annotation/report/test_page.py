@@ -28,7 +28,7 @@ from plumbline.errors import DataError, StudyError
 from plumbline.manifest import Manifest
 from plumbline.records import Rating
 from plumbline.study import Study, load_study
-from plumbline.study.campaign import AcceptanceSpec, QualitySpec
+from plumbline.study.campaign import AcceptanceSpec
 from tests.annotation.ratings.test_review import rate
 from tests.axe import grave_of_file
 from tests.conftest import DEMO
@@ -233,9 +233,9 @@ def test_what_no_longer_follows_is_refused_in_one_line(study: Study) -> None:
     with pytest.raises(DataError, match=r"verdicts.json.*accept"):
         write_report(study)
     accept(study)
-    stricter = study.model_copy(update={"quality": QualitySpec(within=0)})
+    stricter = study.model_copy(update={"acceptance": study.acceptance.model_copy(update={"min_pairs": 21})})
     with pytest.raises(
-        StudyError, match=r"changed after the first rating .*: quality.within 1, now 0; undo this, or run"
+        StudyError, match=r"changed after the first rating .*: acceptance.min_pairs 20, now 21; undo this, or run"
     ):
         read_material(Evidence.open(stricter))
     decide(study, "a", exclude=True, reason="fails controls")

@@ -17,7 +17,7 @@ from tests.annotation.campaigns import Make
 
 
 def test_every_batch_of_every_queue_has_its_controls_and_repeats(variant: Make) -> None:
-    sample = {"pairs": 24, "batch": 10, "controls": {"positive": 1, "negative": 2}, "repeats": 1}
+    sample = {"pairs": 24, "batch": 10, "controls": 2, "repeats": 1}
     study = variant(transformations=["paraphrasing", "cross_translation"], sample=sample)
     generate(study)
     draw_sample(study)
@@ -25,7 +25,7 @@ def test_every_batch_of_every_queue_has_its_controls_and_repeats(variant: Make) 
     for queue, pairs in queues_of(CampaignRecords.open(study).pairs).items():
         batches = -(-len(pairs) // 10)  # 24 paraphrases: 3 batches
         counts = Counter(pair.control for pair in controls[queue])
-        expected = {"positive": batches, "negative": 2 * batches, "repeat": batches}
+        expected = {"positive": 2 * batches, "negative": 2 * batches, "repeat": batches}
         if queue.pool == "translation":  # nothing is a translation of a text by construction
             del expected["positive"]
         assert counts == expected

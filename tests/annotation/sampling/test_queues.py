@@ -13,7 +13,7 @@ from plumbline.study import Study, campaign
 from tests.annotation.campaigns import Make
 
 RULE = {"stop": "blocks", "rule": "lower_bound", "spending": "obrien_fleming", "min_pairs": 8}
-SAMPLE = {"pairs": 24, "batch": 8, "controls": {"positive": 1, "negative": 1}, "repeats": 1}
+SAMPLE = {"pairs": 24, "batch": 8, "controls": 1, "repeats": 1}
 
 
 def by_blocks(variant: Make, name: str = "blocks", **changes: object) -> Study:

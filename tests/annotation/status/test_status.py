@@ -25,7 +25,7 @@ from plumbline.__main__ import run
 from plumbline.manifest import Manifest, stage
 from plumbline.records import Rating
 from plumbline.study import Study
-from plumbline.study.campaign import AcceptanceSpec, ControlsSpec, SampleSpec
+from plumbline.study.campaign import AcceptanceSpec, SampleSpec
 from tests.annotation.ratings.test_signs import pair
 from tests.annotation.sampling.test_sample import flag
 
@@ -229,7 +229,7 @@ def test_from_nothing_to_a_published_sample(demo: Study) -> None:
 OTHER_SAMPLES: dict[str, object] = {
     "pairs": 20,
     "seed": 7,
-    "controls": ControlsSpec(positive=2),
+    "controls": 2,
     "repeats": 3,
     "batch": 10,
     "without": ("wrong_language",),
