@@ -302,7 +302,6 @@ FIXED_NAMES = {
     "generation/examples.py": {"place", "found"},
     "generation/instructions/wordings.py": {"kept"},
     "plumbline/manifest.py": {"kept"},
-    "plumbline/study/campaign.py": {"known"},
     "plumbline/study/subject.py": {"known"},
 }
 

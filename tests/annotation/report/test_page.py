@@ -233,9 +233,9 @@ def test_what_no_longer_follows_is_refused_in_one_line(study: Study) -> None:
     with pytest.raises(DataError, match=r"verdicts.json.*accept"):
         write_report(study)
     accept(study)
-    stricter = study.model_copy(update={"acceptance": study.acceptance.model_copy(update={"min_pairs": 21})})
+    stricter = study.model_copy(update={"sample": study.sample.model_copy(update={"seed": 7})})
     with pytest.raises(
-        StudyError, match=r"changed after the first rating .*: acceptance.min_pairs 20, now 21; undo this, or run"
+        StudyError, match=r"changed after the first rating .*: sample.seed 1337, now 7; undo this, or run"
     ):
         read_material(Evidence.open(stricter))
     decide(study, "a", exclude=True, reason="fails controls")
