@@ -272,7 +272,7 @@ class Abstaining:
 
     def identity(self, unit: ScoreUnit, model: Model) -> str:
         """Return the identity of the score and of the random draws of errors."""
-        return identity("abstention-v2", unit.unit_id(self._evaluation.protocol, model), self._seed)
+        return identity("abstention-v1", unit.unit_id(self._evaluation.protocol, model), self._seed)
 
     def blank(self, unit: ScoreUnit) -> Fields | None:
         """Return NaN with the reason if queries have no score or only one similarity, else None."""

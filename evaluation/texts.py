@@ -245,7 +245,7 @@ class Outputs:
 
     def content_id(self, original: str) -> str:
         """Return the identity of the transformed data set, from that of the untouched one."""
-        whole = prefix("transformed-v2", original)
+        whole = prefix("transformed-v1", original)
         whole.update(b"[")
         texts = iter(self.texts if isinstance(self.texts, TextsByHash) else sorted(self.texts))
         before = ""

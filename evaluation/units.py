@@ -150,7 +150,7 @@ class ScoreUnit:
     def unit_id(self, protocol: Protocol, model: Model) -> str:
         """Return the identity of the score: the texts, the model, the protocol and the library."""
         return identity(
-            "score-v2",
+            "score-v1",
             self.content_id,
             model.model_id,
             protocol,

@@ -155,7 +155,7 @@ class ModelScores:
         dataset, task = sample.dataset, sample.task
         of = [task.content_hash, dataset.name, dataset.revision, sample.subset, sample.language, list(sample.units)]
         how = [protocol_of(sample, self.protocol), metric_of(sample), _mteb_version()]
-        return identity("human-score-v2", of, model.model_id, how)
+        return identity("human-score-v1", of, model.model_id, how)
 
     def of_models(self, models: Sequence[Model], sample: SampledDataset) -> Iterator[ModelMade]:
         """Yield the stored results of models on a sampled task."""
