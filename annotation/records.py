@@ -312,10 +312,7 @@ class Decision(Record):
     reason: str = Field(description="the reason, in the person's words")
     decided_at: AwareDatetime = Field(description="time of the decision, UTC")
     signs: tuple[str, ...] = Field(description="the signs at that time: each rule, with its evidence")
-    answers: int = Field(
-        default=0, description="number of pairs that the rater had answered, by the answers collected until then"
-    )
-    answers_hash: str = Field(default="", description="hash of these answers; empty for a decision about a pair")
+    answers_hash: str = Field(default="", description="hash of the rater's answers until then; empty without any")
 
 
 class OfferedAgain(Record):
@@ -378,15 +375,18 @@ class Supply(Record):
     ok: int = Field(description="outputs that could be drawn")
     failed: int = Field(description="outputs with a serious error, which nobody rates")
     unanswered: int = Field(description="outputs that have not been generated yet")
-    failed_share: Number = Field(
-        description="failed outputs as a share of all generated ones; read it with the verdict"
-    )
     flagged: dict[str, int] = Field(
         default_factory=dict, description="usable outputs with each error type, including those kept out"
     )
     without: tuple[str, ...] = Field(default=(), description="error types that keep an output out (`sample.without`)")
     kept_out: int = Field(default=0, description="usable outputs that these error types kept out")
     known: int = Field(default=0, description="texts that are also known items, which the sample leaves out")
+
+    @property
+    def failed_share(self) -> float:
+        """Of all generated outputs; NaN without any."""
+        decided = self.ok + self.kept_out + self.failed
+        return self.failed / decided if decided else math.nan
 
     @property
     def kept_out_share(self) -> float:

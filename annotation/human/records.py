@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -28,7 +28,7 @@ class TaskInstructions(Record):
 class HumanTask(Record):
     """One task that people do (`human/tasks.json`)."""
 
-    KEY: ClassVar[tuple[str, ...]] = ("task",)
+    KEY = ("task",)
     task: str = Field(description="the task's name in the study")
     task_type: str = Field(description="type of task: classification, sts, reranking and so on")
     dataset: str = Field(description="the name of the task's data set in the study")
@@ -67,7 +67,7 @@ class HumanTask(Record):
 class HumanItem(Record):
     """An item of a task, without its gold (`human/items.parquet`)."""
 
-    KEY: ClassVar[tuple[str, ...]] = ("task", "item")
+    KEY = ("task", "item")
     pair_id: str = Field(description="the item's id in `pairs.parquet`; empty if each candidate has its own")
     task: str = Field(description="the task's name in the study")
     subset: str = Field(description="the data set's subset, such as en-de; empty without subsets")
@@ -86,7 +86,7 @@ class HumanItem(Record):
 class HumanAnswer(Record):
     """A counted answer of a person (`human/answers.parquet`) or model (`human/model_answers.parquet`)."""
 
-    KEY: ClassVar[tuple[str, ...]] = ("task", "item", "candidate", "rater_id")
+    KEY = ("task", "item", "candidate", "rater_id")
     task: str = Field(description="the task's name in the study")
     subset: str = Field(description="the data set's subset; empty without subsets")
     item: str = Field(description="the item, as in `items.parquet`")

@@ -389,9 +389,7 @@ def _right_answers(pairs: pd.DataFrame, material: Material, questions: Sequence[
 def _supplies(pairs: pd.DataFrame) -> list[Supply]:
     counts = pairs.groupby(["transformation", "language"], observed=True, sort=False).size()
     return [
-        Supply(
-            transformation=str(name), language=str(language), ok=int(number), failed=0, unanswered=0, failed_share=0.0
-        )
+        Supply(transformation=str(name), language=str(language), ok=int(number), failed=0, unanswered=0)
         for (name, language), number in zip(counts.index, counts, strict=True)
     ]
 

@@ -6,6 +6,7 @@ no verdict can count these.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -178,12 +179,12 @@ def withdrawn_hash(withdrawn: Collection[str]) -> str:
 
 
 def kept_hash(decisions: Sequence[Decision]) -> str:
-    """Return the identity of the raters whom people keep and their numbers of answers; empty without any."""
+    """Return the identity of the raters whom people keep and of their answers; empty without any."""
     last = {decision.rater_id: decision for decision in decisions if decision.rater_id}
     raters = sorted(
-        f"{decision.rater_id} {decision.answers}"
+        f"{decision.rater_id} {decision.answers_hash}"
         for decision in last.values()
-        if decision.answers and not decision.exclude
+        if decision.answers_hash and not decision.exclude
     )
     return identity("kept-v1", *raters) if raters else ""
 
@@ -224,7 +225,6 @@ def decide(
     """
     records = CampaignRecords.open(study)
     ratings = records.all_ratings
-    answers = answered(ratings)
     for rater in raters:
         _refuse_unknown(study.name, rater, sorted(set(ratings["rater_id"])), names)
         if not reason.strip():
@@ -236,7 +236,6 @@ def decide(
             reason=" ".join(reason.split()),
             decided_at=datetime.now(UTC),
             signs=tuple(f"{sign.rule}: {sign.evidence}" for sign in signs if sign.rater_id == rater),
-            answers=answers.get(rater, 0),
             answers_hash=answers_hash(ratings, rater),
         )
         for rater in dict.fromkeys(raters)
@@ -286,24 +285,13 @@ def _says(decision: Decision | None, exclude: bool, reason: str) -> bool:
     return decision is not None and (decision.exclude, decision.reason) == (exclude, reason)
 
 
-def answered(ratings: pd.DataFrame) -> dict[str, int]:
-    """Return how many pairs each rater has answered, controls among them."""
-    pairs = ratings.loc[ratings["status"] == "submitted", ["rater_id", "pair_id"]].drop_duplicates()
-    return {str(rater): int(number) for rater, number in pairs["rater_id"].value_counts().items() if number}
-
-
 def answers_hash(ratings: pd.DataFrame, rater: str) -> str:
-    """Return the identity of a rater's answers, controls included, without comments and times."""
+    """Return the identity of a rater's answers, controls included, without comments and times; empty without any."""
     submitted = ratings[(ratings["rater_id"] == rater) & (ratings["status"] == "submitted")]
     values = ["" if pd.isna(value) else str(as_number(value)) for value in submitted["value"]]
-    rows = zip(
-        submitted["pair_id"].astype(str),
-        submitted["question"].astype(str),
-        values,
-        submitted["answer"].astype(str),
-        strict=True,
-    )
-    return identity("answers-v1", *(part for row in sorted(rows) for part in row))
+    columns = [submitted[name].astype(str) for name in ("pair_id", "question", "answer")]
+    rows = sorted(zip(*columns, values, strict=True))
+    return identity("answers-v1", *itertools.chain(*rows)) if rows else ""
 
 
 def _pair_named(study_name: str, name: str, shown: Sequence[Pair]) -> str:

@@ -364,12 +364,10 @@ def _supply(
     transformation: str, language: str, states: Counter[str], flagged: Counter[str], without: Sequence[str]
 ) -> Supply:
     counts = {state: states[state] for state in ("ok", "failed", "unanswered", "kept_out")}
-    decided = states["ok"] + states["kept_out"] + states["failed"]
     return Supply(
         transformation=transformation,
         language=language,
         **counts,
-        failed_share=states["failed"] / decided if decided else float("nan"),
         flagged=dict(sorted(flagged.items())),
         without=tuple(without),
     )
@@ -414,11 +412,10 @@ class Groups:
         lacking = self._lacking[name]  # their language is unknown, so they are counted with the first
         numbers = Counter(item.language for item in items)
         for language in sorted({*numbers, *twice}):
-            number, all_told = numbers[language], numbers[language] + lacking
             self.supply.append(
                 Supply(
-                    transformation=name, language=language, ok=number, failed=lacking, unanswered=0,
-                    failed_share=lacking / all_told if all_told else math.nan, known=twice.get(language, 0),
+                    transformation=name, language=language, ok=numbers[language], failed=lacking, unanswered=0,
+                    known=twice.get(language, 0),
                 )
             )  # fmt: skip
             lacking = 0

@@ -164,7 +164,7 @@ def _of_tasks(study: Study) -> SampleDrawing:
     items = [item for view in seen.values() for item in view.items]
     counts = Counter((item.task, item.language) for item in items)
     supply = [
-        Supply(transformation=task, language=language, ok=number, failed=0, unanswered=0, failed_share=0.0)
+        Supply(transformation=task, language=language, ok=number, failed=0, unanswered=0)
         for (task, language), number in counts.items()
     ]
     return SampleDrawing(

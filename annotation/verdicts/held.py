@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
-from annotation.ratings.ratings import answered, answers_hash, counting_ratings, dealt_with
+from annotation.ratings.ratings import answers_hash, counting_ratings, dealt_with
 from annotation.ratings.signs import controls_by_kind
 from annotation.records import Decision, Verdict
 from annotation.sampling.queues import SCOPES
@@ -59,13 +59,11 @@ def checks_raters(evidence: Evidence) -> bool:
 
 def kept_raters(decisions: Sequence[Decision], ratings: pd.DataFrame) -> frozenset[str]:
     """Return the raters whom people keep and who have not answered more since; `ratings` are all ratings."""
-    last, answers = {decision.rater_id: decision for decision in decisions}, answered(ratings)
+    last = {decision.rater_id: decision for decision in decisions}
     return frozenset(
         name
         for name, decision in last.items()
-        if not decision.exclude
-        and 0 < answers.get(name, 0) <= decision.answers
-        and decision.answers_hash == answers_hash(ratings, name)
+        if not decision.exclude and decision.answers_hash and decision.answers_hash == answers_hash(ratings, name)
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Literal
+from typing import Literal
 
 import pandas as pd
 from pydantic import Field
@@ -41,7 +41,7 @@ class _OfTask(Record):
 class HumanScore(_OfTask):
     """A score on a task's items in one language (`human/scores.parquet`)."""
 
-    KEY: ClassVar[tuple[str, ...]] = ("task", "subset", "language", "scorer_kind", "scorer", "metric")
+    KEY = ("task", "subset", "language", "scorer_kind", "scorer", "metric")
     task_type: str = Field(description="type of the task: classification, sts, reranking and so on")
     scorer: str = Field(description="a rater's pseudonym, a model's name, or a combination of raters")
     scorer_kind: ScorerKind = Field(
@@ -68,7 +68,7 @@ class HumanScore(_OfTask):
 class HumanAgreement(_OfTask):
     """The raters' agreement on a task's items (`human/agreement.parquet`)."""
 
-    KEY: ClassVar[tuple[str, ...]] = ("task", "subset", "language", "measure")
+    KEY = ("task", "subset", "language", "measure")
     measure: str = Field(description="the measure: Fleiss' kappa, Spearman's rho of pairs of raters, and so on")
     value: Number = Field(description="the measure's value; NaN if undefined")
     low: Number = Field(description="lower end of the 95% interval; NaN if there is none")
@@ -83,7 +83,7 @@ class HumanAgreement(_OfTask):
 class HumanDifference(_OfTask):
     """People's score minus a model's, on the same items (`human/differences.parquet`)."""
 
-    KEY: ClassVar[tuple[str, ...]] = ("task", "subset", "language", "model", "people")
+    KEY = ("task", "subset", "language", "model", "people")
     model: str = Field(description="the model")
     people: Literal["raters_mean", "aggregate"] = Field(description="raters' mean score, or their joint answers")
     difference: Number = Field(description="people's score minus the model's; NaN if either has no score")
@@ -100,7 +100,7 @@ class HumanDifference(_OfTask):
 class HumanAnnotator(_OfTask):
     """The agreement of a language model that does a task with its raters (`human/annotators.parquet`)."""
 
-    KEY: ClassVar[tuple[str, ...]] = ("task", "subset", "language", "model")
+    KEY = ("task", "subset", "language", "model")
     model: str = Field(
         description="the model's name in the study, followed by (recorded) if its answers come from a file"
     )
@@ -124,7 +124,7 @@ class HumanAnnotator(_OfTask):
 class HumanDifficulty(Record):
     """Correlation of difficulty for people and for a language model (`human/difficulty.parquet`; HUME, Table 13)."""
 
-    KEY: ClassVar[tuple[str, ...]] = ("model",)
+    KEY = ("model",)
     model: str = Field(
         description="the model's name in the study, followed by (recorded) if its answers come from a file"
     )
@@ -142,7 +142,7 @@ class HumanDifficulty(Record):
 class HumanItemScore(_OfTask):
     """A scorer's result on one item (`human/item_scores.parquet`)."""
 
-    KEY: ClassVar[tuple[str, ...]] = ("task", "subset", "item", "scorer_kind", "scorer")
+    KEY = ("task", "subset", "item", "scorer_kind", "scorer")
     item: str = Field(description="the item, as in `items.parquet`; for summaries, the summarised text")
     scorer: str = Field(description="the scorer's name, as in `scores.parquet`")
     scorer_kind: ItemScorer = Field(description="the scorer's kind, as in `scores.parquet`; gold: the right answer")

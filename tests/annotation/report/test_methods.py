@@ -130,7 +130,7 @@ def test_several_languages_sources_and_kinds_of_raters_are_told(demo: Study) -> 
     rated = ratings(pairs, [3, 4, 5, 5], [4, 4, 4, 4], raters=3)
     rated["simulated"] = rated["rater_id"] == "rater-0"
     rated.loc[rated["rater_id"] == "rater-1", "source"] = "form.csv"
-    supply = [Supply(transformation="t", language="de", ok=90, failed=10, unanswered=0, failed_share=0.1)]
+    supply = [Supply(transformation="t", language="de", ok=90, failed=10, unanswered=0)]
     told = text(material(demo, pairs, rated, supply=supply, decisions=[_excluded("rater-9")]))
     assert "4 pairs of an original and its transformed text" in told
     assert "1 to 2 for each of 3 transformations (paraphrasing, translation and cross-translation)" in told
