@@ -1,7 +1,7 @@
 """Verification of computed records against the ratings, so that no manual edit replaces the raters' decision.
 
 Verdicts, means of pairs and Table 2 are computed again, except resampled intervals of agreement, which decide nothing;
-differences are named. Records of another version of the program may differ too; the advice is the same.
+differences are named.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def refuse_edited(evidence: Evidence, verdicts: Sequence[Verdict]) -> None:
     groups = evidence.agreement if evidence.has(AGREEMENT) else None
     for file, what in differences(evidence, verdicts, means, groups):
         raise DataError(
-            f"{evidence.study.folder / file}: {what} (edited by hand, or made by another version); run"
+            f"{evidence.study.folder / file}: {what} (edited by hand); run"
             f" `{evidence.study.command(COMMAND)}` again"
         )
 
