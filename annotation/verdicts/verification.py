@@ -41,8 +41,7 @@ def refuse_edited(evidence: Evidence, verdicts: Sequence[Verdict]) -> None:
     groups = evidence.agreement if evidence.has(AGREEMENT) else None
     for file, what in differences(evidence, verdicts, means, groups):
         raise DataError(
-            f"{evidence.study.folder / file}: {what} (edited by hand); run"
-            f" `{evidence.study.command(COMMAND)}` again"
+            f"{evidence.study.folder / file}: {what} (edited by hand); run `{evidence.study.command(COMMAND)}` again"
         )
 
 
