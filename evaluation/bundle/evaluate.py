@@ -135,7 +135,7 @@ def _whole(name: str, places: Iterable[Collection[str]]) -> str:
 def _spec(name: str, makers: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     spec = makers.get(name)
     if spec is not None and spec.get("kind", KINDS[0]) in KINDS:
-        settings = {key: spec[key] for key in ("ngrams", "dimensions") if key in spec}
+        settings = {key: spec[key] for key in ("ngrams",) if key in spec}
         named = {key: value for key, value in spec.items() if key in OF_MODELS and key not in settings}
         return {**named, "settings": settings} if settings else named
     folder = Path(name)

@@ -227,7 +227,7 @@ def code_not_allowed(spec: ModelSpec) -> StudyError:
     """Return the error for a model with code of its own that the study does not allow."""
     return StudyError(
         f"model {spec.name!r} contains Python code, which would run on this machine with your rights;"
-        " read it, then write `settings: {remote_code: true}` beside its name, or leave the model out"
+        " read it, then write `remote_code: true` beside its name, or leave the model out"
     )
 
 

@@ -17,9 +17,9 @@ from plumbline.study.base import Line, StudyPart, refuse_duplicates
 from plumbline.study.engines import HttpSettings, settings_complaint
 
 _FIELDS = {
-    "sentence_transformers": ("path", "prompts", "instruction_template", "settings"),
-    "mteb": ("instruction_template", "settings"),
-    "word_vectors": ("path", "instruction_template", "settings"),
+    "sentence_transformers": ("path", "package", "prompts", "instruction_template", "remote_code"),
+    "mteb": ("instruction_template", "remote_code"),
+    "word_vectors": ("path", "package", "instruction_template", "settings"),
     "lexical": ("instruction_template", "settings"),
     "openai": ("base_url", "prompts", "instruction_template", "settings"),
 }
@@ -40,22 +40,8 @@ def refuse_no_model(folder: Path, name: str, files: Sequence[str] = ("config.jso
         raise StudyError(f"model {name!r}: {folder} contains no model (no {' or '.join(files)}); correct the path")
 
 
-class CodeSettings(StudyPart):
-    """`settings` of a model of mteb."""
-
-    remote_code: bool = Field(default=False, description="allow the model to run its own Python code")
-
-
-class LibrarySettings(CodeSettings):
-    """`settings` of a model of sentence-transformers."""
-
-    package: str = Field(default="", description="installed Python package that `path` is relative to")
-
-
 class WordVectorSettings(StudyPart):
     """`settings` of word vectors: files in the folder `path`."""
-
-    package: str = Field(default="", description="installed Python package that `path` is relative to")
 
     vectors: Line = Field(description="an array with a row for each word (.npy)")
     words: Line = Field(
@@ -77,8 +63,8 @@ class LexicalSettings(StudyPart):
 
 
 MODEL_SETTINGS: dict[str, type[StudyPart]] = {
-    "sentence_transformers": LibrarySettings,
-    "mteb": CodeSettings,
+    "sentence_transformers": StudyPart,
+    "mteb": StudyPart,
     "openai": HttpSettings,
     "word_vectors": WordVectorSettings,
     "lexical": LexicalSettings,
@@ -101,6 +87,8 @@ class ModelSpec(StudyPart):
         default="",
         description="the model's local folder; default: the model is loaded from the hub, by name and revision",
     )
+    package: str = Field(default="", description="installed Python package that `path` is relative to")
+    remote_code: bool = Field(default=False, description="allow the model to run its own Python code")
     prompts: dict[str, str] = Field(
         default={}, description="prefixes, by the name that mteb uses: a task, a task type, `query` or `document`"
     )
@@ -115,8 +103,8 @@ class ModelSpec(StudyPart):
     settings: dict[str, Any] = Field(
         default={},
         description=(
-            "settings, by `kind`. sentence_transformers: remote_code, package; mteb: remote_code;"
-            " word_vectors: vectors, words, package; lexical: ngrams; openai: api_key_env, concurrency,"
+            "settings, by `kind`. word_vectors: vectors, words; lexical: ngrams;"
+            " openai: api_key_env, concurrency,"
             " timeout_seconds, retries"
         ),
     )
@@ -170,16 +158,6 @@ class ModelSpec(StudyPart):
     def ngrams(self) -> tuple[int, int]:
         """The shortest and longest n-gram of a lexical model."""
         return LexicalSettings.model_validate(self.settings).ngrams
-
-    @property
-    def package(self) -> str:
-        """The installed package that `path` is relative to; empty for none."""
-        return str(self.settings.get("package", ""))
-
-    @property
-    def remote_code(self) -> bool:
-        """Whether the model may run Python code of its own."""
-        return bool(getattr(MODEL_SETTINGS[self.kind].model_validate(self.settings), "remote_code", False))
 
     @property
     def from_hub(self) -> bool:

