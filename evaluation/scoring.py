@@ -19,11 +19,11 @@ from tqdm import tqdm
 
 from annotation.campaign_records import VERDICTS
 from annotation.records import Verdict
-from evaluation import display
 from evaluation.cluster import run_jobs
 from evaluation.measures import RowMeasure, measures
 from evaluation.models.encoder import ModelHost
 from evaluation.records import SCORES, EvaluationRecords, earlier
+from evaluation.report.printed import report
 from evaluation.results import Results
 from evaluation.sources import Folder
 from evaluation.units import Model, ScoreUnit, plan_units
@@ -179,7 +179,7 @@ def score_study(options: argparse.Namespace) -> int:
     outputs = [study.folder / name for name in tables]
     with quiet(study.datasets, chosen), stage(study, "evaluation", inputs, outputs):
         outcome = _evaluated(records, chosen, ModelHost.load, options.ray, include_rejected=options.include_rejected)
-        print(display.report(records, outcome.verdicts))
+        print(report(records, outcome.verdicts))
         print(f"\n{study.name}: {outcome.line(outputs[0])}")
         outcome.refuse_failures(len(chosen))
     return 0

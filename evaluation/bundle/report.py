@@ -17,7 +17,7 @@ from annotation.verdicts.rules import unchecked
 from evaluation.bundle.bundle import Bundle
 from evaluation.bundle.check import Fault
 from evaluation.bundle.evaluate import BundleEvaluation
-from evaluation.display import scores_text
+from evaluation.report.printed import scores_text
 from plumbline.cli import columns
 from plumbline.languages import language_name
 from plumbline.words import count, printable_line

@@ -267,7 +267,7 @@ def all_exhibits(material: ReportMaterial, rule: AcceptanceSpec, choices: Choice
         paper_tables.axes(results),
         paper_tables.transformations(results),
         paper_tables.shifts(results),
-        paper_tables.drift(material.correlations),
+        paper_tables.drift(material.correlations, material.question),
         paper_tables.kendall(results),
         paper_tables.split_half(results),
         paper_tables.ranking(results, transformed=False),

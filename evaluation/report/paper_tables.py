@@ -179,7 +179,7 @@ def sizes(results: PaperResults) -> Exhibit:
     return exhibit("sizes", "Scores times 100 by size of model", frame, rows, results.of_total)
 
 
-def drift(correlations: pd.DataFrame) -> Exhibit:
+def drift(correlations: pd.DataFrame, question: str = "quality") -> Exhibit:
     """Return HTEB's Figure 3 as a table."""
     rows = [
         {"Transformation": named(row["transformation"]), "Model": row["model"]}
@@ -187,7 +187,9 @@ def drift(correlations: pd.DataFrame) -> Exhibit:
         for row in correlations.to_dict(orient="records")
     ]
     names = [named(name) for name in correlations["transformation"]]
-    caption = "Spearman's rho between a pair's drift (1 - cos) and its mean quality, with bootstrap interval over pairs"
+    caption = (
+        f"Spearman's rho between a pair's drift (1 - cos) and its mean {question}, with bootstrap interval over pairs"
+    )
     why = reasons(names, correlations["reason"])
     return exhibit("drift_correlations", caption, correlations, rows, why)
 

@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
+from plumbline.cli import columns
 from plumbline.errors import DataError
 from plumbline.reading import read_json
 from plumbline.store import atomic, is_remote, write_json
@@ -78,6 +79,7 @@ _NUMBERS = re.compile(r"[-+]?[\d.,]+%?( ± [\d.]+| (?:to|→) [-+]?[\d.,]+%?)?( 
 _DASHES = re.compile(r"-(?=-)")  # LaTeX would join them into one dash, as in `--study`
 # Letters that pdfLaTeX prints without more packages; the dashes, quotes and dots are those of typed English.
 _LATIN = re.compile("[^\u0000-\u017f‐-—‘’‚“”„†‡•…‰€™]")
+_TERMINAL = 100  # letters of a line that most terminals show
 _WIDE = 40  # a column with longer cells breaks its lines
 _NOTE = 110  # letters on a line of notes
 _MANY = 8  # a long table with more columns gets the smallest letters
@@ -117,6 +119,15 @@ class Exhibit:
             caption = f"{caption}; the first {MOST_ROWS} of {len(printed):,} rows (all are in the file)"
             printed = printed.head(MOST_ROWS)
         return Table(read_by_people(printed), f"{caption} ({self.name}.csv)", self.notes)
+
+    def text(self) -> str:
+        """Return the table for a terminal: caption, columns and notes; a wide one has its columns as rows."""
+        heads, rows = list(map(str, self.printed.columns)), self.printed.to_numpy().tolist()
+        lines = columns(heads, rows)
+        if max(map(len, lines.splitlines())) > _TERMINAL and len(rows) < len(heads):
+            first, *others = zip(heads, *rows, strict=True)
+            lines = columns(first, others)
+        return "\n".join([self.caption, lines, *(f"  {note}" for note in self.notes)])
 
     def files(self) -> dict[str, bytes]:
         """Return the files in `tables/` by name: CSV with all digits, Markdown, LaTeX."""

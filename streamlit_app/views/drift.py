@@ -65,7 +65,7 @@ def draw(reader: ScoreReader) -> None:
     download_svg(name, lambda: drift_figure(drawn, correlations, question=question, scale=ends))
     pair.open_chosen(reader)
     heading("Correlations")
-    exhibit(reader.name, paper_tables.drift(correlations), captioned=False)
+    exhibit(reader.name, paper_tables.drift(correlations, question), captioned=False)
     link("texts", "Every pair with its texts, ratings and drift")
     report(reader, "scores", "all models, and the drift of all texts, rated or not")
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pandas as pd
 
-from evaluation.display import report
 from evaluation.records import EvaluationRecords
 from evaluation.report import paper_tables
 from evaluation.report.paper_tables import PaperResults
+from evaluation.report.printed import report
 from plumbline.records import DriftRecord, Rating
 
 from .conftest import write_outputs, write_pairs, write_study
@@ -34,9 +34,9 @@ def test_drift_is_set_against_the_first_question_of_the_studys_rubric(tmp_path: 
     scores = pd.DataFrame([score_row("one", "sts", "original", 0.8)])
     records = EvaluationRecords.open(study).changed(scores=scores, sample=frames[0], sample_ratings=frames[1])
     said = report(records.changed(drift=frames[2]), [])
-    assert "against mean similarity" in said
-    assert "paraphrasing    one    -1.00" in said  # the further it moved, the less similar it is
-    assert "two        –" in said and "– to –" not in said  # it moves all pairs alike: there is no correlation
+    assert "its mean similarity" in said
+    assert "Paraphrasing    one    -1.00" in said  # the further it moved, the less similar it is
+    assert "Paraphrasing    two                       –" in said  # it moves all pairs alike: there is no correlation
 
 
 def test_why_a_model_failed_stands_once_below_the_axes(tmp_path: Path) -> None:
@@ -47,19 +47,18 @@ def test_why_a_model_failed_stands_once_below_the_axes(tmp_path: Path) -> None:
     ]
     notes = paper_tables.axes(PaperResults(pd.DataFrame(rows), [], (), 1)).notes
     assert [note for note in notes if "no such model" in note] == ["two: no such model"]
-    assert "two: no such model" in said_of(tmp_path, rows).partition("Scores by transformation")[0]
-    assert said_of(tmp_path, rows).partition("Scores by transformation")[0].count("no such model") == 1
+    assert "two: no such model" in said_of(tmp_path, rows).partition("by transformation")[0]
+    assert said_of(tmp_path, rows).partition("by transformation")[0].count("no such model") == 1
 
 
 def test_the_original_that_a_difference_is_taken_from_can_be_seen(tmp_path: Path) -> None:
     """70 beside 80 is no -8: it is taken from 78, the original on the items that have an output."""
     dropped = {"n_failed": 2, "failed_policy": "drop", "original_score": 0.78}
     rows = [score_row("one", "sts", "original", 0.8), score_row("one", "sts", "translation", 0.7, **dropped)]
-    axes = said_of(tmp_path, rows).partition("Scores by transformation")[0]
-    assert "80.00" in axes and "70.00 (-8.00)" in axes
-    assert "\n  one, original score on the axis's data sets and items: language 78.00" in axes
+    axes = said_of(tmp_path, rows).partition("by transformation")[0]
+    assert "80.00" in axes and "78.00 → 70.00 (-8.00)" in axes
     whole = [rows[0], score_row("one", "sts", "translation", 0.7)]
-    assert "same data sets and items: language" not in said_of(tmp_path, whole)
+    assert "→" not in said_of(tmp_path, whole)
 
 
 def said_of(folder: Path, rows: list[dict[str, Any]]) -> str:

@@ -10,11 +10,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evaluation import display, tables
+from evaluation import tables
 from evaluation.models.encoder import Encoder
 from evaluation.records import EvaluationRecords
 from evaluation.report.material import notes_of
 from evaluation.report.page import FOLDER, write_report
+from evaluation.report.printed import report
 from evaluation.scoring import evaluate
 from plumbline.errors import DataError, ServiceError
 from plumbline.records import Rating
@@ -184,7 +185,7 @@ def rated(study: Study) -> pd.DataFrame:
 def test_the_command_does_not_say_that_there_are_no_ratings_where_there_is_no_drift(study: Study) -> None:
     evaluate(study, load=broken("one", "two"))
     records = EvaluationRecords.open(study).changed(sample_ratings=rated(study))
-    said = display.report(records, records.verdicts)
+    said = report(records, records.verdicts)
     assert "no drift was computed" in said and "no pair has a rating" not in said
     assert WHY in said
 
