@@ -227,6 +227,7 @@ def write_pairs(study: Study) -> list[Pair]:
                     model="writer",
                     generator_hash=plan.generator_hash,
                     prompt_hash=plan.prompt_hashes[name],
+                    generator_kind="recorded",
                 )
             )
     write_table(study.folder / "pairs.parquet", pairs, Pair)
@@ -254,6 +255,7 @@ def verdict(study: Study, transformation: str, /, **changes: Any) -> Verdict:
         "model": "writer",
         "generator_hash": plan.generator_hash,
         "prompt_hash": plan.prompt_hashes[transformation],
+        "generator_kind": "recorded",
         "rests_on": {
             "pairs.parquet": file_hash(pairs) if pairs.exists() else "none",
             "ratings.parquet": "0",

@@ -75,7 +75,7 @@ def test_only_what_was_accepted_is_scored_unless_it_is_said(bundle: Path, tmp_pa
     made = evaluate_bundle(found, [{"name": "mine"}], tmp_path, REHEARSAL, loader)
     left = made.scores[made.scores["transformation"] == "translation"]
     assert set(left["status"]) == {"left_out"} and left["score"].isna().all()
-    assert "translation: rejected: too low" in report.evaluation(found, made)
+    assert "Translation, left out: rejected: too low" in report.evaluation(found, made)
     made = evaluate_bundle(
         found, [{"name": "mine"}], tmp_path, EvaluationRequest(include_rejected=True, simulated=True), loader
     )

@@ -20,6 +20,7 @@ from annotation.ratings.ratings import counting_ratings
 from annotation.records import Verdict
 from annotation.rubric import load_rubric
 from annotation.statistics.summaries import Design
+from annotation.verdicts.verdicts import rests_on
 from annotation.verdicts.verdicts import verdicts as annotation_verdicts
 from evaluation.records import AcceptedScore, TextDrift
 from evaluation.report.material import StudyEvaluation, other_prompts
@@ -33,6 +34,7 @@ from plumbline.records import DriftRecord, Pair, Rating, Score
 from plumbline.store import write_json, write_table
 from plumbline.study import Study, load_study
 from plumbline.transformations import TRANSFORMATIONS
+from tests.annotation.verdicts.fixed import fixed_in_2025
 from tests.axe import grave_of_file
 from tests.evaluation.conftest import json_of, verdict, write_pairs, write_study
 from tests.evaluation.made_scores import score_row
@@ -104,6 +106,7 @@ def write_records(folder: Path, *, simulated: bool = True, **changes: Any) -> St
     ]
     write_table(study.folder / "drift.parquet", moved, DriftRecord)
     write_beside(study)
+    fixed_in_2025(study)
     write_json(study.folder / "verdicts.json", verdicts(study, simulated))
     return study
 
@@ -146,6 +149,7 @@ def verdicts(study: Study, simulated: bool, **decisions: str) -> list[Verdict]:
             questions=by_name[name].questions,
             n_pairs=by_name[name].n_pairs,
             simulated=simulated,
+            rests_on=rests_on(CampaignRecords.open(study)),
         )
         for name in study.transformations
     ]
