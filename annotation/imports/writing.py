@@ -264,7 +264,7 @@ def _study(layout: Layout, material: Material, questions: Sequence[ImportedQuest
     else:
         context = {name: column for column, name in beside_names(material).items()}
         content["subject"] = {
-            "kind": "texts", "path": f"{folder}/texts.parquet", "language": language, "text": "text", "group": "group",
+            "kind": "texts", "path": f"{folder}/texts.parquet", "language": language,
             "groups": list(layout.titles), **({"context": context} if context else {}),
         }  # fmt: skip
     content["sample"] = {

@@ -9,7 +9,7 @@ from pydantic import Field, field_validator, model_validator
 
 from plumbline.errors import StudyError
 from plumbline.languages import language_code
-from plumbline.study.base import Code, Line, Name, Seed, StudyPart, refuse_duplicates
+from plumbline.study.base import Line, Name, StudyPart, refuse_duplicates
 from plumbline.study.datasets import DatasetName
 from plumbline.study.human import HumanSubject
 from plumbline.study.judged import JudgedName, VerdictUnit
@@ -39,15 +39,16 @@ class Folders(Protocol):
 
 
 class TextsSubject(StudyPart):
-    """Texts of a file, one per row; a column holds the group of each row."""
+    """Texts of a file, one per row: the column `text`, and `group` if there are several groups."""
+
+    text: ClassVar[str] = TEXT
 
     kind: Literal["texts"]
     path: Line = Field(description="a CSV, TSV, JSONL or Parquet file, relative to the study file")
     language: str = Field(description="code of the texts' language; a column `language` overrides it")
-    text: Line = Field(default="text", description="the column of the texts; raters see it as the field `text`")
-    group: str = Field(default="", description="the column with each row's group; if empty, all rows are one group")
     groups: tuple[JudgedName, ...] = Field(
-        min_length=1, description="the groups that get a verdict; raters do not see a text's group"
+        min_length=1,
+        description="the groups that get a verdict, by the column `group` if there are several; raters do not see it",
     )
     context: dict[Name, Line] = Field(
         default={}, description=("further fields that raters see beside the text: each field's name and its column")
@@ -70,13 +71,16 @@ class TextsSubject(StudyPart):
         refuse_duplicates(list(self.groups), "group")
         if self.kind in self.groups:
             raise ValueError(f"{self.kind!r} is a reserved name; rename the group")
-        if len(self.groups) > 1 and not self.group:
-            raise ValueError("has several groups; name the column of each row's group in `group`")
         if TEXT in self.context:
             raise ValueError(f"context: {TEXT!r} is the field of the text itself; give this field another name")
         columns = [self.text, *([self.group] if self.group else []), *self.context.values(), *self.expected.values()]
         refuse_duplicates(columns, "column")
         return self
+
+    @property
+    def group(self) -> str:
+        """The column of each row's group; empty if all rows are one group."""
+        return "group" if len(self.groups) > 1 else ""
 
     def file(self, study: Folders) -> Path:
         """Return the path of its texts."""
@@ -92,10 +96,12 @@ class InstructionsSubject(StudyPart):
     text: ClassVar[str] = TEXT
     group: ClassVar[str] = "group"
     context: ClassVar[dict[str, str]] = {"task": "task_words"}
+    per_call: ClassVar[int] = 5  #: wordings requested in one call
+    language: ClassVar[str] = "en"  #: of the wordings
+    seed: ClassVar[int] = 1337  #: of the generator's first attempt
     near: ClassVar[float] = 0.1  #: wordings of one task that differ by no more of their characters are one
 
     kind: Literal["instructions"]
-    per_call: int = Field(default=5, ge=1, le=100, description="wordings requested in one call")
     contexts: tuple[Context, ...] = Field(
         default=("task_type", "description", "language"),
         description=(
@@ -118,11 +124,9 @@ class InstructionsSubject(StudyPart):
             " type), prompt and label; they only check raters"
         ),
     )
-    language: Code = Field(default="en", description="language of the wordings (code)")
     descriptions: dict[DatasetName, Line] = Field(
         default={}, description="a sentence for each data set on its content and the task; default: mteb's"
     )
-    seed: Seed = Field(default=1337, description="seed of the generator's first attempt")
 
     @model_validator(mode="after")
     def _asks_somebody(self) -> InstructionsSubject:

@@ -26,10 +26,10 @@ def rows(**changes: Any) -> list[dict[str, Any]]:
     for number, word in enumerate(WORDS.split()):
         language = "de" if number % 4 == 3 else "en"
         group = "human" if number % 2 else "machine"
-        found.append({"prompt": f"Find the {word}, number {number}", "talk": CHAT, "from": group, "language": language})
+        found.append({"text": f"Find the {word}, number {number}", "talk": CHAT, "group": group, "language": language})
     right = ("acceptable", "irrelevant", "unnatural", "acceptable")
     known = [
-        {"prompt": f"Known {word}", "talk": CHAT, "from": "human", "language": "en", "right": label}
+        {"text": f"Known {word}", "talk": CHAT, "group": "human", "language": "en", "right": label}
         for word, label in zip(WORDS.split(), right, strict=False)
     ]
     return [{**one, **changes} for one in [*found, *known]]
@@ -54,7 +54,7 @@ def texts(folder: Path, name: str, own: list[dict[str, Any]] | None = None, **ch
     lines = [json.dumps(row, ensure_ascii=False) for row in (rows() if own is None else own)]
     (folder / f"{name}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
     subject = {
-        "kind": "texts", "path": f"{name}.jsonl", "language": "en", "text": "prompt", "group": "from",
+        "kind": "texts", "path": f"{name}.jsonl", "language": "en",
         "groups": ["human", "machine"], "context": {"talk": "talk"}, "expected": {"label": "right"},
     }  # fmt: skip
     rule = {"question": "label", "statistic": "share", "label": "acceptable", "at_least": 0.6}

@@ -48,7 +48,7 @@ def test_a_sample_has_each_text_once_in_a_queue_that_all_groups_share(make: Call
     }
     assert {one.original for one in pairs} == {""} and not any(one.expected for one in pairs)
     drawn = {fields_of(one)[0].text for one in pairs}
-    assert drawn == {row["prompt"] for row in rows() if "right" not in row}
+    assert drawn == {row["text"] for row in rows() if "right" not in row}
     # 18 pairs are two batches in English and one in German: a known item for each that English has, repeats for all.
     assert Counter(one.control for one in CampaignRecords.open(study).controls) == {"known": 2, "repeat": 3}
 
@@ -68,19 +68,19 @@ def test_a_sample_is_extended_and_known_items_are_not_shown_again(make: Callable
 
 def test_a_known_text_is_never_in_the_sample(make: Callable[..., Any]) -> None:
     """Rows 0 and 1 are known items too, one in other capitals; in another language, or beside another talk, none is."""
-    again = [{**rows()[0], "right": "acceptable"}, {**rows()[1], "from": "machine", "right": "acceptable"}]
-    again[0]["prompt"] = str(again[0]["prompt"]).upper()
+    again = [{**rows()[0], "right": "acceptable"}, {**rows()[1], "group": "machine", "right": "acceptable"}]
+    again[0]["text"] = str(again[0]["text"]).upper()
     apart = [{**rows()[2], "language": "de"}, {**rows()[4], "talk": CHAT[:1]}]
     own = [*rows(), *again, *({**one, "right": "acceptable"} for one in apart)]
     study = make(own=own)
     pairs = draw_sample(study)
-    assert {fields_of(one)[0].text for one in pairs} == {one["prompt"] for one in rows()[2:] if "right" not in one}
+    assert {fields_of(one)[0].text for one in pairs} == {one["text"] for one in rows()[2:] if "right" not in one}
     assert [(one.transformation, one.language, one.known) for one in CampaignRecords.open(study).drawn_from] == [
         ("human", "de", 0), ("human", "en", 1), ("machine", "en", 1)
     ]  # fmt: skip
     said = here("sample", "--study", str(study.file), "--exports", str(study.folder.parent)).stdout
     assert "human, en: 1 text is also a known item, and is not in the sample" in said
-    machines = [{**one, "right": "acceptable"} for one in rows() if one["from"] == "machine"]
+    machines = [{**one, "right": "acceptable"} for one in rows() if one["group"] == "machine"]
     with pytest.raises(DataError, match="every text of machine is also a known item; add others, or remove machine"):
         draw_sample(make("none", own=[*rows(), *machines]))
 
@@ -90,7 +90,7 @@ def test_a_text_that_was_drawn_is_no_known_item_later(make: Callable[..., Any]) 
     first = draw_sample(study)
     begin_offering(CampaignRecords.open(study), "argilla", load_rubric(study))
     texts_of_first = {fields_of(one)[0].text for one in first}
-    later = [{**one, "right": "acceptable"} for one in rows() if one["prompt"] in texts_of_first]
+    later = [{**one, "right": "acceptable"} for one in rows() if one["text"] in texts_of_first]
     larger = make(own=[*later, *rows()], sample={"pairs": 6, "batch": 9, "controls": 9})
     extend_sample(larger, "more")
     known = [one for one in CampaignRecords.open(larger).controls if one.control == "known"]

@@ -28,7 +28,7 @@ from plumbline.journal import Journal
 from plumbline.models import openai
 from plumbline.store import read_records, write_table
 from plumbline.study import ROOT, Study, load_study
-from plumbline.study.subject import INSTRUCTIONS
+from plumbline.study.subject import INSTRUCTIONS, InstructionsSubject
 from tests.instructions import made
 from tests.stubs import Asked, ChatStub, refuses, says
 from tests.stubs import Reply as Answer
@@ -241,7 +241,6 @@ def test_what_is_no_reply_is_told_from_one(answer: str, why: str) -> None:
         ({"subject": {"descriptions": {"sample_intens": "x"}}}, "did you mean 'sample_intents'?"),
         ({"subject": {"contexts": [], "prompts": ""}}, "contexts: no source of wordings"),
         ({"seeds": [1]}, "seeds: does not apply to subject instructions"),
-        ({"subject": {"per_call": 0}}, "subject.per_call"),
     ],
 )
 def test_what_a_study_says_wrongly_is_one_line(tmp_path: Path, changes: dict[str, Any], says: str) -> None:
@@ -250,8 +249,9 @@ def test_what_a_study_says_wrongly_is_one_line(tmp_path: Path, changes: dict[str
     assert says in str(error.value) and "\n" not in str(error.value)
 
 
-def test_fewer_wordings_than_asked_for_are_no_reply(tmp_path: Path) -> None:
-    found = word_instructions(made(tmp_path, subject={"per_call": 6}))
+def test_fewer_wordings_than_asked_for_are_no_reply(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(InstructionsSubject, "per_call", 6)
+    found = word_instructions(made(tmp_path))
     assert found.counts == {"failed": 6, "reused": 0} and {one.source for one in found.wordings} == {"human"}
     assert {one.reason for one in found.trouble} == {"5 wordings instead of 6"}
 
