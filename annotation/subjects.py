@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from annotation.human.asking import apart
-from annotation.human.drawing import DrawnItem, cut
+from annotation.human.drawing import DrawnItem
 from annotation.human.records import HumanItem, HumanTask
 from annotation.human.tasks import PreparedTask
 from annotation.human.wording import fields_of
@@ -334,6 +334,6 @@ def _items(task: HumanTask, chosen: DrawnItem) -> Iterator[SubjectItem]:
             output_language=item.output_language,
             dataset=task.dataset,
             task_type=task.task_type,
-            fields={name: cut(values[name], task.cut) for name in fields_of(task)},
+            fields={name: values[name] for name in fields_of(task)},
             maker=(task.source[:200], task.revision[:200]),
         )

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 
 from generation.datasets.scored import ScoredItem
 from plumbline.errors import StudyError
-from plumbline.fields import Value
 from plumbline.identity import identity
 from plumbline.languages import language_name
 from plumbline.study.human import MOST_POINTS, HumanTaskSpec
@@ -105,7 +104,7 @@ def _usable(
     """Return the items with all texts and gold; items that read the same appear once."""
     usable, seen = list[ScoredItem](), set[str]()
     for item in items:
-        read = {name: cut(value, spec.cut) for name, value in item.fields.items()}
+        read = dict(item.fields)
         key = identity("human-item-v1", item.language, item.output_language, read)
         gold = (
             bool(item.relevant)
@@ -175,7 +174,7 @@ def _searched(
         items = [_with_candidates(spec, item, scored, seed) for item in _picked(spec, scored, seed)]
     usable = list[ScoredItem]()
     for item in items:
-        distinct = _apart(item, spec.cut)
+        distinct = _apart(item)
         if len(distinct) < len(item.candidates):
             left_out["candidates without a text of their own"] += len(item.candidates) - len(distinct)
         relevant = item.relevant & set(distinct)
@@ -222,13 +221,13 @@ def _some(number: int, seed: int, *what: str) -> list[int]:
     return [_rank(seed, *what, str(turn)) % number for turn in range(100)]
 
 
-def _apart(item: ScoredItem, most: int) -> dict[str, str]:
-    """Return the candidates with readable texts, each cut text once; right candidates win over equal texts."""
+def _apart(item: ScoredItem) -> dict[str, str]:
+    """Return the candidates with readable texts, each text once; right candidates win over equal texts."""
     order = sorted(item.candidates, key=lambda name: name not in item.relevant)
     by_text: dict[str, str] = {}
     for name in order:
         if shows(item.candidates[name]):
-            by_text.setdefault(str(cut(item.candidates[name], most)), name)
+            by_text.setdefault(str(item.candidates[name]), name)
     names = set(by_text.values())
     return {name: text for name, text in item.candidates.items() if name in names}
 
@@ -244,13 +243,6 @@ def _chosen(spec: HumanTaskSpec, item: ScoredItem, number: int, seed: int) -> Dr
     taken = order[:number]
     shown = sorted(taken, key=lambda name: identity("human-order-v1", spec.name, item.item, name))
     return DrawnItem(item, tuple(sorted(taken)), tuple(shown))
-
-
-def cut(value: Value, most: int) -> Value:
-    """Cut a text, or each of several, to at most `most` characters, and mark the cut; 0 cuts nothing."""
-    if isinstance(value, str):
-        return f"{value[:most].rstrip()} […]" if most and len(value) > most else value
-    return [str(cut(str(text), most)) for text in value]
 
 
 def clusters_of(spec: HumanTaskSpec, items: Sequence[DrawnItem]) -> int:

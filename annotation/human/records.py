@@ -57,8 +57,6 @@ class HumanTask(Record):
     n_items: int = Field(description="number of items, in all languages")
     languages: tuple[str, ...] = Field(description="codes of the items' languages")
     content_hash: str = Field(description="hash of the sampled items: texts, candidates, gold")
-    cut: int = Field(default=0, description="the most characters of a text that raters were shown; 0 = whole texts")
-    n_cut: int = Field(default=0, description="number of texts that were cut")
     left_out: dict[str, int] = Field(default={}, description="items that could not be drawn, by reason")
     words: TaskInstructions = Field(description="the instructions for people and models when the task was drawn")
     settings: dict[str, Any] = Field(description="the task's settings in the study when its items were drawn")
@@ -80,7 +78,7 @@ class HumanItem(Record):
     records: tuple[str, ...] = Field(
         default=(), description="ids of the candidates' records if each has one, in the order of `candidates`"
     )
-    n_chars: int = Field(description="characters of all texts of the item, before any cut")
+    n_chars: int = Field(description="characters of all texts of the item")
 
 
 class HumanAnswer(Record):

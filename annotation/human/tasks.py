@@ -224,8 +224,6 @@ def prepare(
             n_items=len(drawn.items),
             languages=tuple(languages),
             content_hash=identity("human-content-v1", [item.content() for item in drawn.items]),
-            cut=spec.cut,
-            n_cut=_cut(spec, drawn),
             left_out=dict(drawn.left_out),
             words=files.words(spec, kind),
             settings=settings_of(spec, seed),
@@ -278,16 +276,6 @@ def _scale(spec: HumanTaskSpec, gold_scale: tuple[float, float]) -> tuple[int, .
             f" {low:g} to {high:g}; write `scale`, such as [1, 5]"
         )
     return tuple(range(int(low), int(high) + 1))
-
-
-def _cut(spec: HumanTaskSpec, drawn: TaskDrawing) -> int:
-    """Return the number of texts that are cut."""
-    n_cut = 0
-    for item in drawn.items:
-        values = [*item.scored.fields.values(), *(item.scored.candidates[name] for name in item.candidates)]
-        texts = [text for value in values for text in ([value] if isinstance(value, str) else value)]
-        n_cut += sum(len(text) > spec.cut for text in texts) if spec.cut else 0
-    return n_cut
 
 
 def settings_of(spec: HumanTaskSpec, seed: int) -> dict[str, Any]:
@@ -361,7 +349,5 @@ def task_lines(tasks: Iterable[HumanTask]) -> Iterator[str]:
         if task.candidates:
             sure = "always with a right one" if task.relevant_in == "always" else "perhaps without a right one"
             line += f"; {task.candidates} candidates each, {sure}"
-        if task.cut:
-            line += f"; {count(task.n_cut, 'text')} cut to {task.cut} characters for people; models read whole texts"
         out = ", ".join(f"{number} {reason}" for reason, number in task.left_out.items())
         yield line + (f"; left out: {out}" if out else "")

@@ -411,16 +411,9 @@ def tasks(material: HumanMaterial) -> Exhibit:
         "Task": "task", "Data": "source", "Type": words("task_type"), "Asked": "asked", "Items": "n_items",
         "Languages": lambda row: ", ".join(row["languages"]), "Items' hash": lambda row: row["content_hash"][:12],
         "Candidates": lambda row: str(row["candidates"] or NONE),
-        "Cut to": lambda row: f"{row['cut']} characters" if row["cut"] else "whole",
     }  # fmt: skip
-    cut = [
-        f"{task.task}: {count(task.n_cut, 'text')} {'was' if task.n_cut == 1 else 'were'} cut to {task.cut} characters"
-        " for people; models read the whole texts, up to their own limit"
-        for task in material.tasks.values()
-        if task.n_cut
-    ]
     absent = [task.task for task in material.tasks.values() if task.relevant_in == "maybe_absent"]
-    notes = [*cut, f"A right candidate may be absent: {', '.join(absent)}" if absent else ""]
+    notes = [f"A right candidate may be absent: {', '.join(absent)}"] if absent else []
     frame = whole[["task", "content_hash", "n_items"]]
     caption = "Tasks that people did: questions, items and candidates"
     return _exhibit(material, "tasks", caption, frame, printed(whole, columns), notes)

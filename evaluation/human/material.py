@@ -196,12 +196,6 @@ def doubts(material: HumanMaterial) -> list[str]:
     ]
     if below:
         lines.append(f"answers without reading score at least as high as people on {', '.join(below)}")
-    for task in material.tasks.values():
-        if task.n_cut:
-            lines.append(
-                f"{task.task}: {count(task.n_cut, 'text')} {'was' if task.n_cut == 1 else 'were'} cut to {task.cut}"
-                " characters for people, but not for models"
-            )
     return [*lines, *material.notes]
 
 

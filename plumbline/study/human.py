@@ -68,7 +68,6 @@ class HumanTaskSpec(StudyPart):
     )
     labels: dict[str, Line] = Field(default={}, description="words shown for the data set's labels")
     tell_clusters: bool = Field(default=True, description="whether raters are told the number of clusters")
-    cut: int = Field(default=0, ge=0, description="number of characters of a text that raters see; 0: the whole text")
     instructions: str = Field(
         default="",
         description=(
