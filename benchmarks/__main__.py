@@ -32,11 +32,9 @@ import benchmarks.ratings
 import benchmarks.ratings_saved
 import benchmarks.report
 import benchmarks.scale
-import benchmarks.scheduler
 import benchmarks.server
 import benchmarks.server_floor
 import benchmarks.server_load
-import benchmarks.throughput
 import benchmarks.verdicts
 import benchmarks.wordings  # noqa: F401 (importing a module adds its benchmarks to the list)
 from benchmarks.registry import BENCHMARKS, Benchmark, Measurement, chosen, name_of

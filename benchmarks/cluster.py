@@ -18,7 +18,7 @@ from benchmarks.generation import chat_server, server_stats, write_study
 from benchmarks.registry import Measurement, benchmark
 from plumbline.errors import StudyError
 from plumbline.study import ROOT
-from tests.ray_cluster import LINKED, PYTHON, running
+from tests.ray_cluster import ENGINE, running
 
 EMBEDDING = 0.05  # seconds of an answer of embeddings, likewise
 BATCH = 8  # texts of a request
@@ -36,7 +36,7 @@ def generation() -> Iterator[Measurement]:
     The server measures it, from the first request that it saw to the last answer that it gave. All but the starting of
     Ray and planning is in that: workers that start later than the first, and those that end before the last.
     """
-    if not PYTHON.exists():
+    if not ENGINE.exists():
         raise StudyError("the benchmark of the cluster needs the environment with Ray; run `make engine`")
     one, all_of_them = (texts_a_second(workers) for workers in (1, WORKERS))
     yield Measurement("cluster.generation_speedup_4", all_of_them / one, "times", at_least=3.6)
@@ -45,7 +45,7 @@ def generation() -> Iterator[Measurement]:
 @benchmark
 def evaluation() -> Iterator[Measurement]:
     """Texts a second of one model that four workers embed, as so many times those of one; measured in the same way."""
-    if not PYTHON.exists():
+    if not ENGINE.exists():
         raise StudyError("the benchmark of the cluster needs the environment with Ray; run `make engine`")
     one, all_of_them = (embedded_a_second(workers) for workers in (1, WORKERS))
     yield Measurement("cluster.evaluation_speedup_4", all_of_them / one, "times", at_least=3.4)
@@ -57,7 +57,7 @@ def embedded_a_second(workers: int) -> float:
     with (
         tempfile.TemporaryDirectory() as folder,
         chat_server(EMBEDDING) as url,
-        running(sys.executable, LINKED, nodes=workers) as nodes,
+        running(workers) as nodes,
     ):
         write_pairs(Path(folder), url, requests * BATCH // 2)
         command = [
@@ -98,9 +98,9 @@ def write_pairs(folder: Path, url: str, pairs: int) -> None:
 def texts_a_second(workers: int) -> float:
     """What so many workers of a cluster make of a study, each with as much to do."""
     jobs = workers * IN_FLIGHT * ROUNDS
-    with tempfile.TemporaryDirectory() as folder, chat_server(LATENCY) as url, running(PYTHON, nodes=workers) as nodes:
+    with tempfile.TemporaryDirectory() as folder, chat_server(LATENCY) as url, running(workers) as nodes:
         study = write_study(Path(folder), url, IN_FLIGHT, jobs)
-        command = [str(PYTHON), "-m", "plumbline", "generate", "--study", str(study), "--ray", "auto"]
+        command = [sys.executable, "-m", "plumbline", "generate", "--study", str(study), "--ray", "auto"]
         command += ["--exports", str(Path(folder) / "exports")]
         nothing = subprocess.DEVNULL
         subprocess.run(command, cwd=ROOT, env=nodes.environment, check=True, stdout=nothing, stderr=nothing)

@@ -1,320 +1,143 @@
 """Run model jobs: here, one model after the other, or with `--ray` on the nodes of a running Ray cluster.
 
-On a cluster each encoding worker on a node loads one model and encodes its texts in shards, every text once; the
-command stores the embeddings, shard by shard. Scoring workers run on the machine that runs the command, where the
-embeddings are, as many as have work. Another worker repeats the work of one that dies; a job that cannot be done ends
-its model, with the reason.
+On a cluster each model has a process on the machine that runs the command, where its embeddings are: it does the same
+work as without a cluster, and workers on the nodes encode its texts. A process that dies is started again and goes on.
 """
 
 from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable, Generator, Sequence
-from functools import partial
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tqdm import tqdm
 
-from evaluation.model_runs import (
-    TRIES,
-    EncodingHandle,
-    ModelRun,
-    ScoringHandle,
-    command_cpus,
-    death,
-    idle_for,
-    line_of,
-    model_slots,
-    serves,
-    size_of_slots,
-)
-from evaluation.models.encoder import ModelHost
-from evaluation.models.shards import TextQueue, TextShard
-from evaluation.models.workers import GivenUp, MethodCall, ModelResult, Rows, ScoringWorker
+from evaluation.models.encoder import Encoder, ModelHost
+from evaluation.models.workers import ClusterModel
 from evaluation.work import Loader, ModelEnd, ModelJob, quiet, work
-from plumbline.errors import PlumblineError
-from plumbline.models.cluster import Scheduler, Slot, join, on_node, without
+from plumbline.errors import ServiceError
+from plumbline.models.cluster import TRIES, Place, join, on_node, places
+from plumbline.study.evaluation import ModelSpec
 
-IN_FLIGHT = 2  # shards of an encoding worker at a time, so that it never waits
-SCORING = 2  # scoring workers for each slot: while one waits for embeddings, another scores
-CLOSE_SECONDS = 5.0
+LIGHT = ("openai", "lexical", "word_vectors")  # kinds of models that need neither a GPU nor many CPUs
+LOOK_SECONDS = 1.0  # so that Ctrl-C is noticed
 
 
 def run_jobs(
     host: ModelHost, jobs: Sequence[ModelJob], load: Loader, address: str = ""
 ) -> Generator[tuple[ModelJob, Any]]:
-    """Yield the results of each job as they come; a job's last is its `ModelEnd`. `address` is a Ray cluster's.
+    """Yield the results of each job as they come; a job's last is its `ModelEnd`.
 
-    An empty `address` means this machine. Raises StudyError without the package ray and ServiceError without that
-    cluster; the error of a model is in its `ModelEnd`.
+    Args:
+        host: the study's settings and folders.
+        jobs: what is left for each model.
+        load: returns a model's encoder, on this machine.
+        address: the address of a Ray cluster; empty for this machine.
+
+    Raises:
+        StudyError: the package ray is not installed.
+        ServiceError: there is no cluster, or no room on it. The error of a model is in its `ModelEnd`.
+
+    Example:
+        >>> for job, result in run_jobs(host, jobs, ModelHost.load):  # doctest: +SKIP
+        ...     print(job.model.name, result)
     """
     if address:
-        with contextlib.closing(spread(address, host, jobs)) as stream:
-            yield from stream
-    else:
-        for job in jobs:
-            for result in work(host, job, load):
-                yield job, result
+        yield from _on_cluster(address, host, jobs)
+        return
+    for job in jobs:
+        for result in work(host, job, load):
+            yield job, result
 
 
-def spread(address: str, host: ModelHost, jobs: Sequence[ModelJob]) -> Generator[tuple[ModelJob, Any]]:
-    """Run jobs on the Ray cluster at an address (`auto`: this machine's), and yield results as `run_jobs` does.
+@dataclass(eq=False)
+class _Run:
+    """A running model: its process, its places, and the number of its results so far."""
 
-    Never starts a cluster. A model that cannot be loaded, fails, or repeatedly kills its process ends with the reason;
-    the others go on. Raises StudyError without the package ray, ServiceError if there is no cluster or no room on it.
-    """
+    job: ModelJob
+    process: Any
+    places: Sequence[Place]
+    done: int = 0
+
+
+def _on_cluster(address: str, host: ModelHost, jobs: Sequence[ModelJob]) -> Iterator[tuple[ModelJob, Any]]:
     ray = join(address)
     with contextlib.ExitStack() as ends:
         ends.callback(ray.shutdown)
-        scheduler = _ModelScheduler(ray, host, jobs)
-        ends.callback(scheduler.end)
-        while not scheduler.done:
-            with without(contextlib.redirect_stdout):  # Ray prints pages about processes that died
-                results = scheduler.step()
-            yield from results
+        free, nodes = _model_places(ray, host.evaluation.device), places(ray, 1, one_a_node=True)
+        here = ray.get_runtime_context().get_node_id()
+        most = max(1, sum(int(node["Resources"].get("CPU", 0)) for node in ray.nodes() if node["NodeID"] == here))
+        waiting, running = list(jobs), dict[Any, _Run]()
+        while waiting or running:
+            for job in list(waiting):
+                light, room = job.model.spec.kind in LIGHT, most - len(running)
+                if not room or not (light or free):
+                    continue
+                if light:
+                    own = [place._replace(cpus=0) for place in nodes]
+                else:  # shared by the models that can start now
+                    heavy = sum(left.model.spec.kind not in LIGHT for left in waiting)
+                    own = [free.pop() for _ in range(-(-len(free) // min(heavy, room)))]
+                waiting.remove(job)
+                options = {"num_cpus": 0, "max_restarts": TRIES - 1, "max_task_retries": TRIES - 1, **on_node(here)}
+                run = _Run(job, ray.remote(ModelProcess).options(**options).remote(host, job, own), own)
+                running[run.process.result.remote(0)] = run
+            for call in ray.wait(list(running), timeout=LOOK_SECONDS)[0]:
+                run = running.pop(call)
+                try:
+                    result, notes = ray.get(call)
+                except ray.exceptions.RayTaskError as error:
+                    raise error.cause from None
+                except ray.exceptions.RayError as error:
+                    why = (str(error).strip().splitlines() or [""])[0]
+                    line = f"its process died {TRIES} times (killed, or out of memory?): {why}"
+                    result, notes = ModelEnd(failure=line), []
+                for note in notes:
+                    tqdm.write(f"{run.job.model.name}: {note}", file=sys.stderr)
+                yield run.job, result
+                if isinstance(result, ModelEnd):
+                    ray.kill(run.process)  # its workers end with it
+                    free += () if run.job.model.spec.kind in LIGHT else run.places
+                else:
+                    run.done += 1
+                    running[run.process.result.remote(run.done)] = run
 
 
-class _ModelScheduler(Scheduler):
-    """Schedules encoding workers in the slots, and scoring workers beside the command."""
+def _model_places(ray: Any, device: str) -> list[Place]:
+    """Return places for models: one for each GPU, or without GPUs one for as many CPUs as the smallest node has.
 
-    def __init__(self, ray: Any, host: ModelHost, jobs: Sequence[ModelJob]) -> None:
-        self._host = host
-        self._specs = [job.model.spec for job in jobs]
-        self._results: list[tuple[ModelJob, Any]] = []
-        self._encoding: list[EncodingHandle] = []
-        self._scoring: list[ScoringHandle] = []
-        self._size = size_of_slots(ray, host.evaluation.device)
-        super().__init__(ray)
-        self._most = max(1, min(SCORING * len(self._slots), command_cpus(ray)))
-        self.runs: list[ModelRun] = []
-        for job in jobs:
-            try:
-                self.runs.append(ModelRun.of(host, job))
-            except PlumblineError as error:
-                self._results.append((job, ModelEnd(failure=str(error))))
+    `device` is the study's device for models. Raises ServiceError if no node has a CPU.
+    """
+    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0) >= 1]
+    if not nodes:
+        raise ServiceError("no node of the Ray cluster has a free CPU; see `ray status`")
+    if any(has.get("GPU", 0) >= 1 for has in nodes) and device != "cpu":
+        return places(ray, 1, 1)
+    return places(ray, min(int(has["CPU"]) for has in nodes))
 
-    @property
-    def done(self) -> bool:
-        """True if all models have ended, and their results were returned."""
-        return not self.runs and not self._results
 
-    def step(self) -> list[tuple[ModelJob, Any]]:
-        """Keep all workers busy, wait for an answer, and return the new results."""
-        self._turn()
-        self._finish()
-        results, self._results = self._results, []
-        return results
+class ModelProcess:
+    """A Ray actor that does a model's job on the machine that runs the command."""
 
-    def end(self) -> None:
-        """End all processes; kill those that are working."""
-        free = [worker.actor for worker in self._encoding if worker.ready and not worker.in_flight]
-        free += [scorer.actor for scorer in self._scoring if scorer.run is None]
-        actors = [worker.actor for worker in self._encoding] + [scorer.actor for scorer in self._scoring]
-        self._end(free, actors, CLOSE_SECONDS)
-        for run in self.runs:
-            run.close(self._host.folder)
+    def __init__(self, host: ModelHost, job: ModelJob, own: Sequence[Place]) -> None:
+        self._host, self._job, self._places = host, job, own
+        self._results: Iterator[Any] | None = None
+        self._notes: list[str] = []
+        self._open = contextlib.ExitStack()
+        self._open.enter_context(quiet(host.datasets, [job.model.spec]))
 
-    def _all_slots(self) -> list[Slot]:
-        return model_slots(self._ray, self._size)
+    def result(self, number: int) -> tuple[Any, list[str]]:
+        """Return the job's next result, and notes on workers; `number` results came before, also of a dead process."""
+        if self._results is None:
+            left = replace(self._job, pieces=self._job.pieces[number:])
+            self._results = work(self._host, left, self._load)
+        result = next(self._results)
+        notes, self._notes[:] = list(self._notes), []
+        return result, notes
 
-    def _hand_out(self) -> None:
-        self._start_scoring()
-        self._assign()
-        self._start_encoding()
+    def _load(self, host: ModelHost, spec: ModelSpec) -> Encoder:
+        import ray  # noqa: PLC0415 (extra `ray`)
 
-    def _start_encoding(self) -> None:
-        """Start a worker in each free slot that a model wants, for the model with the fewest."""
-        taken = {worker.slot for worker in self._encoding}
-        for slot in [slot for slot in self._slots if slot not in taken]:
-            runs = [run for run in self.runs if serves(slot, run.job.model.spec) and slot not in run.unusable]
-            if runs := [run for run in runs if run.wants_worker()]:
-                worker = min(runs, key=lambda run: len(run.workers)).start_worker(self._ray, self._host, slot)
-                self._encoding.append(worker)
-                self._after(worker.actor.facts.remote(), partial(self._loaded, worker))
-        for run in [run for run in self.runs if not run.workers and not run.failure]:
-            if not run.may_have(self._slots):
-                self._fail(run, run.reason or "no node of the cluster has room for the model; see `ray status`")
-            elif idle := idle_for(run, self._encoding):
-                self._stop(idle)
-
-    def _start_scoring(self) -> None:
-        """Start as many scoring workers as have work."""
-        wanted = min(self._most, sum(len(run.todo) + run.pieces_in_flight for run in self.runs))
-        while len(self._scoring) < wanted:
-            at = on_node(self._ray.get_runtime_context().get_node_id())
-            actor = self._ray.remote(ScoringWorker).options(num_cpus=0, **at).remote(self._host, self._specs, quiet)
-            self._scoring.append(ScoringHandle(actor))
-
-    def _assign(self) -> None:
-        """Give shards and questions to encoding workers, and pieces to scoring workers."""
-        for run in self.runs:
-            ready = [worker for worker in run.workers if worker.ready]
-            while ready:
-                worker = min(ready, key=lambda worker: len(worker.in_flight))
-                shard = run.shards.next(len(run.workers)) if len(worker.in_flight) < IN_FLIGHT else None
-                if shard is None:
-                    break
-                worker.in_flight.append(shard)
-                way = run.ways.get(shard.prompt)
-                call = worker.actor.encode.remote(shard.texts, shard.prompt, shard.role, way)
-                self._after(call, partial(self._encoded, worker, shard))
-            while ready and run.questions:
-                scorer, question = run.questions.pop()
-                call = ready[0].actor.answer.options(concurrency_group="asked").remote(question)
-                self._after(call, partial(self._answered, scorer, question, ready[0]))
-        for scorer in [scorer for scorer in self._scoring if scorer.run is None]:
-            runs = [run for run in self.runs if run.facts is not None and run.todo and run.workers]
-            if runs:
-                run = min(runs, key=lambda worker: worker.pieces_in_flight)
-                self._after(scorer.begin(run), partial(self._stepped, scorer))
-
-    def _loaded(self, worker: EncodingHandle, call: Any) -> None:
-        """Note that a worker has loaded its model."""
-        if (facts := self._from(worker, call)) is not None:
-            worker.ready, worker.gpu, worker.run.facts = True, facts.gpu, worker.run.facts or facts
-
-    def _encoded(self, worker: EncodingHandle, shard: TextShard, call: Any) -> None:
-        """Store an encoded shard."""
-        rows, run = self._from(worker, call, shard), worker.run
-        if rows is not None:
-            worker.in_flight.remove(shard)
-            self._serve(run, lambda: run.take(shard, worker.gpu, *rows))
-
-    def _answered(self, scorer: ScoringHandle, question: MethodCall, worker: EncodingHandle, call: Any) -> None:
-        """Pass on a model's answer to a question; if its worker died, ask another."""
-        run, answer = worker.run, self._from(worker, call)
-        if answer is not None:
-            reply, way = answer
-            if way is not None:
-                run.ways[reply] = way
-            if question.repeats:
-                run.answers[question.key] = reply
-        if answer is not None or not run.workers:
-            self._go_on(scorer, reply if answer is not None else GivenUp())
-        else:
-            run.questions.append((scorer, question))
-
-    def _from(self, worker: EncodingHandle, call: Any, shard: TextShard | None = None) -> Any:
-        """Return a worker's answer; None if it failed or died."""
-        if worker.gone:
-            return None
-        run, slot = worker.run, worker.slot
-
-        def failed(error: Any) -> None:
-            self._stop_failed(worker, run.failed(slot, error, shard), shard)
-
-        def died(error: Exception) -> None:
-            self._look()  # a lost node is not the shard's fault
-            over = worker.in_flight[0] if worker.in_flight and slot in self._slots else None
-            self._stop_failed(worker, run.died(slot, error, over), over)
-
-        return self._answer(call, failed, died)
-
-    def _stop_failed(self, worker: EncodingHandle, why: str, over: TextShard | None) -> None:
-        """Stop a worker that failed or died on a shard; others encode its shards in flight."""
-        run = worker.run
-        self._stop(worker)
-        if over is not None and over.tries >= TRIES:
-            self._fail(run, over.reason or why)
-            return
-        if not (run.workers or run.may_have(self._slots)):
-            self._fail(run, run.reason or why)
-            return
-        for shard in worker.in_flight:
-            run.shards.put_back(shard)
-        if not run.workers:  # others may need the scoring workers until a slot is free again
-            self._give_up(run)
-        tqdm.write(f"{run.job.model.name}: {why}; the run continues", file=sys.stderr)
-
-    def _stop(self, worker: EncodingHandle) -> None:
-        """Stop an encoding worker."""
-        idle = worker.ready and not worker.in_flight and not worker.gone
-        worker.gone = True
-        self._encoding.remove(worker)
-        worker.run.workers.remove(worker)
-        if idle:
-            worker.actor.close.remote()
-            worker.actor.__ray_terminate__.remote()
-        else:
-            self._ray.kill(worker.actor)
-
-    def _stepped(self, scorer: ScoringHandle, call: Any) -> None:
-        """Handle a scoring worker's request or finished piece."""
-        run = scorer.current
-
-        def failed(error: Any) -> None:
-            scorer.free()
-            if not isinstance(error.cause, GivenUp):
-                self._fail(run, line_of(error, "the machine that runs the command"))
-            elif not run.failure:
-                run.todo.appendleft(scorer.piece)
-
-        def died(error: Exception) -> None:
-            self._scoring.remove(scorer)
-            scorer.free()
-            run.tries[scorer.piece] += 1
-            if run.tries[scorer.piece] >= TRIES:
-                self._fail(run, death(error, TRIES))
-            elif not run.failure:
-                run.todo.appendleft(scorer.piece)
-
-        if (step := self._answer(call, failed, died)) is not None:
-            self._take(scorer, run, step)
-
-    def _take(self, scorer: ScoringHandle, run: ModelRun, step: Rows | MethodCall | ModelResult) -> None:
-        if isinstance(step, ModelResult):
-            self._results.append((run.job, step.result))
-            run.texts += step.texts
-            scorer.free()
-        elif run.failure or not run.workers:  # it would wait for a slot, and block others
-            self._go_on(scorer, GivenUp())
-        elif isinstance(step, Rows):
-            queue = TextQueue(step.texts, step.prompt, step.role)
-            run.waiting[queue] = scorer
-            self._serve(run, lambda: run.shards.ask(queue))
-        elif step.repeats and step.key in run.answers:
-            self._go_on(scorer, run.answers[step.key])
-        else:
-            run.questions.append((scorer, step))
-
-    def _serve(self, run: ModelRun, change: Callable[[], None]) -> None:
-        """Change the stored or requested texts, and give rows to the scoring workers that wait for them."""
-        try:
-            if not run.failure:
-                change()
-            for queue, rows in run.shards.done():
-                if queue in run.waiting:
-                    self._go_on(run.waiting.pop(queue), rows)
-        except PlumblineError as error:
-            self._fail(run, str(error))
-
-    def _go_on(self, scorer: ScoringHandle, answer: Any) -> None:
-        self._after(scorer.actor.go_on.remote(answer), partial(self._stepped, scorer))
-
-    def _fail(self, run: ModelRun, reason: str) -> None:
-        """End a model with the reason; its earlier results stay."""
-        if run.failure:
-            return
-        run.failure = reason
-        run.todo.clear()
-        run.shards.drop()
-        for worker in list(run.workers):
-            self._stop(worker)
-        self._give_up(run)
-
-    def _give_up(self, run: ModelRun) -> None:
-        """Free the scoring workers that wait for a model."""
-        for scorer in (*run.waiting.values(), *(scorer for scorer, _ in run.questions)):
-            self._go_on(scorer, GivenUp())
-        run.waiting.clear()
-        run.questions.clear()
-
-    def _finish(self) -> None:
-        """End the models that have nothing left to do."""
-        for run in [run for run in self.runs if not run.todo and not run.pieces_in_flight]:
-            self._results.append((run.job, ModelEnd(run.texts, run.shards.encoded, run.failure)))
-            self.runs.remove(run)
-            for worker in list(run.workers):
-                self._stop(worker)
-            run.close(self._host.folder)
+        return ClusterModel.open(ray, self._places, host, spec, quiet, self._notes.append)

@@ -29,7 +29,7 @@ def evaluate(parser: argparse.ArgumentParser) -> None:
         "--include-rejected", action="store_true", help="also score rejected transformations, marked as such everywhere"
     )
     add("--ray", metavar="ADDRESS", default="", help="run on a Ray cluster: `auto` or its address")
-    add("--dry-run", action="store_true", help="show how much is left to encode and how long it takes; score nothing")
+    add("--dry-run", action="store_true", help="show how much is left to encode; score nothing")
 
 
 def scores_report(parser: argparse.ArgumentParser) -> None:

@@ -32,7 +32,6 @@ from plumbline import cli
 from plumbline.errors import StudyError
 from plumbline.hashes import return_large_blocks
 from plumbline.manifest import stage
-from plumbline.rates import in_words, read_rates
 from plumbline.records import Pair, Score
 from plumbline.store import only_one
 from plumbline.study import Study
@@ -189,12 +188,12 @@ def forecast(records: EvaluationRecords, units: Sequence[ScoreUnit], chosen: Ite
     """Return a table of the work left, a row for each model: scores, distinct texts, and their characters.
 
     The counts are approximate: texts that a model has encoded already are not encoded again, and a text is encoded once
-    for each of its prompts. A line below estimates the time from the rates of earlier runs, for models that have one.
+    for each of its prompts.
     """
     study, scored = records.study, {row.unit_id for row in earlier(records, SCORES)}
     scored |= {str(row["unit_id"]) for _, row in records.new_scores.lines(Score)}
     sizes: dict[tuple[int, ...], tuple[int, int]] = {}  # cached, as most models lack the same units
-    rows, texts_left = [], {}
+    rows = []
     for model in chosen:
         lacking = [
             index
@@ -205,11 +204,7 @@ def forecast(records: EvaluationRecords, units: Sequence[ScoreUnit], chosen: Ite
             sizes[tuple(lacking)] = _sizes([units[index] for index in lacking])
         texts, characters = sizes[tuple(lacking)]
         rows.append([model.name, *(f"{number:,}" for number in (len(lacking), texts, characters))])
-        if characters:
-            texts_left[model.name] = model.model_id, characters
-    table = cli.columns(["model", "scores left", "texts, about", "characters"], rows)
-    rates = [rate for rate in read_rates(study.folder) if rate.work == "encoding"]
-    return f"{table}\n\n{in_words(rates, texts_left) if texts_left else 'nothing is left to do'}"
+    return cli.columns(["model", "scores left", "texts, about", "characters"], rows)
 
 
 def _sizes(units: Sequence[ScoreUnit]) -> tuple[int, int]:

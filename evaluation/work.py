@@ -20,7 +20,7 @@ from evaluation import measures as beside
 from evaluation.measures import UnitMeasures
 from evaluation.models import encoder
 from evaluation.models.encoder import Encoder, ModelHost
-from evaluation.models.in_process import first_line, gpu_of, keep_speed
+from evaluation.models.in_process import first_line
 from evaluation.tasks import scoring
 from evaluation.units import Model, Numbers, Place, ScoreUnit
 from plumbline.errors import DataError, PlumblineError, ServiceError
@@ -135,8 +135,6 @@ def work(host: ModelHost, job: ModelJob, load: Loader) -> Iterator[Any]:
     finally:
         if model is not None:
             model.close()
-            gpu = gpu_of(job.model.spec, host.evaluation.device)
-            keep_speed(host.folder, job.model.spec, job.model.model_id, model.watch, gpu)
     yield ModelEnd(model.asked, model.encoded, failure) if model is not None else ModelEnd(failure=failure)
 
 

@@ -16,6 +16,7 @@ from generation.recordings import Place, Recording, load_outputs, load_recording
 from plumbline.errors import StudyError, TextFailedError, TextUnansweredError
 from plumbline.languages import language_name
 from plumbline.models.chat import Attempt, Chat
+from plumbline.models.cluster import ClusterChat
 from plumbline.models.engines import open_chat
 from plumbline.prompts import Prompt
 from plumbline.study import Study
@@ -234,18 +235,20 @@ def _once(function: Function, job: Job) -> str:
     return str(text)
 
 
-def make_generator(plan: Plan, names: Collection[str] = (), *, allow_code: bool = False) -> Generator:
+def make_generator(
+    plan: Plan, names: Collection[str] = (), *, cluster: str = "", allow_code: bool = False
+) -> Generator:
     """Return the generator of these transformations of the study (by default all), ready to work.
 
-    It combines the study's generator, functions and files of outputs, as the transformations need. Functions run code:
-    raises StudyError for one unless `allow_code`.
+    It combines the study's generator, functions and files of outputs, as the transformations need. A chat model runs on
+    the Ray cluster at the address `cluster`, if any. Functions run code: raises StudyError for one unless `allow_code`.
     """
     by_way: dict[str, dict[str, Transformation]] = {}
     for name in names or plan.kinds:
         by_way.setdefault(plan.kinds[name].made_by, {})[name] = plan.kinds[name]
     if not allow_code:
         refuse_code(plan, by_way.get("function", {}))
-    by_name = {way: _of_way(plan, way, kinds) for way, kinds in by_way.items()}
+    by_name = {way: _of_way(plan, way, kinds, cluster) for way, kinds in by_way.items()}
     if len(by_name) == 1:
         return next(iter(by_name.values()))
     return Together({name: by_name[way] for way, kinds in by_way.items() for name in kinds})
@@ -260,11 +263,12 @@ def refuse_code(plan: Plan, names: Collection[str]) -> None:
             )
 
 
-def _of_way(plan: Plan, way: str, kinds: Mapping[str, Transformation]) -> Generator:
+def _of_way(plan: Plan, way: str, kinds: Mapping[str, Transformation], cluster: str) -> Generator:
     if way == "function":
         return Functions.of(kinds)
     if way == "outputs":
         return OutputsFiles.of(kinds)
     if plan.study.generator.kind == "recorded":
         return RecordedOutputs.of(plan.study)
-    return ChatGenerator(open_chat(plan.study.generator, plan.study), plan.prompts)
+    spec, study = plan.study.generator, plan.study
+    return ChatGenerator(ClusterChat(spec, study, cluster) if cluster else open_chat(spec, study), plan.prompts)

@@ -84,7 +84,6 @@ def generate(parser: argparse.ArgumentParser) -> None:
     add("--again", action="store_true", help="ask again for failed outputs too, not only for unanswered ones")
     add("--allow-code", action="store_true", help="allow transformations that are functions, which run code")
     add("--dry-run", action="store_true", help="show how much work is left, and generate nothing")
-    add("--rate", type=cli.positive, metavar="N", help="with --dry-run: requests per second, to estimate the hours")
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--ray", metavar="ADDRESS", default="", help="run on a Ray cluster: `auto` or its address")
     how.add_argument(

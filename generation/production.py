@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from generation.forecast import forecast, gpus_of, measured
+from generation.forecast import forecast
 from generation.generators import Generator, make_generator, refuse_code
 from generation.jobs import Job, Plan
 from generation.output import make_output
@@ -26,7 +26,6 @@ from plumbline.errors import StudyError
 from plumbline.hashes import return_large_blocks
 from plumbline.manifest import stage
 from plumbline.models.asking import ask_all
-from plumbline.rates import Stopwatch, keep_rates
 from plumbline.records import TransformedText
 from plumbline.store import is_remote, only_one, read_batches, read_records
 from plumbline.study import Study
@@ -51,12 +50,8 @@ def generate(study: Study, *, again: bool = False, cluster: str = "", allow_code
         for unit in units:
             if not unit.todo:
                 unit.settle()
-        if cluster and todo:
-            from generation.cluster import generate_on  # noqa: PLC0415 (extra `ray`)
-
-            counts += generate_on(cluster, plan, todo, allow_code=allow_code)
-        elif todo:
-            counts += _generate_here(plan, todo, allow_code=allow_code)
+        if todo:
+            counts += _generate(plan, todo, cluster, allow_code=allow_code)
     return counts
 
 
@@ -78,7 +73,7 @@ def generate_shard(study: Study, shard: Shard, *, again: bool = False, allow_cod
         folder = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="plumbline-")))
         units = held.enter_context(planned(plan, again=again, texts=folder / "texts.parquet", shard=shard))
         counts, todo = _left(plan, units, allow_code=allow_code)
-        return counts + _generate_here(plan, todo, allow_code=allow_code) if todo else counts
+        return counts + _generate(plan, todo, allow_code=allow_code) if todo else counts
 
 
 def _left(plan: Plan, units: Sequence[Unit], *, allow_code: bool) -> tuple[Counter[str], list[Unit]]:
@@ -104,32 +99,25 @@ def read_transformed(study: Study, transformation: str, seed: int) -> list[Trans
     return read_records(study.transformation_file(transformation, seed), TransformedText, study.command(COMMAND))
 
 
-async def generate_units(
-    plan: Plan, generator: Generator, units: Sequence[Unit], watch: Stopwatch | None = None
-) -> Counter[str]:
-    """Hand all jobs of all units to a generator, up to its concurrency; note the outputs on the `watch`."""
+async def generate_units(plan: Plan, generator: Generator, units: Sequence[Unit]) -> Counter[str]:
+    """Hand all jobs of all units to a generator, up to its concurrency."""
 
     async def make(_: Unit, job: Job) -> TransformedText:
-        output = await make_output(plan, generator, job)
-        if watch is not None:
-            watch.note(output.transformation, 1, len(output.text))
-        return output
+        return await make_output(plan, generator, job)
 
     return await ask_all(units, make, generator.concurrency, "text", "generating")
 
 
-def _generate_here(plan: Plan, units: Sequence[Unit], *, allow_code: bool) -> Counter[str]:
+def _generate(plan: Plan, units: Sequence[Unit], cluster: str = "", *, allow_code: bool) -> Counter[str]:
     import uvloop  # noqa: PLC0415 (extra `generation`; reading outputs does not need it)
 
     async def work() -> Counter[str]:
         names = list(dict.fromkeys(unit.transformation for unit in units))
-        generator = make_generator(plan, names, allow_code=allow_code)
-        watch = Stopwatch(*gpus_of(plan.study.generator))
+        generator = make_generator(plan, names, cluster=cluster, allow_code=allow_code)
         try:
-            return await generate_units(plan, generator, units, watch)
+            return await generate_units(plan, generator, units)
         finally:
             await generator.close()
-            keep_rates(plan.study.folder, measured(plan, watch))
 
     return uvloop.run(work())
 
@@ -145,7 +133,7 @@ def run(options: argparse.Namespace) -> int:
     if options.generator:
         study = study.by(study.generator_called(options.generator))
     if options.dry_run:
-        print(forecast(study, again=options.again, rate=options.rate))
+        print(forecast(study, again=options.again))
         return 0
     if options.shard:
         counts = generate_shard(study, options.shard, again=options.again, allow_code=options.allow_code)

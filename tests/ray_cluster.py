@@ -7,9 +7,10 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,8 +18,8 @@ import pytest
 
 from plumbline.study import ROOT
 
-PYTHON = ROOT / ".venv-vllm" / "bin" / "python"
-LINKED = ("ray", "ray-*.dist-info", "msgpack", "msgpack-*.dist-info")  # what another environment needs of that one
+ENGINE = ROOT / ".venv-vllm"
+LINKED = ("ray", "ray-*.dist-info", "msgpack", "msgpack-*.dist-info")  # what the tests' environment needs of that one
 # With Ray's own tool for tests, because `ray start` joins no second node to a cluster that listens on 127.0.0.1 alone.
 NODES = """
 import sys
@@ -66,28 +67,27 @@ def _line(process: int) -> str:
 
 
 @contextlib.contextmanager
-def running(python: Path | str, packages: Sequence[str] = (), nodes: int = 2) -> Iterator[Cluster]:
-    """A cluster of nodes that run `python`; `packages` (patterns) are linked to from Ray's own environment."""
-    if not PYTHON.exists():
+def running(nodes: int = 2) -> Iterator[Cluster]:
+    """A cluster of nodes that run the tests' Python; only Ray is linked to, from its own environment."""
+    if not ENGINE.exists():
         if os.environ.get("CI"):
             pytest.fail("CI must have the environment with Ray: make engine")
         pytest.skip("no environment with Ray: make engine")
     folder = Path(tempfile.mkdtemp(prefix="ray-", dir="/tmp"))  # short: the paths of sockets have 107 characters
     (folder / "ray").mkdir()
     (folder / "packages").mkdir()
-    for there in (PYTHON.parents[1] / "lib").glob("python3*/site-packages"):
-        for found in (path for name in packages for path in there.glob(name)):
+    for there in (ENGINE / "lib").glob("python3*/site-packages"):
+        for found in (path for name in LINKED for path in there.glob(name)):
             (folder / "packages" / found.name).symlink_to(found)
     environment = {name: value for name, value in os.environ.items() if "proxy" not in name.lower()}
     environment |= {
         "RAY_TMPDIR": str(folder),
         "RAY_USAGE_STATS_ENABLED": "0",
         "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # all ports on 127.0.0.1
+        "PYTHONPATH": os.pathsep.join([str(ROOT), str(folder / "packages")]),
     }
-    if packages:
-        environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(folder / "packages")])
     with subprocess.Popen(
-        [str(python), "-c", NODES, str(nodes)],
+        [sys.executable, "-c", NODES, str(nodes)],
         env=environment,
         text=True,
         stdin=subprocess.PIPE,

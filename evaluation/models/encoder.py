@@ -27,7 +27,6 @@ from evaluation.models.registered import MtebModel
 from evaluation.models.server import CharacterNgrams, ServerModel, WordVectors
 from plumbline.errors import DataError, ServiceError, StudyError, nearest
 from plumbline.identity import identity
-from plumbline.rates import Stopwatch
 from plumbline.study import Study
 from plumbline.study.datasets import DatasetSpec
 from plumbline.study.evaluation import EvaluationSpec, ModelSpec, refuse_no_repository
@@ -41,26 +40,31 @@ _LACKS_MEMORY = re.compile("out of memory|t allocate memory|not enough memory|AL
 _PIECE = 1 << 16  # texts looked up at a time
 _TRIES = 3  # reads of rows whose checksums do not match and that were encoded again
 _MANY = 1000  # texts from which choosing the fastest engine pays
-_CHUNK = 2048  # texts encoded and stored at a time: at most these are lost by a killed run
+CHUNK = 2048  # texts encoded and stored at a time: at most these are lost by a killed run
 
 
 class Encoder:
     """A model with mteb's EncoderProtocol and a store. `name` and `revision` identify it."""
 
     def __init__(
-        self, model: TextModel, name: str, revision: str, batch_size: int = 32, store: EmbeddingStore | None = None
+        self,
+        model: TextModel,
+        name: str,
+        revision: str,
+        batch_size: int = 32,
+        store: EmbeddingStore | None = None,
+        *,
+        chunk: int = CHUNK,
     ) -> None:
         self._model = model
         self._name, self.revision = name, revision
-        self._batch_size = batch_size
+        self._batch_size, self._chunk = batch_size, chunk
         self._store = store or EmbeddingStore()
         self.asked = 0
         """Texts requested."""
         self.encoded = 0
         """Texts given to the model."""
         self._engine_chosen = False
-        self.watch = Stopwatch()
-        """Time that the model spent on texts."""
         self.only_stored = False
         """True if texts that are not in the store are refused (DataError) instead of encoded."""
 
@@ -156,8 +160,8 @@ class Encoder:
             lacking |= dict.fromkeys(text for text, key in zip(some, keys, strict=True) if key in missing)
         wanted = longest_first(lacking)
         self._choose_engine(wanted, prompt, role)
-        for first in range(0, len(wanted), _CHUNK):
-            some = wanted[first : first + _CHUNK]
+        for first in range(0, len(wanted), self._chunk):
+            some = wanted[first : first + self._chunk]
             vectors = self.encode_new(some, prompt, role)
             if not first and self._store.make_room(len(wanted), vectors.shape[1]) and had:
                 return False
@@ -197,7 +201,6 @@ class Encoder:
         """Return newly encoded embeddings of texts, without storing them. Raises as `embed`."""
         if self.only_stored:
             raise DataError(f"model {self._name!r} has no stored embeddings of {len(texts)} texts; evaluate the study")
-        self.watch.start()
         while True:
             try:
                 vectors = self._model.embed(texts, prompt=prompt, role=role, batch_size=self._batch_size)
@@ -213,7 +216,6 @@ class Encoder:
                     + ("; try evaluation.precision float16, or another evaluation.device" if lacks else "")
                 ) from error
         self.encoded += len(texts)
-        self.watch.note(self._name, len(texts), sum(map(len, texts)))
         finite = np.isfinite(vectors).all(axis=1)
         if not finite.all():
             text = texts[int(np.argmin(finite))]

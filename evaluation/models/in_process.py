@@ -25,7 +25,6 @@ from evaluation.models.embeddings import Embeddings
 from plumbline.errors import ServiceError, StudyError
 from plumbline.file_hashes import LARGE, sha256_of
 from plumbline.identity import identity
-from plumbline.rates import Stopwatch, keep_rates
 from plumbline.study.evaluation import INSTRUCTION, ModelSpec
 from plumbline.study.places import files_in
 
@@ -341,23 +340,3 @@ def _forward(run: object, weight: torch.Tensor, bias: torch.Tensor | None, rows:
 
 DIMENSIONS = 2048  # buckets that character n-grams are hashed into
 IN_TORCH = ("sentence_transformers", "mteb")  # kinds that torch runs in this process
-
-
-def keep_speed(folder: Path, spec: ModelSpec, model_id: str, watch: Stopwatch, gpu: str) -> None:
-    """Record a model's speed on its texts in a study's folder; nothing if it had none.
-
-    `gpu` is the kind of GPU, empty for none.
-    """
-    rate = watch.rate("encoding", spec.name, spec.name, model_id)
-    if rate and gpu:
-        rate = rate.model_copy(update={"gpu": gpu, "gpu_seconds": rate.seconds})
-    keep_rates(folder, [rate])
-
-
-def gpu_of(spec: ModelSpec, device: str) -> str:
-    """Return the kind of GPU of a model loaded here; empty without one."""
-    if spec.kind not in IN_TORCH or device.startswith("cpu"):
-        return ""
-    import torch  # noqa: PLC0415 (takes seconds)
-
-    return str(torch.cuda.get_device_name()) if torch.cuda.is_available() else ""

@@ -1,26 +1,49 @@
-"""Use a running Ray cluster: its slots, and the scheduler behind `--ray` of generation and evaluation."""
+"""Work on a running Ray cluster: its places, a pool of workers in them, and a chat model for each worker.
+
+Only the command writes. Workers answer calls and keep nothing, so a run that is killed continues from the records, as
+without Ray. docs/howto/ray.md says what each node needs.
+"""
 
 from __future__ import annotations
 
-import abc
-import contextlib
+import asyncio
 import os
 import socket
-import time
-from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
-from plumbline.errors import ServiceError, StudyError
+from tqdm import tqdm
+
+from plumbline.errors import DataError, PlumblineError, ServiceError, StudyError, TextFailedError, TextUnansweredError
+from plumbline.models.chat import Attempt, Chat, Completion
+from plumbline.models.engines import open_chat
 from plumbline.resources import installing
+from plumbline.study import Study
+from plumbline.study.engines import EngineSpec
+from plumbline.versions import installed_versions
 
 REACH_SECONDS = 5.0
-LOOK_SECONDS = 5.0  # between updates of the slots: nodes come and go
-CALL_SECONDS = 2e-6  # additional wait for each pending call
+TRIES = 3  # of a call whose workers die, and of workers in one place that die without an answer
 
 
 def join(address: str) -> Any:
-    """Connect to a running cluster and return the package ray."""
+    """Connect to a running cluster, and return the package ray. Never starts a cluster.
+
+    Args:
+        address: the cluster's address; `auto` is the cluster that this machine is part of.
+
+    Returns:
+        The module `ray`.
+
+    Raises:
+        StudyError: the package ray is not installed.
+        ServiceError: no cluster runs at the address.
+
+    Example:
+        >>> join("10.0.0.1:6379")  # doctest: +SKIP
+    """
     settings = {
         "RAY_USAGE_STATS_ENABLED": "0",
         "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # silences advice on standard error
@@ -46,38 +69,18 @@ def join(address: str) -> Any:
     return ray
 
 
-@contextlib.contextmanager
-def without(redirect: Callable[[TextIO], contextlib.AbstractContextManager[TextIO]]) -> Iterator[None]:
-    """Discard what is written to a stream."""
-    with Path(os.devnull).open("w") as nowhere, redirect(nowhere):
-        yield
-
-
-class Slot(NamedTuple):
-    """A place on a node for a process with this many CPUs and GPUs; `number` tells slots of a node apart."""
+class Place(NamedTuple):
+    """A place on a node for one worker, with this many CPUs and GPUs."""
 
     node: str
     address: str
-    number: int
     cpus: int
-    gpus: int
+    gpus: int = 0
 
     @property
     def options(self) -> dict[str, Any]:
-        """The options of an actor that runs in the slot."""
+        """The options of an actor that runs here."""
         return {"num_cpus": self.cpus, "num_gpus": self.gpus, **on_node(self.node)}
-
-
-def slots(ray: Any, cpus: int, gpus: int = 0, *, one_a_node: bool = False) -> list[Slot]:
-    """Return all slots of this many CPUs and GPUs on the nodes that are alive."""
-    free = []
-    for node in ray.nodes():
-        has = node["Resources"] if node["Alive"] else {}
-        room = int(has.get("CPU", 0)) // cpus
-        room = min(room, int(has.get("GPU", 0)) // gpus) if gpus else room
-        for number in range(min(room, 1) if one_a_node else room):
-            free.append(Slot(node["NodeID"], node["NodeManagerAddress"], number, cpus, gpus))
-    return free
 
 
 def on_node(node: str) -> dict[str, Any]:
@@ -87,66 +90,248 @@ def on_node(node: str) -> dict[str, Any]:
     return {"scheduling_strategy": NodeAffinitySchedulingStrategy(node_id=node, soft=False)}
 
 
-class Scheduler(abc.ABC):
-    """Start actors in a cluster's slots, hand out work and collect results, one step at a time.
+def places(ray: Any, cpus: int, gpus: int = 0, *, one_a_node: bool = False) -> list[Place]:
+    """Return all places with this many CPUs and GPUs on the nodes that are alive."""
+    found = []
+    for node in ray.nodes():
+        has = node["Resources"] if node["Alive"] else {}
+        room = int(has.get("CPU", 0)) // cpus
+        room = min(room, int(has.get("GPU", 0)) // gpus) if gpus else room
+        found += [Place(node["NodeID"], node["NodeManagerAddress"], cpus, gpus)] * (
+            min(room, 1) if one_a_node else room
+        )
+    return found
 
-    Each call names its follow-up (`_after`).
+
+class WorkerDiedError(TextUnansweredError):
+    """The workers that had a call died, several times in a row."""
+
+
+@dataclass(eq=False)
+class _Worker:
+    """The worker of a place, or the one that replaced it; `deaths` are those in a row without an answer."""
+
+    place: Place
+    actor: Any = None
+    deaths: int = 0
+
+
+@dataclass(eq=False)
+class Pool:
+    """Workers that answer calls, one in each place; `make` starts one in a place.
+
+    A worker is an actor with the method `prepare`, whose answer is `facts`. One that dies is replaced, and its calls go
+    to others. One that cannot work (no model, wrong key) is given up, and `note` is told why, while others go on.
     """
 
-    def __init__(self, ray: Any) -> None:
-        self._ray = ray
-        self._calls: dict[Any, Callable[[Any], None]] = {}
-        self._look()
+    ray: Any
+    places: Sequence[Place]
+    make: Callable[[Place], Any]
+    calls_each: int
+    note: Callable[[str], None]
+    facts: Any = None
+    _workers: list[_Worker] = field(default_factory=list)
+    _free: asyncio.Queue[tuple[_Worker, Any]] = field(default_factory=asyncio.Queue)
+    _starting: set[asyncio.Task[None]] = field(default_factory=set)
+    _problem: BaseException | None = None
 
-    @abc.abstractmethod
-    def _all_slots(self) -> list[Slot]:
-        """Return the slots that exist now."""
+    async def open(self) -> Pool:
+        """Start all workers, and wait for the first that is ready. Raises the last worker's error if there is none."""
+        self._workers = [_Worker(place) for place in self.places]
+        for worker in self._workers:
+            self._begin(worker)
+        self._release(*await self._next())
+        return self
 
-    @abc.abstractmethod
-    def _hand_out(self) -> None:
-        """Start actors where there is work for them, and keep all of them busy."""
+    async def call(self, method: str, *values: Any) -> Any:
+        """Return a free worker's answer.
 
-    def _look(self) -> None:
-        """Update the list of slots."""
-        self._slots, self._looked = self._all_slots(), time.monotonic()
+        Raises the error that the method raised for these values; WorkerDiedError after the third death; and the last
+        worker's error if none is left.
+        """
+        deaths = 0
+        while True:
+            worker, actor = await self._next()
+            try:
+                answer = await self._answer(worker.place, actor, method, *values)
+            except WorkerDiedError as error:
+                deaths += 1
+                self._replace(worker, actor, error)
+                if deaths == TRIES:
+                    raise
+            except (TextFailedError, DataError):
+                self._release(worker, actor)
+                raise
+            except PlumblineError as error:
+                self._give_up(worker, error)
+            else:
+                worker.deaths = 0
+                self._release(worker, actor)
+                return answer
 
-    def _turn(self, seconds: float = LOOK_SECONDS) -> None:
-        """Keep all actors busy, wait this long at most for a result, and handle all that have come."""
-        if time.monotonic() - self._looked > LOOK_SECONDS:
-            self._look()
-        self._hand_out()
-        for call in self._ready(seconds):
-            self._calls.pop(call)(call)
+    def close(self) -> None:
+        """Stop all workers."""
+        for task in self._starting:
+            task.cancel()
+        for worker in self._workers:
+            self._kill(worker)
+        self._workers.clear()
 
-    def _ready(self, seconds: float) -> list[Any]:
-        """Wait this long at most for a call to end; return all calls that have ended by then."""
-        if not self._calls:
-            return []
-        ready, others = self._ray.wait(list(self._calls), timeout=seconds)
-        if ready and others:
-            # Waiting costs time for each pending call. So wait about as long as that costs, and take all results that
-            # come meanwhile.
-            more, _ = self._ray.wait(others, num_returns=len(others), timeout=len(others) * CALL_SECONDS)
-            ready += more
-        return list(ready)
-
-    def _after(self, call: Any, follow: Callable[[Any], None]) -> None:
-        """Call `follow` when a call has ended."""
-        self._calls[call] = follow
-
-    def _answer(self, call: Any, failed: Callable[[Any], None], died: Callable[[Exception], None]) -> Any:
-        """Return an actor's answer; None if it raised an error (reported to `failed`) or died (reported to `died`)."""
+    async def _answer(self, place: Place, actor: Any, method: str, *values: Any) -> Any:
+        """Return an actor's answer, or raise its error with the node's address; a bug is raised as it is."""
         try:
-            return self._ray.get(call)
-        except self._ray.exceptions.RayTaskError as error:
-            failed(error)
-        except self._ray.exceptions.RayError as error:
-            died(error)
-        return None
+            return await getattr(actor, method).remote(*values)
+        except self.ray.exceptions.RayTaskError as error:
+            cause = error.cause
+        except self.ray.exceptions.RayError as error:
+            why = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            line = f"node {place.address}: a worker died (killed, or out of memory?): {why}; see Ray's logs there"
+            raise WorkerDiedError(line) from None
+        if isinstance(cause, (TextFailedError, DataError)):
+            raise cause
+        if isinstance(cause, PlumblineError):
+            raise type(cause)(f"node {place.address}: {cause}")
+        if isinstance(cause, (ImportError, OSError)):
+            raise ServiceError(f"node {place.address}: {cause}; docs/howto/ray.md says what a node needs")
+        raise cause
 
-    def _end(self, free: Iterable[Any], actors: Iterable[Any], seconds: float) -> None:
-        """Let idle actors close within this time, then end all of them."""
-        if closing := [actor.close.remote() for actor in free]:
-            self._ray.wait(closing, num_returns=len(closing), timeout=seconds)
-        for actor in actors:
-            self._ray.kill(actor)
+    async def _next(self) -> tuple[_Worker, Any]:
+        """Wait for a worker with room for a call. Raises the last worker's error if none is left."""
+        while True:
+            worker, actor = await self._free.get()
+            if self._problem is not None:
+                self._release(worker, actor)  # wakes the next that waits
+                raise self._problem
+            if worker.actor is actor:
+                return worker, actor
+
+    def _release(self, worker: _Worker, actor: Any) -> None:
+        self._free.put_nowait((worker, actor))
+
+    def _begin(self, worker: _Worker) -> None:
+        task = asyncio.get_running_loop().create_task(self._start(worker))
+        self._starting.add(task)
+        task.add_done_callback(self._started)
+
+    def _started(self, task: asyncio.Task[None]) -> None:
+        self._starting.discard(task)
+        if not task.cancelled() and (bug := task.exception()):
+            self._end(bug)
+
+    def _end(self, why: BaseException) -> None:
+        """Let all calls raise an error."""
+        self._problem = why
+        self._release(_Worker(self.places[0]), None)
+
+    async def _start(self, worker: _Worker) -> None:
+        """Start a worker in its place, and let it take calls once it is prepared."""
+        worker.actor = actor = self.make(worker.place)
+        try:
+            facts = await self._answer(worker.place, actor, "prepare")
+        except WorkerDiedError as error:
+            self._replace(worker, actor, error)
+        except PlumblineError as error:
+            self._give_up(worker, error)
+        else:
+            self.facts = facts if self.facts is None else self.facts
+            for _ in range(self.calls_each):
+                self._release(worker, actor)
+
+    def _replace(self, worker: _Worker, actor: Any, why: PlumblineError) -> None:
+        """Start another worker in place of one that died, unless that was done already or three died in a row."""
+        if worker.actor is not actor:
+            return
+        worker.deaths += 1
+        if worker.deaths >= TRIES:
+            self._give_up(worker, why)
+            return
+        worker.actor = None
+        self.note(f"{why}; the run continues")
+        self._begin(worker)
+
+    def _give_up(self, worker: _Worker, why: PlumblineError) -> None:
+        """Go on without a worker."""
+        if worker not in self._workers:
+            return
+        self._workers.remove(worker)
+        self._kill(worker)
+        if self._workers:
+            self.note(f"{why}; the other workers continue")
+        else:
+            self._end(why)
+
+    def _kill(self, worker: _Worker) -> None:
+        if worker.actor is not None:
+            self.ray.kill(worker.actor)
+        worker.actor = None
+
+
+def refuse_other_versions(expected: Mapping[str, str], here: Mapping[str, str]) -> None:
+    """Raise StudyError if a node has another version of a package than the machine that runs the command."""
+    for package, version in expected.items():
+        if here.get(package) != version:
+            there = here.get(package, "missing")
+            raise StudyError(f"{package} is {there} there, but {version} on the machine that runs the command")
+
+
+def _versions(spec: EngineSpec) -> dict[str, str]:
+    """Return versions that decide answers, without builds (`+cpu`, `+cu128`), which differ between machines."""
+    packages: Iterable[str] = ("plumbline", "vllm", "transformers") if spec.kind == "vllm" else ("plumbline",)
+    return installed_versions(packages, builds=False)
+
+
+class ChatWorker:
+    """A Ray actor that asks a chat model of its own: an engine on the node's GPUs, or a server."""
+
+    def __init__(self, spec: EngineSpec, study: Study, versions: Mapping[str, str]) -> None:
+        self._spec, self._study, self._expected = spec, study, versions
+
+    async def prepare(self) -> None:
+        """Open the model. Raises StudyError for other versions than the command's, and as `open_chat`."""
+        refuse_other_versions(self._expected, _versions(self._spec))
+        self._chat = open_chat(self._spec, self._study)
+
+    async def ask(self, message: str, attempt: Attempt, labels: Sequence[str]) -> Completion:
+        """Return the model's answer. Raises as `Chat.ask`."""
+        return await self._chat.ask(message, attempt, labels)
+
+
+class ClusterChat(Chat):
+    """A chat model that workers on the nodes of a cluster ask: one for each engine's GPUs, or one a node."""
+
+    def __init__(self, spec: EngineSpec, study: Study, address: str) -> None:
+        """Connect to the cluster. Raises as `join`, and ServiceError if no node has room for the model."""
+        self._ray = join(address)
+        gpus = spec.vllm.gpus if spec.kind == "vllm" else 0
+        found = places(self._ray, 1, gpus, one_a_node=not gpus)
+        if not found:
+            self._ray.shutdown()
+            needed = f"{gpus} GPUs (tensor_parallel_size x data_parallel_size) and a CPU" if gpus else "a CPU"
+            raise ServiceError(f"no node of the Ray cluster has {needed}; see `ray status`")
+        self._concurrency = spec.in_flight * len(found)
+        remote = self._ray.remote(ChatWorker)
+        values = spec, study, _versions(spec)
+
+        def make(place: Place) -> Any:
+            return remote.options(max_concurrency=spec.in_flight + 1, **place.options).remote(*values)
+
+        self._pool = Pool(self._ray, found, make, spec.in_flight, lambda line: tqdm.write(line, file=sys.stderr))
+        self._opened: asyncio.Task[Pool] | None = None
+
+    @property
+    def concurrency(self) -> int:
+        """The number of questions in flight on all nodes."""
+        return self._concurrency
+
+    async def ask(self, message: str, attempt: Attempt, labels: Sequence[str] = ()) -> Completion:
+        """Return a worker's answer. Raises as `Chat.ask`, with TextUnansweredError if three workers died on it."""
+        if self._opened is None:
+            self._opened = asyncio.get_running_loop().create_task(self._pool.open())
+        await self._opened
+        answer: Completion = await self._pool.call("ask", message, attempt, labels)
+        return answer
+
+    async def close(self) -> None:
+        """Stop the workers and leave the cluster."""
+        self._pool.close()
+        self._ray.shutdown()

@@ -106,7 +106,6 @@ def whole(text: str) -> str:
 HEADERS = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "plumbline"}
 FIRST_DELAY = 0.5  # most seconds before the second try; doubles with every try (full jitter)
 LAST_DELAY = 30.0
-_CONCURRENCY = 32  # requests in flight, unless the study names a number
 CONNECT = 30.0  # seconds to connect; a slower server counts as absent
 IDLE = 4.0  # seconds to keep an unused connection: servers (uvicorn, so vLLM) close theirs after 5
 TOP = 20  # number of most likely first tokens to ask for: the servers' maximum
@@ -165,7 +164,7 @@ class ChatServer(Chat):
     @property
     def concurrency(self) -> int:
         """The number of requests in flight at once."""
-        return self.spec.http.concurrency or _CONCURRENCY
+        return self.spec.in_flight
 
     async def ask(self, message: str, attempt: Attempt, labels: Sequence[str] = ()) -> Completion:
         """Return the server's answer to one user message, with probabilities of `labels` if it reports them.

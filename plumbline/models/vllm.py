@@ -121,8 +121,7 @@ class VllmEngine(Chat):
     @property
     def concurrency(self) -> int:
         """The number of texts in flight: a full batch, and as many again waiting."""
-        settings = self.spec.vllm
-        return settings.concurrency or 2 * settings.max_num_seqs * settings.data_parallel_size
+        return self.spec.in_flight
 
     async def ask(self, message: str, attempt: Attempt, labels: Sequence[str] = ()) -> Completion:
         """Return the model's answer to one message under its chat template; each of `labels` must be a token.

@@ -165,6 +165,13 @@ class EngineSpec(StudyPart):
         return VllmSettings.model_validate(self.settings)
 
     @property
+    def in_flight(self) -> int:
+        """The number of questions in flight at once; for vLLM a full batch, and as many again waiting."""
+        if self.kind == "vllm":
+            return self.vllm.concurrency or 2 * self.vllm.max_num_seqs * self.vllm.data_parallel_size
+        return self.http.concurrency or 32
+
+    @property
     def recorded_languages(self) -> bool:
         """Whether a recording sets the target languages."""
         return self.kind == "recorded" and RecordedSettings.model_validate(self.settings).languages == "recorded"

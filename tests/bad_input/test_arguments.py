@@ -19,8 +19,6 @@ from .ground import SECRET, Bad, Place, copy
 E = "--study {s} --exports {e}"
 WORDS: tuple[tuple[str, str], ...] = (
     ("generate", "the following arguments are required: --study"),
-    (f"generate {E} --rate 0", "'0' is not a number above 0"),
-    (f"generate {E} --rate -1", "is not a number above 0"),
     (f"generate {E} --generator other", "no generator 'other'; known: m"),
     (f"generate {E} --unknown", "unrecognized arguments: --unknown"),
     ("generate --study none.yaml", "no study file none.yaml"),

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import subprocess
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from annotation.campaign_records import CampaignRecords
-from evaluation.models.encoder import ModelHost
 from evaluation.records import EvaluationRecords
-from evaluation.scoring import evaluate, forecast
+from evaluation.scoring import evaluate
 from evaluation.sources import Folder
-from evaluation.units import Model, plan_units
+from evaluation.units import plan_units
 from generation.datasets.loading import iter_datasets
 from plumbline.errors import DataError
-from plumbline.rates import Rate, keep_rates, read_rates
 from plumbline.study import Study
 from tests.commands import here
 
@@ -75,41 +72,20 @@ def test_the_command_without_verdicts(study: Study) -> None:
     assert "plumbline accept" in done.stderr
 
 
-def test_a_dry_run_tells_what_is_left_by_what_runs_have_measured(study: Study, loader: Loader) -> None:
+def test_a_dry_run_tells_what_is_left(study: Study, loader: Loader) -> None:
     """Texts are counted once, whatever units they are in; what is scored is left out."""
     write_verdicts(study, "translation")
     before = _command(study, "--dry-run", "--models", "one")
     assert (before.returncode, before.stderr) == (0, "")
-    assert "not measured yet: one" in before.stdout and not (study.folder / "scores.parquet").exists()
+    assert not (study.folder / "scores.parquet").exists()
     evaluate(study, models=["one"], load=loader)
-    (rate,) = read_rates(study.folder)
-    assert (rate.work, rate.what, rate.gpu) == ("encoding", "one", "")
     row = next(line for line in before.stdout.splitlines() if line.startswith("one "))
     scores, texts, characters = (int(cell.replace(",", "")) for cell in row.split()[1:])
     units = plan_units(Folder(study), CampaignRecords.open(study).verdicts, CampaignRecords.open(study).pairs)
     evaluated = [unit for unit in units if unit.decision.status == "evaluated"]
     needed = {text.text for unit in evaluated for text in unit.data().texts()}
     assert (scores, texts, characters) == (len(evaluated), len(needed), sum(map(len, needed)))
-    assert rate.texts >= texts  # one under several prompts is encoded more than once
-    assert "nothing is left to do" in _command(study, "--dry-run", "--models", "one").stdout
-
-
-def test_hours_are_told_of_each_revision_of_a_model(study: Study, tmp_path: Path) -> None:
-    """One took an hour for as many characters as are left, the other two: 1 + 2 = 3."""
-    both = [{"name": "one", "revision": revision} for revision in ("1", "2")]
-    study = write_study(tmp_path, evaluation={"models": both})
-    first, second = Model.all_of(ModelHost.of(study))
-    plan = plan_units(Folder(study), CampaignRecords.open(study).verdicts, CampaignRecords.open(study).pairs)
-    told = forecast(EvaluationRecords.open(study), plan, [first, second])
-    assert told.endswith("not measured yet: one@1, one@2")
-    rows = [line.split() for line in told.splitlines() if line.startswith("one@")]
-    (characters,) = {int(row[-1].replace(",", "")) for row in rows}
-    speed = {"work": "encoding", "what": "one", "model": "one", "texts": 1, "gpu_seconds": 0, "gpu": ""}
-    for model, seconds in ((first, 3600), (second, 7200)):
-        made = {**speed, "identity": model.model_id, "characters": characters, "seconds": seconds}
-        keep_rates(study.folder, [Rate.model_validate({**made, "finished_at": datetime.now(UTC)})])
-    assert "about 3 hours without this machine's GPUs" in forecast(EvaluationRecords.open(study), plan, [first, second])
-    assert "about 2 hours without this machine's GPUs" in forecast(EvaluationRecords.open(study), plan, [second])
+    assert _command(study, "--dry-run", "--models", "one").stdout.split()[-3:] == ["0", "0", "0"]
 
 
 def test_outputs_that_are_not_those_of_the_plan_are_refused_each_time(study: Study) -> None:

@@ -2,10 +2,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from generation.forecast import forecast, measured
+from generation.forecast import forecast
 from generation.jobs import Plan
-from plumbline.rates import Stopwatch, in_words, keep_rates
-from tests.generation.helpers import server, small_study
+from tests.generation.helpers import small_study
 from tests.generation.test_unit import WORDS, upper, work
 
 
@@ -23,20 +22,18 @@ def test_what_is_left_is_counted_in_texts_requests_and_tokens(tmp_path: Path) ->
     study = small_study(tmp_path, WORDS)
     work(study, upper, stop_after=1)
     study = small_study(tmp_path, WORDS, transformations=["paraphrasing", "backtranslation"])
-    table = forecast(study, rate=10.0)
+    table = forecast(study)
     prompt = {name: len(prompts[0].text) for name, prompts in Plan(study).prompts.items()}
     assert row(table, "paraphrasing") == ["1", "3", "3", f"{round((3 * prompt['paraphrasing'] + 15) / 4)}", "3"]
     sent = 4 * prompt["backtranslation"] + 20 + 4 * prompt["backtranslation"] + 20 * 0.96
     assert row(table, "backtranslation") == ["0", "4", "8", f"{round(sent / 4)}", f"{round(20 * (0.96 + 0.94) / 4)}"]
     assert row(table, "total")[:3] == ["1", "7", "11"]
-    assert "about 1 s at 10 requests a second" in table
 
 
 def test_nothing_left_is_said(tmp_path: Path) -> None:
     study = small_study(tmp_path, WORDS)
     work(study, upper)
     assert forecast(study).endswith("nothing is left to do")
-    assert "--rate" in forecast(small_study(tmp_path, WORDS, seeds=[2]))
 
 
 def test_nothing_is_written(tmp_path: Path) -> None:
@@ -47,21 +44,3 @@ def test_nothing_is_written(tmp_path: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in study.folder.rglob("*")}
     forecast(small_study(tmp_path, WORDS[:2]))  # another run may be generating all of them
     assert {path: path.stat().st_mtime_ns for path in study.folder.rglob("*")} == before
-
-
-def test_hours_are_those_that_runs_have_measured(tmp_path: Path) -> None:
-    """A run of 4 words of 5 letters with a GPU for an hour each: 6 more words take 6 GPU hours."""
-    study = small_study(tmp_path, WORDS, generator=server("http://127.0.0.1:1/v1"))
-    assert "not measured yet: paraphrasing" in forecast(study)
-    plan, watch = Plan(study), Stopwatch(1, "NVIDIA H200")
-    watch.start()
-    watch.note("paraphrasing", 4, 20)
-    (measured_rate,) = measured(plan, watch)
-    assert measured_rate is not None
-    keep_rates(study.folder, [measured_rate.model_copy(update={"gpu_seconds": 4 * 3600})])
-    more = small_study(tmp_path, (*WORDS, "seven", "eight"), generator=server("http://127.0.0.1:1/v1"))
-    assert "about 6 GPU hours (NVIDIA H200)" in forecast(more)
-    second = measured_rate.model_copy(update={"gpu_seconds": 4.0})
-    assert "less than 0.01 GPU hours" in in_words([second], {"paraphrasing": (second.identity, 30)})
-    others = small_study(tmp_path, WORDS, transformations=["expansion"], generator=server("http://127.0.0.1:1/v1"))
-    assert "by the rates of earlier runs: not measured yet: expansion" in forecast(others)
