@@ -18,7 +18,7 @@ from evaluation.models.encoder import Encoder, ModelHost
 from evaluation.models.workers import ClusterModel
 from evaluation.work import Loader, ModelEnd, ModelJob, quiet, work
 from plumbline.errors import ServiceError
-from plumbline.models.cluster import TRIES, Place, join, on_node, places
+from plumbline.models.cluster import TRIES, Slot, join, on_node, slots
 from plumbline.study.evaluation import ModelSpec
 
 LIGHT = ("openai", "lexical", "word_vectors")  # kinds of models that need neither a GPU nor many CPUs
@@ -54,11 +54,11 @@ def run_jobs(
 
 @dataclass(eq=False)
 class _Run:
-    """A running model: its process, its places, and the number of its results so far."""
+    """A running model: its process, its slots, and the number of its results so far."""
 
     job: ModelJob
     process: Any
-    places: Sequence[Place]
+    slots: Sequence[Slot]
     done: int = 0
 
 
@@ -66,7 +66,7 @@ def _on_cluster(address: str, host: ModelHost, jobs: Sequence[ModelJob]) -> Iter
     ray = join(address)
     with contextlib.ExitStack() as ends:
         ends.callback(ray.shutdown)
-        free, nodes = _model_places(ray, host.evaluation.device), places(ray, 1, one_a_node=True)
+        free, nodes = _model_slots(ray, host.evaluation.device), slots(ray, 1, one_a_node=True)
         here = ray.get_runtime_context().get_node_id()
         most = max(1, sum(int(node["Resources"].get("CPU", 0)) for node in ray.nodes() if node["NodeID"] == here))
         waiting, running = list(jobs), dict[Any, _Run]()
@@ -76,13 +76,13 @@ def _on_cluster(address: str, host: ModelHost, jobs: Sequence[ModelJob]) -> Iter
                 if not room or not (light or free):
                     continue
                 if light:
-                    own = [place._replace(cpus=0) for place in nodes]
+                    share = [slot._replace(cpus=0) for slot in nodes]
                 else:  # shared by the models that can start now
-                    heavy = sum(left.model.spec.kind not in LIGHT for left in waiting)
-                    own = [free.pop() for _ in range(-(-len(free) // min(heavy, room)))]
+                    heavy = sum(each.model.spec.kind not in LIGHT for each in waiting)
+                    share = [free.pop() for _ in range(-(-len(free) // min(heavy, room)))]
                 waiting.remove(job)
                 options = {"num_cpus": 0, "max_restarts": TRIES - 1, "max_task_retries": TRIES - 1, **on_node(here)}
-                run = _Run(job, ray.remote(ModelProcess).options(**options).remote(host, job, own), own)
+                run = _Run(job, ray.remote(ModelProcess).options(**options).remote(host, job, share), share)
                 running[run.process.result.remote(0)] = run
             for call in ray.wait(list(running), timeout=LOOK_SECONDS)[0]:
                 run = running.pop(call)
@@ -99,14 +99,14 @@ def _on_cluster(address: str, host: ModelHost, jobs: Sequence[ModelJob]) -> Iter
                 yield run.job, result
                 if isinstance(result, ModelEnd):
                     ray.kill(run.process)  # its workers end with it
-                    free += () if run.job.model.spec.kind in LIGHT else run.places
+                    free += () if run.job.model.spec.kind in LIGHT else run.slots
                 else:
                     run.done += 1
                     running[run.process.result.remote(run.done)] = run
 
 
-def _model_places(ray: Any, device: str) -> list[Place]:
-    """Return places for models: one for each GPU, or without GPUs one for as many CPUs as the smallest node has.
+def _model_slots(ray: Any, device: str) -> list[Slot]:
+    """Return slots for models: one for each GPU, or without GPUs one for as many CPUs as the smallest node has.
 
     `device` is the study's device for models. Raises ServiceError if no node has a CPU.
     """
@@ -114,15 +114,15 @@ def _model_places(ray: Any, device: str) -> list[Place]:
     if not nodes:
         raise ServiceError("no node of the Ray cluster has a free CPU; see `ray status`")
     if any(has.get("GPU", 0) >= 1 for has in nodes) and device != "cpu":
-        return places(ray, 1, 1)
-    return places(ray, min(int(has["CPU"]) for has in nodes))
+        return slots(ray, 1, 1)
+    return slots(ray, min(int(has["CPU"]) for has in nodes))
 
 
 class ModelProcess:
     """A Ray actor that does a model's job on the machine that runs the command."""
 
-    def __init__(self, host: ModelHost, job: ModelJob, own: Sequence[Place]) -> None:
-        self._host, self._job, self._places = host, job, own
+    def __init__(self, host: ModelHost, job: ModelJob, share: Sequence[Slot]) -> None:
+        self._host, self._job, self._slots = host, job, share
         self._results: Iterator[Any] | None = None
         self._notes: list[str] = []
         self._open = contextlib.ExitStack()
@@ -131,8 +131,8 @@ class ModelProcess:
     def result(self, number: int) -> tuple[Any, list[str]]:
         """Return the job's next result, and notes on workers; `number` results came before, also of a dead process."""
         if self._results is None:
-            left = replace(self._job, pieces=self._job.pieces[number:])
-            self._results = work(self._host, left, self._load)
+            remaining = replace(self._job, pieces=self._job.pieces[number:])
+            self._results = work(self._host, remaining, self._load)
         result = next(self._results)
         notes, self._notes[:] = list(self._notes), []
         return result, notes
@@ -140,4 +140,4 @@ class ModelProcess:
     def _load(self, host: ModelHost, spec: ModelSpec) -> Encoder:
         import ray  # noqa: PLC0415 (extra `ray`)
 
-        return ClusterModel.open(ray, self._places, host, spec, quiet, self._notes.append)
+        return ClusterModel.open(ray, self._slots, host, spec, quiet, self._notes.append)

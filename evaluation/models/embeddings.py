@@ -268,13 +268,13 @@ class EmbeddingStore:
         """Return the rows of the keys that have one."""
         wanted = list(dict.fromkeys(keys))
         try:
-            found = {key: _Row(row, digest) for key, row, digest in self._stored(wanted)}
+            rows_by_key = {key: _Row(row, digest) for key, row, digest in self._stored(wanted)}
         except sqlite3.OperationalError:
             raise
         except sqlite3.DatabaseError as error:
             self._doubted(f"its index is damaged ({error})")
             return {}
-        return {key: found[key] for key in wanted if key in found}
+        return {key: rows_by_key[key] for key in wanted if key in rows_by_key}
 
     def _stored(self, keys: Sequence[bytes]) -> Iterator[tuple[bytes, int, int]]:
         """Yield the keys in the index, with position and checksum."""

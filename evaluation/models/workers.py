@@ -14,7 +14,7 @@ from evaluation.models.embeddings import Embeddings
 from evaluation.models.encoder import CHUNK, Encoder, ModelHost, PromptingModel
 from evaluation.models.in_process import IN_TORCH
 from plumbline.errors import StudyError
-from plumbline.models.cluster import Place, Pool, refuse_other_versions
+from plumbline.models.cluster import Slot, WorkerPool, refuse_other_versions
 from plumbline.study.evaluation import ModelSpec
 from plumbline.versions import installed_versions
 
@@ -95,9 +95,9 @@ class EncodingWorker:
 
 
 class ClusterModel:
-    """A model that workers in some places run. Open it with `ClusterModel.open`."""
+    """A model that workers in some slots run. Open it with `ClusterModel.open`."""
 
-    def __init__(self, pool: Pool, runner: asyncio.Runner, batch: int) -> None:
+    def __init__(self, pool: WorkerPool, runner: asyncio.Runner, batch: int) -> None:
         self._pool, self._runner, self._batch = pool, runner, batch
         self._facts: Facts = pool.facts
         self._ways: dict[str, Any] = {}  # the text behind a prompt, for models that choose their own
@@ -107,7 +107,7 @@ class ClusterModel:
     def open(
         cls,
         ray: Any,
-        places: Sequence[Place],
+        slots: Sequence[Slot],
         host: ModelHost,
         spec: ModelSpec,
         quiet: Callable[..., Any],
@@ -120,20 +120,20 @@ class ClusterModel:
         spec.location(host.file.parent)
         remote, values = ray.remote(EncodingWorker), (host, spec, Expected.of(host, spec), quiet)
 
-        def make(place: Place) -> Any:
-            return remote.options(**place.options).remote(*values)
+        def make(slot: Slot) -> Any:
+            return remote.options(**slot.options).remote(*values)
 
         runner = asyncio.Runner()
-        pool = runner.run(Pool(ray, places, make, CALLS, note).open())
+        pool = runner.run(WorkerPool(ray, slots, make, CALLS, note).open())
         kind = ClusterPromptingModel if pool.facts.picks else cls
         size = host.evaluation.batch_size
         model = kind(pool, runner, size * (spec.http.concurrency if spec.kind == "openai" else 1))
         store = host.store(host.model_id(spec))
-        return Encoder(model, spec.name, pool.facts.revision, size, store, chunk=CHUNK * len(places))
+        return Encoder(model, spec.name, pool.facts.revision, size, store, chunk=CHUNK * len(slots))
 
     def embed(self, texts: Sequence[str], *, prompt: str, role: str, batch_size: int) -> Embeddings:
         """Return one row for each text, made in shards of whole batches."""
-        share = -(-len(texts) // (SHARDS * len(self._pool.places)))
+        share = -(-len(texts) // (SHARDS * len(self._pool.slots)))
         size = -(-share // self._batch) * self._batch
         shards = [list(texts[first : first + size]) for first in range(0, len(texts), size)]
         way = self._ways.get(prompt)

@@ -1,4 +1,4 @@
-"""Work on a running Ray cluster: its places, a pool of workers in them, and a chat model for each worker.
+"""Work on a running Ray cluster: its slots, a pool of workers in them, and a chat model for each worker.
 
 Only the command writes. Workers answer calls and keep nothing, so a run that is killed continues from the records, as
 without Ray. docs/howto/ray.md says what each node needs.
@@ -25,7 +25,7 @@ from plumbline.study.engines import EngineSpec
 from plumbline.versions import installed_versions
 
 REACH_SECONDS = 5.0
-TRIES = 3  # of a call whose workers die, and of workers in one place that die without an answer
+TRIES = 3  # of a call whose workers die, and of workers in one slot that die without an answer
 
 
 def join(address: str) -> Any:
@@ -69,8 +69,8 @@ def join(address: str) -> Any:
     return ray
 
 
-class Place(NamedTuple):
-    """A place on a node for one worker, with this many CPUs and GPUs."""
+class Slot(NamedTuple):
+    """A slot on a node for one worker, with this many CPUs and GPUs."""
 
     node: str
     address: str
@@ -90,17 +90,17 @@ def on_node(node: str) -> dict[str, Any]:
     return {"scheduling_strategy": NodeAffinitySchedulingStrategy(node_id=node, soft=False)}
 
 
-def places(ray: Any, cpus: int, gpus: int = 0, *, one_a_node: bool = False) -> list[Place]:
-    """Return all places with this many CPUs and GPUs on the nodes that are alive."""
-    found = []
+def slots(ray: Any, cpus: int, gpus: int = 0, *, one_a_node: bool = False) -> list[Slot]:
+    """Return all slots with this many CPUs and GPUs on the nodes that are alive."""
+    listed = []
     for node in ray.nodes():
         has = node["Resources"] if node["Alive"] else {}
         room = int(has.get("CPU", 0)) // cpus
         room = min(room, int(has.get("GPU", 0)) // gpus) if gpus else room
-        found += [Place(node["NodeID"], node["NodeManagerAddress"], cpus, gpus)] * (
+        listed += [Slot(node["NodeID"], node["NodeManagerAddress"], cpus, gpus)] * (
             min(room, 1) if one_a_node else room
         )
-    return found
+    return listed
 
 
 class WorkerDiedError(TextUnansweredError):
@@ -109,24 +109,24 @@ class WorkerDiedError(TextUnansweredError):
 
 @dataclass(eq=False)
 class _Worker:
-    """The worker of a place, or the one that replaced it; `deaths` are those in a row without an answer."""
+    """The worker of a slot, or the one that replaced it; `deaths` are those in a row without an answer."""
 
-    place: Place
+    slot: Slot
     actor: Any = None
     deaths: int = 0
 
 
 @dataclass(eq=False)
-class Pool:
-    """Workers that answer calls, one in each place; `make` starts one in a place.
+class WorkerPool:
+    """Workers that answer calls, one in each slot; `make` starts one in a slot.
 
     A worker is an actor with the method `prepare`, whose answer is `facts`. One that dies is replaced, and its calls go
     to others. One that cannot work (no model, wrong key) is given up, and `note` is told why, while others go on.
     """
 
     ray: Any
-    places: Sequence[Place]
-    make: Callable[[Place], Any]
+    slots: Sequence[Slot]
+    make: Callable[[Slot], Any]
     calls_each: int
     note: Callable[[str], None]
     facts: Any = None
@@ -135,9 +135,9 @@ class Pool:
     _starting: set[asyncio.Task[None]] = field(default_factory=set)
     _problem: BaseException | None = None
 
-    async def open(self) -> Pool:
+    async def open(self) -> WorkerPool:
         """Start all workers, and wait for the first that is ready. Raises the last worker's error if there is none."""
-        self._workers = [_Worker(place) for place in self.places]
+        self._workers = [_Worker(slot) for slot in self.slots]
         for worker in self._workers:
             self._begin(worker)
         self._release(*await self._next())
@@ -153,7 +153,7 @@ class Pool:
         while True:
             worker, actor = await self._next()
             try:
-                answer = await self._answer(worker.place, actor, method, *values)
+                answer = await self._answer(worker.slot, actor, method, *values)
             except WorkerDiedError as error:
                 deaths += 1
                 self._replace(worker, actor, error)
@@ -177,7 +177,7 @@ class Pool:
             self._kill(worker)
         self._workers.clear()
 
-    async def _answer(self, place: Place, actor: Any, method: str, *values: Any) -> Any:
+    async def _answer(self, slot: Slot, actor: Any, method: str, *values: Any) -> Any:
         """Return an actor's answer, or raise its error with the node's address; a bug is raised as it is."""
         try:
             return await getattr(actor, method).remote(*values)
@@ -185,14 +185,14 @@ class Pool:
             cause = error.cause
         except self.ray.exceptions.RayError as error:
             why = (str(error).strip().splitlines() or [type(error).__name__])[0]
-            line = f"node {place.address}: a worker died (killed, or out of memory?): {why}; see Ray's logs there"
+            line = f"node {slot.address}: a worker died (killed, or out of memory?): {why}; see Ray's logs there"
             raise WorkerDiedError(line) from None
         if isinstance(cause, (TextFailedError, DataError)):
             raise cause
         if isinstance(cause, PlumblineError):
-            raise type(cause)(f"node {place.address}: {cause}")
+            raise type(cause)(f"node {slot.address}: {cause}")
         if isinstance(cause, (ImportError, OSError)):
-            raise ServiceError(f"node {place.address}: {cause}; docs/howto/ray.md says what a node needs")
+            raise ServiceError(f"node {slot.address}: {cause}; docs/howto/ray.md says what a node needs")
         raise cause
 
     async def _next(self) -> tuple[_Worker, Any]:
@@ -221,13 +221,13 @@ class Pool:
     def _end(self, why: BaseException) -> None:
         """Let all calls raise an error."""
         self._problem = why
-        self._release(_Worker(self.places[0]), None)
+        self._release(_Worker(self.slots[0]), None)
 
     async def _start(self, worker: _Worker) -> None:
-        """Start a worker in its place, and let it take calls once it is prepared."""
-        worker.actor = actor = self.make(worker.place)
+        """Start a worker in its slot, and let it take calls once it is prepared."""
+        worker.actor = actor = self.make(worker.slot)
         try:
-            facts = await self._answer(worker.place, actor, "prepare")
+            facts = await self._answer(worker.slot, actor, "prepare")
         except WorkerDiedError as error:
             self._replace(worker, actor, error)
         except PlumblineError as error:
@@ -270,8 +270,8 @@ def refuse_other_versions(expected: Mapping[str, str], here: Mapping[str, str]) 
     """Raise StudyError if a node has another version of a package than the machine that runs the command."""
     for package, version in expected.items():
         if here.get(package) != version:
-            there = here.get(package, "missing")
-            raise StudyError(f"{package} is {there} there, but {version} on the machine that runs the command")
+            installed = here.get(package, "missing")
+            raise StudyError(f"{package} is {installed} there, but {version} on the machine that runs the command")
 
 
 def _versions(spec: EngineSpec) -> dict[str, str]:
@@ -303,20 +303,22 @@ class ClusterChat(Chat):
         """Connect to the cluster. Raises as `join`, and ServiceError if no node has room for the model."""
         self._ray = join(address)
         gpus = spec.vllm.gpus if spec.kind == "vllm" else 0
-        found = places(self._ray, 1, gpus, one_a_node=not gpus)
-        if not found:
+        slot_list = slots(self._ray, 1, gpus, one_a_node=not gpus)
+        if not slot_list:
             self._ray.shutdown()
             needed = f"{gpus} GPUs (tensor_parallel_size x data_parallel_size) and a CPU" if gpus else "a CPU"
             raise ServiceError(f"no node of the Ray cluster has {needed}; see `ray status`")
-        self._concurrency = spec.in_flight * len(found)
+        self._concurrency = spec.in_flight * len(slot_list)
         remote = self._ray.remote(ChatWorker)
         values = spec, study, _versions(spec)
 
-        def make(place: Place) -> Any:
-            return remote.options(max_concurrency=spec.in_flight + 1, **place.options).remote(*values)
+        def make(slot: Slot) -> Any:
+            return remote.options(max_concurrency=spec.in_flight + 1, **slot.options).remote(*values)
 
-        self._pool = Pool(self._ray, found, make, spec.in_flight, lambda line: tqdm.write(line, file=sys.stderr))
-        self._opened: asyncio.Task[Pool] | None = None
+        self._pool = WorkerPool(
+            self._ray, slot_list, make, spec.in_flight, lambda line: tqdm.write(line, file=sys.stderr)
+        )
+        self._opened: asyncio.Task[WorkerPool] | None = None
 
     @property
     def concurrency(self) -> int:

@@ -47,7 +47,7 @@ def distant(study: Study, spec: ModelSpec) -> tuple[Encoder, set[str]]:
         worker = asked if method == "answer" else encoding
         return over_the_wire(getattr(worker, method)(*over_the_wire(values)))
 
-    pool: Any = SimpleNamespace(facts=facts, places=[None, None], call=call)
+    pool: Any = SimpleNamespace(facts=facts, slots=[None, None], call=call)
     kind = ClusterPromptingModel if facts.picks else ClusterModel
     return Encoder(kind(pool, asyncio.Runner(), 8), spec.name, facts.revision, 8), called
 
