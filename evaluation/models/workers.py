@@ -39,14 +39,14 @@ class Facts:
 
 
 @dataclass(frozen=True)
-class Expected:
+class ModelIdentity:
     """What must be equal wherever a model runs: its id, and the versions of its packages."""
 
     model_id: str
     versions: Mapping[str, str]
 
     @classmethod
-    def of(cls, host: ModelHost, spec: ModelSpec) -> Expected:
+    def of(cls, host: ModelHost, spec: ModelSpec) -> ModelIdentity:
         """Return these facts for this machine. Builds (`+cpu`, `+cu128`) are left out, as machines differ in them."""
         return cls(host.model_id(spec), installed_versions(_RUN if spec.kind in IN_TORCH else (), builds=False))
 
@@ -54,7 +54,7 @@ class Expected:
 class EncodingWorker:
     """A Ray actor that runs a model."""
 
-    def __init__(self, host: ModelHost, spec: ModelSpec, expected: Expected, quiet: Callable[..., Any]) -> None:
+    def __init__(self, host: ModelHost, spec: ModelSpec, expected: ModelIdentity, quiet: Callable[..., Any]) -> None:
         """Prepare the worker without loading; `quiet` has the settings that libraries read when they are imported."""
         self._host, self._spec, self._expected = host, spec, expected
         self._open = contextlib.ExitStack()
@@ -66,7 +66,7 @@ class EncodingWorker:
         Raises StudyError for other files or versions than on the machine that runs the command, and as
         `ModelHost.load_model`.
         """
-        here = Expected.of(self._host, self._spec)
+        here = ModelIdentity.of(self._host, self._spec)
         refuse_other_versions(self._expected.versions, here.versions)
         if here.model_id != self._expected.model_id:
             self._spec.location(self._host.file.parent)
@@ -118,7 +118,7 @@ class ClusterModel:
         Raises as `EncodingWorker.prepare`, with the node's address.
         """
         spec.location(host.file.parent)
-        remote, values = ray.remote(EncodingWorker), (host, spec, Expected.of(host, spec), quiet)
+        remote, values = ray.remote(EncodingWorker), (host, spec, ModelIdentity.of(host, spec), quiet)
 
         def make(slot: Slot) -> Any:
             return remote.options(**slot.options).remote(*values)
@@ -127,7 +127,7 @@ class ClusterModel:
         pool = runner.run(WorkerPool(ray, slots, make, CALLS, note).open())
         kind = ClusterPromptingModel if pool.facts.picks else cls
         size = host.evaluation.batch_size
-        model = kind(pool, runner, size * (spec.http.concurrency if spec.kind == "openai" else 1))
+        model = kind(pool, runner, size * (spec.requests if spec.kind == "openai" else 1))
         store = host.store(host.model_id(spec))
         return Encoder(model, spec.name, pool.facts.revision, size, store, chunk=CHUNK * len(slots))
 
@@ -138,7 +138,7 @@ class ClusterModel:
         shards = [list(texts[first : first + size]) for first in range(0, len(texts), size)]
         way = self._ways.get(prompt)
 
-        async def rows() -> list[Embeddings]:
+        async def rows() -> Sequence[Embeddings]:
             return await asyncio.gather(*(self._pool.call("encode", shard, prompt, role, way) for shard in shards))
 
         return np.concatenate(self._runner.run(rows()))

@@ -14,7 +14,7 @@ import pytest
 
 from evaluation.instructions.run import PromptedEncoder
 from evaluation.models.encoder import Encoder, ModelHost
-from evaluation.models.workers import ClusterModel, ClusterPromptingModel, EncodingWorker, Expected
+from evaluation.models.workers import ClusterModel, ClusterPromptingModel, EncodingWorker, ModelIdentity
 from evaluation.tasks import scoring
 from plumbline.errors import StudyError
 from plumbline.study import Study
@@ -26,7 +26,7 @@ from .test_registered import _encoder, _search, _sts, pytestmark, registry  # no
 
 def worker_of(study: Study, spec: ModelSpec, **others: Any) -> EncodingWorker:
     """A worker; `others` differ on the machine that runs the command."""
-    expected = replace(Expected.of(ModelHost.of(study), spec), **others)
+    expected = replace(ModelIdentity.of(ModelHost.of(study), spec), **others)
     return EncodingWorker(ModelHost.of(study), spec, expected, lambda *_: contextlib.nullcontext())
 
 
@@ -75,7 +75,7 @@ def test_a_node_with_other_files_or_versions_than_the_commands_machine_is_refuse
     (tmp_path / "model" / "config.json").write_text("{}")
     study = write_study(tmp_path, evaluation={"models": [{"name": "own", "path": "model"}]})
     spec = study.evaluation.models[0]
-    versions = Expected.of(ModelHost.of(study), spec).versions
+    versions = ModelIdentity.of(ModelHost.of(study), spec).versions
     assert set(versions) == {"sentence-transformers", "transformers", "torch"}
     assert not any("+" in version for version in versions.values())  # a build for CPUs is of the same version
     with pytest.raises(StudyError, match="differ from those on the machine that runs the command"):
