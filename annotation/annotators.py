@@ -7,11 +7,8 @@ import math
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 from urllib.parse import urlsplit
-
-import pandas as pd
 
 from annotation import server
 from annotation.argilla import accounts
@@ -24,10 +21,8 @@ from annotation.crowd.platform import assumed_hours
 from annotation.options import home_of
 from annotation.page import named, rating_words
 from annotation.questions import ENGLISH
-from annotation.records import Sign
 from annotation.sampling.queues import Queue, queues_of
 from annotation.server.home import is_locked, write_private
-from annotation.status.status import Status
 from annotation.training import read_items, training_rubric
 from annotation.verdicts.preregistration import rubric_to_ask
 from annotation.wordings import platform_words, words_in
@@ -39,7 +34,6 @@ from plumbline.study.crowd import PaySpec
 from plumbline.words import count
 
 _LETTERS = "letters.yaml"
-_SIGNS = {"fast": "too fast", "apart": "apart from the others"}  # signs among the remarks
 
 
 @dataclass(frozen=True)
@@ -49,26 +43,6 @@ class Letter:
     name: str
     rater_id: str  #: name of the letter's file, since a person's name may be anything
     text: str = field(repr=False)  #: an invitation holds the password
-
-
-@dataclass(frozen=True)
-class AnnotatorProgress:
-    """One annotator's progress."""
-
-    name: str
-    rater_id: str
-    answers: int
-    open: int | None  #: items that need answers and have none by this person; None if the answers come from a file
-    last: datetime | None  #: when the last answer was submitted
-    excluded: bool
-    out: bool  #: no longer has access
-    remarks: Mapping[str, str]  #: by topic (behind, fast, apart, done), in words
-
-    @property
-    def said(self) -> str:
-        """The remarks on an annotator in a table."""
-        apart = ["excluded"] * self.excluded + ["taken out"] * self.out
-        return "; ".join(apart or map(": ".join, self.remarks.items()))
 
 
 def invite(
@@ -120,24 +94,6 @@ def write_letters(letters: Sequence[Letter], folder: Path) -> list[Path]:
     for path, letter in zip(paths, letters, strict=True):
         write_private(path, letter.text)
     return paths
-
-
-def standings(status: Status, signs: Sequence[Sign], names: Mapping[str, str]) -> list[AnnotatorProgress]:
-    """Return the progress of the annotators with known names, those with most work left first."""
-    rules = {(sign.rater_id, sign.rule): sign.evidence for sign in signs}
-    rows = []
-    for row in status.raters[status.raters["rater_id"].isin(list(names))].to_dict("records"):
-        rater, number_open = row["rater_id"], None if pd.isna(row["open"]) else int(row["open"])
-        remarks = {"behind": row["behind"], **{key: rules.get((rater, rule), "") for key, rule in _SIGNS.items()}}
-        remarks["done"] = "all items are answered" if row["answers"] and number_open == 0 else ""
-        last = None if pd.isna(row["last"]) else row["last"]
-        remarks_made = {key: what for key, what in remarks.items() if what}
-        rows.append(
-            AnnotatorProgress(
-                names[rater], rater, row["answers"], number_open, last, row["excluded"], row["out"], remarks_made
-            )
-        )
-    return sorted(rows, key=lambda annotator: (-(annotator.open or 0), annotator.name))
 
 
 def _work(records: CampaignRecords, *, ours: bool) -> dict[Queue, tuple[str, int, float]]:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import math
 from pathlib import Path
-
-import pandas as pd
 
 from annotation.human.records import ITEMS
 from annotation.verdicts.tables import SIMULATED
 from evaluation.human.exhibits import all_exhibits
-from evaluation.human.material import EMBEDS, PEOPLE, HumanMaterial, doubts, first_of, headline, read_material
+from evaluation.human.material import EMBEDS, PEOPLE, HumanMaterial, doubts, headline, read_material
 from evaluation.human.records import FILES, HumanRecords
 from plumbline import cli
 from plumbline.errors import StudyError
@@ -23,7 +20,6 @@ from plumbline.exhibits.charts import (
     dots,
     figure,
     layered,
-    named_points,
     rows,
     spans,
     tips,
@@ -62,13 +58,6 @@ def all_figures(material: HumanMaterial) -> dict[str, Figure]:
             "Points by which the raters' mean is above (right) or below (left) the best model and the median model"
         )
         figures["gaps"] = figure(gap_bars(material), caption)
-    agreed = alike(material)
-    if len(agreed) > 1:
-        caption = "Agreement of raters (the first measure of the table) against their mean score, one point per task"
-        axes = ("agreement", "Agreement of raters"), ("score", "Raters' mean score times 100")
-        figures["agreement"] = figure(
-            named_points(agreed, *axes, "measure", "where", (_BLUE, _ORANGE, _GREEN, NEUTRAL)), caption
-        )
     return figures
 
 
@@ -105,21 +94,6 @@ def gap_bars(material: HumanMaterial) -> Chart:
     across = across_of("points", "Raters' mean minus model, points")
     hover = tips("task:N", "against:N", "points:Q:+.2f")
     return layered([bars(frame, across, rows("task", order), kinds, hover), upright(0.0, across)], len(order))
-
-
-def alike(material: HumanMaterial) -> pd.DataFrame:
-    """Return each task's first measure of agreement and raters' mean score: where, measure, agreement, score.
-
-    If raters agree little, their score is not a ceiling.
-    """
-    records = []
-    for where, rows_of_task in material.main[material.main["scorer_kind"] == PEOPLE].groupby("where", sort=False):
-        first, score = first_of(material.agreement, str(where)), rows_of_task["score"].iloc[0]
-        if first is not None and not math.isnan(first["value"] + score):
-            records.append(
-                {"where": where, "measure": first["measure"], "agreement": first["value"], "score": 100 * score}
-            )
-    return pd.DataFrame(records)
 
 
 FOLDER = "report_human"

@@ -30,7 +30,6 @@ from plumbline.exhibits.palette import COLOURS, NEUTRAL
 MOST_MODELS, MOST_TASKS = 12, 12  # in figures by model and task
 _BLUE, _ORANGE, _GREEN = COLOURS.values()
 _PANEL = 260
-_STEPS = 64  # points of a violin's outline
 _SERIES = ["Share of tasks", "Median of the ECDF (Figure 5)"]
 
 
@@ -52,10 +51,8 @@ def all_figures(analysis: Analysis) -> dict[str, Figure]:
     figures["distribution"] = figure(distributions(analysis, models, tasks), caption + few)
     cells = analysis.distribution[analysis.distribution["cv"].notna() & analysis.distribution["model"].isin(models)]
     if len(cells):
-        caption = (
-            "Coefficients of variation over wordings, one point per task; outline: their density, line: the median"
-        )
-        figures["variation"] = figure(violins(cells), caption + few)
+        caption = f"Coefficients of variation over wordings, one point per task; line: the median{few}"
+        figures["variation"] = figure(variation_dots(cells), caption)
     if len(analysis.origins):
         rows = analysis.origins[analysis.origins["model"].isin(models)]
         figures["sources"] = figure(origins(rows), f"People's wordings minus machines' wordings, medians{few}")
@@ -79,13 +76,6 @@ def _most(table: pd.DataFrame, by: str, number: int, names: tuple[str, ...]) -> 
 
 def distributions(analysis: Analysis, models: list[str], tasks: list[str]) -> alt.FacetChart:
     """Return a chart with a panel a model and a row a task: a tick for each wording, a mark for the default."""
-    panel = panel_of(analysis, models, tasks)
-    chart: alt.FacetChart = panel.facet(alt.Facet("model:N", sort=models, title=None), columns=2)
-    return chart
-
-
-def panel_of(analysis: Analysis, models: list[str], tasks: list[str]) -> alt.LayerChart:
-    """Return one panel of `distributions`, with the rows of all these models."""
     records = []
     for m, model in enumerate(analysis.grid.models):
         for t, task in enumerate(analysis.grid.tasks):
@@ -109,7 +99,9 @@ def panel_of(analysis: Analysis, models: list[str], tasks: list[str]) -> alt.Lay
     kinds = Kinds("kind", {"above": _ORANGE, "below": NEUTRAL}, {"above": "diamond", "below": "square"}, hidden=True)
     marks = base.transform_filter("datum.kind != 'wording'").mark_point(filled=True, size=80, opacity=1)
     defaults = marks.encode(shape=kinds.shape, color=kinds.colour)
-    return alt.LayerChart(layer=[ticks, defaults], width=_PANEL, height=ROW * 2 // 3 * len(tasks))
+    panel = alt.LayerChart(layer=[ticks, defaults], width=_PANEL, height=ROW * 2 // 3 * len(tasks))
+    chart: alt.FacetChart = panel.facet(alt.Facet("model:N", sort=models, title=None), columns=2)
+    return chart
 
 
 def variation_dots(cells: pd.DataFrame) -> alt.LayerChart:
@@ -121,51 +113,6 @@ def variation_dots(cells: pd.DataFrame) -> alt.LayerChart:
     points = base.mark_point(filled=True, size=40, color=_BLUE, opacity=1).encode(x=across, y=row, tooltip=hover)
     middle = base.mark_tick(thickness=3, size=ROW * 2 // 3, color=_ORANGE).encode(x="median(percent):Q", y=row)
     return alt.LayerChart(layer=[points, middle], width=WIDTH * 3 // 4, height=ROW * cells["model"].nunique())
-
-
-def violins(cells: pd.DataFrame) -> alt.FacetChart:
-    """Return a chart with a row a model: the density of its tasks' coefficients of variation, with points."""
-    records = []
-    for model, of_model in cells.groupby("model", sort=False):
-        values = 100 * of_model["cv"].to_numpy(np.float64)
-        middle = float(np.median(values))
-        records += [(model, "task", value, 0.0, task) for value, task in zip(values, of_model["task"], strict=True)]
-        records.append((model, "median", middle, 0.0, ""))
-        records += [(model, "density", x, y, "") for x, y in _density(values)]
-    frame = pd.DataFrame(records, columns=["model", "kind", "cv", "density", "task"])
-    frame = frame.assign(low=-frame["density"])
-    across = alt.X("cv:Q", title="Coefficient of variation (%)").scale(domainMin=0)
-    up = alt.Y("density:Q", axis=None).scale(domain=[-1.1, 1.1])
-    base = alt.Chart(frame)
-    outline = (
-        base.transform_filter("datum.kind == 'density'")
-        .mark_area(color=_BLUE, opacity=0.3)
-        .encode(x=across, y=up, y2="low:Q")
-    )
-    points = base.transform_filter("datum.kind == 'task'").mark_point(filled=True, size=30, color=_BLUE, opacity=1)
-    middle_line = base.transform_filter("datum.kind == 'median'").mark_tick(thickness=3, size=34, color=_ORANGE)
-    layers = [
-        outline,
-        points.encode(x=across, y=up, tooltip=tips("task:N", "cv:Q:.2f")),
-        middle_line.encode(x=across, y=up),
-    ]
-    header = alt.Header(labelAngle=0, labelAlign="left", labelLimit=NAMES)
-    panel = alt.LayerChart(layer=layers).properties(width=WIDTH * 3 // 4, height=ROW + 8)
-    chart: alt.FacetChart = panel.facet(
-        row=alt.Row("model:N", title=None, sort=list(cells["model"].unique())).header(header)
-    )
-    return chart.properties(spacing=2)
-
-
-def _density(values: np.ndarray) -> list[tuple[float, float]]:
-    """Return a violin's outline, scaled to 1; none for fewer than 3 tasks, or without variation."""
-    if len(values) < 3 or np.ptp(values) == 0:
-        return []
-    from scipy import stats  # noqa: PLC0415 (half a second)
-
-    at = np.linspace(max(0.0, values.min()), values.max(), _STEPS)
-    density = stats.gaussian_kde(values)(at)
-    return list(zip(at.tolist(), (density / density.max()).tolist(), strict=True))
 
 
 def inflation(table: pd.DataFrame) -> alt.LayerChart:

@@ -8,8 +8,7 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from annotation.report.charts import DECISIONS
-from annotation.verdicts.tables import display, number, scoped
+from annotation.verdicts.tables import display, number
 from evaluation.report.paper_tables import SIGNIFICANT, p_value
 from evaluation.tables.datasets import ENGLISH, OTHERS
 from plumbline.exhibits.charts import (
@@ -28,65 +27,11 @@ from plumbline.exhibits.charts import (
     tips,
     upright,
 )
-from plumbline.exhibits.palette import COLOURS, GAIN, LOSS, NEUTRAL, colours, shapes
+from plumbline.exhibits.palette import COLOURS, NEUTRAL, colours, shapes
 from plumbline.transformations import HTEB_TOTAL, ORIGINAL, OWN_TOTAL, Axes, axes_in_order, in_order
 
 TOTAL_COLOUR = "#CC79A7"
 _SAME = 1e-9  # scores that differ by less differ only by rounding
-
-
-def score_shifts(table: pd.DataFrame) -> alt.LayerChart:
-    """Return a dumbbell chart of one model's original and transformed scores, a row a transformation.
-
-    `table` has one model's rows of `evaluation.tables.transformation_table`. Transformations that no verdict
-    accepts are hollow.
-
-    """
-    refused = table["included_rejected"].astype(bool)
-    shown = table.assign(
-        name=[
-            _named(name) + (" (not accepted)" if included else "")
-            for name, included in zip(table["transformation"], refused, strict=True)
-        ],
-        axis_name=table["axis"].map(display),
-        original=100 * table["original"],
-        score=100 * table["score"],
-        included_rejected=refused,
-    )
-    order = shown.set_index("transformation")["name"].loc[in_order(shown["transformation"].unique())]
-    axes = Axes.of(table).shown
-    names = [display(axis) for axis in axes]
-    kinds = Kinds(
-        "axis_name",
-        dict(zip(names, colours(axes).values(), strict=True)),
-        dict(zip(names, shapes(axes).values(), strict=True)),
-        {"symbolOpacity": 1},
-    )
-    hollow = alt.FillOpacityValue(**alt.condition(alt.datum["included_rejected"], alt.value(0), alt.value(1)))
-    tooltip = tips(
-        "name:N::Transformation",
-        "original:Q:.2f:Original, same items",
-        "score:Q:.2f:Transformed",
-        "difference:Q:+.2f:Difference (points)",
-        "n_datasets:Q::Data sets",
-    )
-    row = rows("name", order, limit=160)
-    extent = alt.X("original:Q", title="Score times 100 (grey bar: original)").scale(zero=False, nice=True)
-    extent = extent.axis(tickCount=6)
-    base = alt.Chart(shown)
-    moves = base.mark_rule(strokeWidth=2, opacity=0.5).encode(x=extent, x2=alt.X2("score:Q"), y=row, color=kinds.colour)
-    before = base.mark_tick(color=NEUTRAL, thickness=3, size=16).encode(x=extent, y=row, tooltip=tooltip)
-    fill = alt.Fill("axis_name:N", title=None).scale(domain=names, range=list(colours(axes).values()))
-    after = base.mark_point(size=110, strokeWidth=2, filled=False, opacity=1).encode(
-        x=alt.X("score:Q"),
-        y=row,
-        color=kinds.colour,
-        fill=fill.legend(**kinds.settings),
-        fillOpacity=hollow,
-        shape=kinds.shape,
-        tooltip=tooltip,
-    )
-    return alt.LayerChart(layer=[moves, before, after], height=ROW * len(shown) + 90)
 
 
 def axis_shifts(table: pd.DataFrame, names: int = NAMES) -> alt.LayerChart:
@@ -265,48 +210,6 @@ def text_drifts(table: pd.DataFrame) -> alt.ConcatChart:
     return panels(shown, "model", panel)
 
 
-def threshold_decisions(table: pd.DataFrame, threshold: float) -> alt.LayerChart:
-    """Return the decision at each threshold, a row a scope, from `evaluation.tables.threshold_decisions`.
-
-    The dashed line is the study's own threshold.
-
-    """
-    shown = table.assign(name=list(map(scoped, table["transformation"], table["language"], table["task_type"])))
-    order = {name: position for position, name in enumerate(in_order(table["transformation"].unique()))}
-    ordered = shown.sort_values("transformation", key=lambda names: names.map(order), kind="stable")
-    names = list(ordered["name"].unique())
-    # The shapes are those of the campaign's report.
-    kinds = Kinds("decision", {"accepted": GAIN, "undecided": NEUTRAL, "rejected": LOSS}, DECISIONS).of(
-        shown["decision"]
-    )
-    across = _thresholds(table, threshold)
-    hover = tips("name:N", "threshold:Q", "decision:N")
-    marks = dots(shown, across, rows("name", names), kinds, tooltip=hover, size=70)
-    height = ROW * len(names) * 2 // 3
-    return alt.LayerChart(layer=[upright(threshold, across), *marks], width=WIDTH * 3 // 4, height=height)
-
-
-def threshold_scores(table: pd.DataFrame, threshold: float) -> alt.ConcatChart:
-    """Return scores at each threshold, a panel a model, from `evaluation.tables.threshold_table`.
-
-    Lines end where a score is unknown or nothing is accepted. The dashed line is the study's own threshold.
-
-    """
-    axes, across = Axes.of_columns(table), _thresholds(table, threshold)
-    long = table.melt(["threshold", "model"], [ORIGINAL, *axes.names], var_name="series", value_name="score")
-    long = long.assign(score=100 * long["score"], series=long["series"].map(series_name))
-    kinds = series_kinds(axes).of(long.loc[long["score"].notna(), "series"])
-
-    def panel(part: pd.DataFrame) -> alt.LayerChart:
-        up = alt.Y("score:Q", title="Score times 100").scale(zero=False)
-        hover = tips("threshold:Q", "series:N", "score:Q:.2f")
-        steps = {"interpolate": "step-before", "invalid": "break-paths-show-path-domains"}
-        scores = lines(part, across, up, kinds, hover, **steps)
-        return alt.LayerChart(layer=[upright(threshold, across), scores], **_PANEL)
-
-    return panels(long, "model", panel)
-
-
 def total_intervals(table: pd.DataFrame) -> alt.LayerChart:
     """Return each model's total with its interval from uncertain verdicts, from `uncertainty_table`."""
     shown = table[table["name"].isin((HTEB_TOTAL, OWN_TOTAL)) & table["value"].notna()]
@@ -394,15 +297,6 @@ def _own_originals(table: pd.DataFrame, axes: Axes) -> pd.DataFrame:
         for name in axes.names
     ]
     return pd.concat(parts, ignore_index=True)
-
-
-def _thresholds(table: pd.DataFrame, threshold: float) -> alt.X:
-    """Return the axis of thresholds: the rubric's whole scale, with margins for points at its ends."""
-    tried = sorted({*table["threshold"], threshold})
-    room = (tried[-1] - tried[0]) / 50
-    every = 1 + (len(tried) - 1) // 10  # more than ten labels would overlap
-    axis = alt.X("threshold:Q", title="Threshold of the mean rating").axis(values=tried[::every], format=".2~f")
-    return axis.scale(domain=[tried[0] - room, tried[-1] + room], nice=False)
 
 
 def _named(transformation: str) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from annotation.verdicts.tables import display, number
-from plumbline.exhibits.charts import PANEL_WIDTH, WIDTH, Kinds, tips
+from plumbline.exhibits.charts import PANEL_WIDTH, tips
 from plumbline.exhibits.palette import colours, shapes
 from plumbline.transformations import axes_in_order, in_order
 from plumbline.words import count
@@ -24,8 +24,6 @@ _SUBTITLE = 44  # characters that fit under a panel's title, on a third of a lap
 _MOST_STEPS = 10  # on the axis of ratings
 POINTS = 4000  # most in all panels: more take a browser seconds, and half a kilobyte each
 _DRAWN = ["transformation", "drift", "mean_quality", "n_ratings", "simulated", "original", "transformed"]
-
-OVERVIEW = 1000  # in one panel
 
 
 @dataclass(frozen=True)
@@ -95,44 +93,6 @@ def drift_panel(
     return panel.properties(title=title, height=PANEL_HEIGHT)
 
 
-def drift_overview(
-    frame: pd.DataFrame, correlations: pd.DataFrame, *, question: str, scale: tuple[float, float]
-) -> alt.Chart:
-    """Return HTEB's Figure 3 for one model in one panel: a point a pair, in its axis's colour and shape.
-
-    `frame` and `correlations` are the model's rows, as in `drift_figure`. It draws at most `OVERVIEW` points.
-    """
-    axis_of = dict(zip(correlations["transformation"], correlations["axis"], strict=True))
-    points = drawn_points(frame, OVERVIEW)
-    points = points.assign(
-        axis=points["transformation"].map(axis_of).map(display),
-        transformation=[display(name, pooled=False) for name in points["transformation"]],
-    )
-    axes = axes_in_order(correlations["axis"])
-    names = list(map(display, axes))
-    kinds = Kinds(
-        "axis",
-        dict(zip(names, colours(axes).values(), strict=True)),
-        dict(zip(names, shapes(axes).values(), strict=True)),
-    )
-    x, y = _across_and_up(DriftScales(question, scale, float(points["drift"].max())))
-    panel: alt.Chart = (
-        alt.Chart(points)
-        .mark_point(filled=True, size=55, opacity=0.7)
-        .encode(
-            x=x,
-            y=y,
-            color=kinds.colour,
-            shape=kinds.shape,
-            tooltip=tips(
-                "transformation:N::Transformation", f"mean_quality:Q:.2f:Mean {question}", "drift:Q:.3f:Drift"
-            ),
-        )
-        .properties(width=WIDTH, height=PANEL_WIDTH)
-    )
-    return panel
-
-
 def _across_and_up(scales: DriftScales) -> tuple[alt.X, alt.Y]:
     """Return the channels of mean ratings and of drift, the same in all panels."""
     worst, best = scales.ratings
@@ -170,18 +130,16 @@ def drift_figure(
     return figure
 
 
-def drawn_points(frame: pd.DataFrame, most: int | None = None) -> pd.DataFrame:
-    """Return a model's points for a page: all, or a random `most` (`POINTS`) of them, always the same."""
-    most = most or POINTS
-    return frame if len(frame) <= most else frame.sample(most, random_state=most).sort_index()
+def drawn_points(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a model's points for a page: all, or `POINTS` random ones of them, always the same."""
+    return frame if len(frame) <= POINTS else frame.sample(POINTS, random_state=POINTS).sort_index()
 
 
-def left_undrawn(frame: pd.DataFrame, most: int | None = None) -> str:
+def left_undrawn(frame: pd.DataFrame) -> str:
     """Return a sentence on points that a page does not draw; "" if it draws all."""
-    most = most or POINTS
-    if len(frame) <= most:
+    if len(frame) <= POINTS:
         return ""
-    return f"{most:,} of {len(frame):,} points are drawn, at random; ρ and the tables include all"
+    return f"{POINTS:,} of {len(frame):,} points are drawn, at random; ρ and the tables include all"
 
 
 def caption(correlation: Mapping[Any, Any]) -> list[str]:

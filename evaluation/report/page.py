@@ -166,7 +166,7 @@ def write_report(
     material, models, verdicts = read_material(records, beside, [*map(EvaluationRecords.open, prompts)])
     results = material.results
     exhibits = all_exhibits(material, study.acceptance, _known(choices, results.scores, models))
-    figures = all_figures(material, study.acceptance.threshold, exhibits)
+    figures = all_figures(material, exhibits)
     folder = study.folder / FOLDER
     write_exhibits(folder, exhibits.values(), figures)
     title = f"Robustness of embedding models: study {study.name}"
@@ -324,10 +324,10 @@ def _sensitivity(material: ReportMaterial, rule: AcceptanceSpec) -> list[Exhibit
     return exhibits
 
 
-def all_figures(material: ReportMaterial, threshold: float, exhibits: Mapping[str, Exhibit]) -> dict[str, Figure]:
+def all_figures(material: ReportMaterial, exhibits: Mapping[str, Exhibit]) -> dict[str, Figure]:
     """Return the figures by name, in the page's order, from the tables of `all_exhibits`, without empty ones."""
     frames = {name: exhibit.frame for name, exhibit in exhibits.items()}
-    figures = {**_papers(frames), **_drifts(material, frames), **_thresholds(material, threshold, frames)}
+    figures = {**_papers(frames), **_drifts(material, frames), **_totals(material, frames)}
     if "sizes" in frames:
         figures["sizes"] = figure(charts.size_lines(frames["sizes"]), "Scores by size of model (HTEB, Figure 5)")
     if "drops" in frames:
@@ -370,9 +370,6 @@ def _papers(frames: Mapping[str, pd.DataFrame]) -> dict[str, Figure]:
             "Mean difference in points from the original score of the same items (HTEB, Figure 6; *: not accepted)"
             f"{says}",
         )
-        for number, (model, part) in enumerate(moved.groupby("model", sort=False), 1):
-            chart = charts.score_shifts(part).properties(width=420)
-            figures[f"model_{number}{end}"] = figure(chart, f"{model}: original and transformed scores{says}")
     if "shifts" in frames and frames["shifts"]["shift"].notna().any():
         figures["shifts"] = figure(
             charts.shift_intervals(frames["shifts"]),
@@ -398,22 +395,14 @@ def _drifts(material: ReportMaterial, frames: Mapping[str, pd.DataFrame]) -> dic
     return figures
 
 
-def _thresholds(material: ReportMaterial, threshold: float, frames: Mapping[str, pd.DataFrame]) -> dict[str, Figure]:
-    """Return figures of verdicts at other thresholds and of totals under resampled ratings."""
-    figures: dict[str, Figure] = {}
+def _totals(material: ReportMaterial, frames: Mapping[str, pd.DataFrame]) -> dict[str, Figure]:
+    """Return the figure of totals under resampled ratings."""
+    if "uncertainty" not in frames or not (frames["uncertainty"]["low"] < frames["uncertainty"]["high"]).any():
+        return {}
     says = "; SIMULATED ratings" if any(verdict.simulated for verdict in material.results.verdicts) else ""
     says += "".join(f"; {line.rstrip('.')}" for line in late_lines(material.results.verdicts))
-    if "threshold_decisions" in frames:
-        chart = charts.threshold_decisions(frames["threshold_decisions"], threshold)
-        figures["threshold_decisions"] = figure(chart, f"Decisions at each threshold{says}")
-    if "thresholds" in frames and frames["thresholds"]["original"].notna().any():
-        chart_of_scores = charts.threshold_scores(frames["thresholds"], threshold)
-        caption = f"Scores of the transformations accepted at each threshold{says}"
-        figures["thresholds"] = figure(chart_of_scores, caption)
-    if "uncertainty" in frames and (frames["uncertainty"]["low"] < frames["uncertainty"]["high"]).any():
-        chart = charts.total_intervals(frames["uncertainty"])
-        figures["uncertainty"] = figure(chart, f"Totals with 95% intervals from uncertain verdicts{says}")
-    return figures
+    chart = charts.total_intervals(frames["uncertainty"])
+    return {"uncertainty": figure(chart, f"Totals with 95% intervals from uncertain verdicts{says}")}
 
 
 #: Sections that a reader opens, by how their headings begin.
@@ -424,7 +413,7 @@ def sections(about: Sequence[str], exhibits: Mapping[str, Exhibit], figures: Map
     """Return the page's sections in order: the text of `about`, then each figure under its tables' heading."""
     outline = {
         "Scores by axis": ("axes",),
-        "Scores by transformation": ("transformations", "model_"),
+        "Scores by transformation": ("transformations",),
         "Shifts": ("shifts",),
         "Drift against ratings": ("drift_",),
         "Drift of all texts": ("text_drift",),

@@ -185,22 +185,6 @@ def bars(frame: pd.DataFrame, across: alt.X, row: alt.Y, kinds: Kinds, tooltip: 
     return bar.encode(y=row, yOffset=offset, x=across, color=kinds.colour, tooltip=list(tooltip))
 
 
-def named_points(
-    frame: pd.DataFrame, across: tuple[str, str], up: tuple[str, str], kind: str, name: str, inks: Sequence[str]
-) -> alt.LayerChart:
-    """Return a named point for each row, coloured and shaped by kind; axes are columns with titles."""
-    x = alt.X(f"{across[0]}:Q", title=across[1]).scale(zero=False, nice=True)
-    y = alt.Y(f"{up[0]}:Q", title=up[1]).scale(zero=False, nice=True)
-    base = alt.Chart(frame).encode(x=x, y=y)
-    points = base.mark_point(filled=True, size=90, opacity=1).encode(
-        shape=alt.Shape(f"{kind}:N", title=None, legend=alt.Legend(orient="top", columns=1)),
-        color=alt.Color(f"{kind}:N", title=None).scale(range=[*inks]),
-        tooltip=tips(f"{name}:N", f"{kind}:N", f"{across[0]}:Q:.2f", f"{up[0]}:Q:.2f"),
-    )
-    names = base.mark_text(align="left", dx=8, limit=NAMES, color=NEUTRAL).encode(text=f"{name}:N")
-    return alt.LayerChart(layer=[points, names], width=WIDTH, height=ROW * 9)
-
-
 def across_of(column: str, title: str, *, zero: bool = True) -> alt.X:
     """Return a horizontal axis of numbers; without `zero` it begins at the smallest number."""
     across: alt.X = alt.X(f"{column}:Q", title=title)
@@ -285,17 +269,6 @@ def panels(
     charts = [draw(part).properties(title=str(name)) for name, part in frame.groupby(by, sort=False)]
     figure: alt.ConcatChart = alt.concat(*charts, columns=columns)
     return figure
-
-
-def first_panel(chart: alt.ConcatChart, *, titled: bool = True) -> alt.LayerChart:
-    """Return the first chart of `panels`, which carries the data."""
-    panel: Any = chart.concat[0]
-    if panel.data is alt.Undefined:
-        panel.data = chart.data
-    if not titled:
-        panel.title = alt.Undefined
-    layers: alt.LayerChart = panel
-    return layers
 
 
 def figure(chart: Chart, caption: str) -> Figure:

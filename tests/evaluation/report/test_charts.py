@@ -24,7 +24,7 @@ from evaluation.tables import (
 from plumbline.exhibits.page import svg
 from plumbline.exhibits.palette import NEUTRAL
 from plumbline.transformations import TRANSFORMATIONS
-from tests.evaluation.made_scores import made_scores, score_row
+from tests.evaluation.made_scores import made_scores
 
 
 def rows_of(chart: alt.TopLevelMixin) -> list[dict[str, Any]]:
@@ -148,48 +148,12 @@ def test_many_points_are_sampled_always_the_same() -> None:
     assert drift_charts.drawn_points(many)["x"].is_monotonic_increasing
 
 
-def test_a_dumbbell_says_what_was_not_accepted() -> None:
-    rows = [score_row("m", "a", "original", 0.5), score_row("m", "a", "expansion", 0.4, status="included_rejected")]
-    table = transformation_table(pd.DataFrame([*rows, score_row("m", "a", "paraphrasing", 0.3)]), include_rejected=True)
-    words = words_of(charts.score_shifts(table))
-    assert "Expansion (not accepted)" in words and "Paraphrasing (not" not in words
-
-
 SCORES = made_scores(
     {
         "Tiny": {"d": {"original": 0.8, "paraphrasing": 0.7, "expansion": 0.78, "translation": 0.5}},
         "Small": {"d": {"original": 0.8, "paraphrasing": 0.5, "expansion": 0.78, "translation": 0.7}},
     }
 )
-
-
-def test_decisions_have_a_row_a_scope_and_the_studys_threshold() -> None:
-    rows = [
-        {"transformation": name, "language": "de", "task_type": task, "threshold": at, "decision": decision}
-        for name, task in (("translation", ""), ("expansion", "pair_classification"))
-        for at, decision in ((1.0, "accepted"), (3.0, "undecided"), (5.0, "rejected"))
-    ]
-    chart = charts.threshold_decisions(pd.DataFrame(rows), 3.0)
-    words = words_of(chart)
-    assert words.index("Expansion (de, pair classification)") < words.index("Translation (de)")
-    rule = chart.to_dict()["layer"][0]
-    assert chart.to_dict()["datasets"][rule["data"]["name"]] == [{"threshold": 3.0}]
-    assert rule["encoding"]["x"]["scale"]["domain"] == [1 - 4 / 50, 5 + 4 / 50]  # room for points at the ends
-    assert rule["encoding"]["x"]["axis"]["values"] == [1, 3, 5]  # a tick for each threshold
-    from_0 = pd.DataFrame([{**rows[0], "threshold": 0.0}, *rows])  # PTEB's scale
-    layers = charts.threshold_decisions(from_0, 3.0).to_dict()["layer"]
-    assert {tuple(layer["encoding"]["x"]["scale"]["domain"]) for layer in layers} == {(-0.1, 5.1)}
-
-
-def test_lines_of_scores_break_where_nothing_is_known() -> None:
-    numbers = {"original": 0.8, "lexical_stylistic": 0.7, "length": 0.6, "language": 0.5, "hteb_total": 0.6}
-    rows = [{"threshold": at, "model": "m", **numbers} for at in (1.0, 1.25, 2.0, 2.25)]
-    lost = {"threshold": 1.5, "model": "m", **numbers, "length": np.nan, "hteb_total": np.nan}
-    table = pd.DataFrame([*rows, lost]).sort_values("threshold")
-    chart = charts.threshold_scores(table, 3.0)
-    totals = [row for row in rows_of(chart) if row["series"] == "HTEB total"]
-    assert [row["score"] for row in totals] == [60.0, 60.0, None, 60.0, 60.0]
-    assert "HTEB total" in words_of(chart)
 
 
 def test_totals_have_their_intervals_times_100() -> None:

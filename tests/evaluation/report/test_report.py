@@ -220,8 +220,8 @@ TABLES = {
     "uncertainty",
 }
 BARE = str.maketrans("", "", r"\{}")  # the signs of Markdown's and LaTeX's escapes
-FIGURES = {"axes", "transformations", "model_1", "model_2", "shifts", "drift_1", "drift_2", "text_drift", "drops"}
-FIGURES |= {"profiles", "threshold_decisions", "thresholds", "ranking_original", "ranking_transformed"}
+FIGURES = {"axes", "transformations", "shifts", "drift_1", "drift_2", "text_drift", "drops"}
+FIGURES |= {"profiles", "ranking_original", "ranking_transformed"}
 
 
 def test_every_table_is_there_in_every_form(reported: Study) -> None:
@@ -277,7 +277,7 @@ def test_what_was_refused_but_included_has_tables_of_its_own(study: Study, monke
     write_scores(study, status="included_rejected")
     tables = write_report(study).parent / "tables"
     drawn = {path.stem for path in (tables.parent / "figures").iterdir()}
-    assert {"axes_with_refused", "transformations_with_refused", "model_1_with_refused"} < drawn
+    assert {"axes_with_refused", "transformations_with_refused"} < drawn
     apart = (tables / "axes_with_refused.md").read_text(encoding="utf-8")
     assert "INCLUDING TRANSFORMATIONS THAT NO VERDICT ACCEPTS" in apart and apart.count("not accepted") == 2
     assert "not accepted" not in (tables / "axes.md").read_text(encoding="utf-8")
