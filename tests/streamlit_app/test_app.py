@@ -21,18 +21,15 @@ from annotation.crowd.batches import Batch
 from annotation.crowd.ledger import BatchOffer, Ledger
 from annotation.offering import LEDGER
 from annotation.records import RuleSet, Verdict
-from annotation.sampling.sample import draw_sample
 from annotation.verdicts.acceptance import accept
 from annotation.verdicts.preregistration import rules_now
 from annotation.verdicts.tables import SIMULATED, display
-from generation.production import generate
 from plumbline.manifest import Manifest
 from plumbline.records import DriftRecord, Pair, Rating, Score
 from plumbline.store import read_frame, write_json, write_table
 from plumbline.study import Study, load_study
 from streamlit_app.app import PAGES
-from tests.annotation.verdicts.fixed import fixed_in_2025
-from tests.streamlit_app.conftest import DEMO, MODELS, VIEWS, Open, go_to, made_ratings
+from tests.streamlit_app.conftest import DEMO, MODELS, VIEWS, Open, go_to
 
 HOSTILE = (
     "<script>document.title='taken'</script><img src=x onerror=alert(1)>",
@@ -230,8 +227,6 @@ def test_corrupt_json_is_no_traceback(page: Open, exports: Path) -> None:
     ("content", "said"),
     [
         ("name: demo\nnmae: x\n", "unknown key 'nmae'"),
-        ("- 1\n", "a study is a mapping"),
-        ("name: [", "not valid YAML"),
         ("name: demo\n<b>x</b>: 1\n", "unknown key '<b>x</b>'"),
     ],
 )
@@ -306,15 +301,6 @@ def test_choices_stand_in_the_address(page: Open, finished: Path) -> None:
     assert specs(wrong)[0]["title"]["subtitle"] == first
 
 
-def test_a_task_filters_the_pairs(page: Open, finished: Path, study: Study) -> None:
-    tasks = [pair.task_type for pair in CampaignRecords.open(study).pairs]
-    shown = page("--study", DEMO, "--exports", finished, view="drift")
-    assert len(shown.sidebar.selectbox(key="task").options) == 1 + len(set(tasks))
-    shown.sidebar.selectbox(key="task").set_value("sts").run()
-    assert_calm(shown)
-    assert sum(map(int, table_with(shown, "rho [95%]")["Pairs"])) == tasks.count("sts")
-
-
 def test_a_chosen_pair_opens_with_its_ratings_by_pseudonym(page: Open, finished: Path, study: Study) -> None:
     shown = page("--study", DEMO, "--exports", finished, view="drift")
     pair = CampaignRecords.open(study).pairs[3]
@@ -357,15 +343,6 @@ def test_a_closed_pair_stays_closed_though_its_choice_is_reported_once_more(
     assert not any("rater_id" in frame.value.columns for frame in shown.dataframe)
 
 
-def test_comments_stand_with_a_pair(page: Open, exports: Path, study: Study) -> None:
-    ratings = read_frame(study.folder / "ratings.parquet", Rating, "").assign(comment=HOSTILE[0])
-    Manifest.of(study).write_table("ratings.parquet", ratings, Rating)
-    shown = page("--study", DEMO, "--exports", exports, view="drift")
-    shown.session_state["chosen_pair"] = (CampaignRecords.open(study).pairs[0].pair_id, 0)
-    shown.run()
-    assert set(table_with(shown, "rater_id")["comment"]) == {HOSTILE[0]}
-
-
 def test_people_are_not_called_simulated(page: Open, exports: Path, study: Study) -> None:
     ratings = read_frame(study.folder / "ratings.parquet", Rating, "").assign(simulated=False)
     Manifest.of(study).write_table("ratings.parquet", ratings, Rating)
@@ -377,16 +354,6 @@ def test_people_are_not_called_simulated(page: Open, exports: Path, study: Study
         assert_calm(shown)
         assert len(shown.warning) == 0
         assert "simulated" not in captions(shown).lower().replace("simulated raters come", "")
-
-
-def test_doubts_stand_in_a_box_with_the_command_that_helps(page: Open, exports: Path, study: Study) -> None:
-    ratings = read_frame(study.folder / "ratings.parquet", Rating, "").assign(seconds=0.1)
-    Manifest.of(study).write_table("ratings.parquet", ratings, Rating)
-    shown = page("--study", DEMO, "--exports", exports)
-    assert_calm(shown)
-    assert boxes(shown, "This needs care") == 1
-    assert "show signs of careless answers (too fast" in texts(shown)
-    assert f"plumbline review --study {DEMO} --exports {exports}" in commands(shown)
 
 
 def test_one_simulated_rating_is_enough_for_the_banner(page: Open, exports: Path, study: Study) -> None:
@@ -415,27 +382,6 @@ def test_the_campaign_shows_progress_and_pseudonyms(page: Open, finished: Path, 
     assert list(progress["Answers that count"]) == ["72"] * 8
     assert list(progress["Wanted"]) == ["96"] * 8
     assert table_with(shown, "Rater")["Rater"].str.fullmatch("simulated-[0-9a-f]{8}").all()
-
-
-def test_a_campaign_by_blocks_says_what_is_decided(page: Open, tmp_path: Path) -> None:
-    file, exports = tmp_path / "blocks.yaml", tmp_path / "exports"
-    text = DEMO.read_text(encoding="utf-8").replace("path: demo", f"path: {DEMO.parent / 'demo'}")
-    text = text.replace("training: demo", f"training: {DEMO.parent / 'demo'}").replace("per_pair: 4", "per_pair: 3")
-    text = text.replace("raters:\n", "raters:\n  blocks: [8, 16, 24]\n")
-    rule = "min_pairs: 8\n  stop: blocks\n  rule: lower_bound\n  protocol: paper"
-    file.write_text(text.replace("min_pairs: 20", rule), encoding="utf-8")
-    study = load_study(file, exports)
-    generate(study)
-    pairs = draw_sample(study)
-    write_table(study.folder / "ratings.parquet", made_ratings(pairs), Rating)
-    write_table(study.folder / "control_ratings.parquet", list[Rating](), Rating)
-    fixed_in_2025(study)
-    accept(study)
-    shown = page("--study", file, "--exports", exports, view="campaign")
-    assert_calm(shown)
-    lines = [line.value for line in shown.text]
-    assert any("accepted; decided after block" in line for line in lines)
-    assert any(line.startswith("Saved so far: ") for line in lines)
 
 
 def test_texts_begin_with_those_to_read_first_and_have_their_drift(page: Open, exports: Path, study: Study) -> None:
@@ -611,12 +557,3 @@ def test_no_ratings_at_all_are_said(page: Open, exports: Path, study: Study) -> 
         assert_calm(shown)
         assert line in captions(shown)
         assert len(shown.header) == 0
-
-
-def test_without_the_extra_figures_say_so(page: Open, finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streamlit_app.elements.importlib.util.find_spec", lambda name: None)
-    shown = page("--study", DEMO, "--exports", finished, view="scores")
-    assert_calm(shown)
-    svgs = [button for button in shown.download_button if "SVG" in button.label]
-    assert svgs
-    assert all(button.disabled and "`report`" in button.label for button in svgs)

@@ -19,8 +19,8 @@ from evaluation.records import EvaluationRecords
 from evaluation.tables import drift_by_quality, drift_correlations
 from plumbline.__main__ import run
 from plumbline.errors import DataError, StudyError
-from plumbline.records import DriftRecord, Pair
-from plumbline.store import read_frame, write_table
+from plumbline.records import Pair
+from plumbline.store import read_frame
 from plumbline.study import ROOT, Study
 from streamlit_app import server
 from streamlit_app.readers import NotYetError, PageReader, cached
@@ -43,13 +43,6 @@ def test_records_that_are_missing_are_told_from_damaged_ones(study: Study) -> No
     with pytest.raises(DataError, match=r"drift\.parquet is damaged") as caught:
         ScoreReader(study).against_ratings("quality", MODELS[0])
     assert not isinstance(caught.value, NotYetError)
-
-
-def test_a_transformation_that_there_is_not_is_damage(study: Study) -> None:
-    rows = read_frame(study.folder / "drift.parquet", DriftRecord, "").assign(transformation="no_such")
-    write_table(study.folder / "drift.parquet", rows, DriftRecord)
-    with pytest.raises(DataError, match=r"drift\.parquet, column 'transformation': contains 'no_such', which is no"):
-        ScoreReader(study).against_ratings("quality", MODELS[0])
 
 
 def test_a_reader_runs_once_until_a_file_changes_however_its_options_are_given(study: Study) -> None:

@@ -33,15 +33,6 @@ def test_one_thread_imports_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     assert inside == 2 * list(server.MODULES)
 
 
-def test_an_extra_that_is_missing_is_left_to_the_page_that_needs_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "MODULES", ("plumbline_has_no_such_module",))
-    server.import_all()
-    waiting = Thread(target=server.import_all)  # which is not kept waiting for ever
-    waiting.start()
-    waiting.join(60)
-    assert not waiting.is_alive()
-
-
 def test_the_first_page_is_read_and_the_others_imported_once_the_server_runs(
     finished: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -59,11 +59,6 @@ def test_figure_4_has_original_axes_and_total_of_each_model(scores: pd.DataFrame
     assert "Tiny-0.5B" in words_of(chart) and "HTEB total" in words_of(chart)
 
 
-def test_an_axis_without_a_score_is_not_drawn(scores: pd.DataFrame) -> None:
-    chart = charts.axis_shifts(axis_table(scores[scores["axis"] != "length"]))
-    assert {row["series"] for row in rows_of(chart)} == {"Original", "Lexical/Stylistic", "Language"}
-
-
 def test_figure_5_has_a_panel_a_family(scores: pd.DataFrame) -> None:
     chart = charts.size_lines(size_table(scores))
     assert {(row["family"], row["parameters"]) for row in rows_of(chart)} == {("Tiny", 500), ("Tiny", 4000)}

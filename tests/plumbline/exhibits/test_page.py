@@ -8,10 +8,9 @@ from pathlib import Path
 
 import altair as alt
 import pandas as pd
-import vl_convert
 
 from plumbline.exhibits.page import Figure, Section, write_page
-from plumbline.exhibits.table import Exhibit, Table
+from plumbline.exhibits.table import Table
 
 SCRIPT = '<script>alert("1")</script> {{ 7 * 7 }}'
 
@@ -76,16 +75,6 @@ def test_behind_the_answer_stand_the_contents_and_each_note_once_at_the_foot(tmp
     assert "Contents" not in alone and "Notes" not in alone  # nothing to lead to
 
 
-def test_words_have_code_and_minus_signs_and_cells_stay_as_they_are(tmp_path: Path) -> None:
-    frame = pd.DataFrame({"text": ["`a` is -3"], "number": ["-0.50 (-0.00)"], "none": [""]})
-    exhibit = Exhibit("x", "Of `b`", frame, frame)
-    write_page(tmp_path / "index.html", "t", "", [Section("In short", ["`x --n -1` loses -2 points", exhibit.table()])])
-    page = (tmp_path / "index.html").read_text(encoding="utf-8")
-    assert "<p><code>x --n -1</code> loses −2 points</p>" in page and "Of <code>b</code> (x.csv)" in page
-    assert ">`a` is -3</td>" in page and ">−0.50 (0.00)</td>" in page  # a rater's text is not ours to change
-    assert "none" not in re.findall(r"<th[^>]*>(.*?)</th>", page)
-
-
 def test_what_follows_two_figures_and_a_folded_section_wait_for_a_reader(tmp_path: Path) -> None:
     chart = alt.Chart(pd.DataFrame({"n": [1]})).mark_point().encode(x="n:Q")
     figures = [Figure(chart, f"figure {number}", "a point") for number in range(4)]
@@ -96,10 +85,3 @@ def test_what_follows_two_figures_and_a_folded_section_wait_for_a_reader(tmp_pat
     assert ["2 more figures" in part for part in folded] == [True, False]
     assert [number for number in range(4) if f"figure {number}" in folded[0]] == [2, 3]
     assert "<h2>Methods</h2>" in folded[1] and "words" in folded[1]
-
-
-def test_a_chart_is_a_picture_too() -> None:
-    chart = alt.Chart(pd.DataFrame({"n": [1, 2]})).mark_point().encode(x="n:Q")
-    figure = Figure(chart, "One and two", "two points")
-    assert figure.png() == vl_convert.vegalite_to_png(chart.to_json(), scale=2.0)
-    assert figure.png().startswith(b"\x89PNG\r\n\x1a\n")
