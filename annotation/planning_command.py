@@ -81,7 +81,7 @@ def plan_text(study: Study, options: argparse.Namespace) -> str:
     planned = plan(study, sizes, options.means or (), assumed, options.campaigns, seed)
     parts = [f"interval {rule.interval}", f"stop {rule.stop}"]
     if rule.rules:
-        how = f"rules combined by {rule.combine}, {', '.join(parts)}"
+        how = f"all rules, {', '.join(parts)}"
     else:
         how = f"rule {rule.rule}, {', '.join(parts)}, threshold {rule.threshold:g}"
     tables = [_table(planned[planned["rule"] == in_words(part)], rule, part, item) for part in rules]
@@ -194,11 +194,7 @@ def _title(rule: RuleSpec) -> str:
 
 def _of_rules(rule: AcceptanceSpec, item: str) -> list[str]:
     """Return how to read the rows of several rules."""
-    together = (
-        "All rules must accept, so a verdict is accepted less often than by its strictest rule."
-        if rule.combine == "all"
-        else "One rule is enough, so a verdict is accepted more often than by its most lenient rule."
-    )
+    together = "All rules must accept, so a verdict is accepted less often than by its strictest rule."
     medians = [in_words(part) for part in rule.rules if part.statistic == "median"]
     return [
         f"A column 'at M' shows the share of right verdicts by the rule alone if the mean, or share, over all {item}s",

@@ -193,7 +193,6 @@ class Verdict(Record):
     rules: tuple[RuleSpec, ...] = Field(
         default=(), description="the rules that decided; empty if one threshold decided"
     )
-    combine: Literal["all", "any"] = Field(default="all", description="whether all rules must be met, or any")
     probabilities: tuple[Chance, ...] = Field(default=(), description="P of each of `rules`, in their order")
     n_excluded: int = Field(default=0, description="ratings that quality control excluded, over all questions")
     decision_with_excluded: Outcome | None = Field(
@@ -263,7 +262,7 @@ class Verdict(Record):
         values = values or [summary.probability for summary in self.questions if summary.kind == "rating"]
         if not values or any(map(math.isnan, values)):
             return math.nan
-        return min(values) if self.combine == "all" else max(values)
+        return min(values)
 
     @property
     def by_rule(self) -> Outcome:
@@ -288,7 +287,7 @@ class PairMean(Record):
     mean: float = Field(description="mean of these ratings; NaN for labels")
     decision: Outcome = Field(
         description="whether the mean reaches the threshold; undecided with too few raters. With `acceptance.rules`,"
-        " whether the pair's own ratings meet the rules, combined by `acceptance.combine`"
+        " whether the pair's own ratings meet the rules"
     )
 
 

@@ -211,11 +211,8 @@ def _close(item: str, verdicts: Sequence[Verdict]) -> Iterator[str]:
 def _probability(verdict: Verdict) -> float:
     """Return the verdict's P; if a rule has none, that of the others, if one of these alone can turn the verdict."""
     probabilities = [chance.probability for chance in verdict.probabilities if not math.isnan(chance.probability)]
-    if probabilities and math.isnan(verdict.probability):
-        if (verdict.decision, verdict.combine) == ("accepted", "all"):
-            return min(probabilities)
-        if (verdict.decision, verdict.combine) == ("rejected", "any"):
-            return max(probabilities)
+    if probabilities and math.isnan(verdict.probability) and verdict.decision == "accepted":
+        return min(probabilities)
     return verdict.probability
 
 

@@ -138,7 +138,7 @@ def decide(
             )
     if short_of := tuple(lacking(summaries, n_pairs, rule, rules)):
         return "undecided", short_of
-    order = ("rejected", "undecided", "accepted") if rule.combine == "all" else ("accepted", "undecided", "rejected")
+    order = ("rejected", "undecided", "accepted")
     by_outcome: dict[str, list[RuleValue]] = {name: [] for name in order}
     for value in judged:
         by_outcome[value.outcome].append(value)

@@ -90,14 +90,13 @@ def pair_means(ratings: pd.DataFrame, design: Design) -> pd.DataFrame:
 
 
 def _own_decisions(ratings: pd.DataFrame, design: Design) -> pd.Series:
-    """Return each pair's decision: whether its mean or share meets all rules of its pool (or any, as combined)."""
+    """Return each pair's decision: whether its mean or share meets all rules of its pool."""
     pools = ratings["transformation"].astype(str).map(design.pool_of)
     decided: dict[str, str] = {}
     for pool, of_pool in ratings.groupby(pools):
         pairs = pd.Index(of_pool["pair_id"].unique())
         masks = [_keeps(of_pool, rule).reindex(pairs, fill_value=False) for rule in rules_for(str(pool), design.rule)]
-        together = np.logical_and if design.rule.combine == "all" else np.logical_or
-        met = together.reduce([mask.to_numpy(np.bool_) for mask in masks])
+        met = np.logical_and.reduce([mask.to_numpy(np.bool_) for mask in masks])
         decided |= dict(zip(pairs, np.where(met, "accepted", "rejected"), strict=True))
     return pd.Series(decided)
 
@@ -218,7 +217,6 @@ def verdicts(
                     "rule": "lower_bound" if any(rule_spec.by == "interval" for rule_spec in rule.rules) else rule.rule,
                     "threshold": math.nan if rule.rules else rule.threshold,
                     "rules": rules_for(row["pool"], rule),
-                    "combine": rule.combine,
                 }
             )
         )

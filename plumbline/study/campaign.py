@@ -228,9 +228,8 @@ class AcceptanceSpec(StudyPart):
         default=None, ge=-1, le=1, description="a verdict with less agreement (Gwet's AC2) on any question is undecided"
     )
 
-    rules: tuple[RuleSpec, ...] = Field(default=(), description="a rule for each question, instead of one threshold")
-    combine: Literal["all", "any"] = Field(
-        default="all", description="all: every rule must be met; any: one met rule is enough"
+    rules: tuple[RuleSpec, ...] = Field(
+        default=(), description="a rule for each question, instead of one threshold; all must be met"
     )
     judges: Literal["none", "report", "decide"] = Field(
         default="report",
@@ -244,19 +243,12 @@ class AcceptanceSpec(StudyPart):
     @model_validator(mode="after")
     def _rules_fit_together(self) -> AcceptanceSpec:
         if not self.rules:
-            if "combine" in self.model_fields_set:
-                raise ValueError("combine needs rules, and the study has none; leave combine out")
             return self
         if short_form := sorted({"threshold", "rule"} & self.model_fields_set):
             raise ValueError(f"{short_form[0]} and rules cannot both be given; leave {short_form[0]} out")
         same = [(rule.question, rule.statistic, rule.label, rule.at_least is None, rule.pools) for rule in self.rules]
         if twice := next((rule for rule in same if same.count(rule) > 1), None):
             raise ValueError(f"two rules limit the {twice[1]} of {twice[0]!r}; keep one of them")
-        if self.combine == "any" and any(rule.by == "interval" for rule in self.rules):
-            raise ValueError(
-                "`combine: any` with `by: interval` accepts too often by chance; use `combine: all`, or `by: value`"
-                " with `stop: fixed`"
-            )
         if any(rule.statistic == "median" for rule in self.rules) and self.interval == "pairs_and_raters":
             raise ValueError("a median's interval covers pairs alone; use `interval: pairs`, or `statistic: mean`")
         if self.stop != "fixed" and any(rule.by == "value" or rule.statistic == "median" for rule in self.rules):

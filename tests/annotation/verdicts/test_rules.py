@@ -88,12 +88,9 @@ def test_intervals_from_above() -> None:
     assert found == "rejected" and reason.endswith("(mean 1.25) is above 1") and reason.startswith("lower end")
 
 
-def test_all_and_any() -> None:
+def test_all_rules_must_be_met() -> None:
     good, bad = {"question": "quality", "at_least": 3}, SHARE | {"at_most": 0.1}
     assert judged(design(good, bad), THREE) == ("rejected", ("share of odd in sound 0.50 is above 0.1",))
-    assert judged(design(good, bad, combine="any"), THREE) == ("accepted", ("mean quality 3.50: at least 3",))
-    worse = {"question": "quality", "at_least": 4}
-    assert judged(design(worse, bad, combine="any"), THREE)[0] == "rejected"
 
 
 def test_a_rule_of_some_pools_goes_before_the_one_for_all() -> None:
@@ -126,8 +123,6 @@ def test_pairs_are_accepted_one_by_one_by_their_own_numbers() -> None:
     }  # fmt: skip
     assert means.loc[means["question"] == "sound", "mean"].isna().all()
     assert accepted_pairs(means, own.questions) == {"a"}
-    either = design({"question": "quality", "at_least": 3}, SHARE | {"at_most": 0.4}, combine="any")
-    assert accepted_pairs(pair_means(THREE, either), either.questions) == {"a", "b"}
 
 
 def test_medians_are_of_pairs() -> None:
@@ -178,12 +173,11 @@ def test_a_share_at_the_end_of_its_interval_has_a_p_of_975() -> None:
 def test_a_verdict_is_as_sure_as_its_least_sure_rule() -> None:
     both = {"question": "quality", "at_least": 3}, SHARE | {"at_most": 0.6}
     pairs = [pair(0).model_copy(update={"pair_id": name}) for name in "abc"]
-    for combine, which in (("all", min), ("any", max)):
-        (found,) = verdicts(pairs, THREE, design(*both, combine=combine), None)
-        each = [one.probability for one in found.probabilities]
-        assert len(each) == 2 and each[0] != each[1] and found.probability == which(each)
-        assert verdict_table([found]).iloc[0]["P: share of odd in sound at most 0.6"] == each[1]
-        assert Verdict.model_validate_json(found.model_dump_json()).probabilities == found.probabilities
+    (found,) = verdicts(pairs, THREE, design(*both), None)
+    each = [one.probability for one in found.probabilities]
+    assert len(each) == 2 and each[0] != each[1] and found.probability == min(each)
+    assert verdict_table([found]).iloc[0]["P: share of odd in sound at most 0.6"] == each[1]
+    assert Verdict.model_validate_json(found.model_dump_json()).probabilities == found.probabilities
     (short,) = verdicts(pairs, THREE, Design(("quality",), rule=AcceptanceSpec(min_pairs=2)), None)
     assert short.probabilities == ()
     assert short.probability == short.questions[0].probability
