@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from generation.recordings import outputs_path, recorded_languages
 from plumbline.errors import StudyError
-from plumbline.file_hashes import FactCache, cached_file_hash
+from plumbline.file_hashes import cached_file_hash
 from plumbline.identity import identity, identity_from, prefix
 from plumbline.prompts import Prompt, prompt_hash, prompts_of
 from plumbline.records import Text
@@ -117,16 +117,6 @@ class Plan:
             if job.key not in seen:
                 seen.add(job.key)
                 yield job
-
-    @functools.cached_property
-    def complete(self) -> FactCache:
-        """The cache of complete large units: `generated.json`."""
-        return FactCache(self.study, "generated.json")
-
-    @property
-    def by_recordings(self) -> bool:
-        """True if recordings decide the languages of outputs."""
-        return self._recorded is not None
 
     @functools.cached_property
     def _recorded(self) -> Callable[[Text, str, int], str | None] | None:

@@ -7,7 +7,6 @@ unit's journal counts with its table, so that a running generation can be inspec
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import itertools
 from collections import Counter
@@ -26,16 +25,14 @@ from tqdm import tqdm
 from generation.jobs import Plan
 from generation.unit import COMMAND, journal_files, refuse_other_outputs
 from plumbline.errors import DataError, StudyError
-from plumbline.file_hashes import FactCache, cached_file_hash
 from plumbline.hashes import Packed, packed
 from plumbline.journal import Journal
 from plumbline.records import Text, TransformedText
-from plumbline.store import BATCH, as_record, is_remote, read_batches
+from plumbline.store import BATCH, as_record, read_batches
 from plumbline.study import Study
 from plumbline.study.transformations import Transformation
 
 UNDEFINED = "–"
-COUNTED = "counted.json"
 GROUP = ["generator", "transformation", "seed", "dataset", "language"]
 _STATUSES = ("ok", "failed", "unanswered")
 NAMED = 0.02  # larger shares are listed
@@ -53,7 +50,6 @@ class OutputMeasure:
     columns: tuple[str, ...]
     names: tuple[str, ...]
     of: Callable[[dict[str, Any]], tuple[float, ...]]
-    name: str  #: identity of the measure: equal names mean equal numbers on equal rows
 
 
 def by_generator(studies: Sequence[Study]) -> list[Study]:
@@ -95,7 +91,7 @@ def tally(studies: Sequence[Study], measure: OutputMeasure) -> pd.DataFrame:
 
     Columns: GROUP; `texts` (occurrences); `ok`, `failed` and `unanswered` outputs, which add up to `texts` (outputs not
     asked for yet are `unanswered`); and the measure's names. Reads in pieces, with only the keys and numbers of a unit
-    in memory, and caches its counts. Raises DataError for damaged files.
+    in memory. Raises DataError for damaged files.
     """
     names = labels(studies)
     units = [
@@ -104,7 +100,6 @@ def tally(studies: Sequence[Study], measure: OutputMeasure) -> pd.DataFrame:
         for t, seed in _units(study.transforming, study.seeds)
     ]
     counts = {study.name: _count(study.folder / "texts.parquet", study.command(COMMAND)) for study in studies}
-    caches = {study.folder: FactCache(study, COUNTED) for study in studies}
     frames = []
     total = sum(counts[study.name] for study, *_ in units)
     with tqdm(total=total, unit="text", desc="counting", unit_scale=True, leave=False) as bar:
@@ -112,11 +107,9 @@ def tally(studies: Sequence[Study], measure: OutputMeasure) -> pd.DataFrame:
             plan = Plan(study)
             for _, name, transformation, seed in unit_group:
                 before = bar.n
-                sums = _kept_or_counted(caches[study.folder], plan, transformation, seed, measure, bar)
+                unit = _tally_unit(plan, transformation, seed, measure, bar)
                 bar.update(before + counts[study.name] - bar.n)
-                unit = pd.DataFrame(sums)
                 frames.append(unit.assign(generator=name, transformation=transformation, seed=seed))
-            caches[study.folder].keep()
     columns = [*GROUP, "texts", *_STATUSES, *measure.names]
     return pd.concat(frames, ignore_index=True)[columns]
 
@@ -174,75 +167,6 @@ def _texts_hash(path: Path, command: str) -> str:
     batches = read_batches(path, Text, command, ["text_id"])
     ids = np.concatenate([np.empty(0, "S16"), *(packed(batch["text_id"].to_pylist(), str(path)) for batch in batches)])
     return hashlib.sha256(np.sort(ids).tobytes()).hexdigest()
-
-
-def count_ahead(study: Study, measures: Sequence[OutputMeasure]) -> None:
-    """Count the outputs of a study's generator and candidates now, so that nobody waits for it later.
-
-    Skips units without a table and units that are being made.
-    """
-    cache = FactCache(study, COUNTED)
-    for by in _generators(study):
-        plan = Plan(by)
-        for unit in _units(plan.kinds, by.seeds):
-            for measure in measures:
-                if _rests_on(plan, *unit, measure):
-                    with tqdm(unit="text", desc="counting", unit_scale=True, leave=False, delay=1) as bar:
-                        _kept_or_counted(cache, plan, *unit, measure, bar)
-            cache.keep()  # a count that is stopped keeps its finished units
-
-
-def is_counted(studies: Sequence[Study], measure: OutputMeasure) -> bool:
-    """Return whether `tally` has nothing to read: all units are counted, and nothing has changed since."""
-    plans = [(Plan(study), FactCache(study, COUNTED)) for study in studies]
-    return all(
-        cache.has(_rests_on(plan, *unit, measure))
-        for plan, cache in plans
-        for unit in _units(plan.kinds, plan.study.seeds)
-    )
-
-
-def _rests_on(plan: Plan, transformation: str, seed: int, measure: OutputMeasure) -> str:
-    """Return the identity of everything that a unit's sums depend on.
-
-    Empty, so that nothing is cached, while a journal exists (also a shard's), if the study is at an address, and if
-    recordings decide the languages.
-    """
-    study, generator = plan.study, plan.study.generator
-    texts, outputs = study.folder / "texts.parquet", study.transformation_file(transformation, seed)
-    if (
-        generator.recorded_languages
-        or is_remote(study.folder)
-        or journal_files(study.journal_file(transformation, seed))
-        or not outputs.exists()
-    ):
-        return ""
-    refuse_other_outputs(study, transformation, seed)
-    kind = plan.kinds[transformation].model_dump(mode="json")
-    made_by = [plan.makers[transformation].hash, plan.prompt_hashes[transformation]]
-    files = [cached_file_hash(path) for path in (texts, outputs)]
-    return FactCache.key(files, transformation, seed, kind, made_by, measure.name)
-
-
-def _kept_or_counted(
-    cache: FactCache, plan: Plan, transformation: str, seed: int, measure: OutputMeasure, bar: tqdm[NoReturn]
-) -> dict[str, Any]:
-    """Return the sums of one unit by column; cached unless its files changed while they were read."""
-    unit = plan, transformation, seed, measure
-    key = _rests_on(*unit)
-    cached = cache.has(key)
-    sums = cache.found(key, functools.partial(_counted_unit, *unit, bar))
-    if not cached and _rests_on(*unit) != key:
-        cache.forget(key)
-    return sums
-
-
-def _counted_unit(
-    plan: Plan, transformation: str, seed: int, measure: OutputMeasure, bar: tqdm[NoReturn]
-) -> dict[str, Any]:
-    """Return the sums of one unit by column."""
-    counted = _tally_unit(plan, transformation, seed, measure, bar)
-    return {str(name): column.tolist() for name, column in counted.items()}
 
 
 def _tally_unit(

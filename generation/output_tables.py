@@ -27,7 +27,6 @@ from plumbline import cli
 from plumbline.error_types import FLAGS, LABELS
 from plumbline.errors import DataError
 from plumbline.exhibits.table import write_csv
-from plumbline.identity import identity
 from plumbline.study import Study, load_study
 from plumbline.study.transformations import EIGHT, Transformation
 from plumbline.transformations import AXES, axes_in_order, in_order, total_axes
@@ -58,9 +57,8 @@ def errors_measure(kinds: Mapping[str, Transformation] = EIGHT, *, after_retries
         flags = row[column]
         return (*(flag in flags for flag in FLAGS), bool(flags), 1, identifiable)
 
-    dumped = {name: kind.model_dump(mode="json") for name, kind in kinds.items()}
     columns = (column, "attempts", "transformation", "source_language", "language")
-    return OutputMeasure(columns, (*RATES, "answered", "told"), of, identity("errors", column, dumped))
+    return OutputMeasure(columns, (*RATES, "answered", "told"), of)
 
 
 def error_rates(sums: pd.DataFrame, by: str = "") -> pd.DataFrame:
@@ -142,7 +140,7 @@ def lengths_measure() -> OutputMeasure:
         text, output = row["text"], row["output"]
         return (count_words(text), count_words(output), edit_distance(text, output))
 
-    return OutputMeasure(("text", "output"), ("original_words", "words", "distance"), of, "lengths")
+    return OutputMeasure(("text", "output"), ("original_words", "words", "distance"), of)
 
 
 def edit_distance(original: str, transformed: str) -> float:

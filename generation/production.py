@@ -18,8 +18,7 @@ from generation.forecast import forecast
 from generation.generators import Generator, make_generator, refuse_code
 from generation.jobs import Job, Plan
 from generation.output import make_output
-from generation.output_statistics import count_ahead, flagged_lines, flagged_outputs
-from generation.output_tables import errors_measure, lengths_measure
+from generation.output_statistics import flagged_lines, flagged_outputs
 from generation.unit import COMMAND, Shard, Unit, planned, refuse_other_outputs, take_over
 from plumbline import cli
 from plumbline.errors import StudyError
@@ -150,6 +149,4 @@ def run(options: argparse.Namespace) -> int:
         print("  (the tables have all reasons; the next run repeats unanswered texts, with --again also failed texts)")
     for line in flagged_lines(flagged_outputs(study)):
         print(f"  {line}")
-    errors = [errors_measure(study.transforming, after_retries=after) for after in (False, True)]
-    count_ahead(study, [*errors, lengths_measure()])
     return 0

@@ -18,17 +18,15 @@ from tqdm import tqdm
 from generation.datasets.loading import iter_datasets
 from generation.jobs import Job, Plan
 from generation.output import with_language
-from plumbline.file_hashes import FactCache, cached_file_hash
 from plumbline.hashes import return_unused
 from plumbline.journal import Journal
 from plumbline.manifest import Manifest
 from plumbline.models.asking import AnswerTable
 from plumbline.records import Text, TransformedText
-from plumbline.store import as_record, is_remote, read_batches, write_table
+from plumbline.store import as_record, read_batches, write_table
 from plumbline.study import Study
 
 COMMAND = "generate"
-WORTH = 20_000  # outputs of a unit worth caching; counting fewer takes half a second
 MOST = 9999  # shards
 
 
@@ -74,7 +72,7 @@ def refuse_other_outputs(study: Study, transformation: str, seed: int) -> None:
 class Unit(AnswerTable[Job, TransformedText]):
     """One transformation with one seed of a study; `texts` is the table of all texts.
 
-    That a large unit is complete is cached until anything changes. A `shard`'s unit has its own journal and no table.
+    A `shard`'s unit has its own journal and no table.
     """
 
     def __init__(
@@ -112,26 +110,6 @@ class Unit(AnswerTable[Job, TransformedText]):
         same = f"-of-{self._shard.of}" if self._shard else None
         return [path for path in paths if path != self.journal.path and not (same and path.stem.endswith(same))]
 
-    def _counted(self) -> tuple[int, int]:
-        state, cache = self._state(), self.plan.complete
-        if cache.has(state):
-            refuse_other_outputs(self.plan.study, self.transformation, self.seed)
-            return cache.found(state, dict)["wanted"], 0
-        wanted, todo = super()._counted()
-        if not todo and wanted >= WORTH:
-            cache.found(state, lambda: {"wanted": wanted})
-        return wanted, todo
-
-    def _state(self) -> str:
-        """Return the identity of everything that decides what is left."""
-        plan, study, name = self.plan, self.plan.study, self.transformation
-        journals = self._shard or journal_files(study.journal_file(name, self.seed))
-        if is_remote(self.path) or journals or plan.by_recordings or not self.path.exists():
-            return ""
-        files = [cached_file_hash(file) for file in (self.texts, self.path, study.file)]
-        made_by = plan.makers[name].hash, plan.prompt_hashes[name] or "none"
-        return FactCache.key("complete-v1", *files, *made_by, name, self.seed, sorted(self._again))
-
     def _all_jobs(self) -> Iterator[tuple[str, Job]]:
         """Yield the key and job of every text; equal texts have equal jobs."""
         for table in read_batches(self.texts, Text, self._command):
@@ -158,8 +136,6 @@ def planned(
     try:
         for name, seed in tqdm(places, unit="unit", desc="planning", leave=False, delay=1):
             units.append(Unit(plan, name, seed, file, again=again, shard=shard))
-        if texts is None:  # a dry run leaves nothing
-            plan.complete.keep()
         yield units
     finally:
         for unit in units:

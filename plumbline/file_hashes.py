@@ -74,14 +74,6 @@ class FactCache:
         self._known[key] = fact = fact if fact is not None else find()  # moved to the end, so that it is dropped last
         return dict(fact)
 
-    def has(self, key: str) -> bool:
-        """Tell whether a finding is cached under a key."""
-        return key in self._known
-
-    def forget(self, key: str) -> None:
-        """Forget a key's finding: its input changed while it was read."""
-        self._known.pop(key, None)
-
     def keep(self) -> None:
         """Write new findings to disk, if there is a cache."""
         if self._new and self._path:

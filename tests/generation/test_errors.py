@@ -138,61 +138,6 @@ def test_a_journal_counts_before_the_table_and_what_is_ok_before_all(tmp_path: P
     assert (row["empty"], row["n"], row["unanswered"]) == (50.0, 2, 0)
 
 
-def test_what_was_counted_is_not_read_again_until_it_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    study = small_study(tmp_path)
-    texts = [text(word) for word in WORDS]
-    write_texts(study, texts)
-    same, measure = {"first_flags": ["identical"]}, errors_measure(study.transforming, after_retries=False)
-    write_outputs(study, texts, "paraphrasing", 1, {word: same if word == "apple" else {} for word in WORDS})
-    assert not output_statistics.is_counted([study], measure)
-    output_statistics.count_ahead(study, [measure])
-    with monkeypatch.context() as without:
-        without.setattr(output_statistics, "_tally_unit", None)
-        assert output_statistics.is_counted([study], measure)
-        kept = output_statistics.tally([study], measure)
-        assert not output_statistics.is_counted([study], errors_measure(study.transforming, after_retries=True))
-    (study.scratch / output_statistics.COUNTED).unlink()
-    pd.testing.assert_frame_equal(output_statistics.tally([study], measure), kept)
-    write_outputs(study, texts, "paraphrasing", 1, dict.fromkeys(WORDS, same))
-    assert not output_statistics.is_counted([study], measure)
-    assert [found["identical"].sum() for found in (kept, output_statistics.tally([study], measure))] == [1, 4]
-    write_texts(study, texts[:2])
-    assert output_statistics.tally([study], measure)["texts"].sum() == 2
-    for journal in (study.journal_file("paraphrasing", 1), study.journal_file("paraphrasing", 1, "shard-1-of-2")):
-        assert output_statistics.is_counted([study], measure)
-        journal.touch()
-        assert not output_statistics.is_counted([study], measure)  # more may come
-        journal.unlink()
-
-
-def test_what_was_counted_is_not_taken_from_a_hand_nor_from_files_that_were_written_meanwhile(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    study = small_study(tmp_path)
-    texts = [text(word) for word in WORDS]
-    write_texts(study, texts)
-    write_outputs(study, texts, "paraphrasing", 1, {word: {} for word in WORDS})
-    measure, file = errors_measure(study.transforming, after_retries=False), study.scratch / output_statistics.COUNTED
-    output_statistics.count_ahead(study, [measure])
-    kept = file.read_text(encoding="utf-8")
-    file.write_text(kept.replace('"identical": [\n        0.0', '"identical": [\n        3.0'), encoding="utf-8")
-    assert file.read_text(encoding="utf-8") != kept
-    assert output_statistics.tally([study], measure)["identical"].sum() == 0
-    read, table = output_statistics._outputs, study.transformation_file("paraphrasing", 1)
-    before = table.read_bytes()
-
-    def late(*args: Any) -> Any:
-        write_outputs(study, texts, "paraphrasing", 1, {word: {"first_flags": ["identical"]} for word in WORDS})
-        return read(*args)
-
-    file.unlink()
-    monkeypatch.setattr(output_statistics, "_outputs", late)
-    assert output_statistics.tally([study], measure)["identical"].sum() == 4
-    monkeypatch.setattr(output_statistics, "_outputs", read)
-    table.write_bytes(before)
-    assert output_statistics.tally([study], measure)["identical"].sum() == 0
-
-
 def test_it_is_said_where_a_language_cannot_be_told(tmp_path: Path) -> None:
     study = small_study(tmp_path)
     texts = [text("apple"), text("bread", language="de"), text("cloud", language="rn"), text("dream", language="rn")]

@@ -9,10 +9,9 @@ import pytest
 from generation.jobs import Job, Plan
 from generation.production import read_transformed
 from generation.unit import Unit, planned
-from plumbline.errors import DataError
 from plumbline.records import TransformedText
-from plumbline.store import BATCH, write_table
-from plumbline.study import Study, load_study
+from plumbline.store import BATCH
+from plumbline.study import Study
 from tests.generation.helpers import small_study, write_study
 
 Say = Callable[[Job], tuple[str, str]]
@@ -156,44 +155,6 @@ def test_a_study_that_has_all_leaves_its_files_alone(tmp_path: Path) -> None:
     before = path.stat().st_mtime_ns
     assert work(study, upper) == []
     assert path.stat().st_mtime_ns == before
-
-
-def test_a_unit_that_is_complete_is_not_looked_through_until_something_changes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    study, looked = small_study(tmp_path, WORDS), list[str]()
-    monkeypatch.setattr("generation.unit.WORTH", 4)
-    want = Unit._want
-    monkeypatch.setattr(Unit, "_want", lambda unit: (looked.append(unit.transformation), want(unit))[1])
-
-    def looks(asked: list[str], **how: bool) -> int:
-        looked.clear()
-        assert work(small_study_there(study), upper, **how) == asked
-        return len(looked)
-
-    work(study, lambda job: upper(job) if job.text != "bread" else ("too long", "failed"))
-    assert [looks([]), looks([]), looks([])] == [1, 0, 0]  # what is complete is noted by the run after
-    with planned(Plan(study)) as (unit,):
-        assert (unit.wanted, unit.todo, unit.characters(), list(unit.jobs())) == (4, 0, 0, [])
-    assert [looks(["bread"], again=True), looks([]), looks([])] == [1, 1, 0]
-    write_study(tmp_path, (*WORDS, "earth"))
-    assert [looks(["earth"]), looks([]), looks([])] == [1, 1, 0]
-    study.file.write_text(study.file.read_text().replace("name: small", "name: small\ndescription: another"))
-    assert [looks([]), looks([])] == [1, 0]
-    path = study.transformation_file("paraphrasing", 1)
-    kept = path.read_bytes()
-    write_table(path, read_transformed(study, "paraphrasing", 1)[:-1], TransformedText)
-    with pytest.raises(DataError, match="differs from what was written"):
-        work(study, upper)
-    path.write_bytes(kept)
-    assert looks([]) == 0
-    path.unlink()
-    assert looks([*WORDS, "earth"]) == 1
-
-
-def small_study_there(study: Study) -> Study:
-    """The study as its file is now."""
-    return load_study(study.file, study.folder.parent)
 
 
 def test_numbers_of_a_unit(tmp_path: Path) -> None:
